@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A dialect is one project's way of asking for, counting and writing down shares of GPUs, as its
+ * unchanged node-side plugin understands it. Each is a row: what it is called, what it owns, and
+ * how to read and write it. Nothing outside src/dialect/ knows a dialect's keys.
+ *
+ * All functions are pure: no I/O, no clock, no state. Any thread, provided that the node they are
+ * given is not being changed.
+ */
+#include <gpuledger/object.h>
+#include <gpuledger/placement.h>
+
+#pragma GCC visibility push(default)
+
+/* What the administrator says about the node side, all dialects together; zero is the default. */
+struct dialect_options {
+    int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
+    bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
+};
+
+#define ANNOTATIONS_MAX 16
+
+/* Annotations to write: keys are constants, values are owned. */
+struct annotations {
+    size_t n;
+    struct {
+        const char *key;
+        char *value;
+    } items[ANNOTATIONS_MAX];
+};
+
+void annotations_add(struct annotations *annotations, const char *key, char *take_value);
+void annotations_clear(struct annotations *annotations);
+typedef struct annotations annotations; /* for g_auto */
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(annotations, annotations_clear)
+
+/* What pods that the node side has not matched yet mean for the next one. */
+struct in_flight {
+    bool restricted;      /* some unmatched pod cannot be told apart from the new one */
+    int32_t card;         /* the one card the new pod may join; CARD_UNKNOWN: none */
+    int64_t since_ns;     /* Unix time at which the oldest of those pods was placed */
+};
+
+struct dialect {
+    const char *name;          /* "gpushare": options, metrics, JSON */
+    const char *title;         /* for people */
+    const char *const *resources; /* pod resources it owns; NULL-terminated */
+
+    /* Namespace and name prefix of ConfigMaps that say which cards are unhealthy; the rest of the
+     * name is the node's. NULL if the dialect has none. */
+    const char *health_namespace;
+    const char *health_prefix;
+
+    /* False without an error: the node is not of this dialect. With an error: it is, but what it
+     * says is unusable. `ret_warning` may be set to what was ignored (free with g_free). */
+    bool (*read_topology)(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *ret_topology, char **ret_warning, GError **error);
+
+    /* What the pod asks for. NULL without an error: nothing. */
+    struct request *(*read_request)(const struct pod_view *view,
+                                    const struct dialect_options *options, GError **error);
+
+    /* What a bound pod holds according to its annotations. Never fails: what cannot be trusted
+     * becomes a share on CARD_UNKNOWN, and `ret_warning` says why. NULL: nothing. */
+    struct allocation *(*read_allocation)(const struct pod_view *view,
+                                          const struct dialect_options *options,
+                                          char **ret_warning);
+
+    /* What the node side cannot serve, whatever is free. */
+    enum reason (*refuse)(const struct node *node, const struct request *request,
+                          const struct dialect_options *options);
+
+    /* Which pods on the node the node side could mistake for the new one. */
+    void (*in_flight)(const struct node *node, const struct request *request,
+                      struct in_flight *ret_in_flight);
+
+    /* The annotations that make the node side hand out the cards of `allocation`. */
+    void (*write_annotations)(const struct allocation *allocation, const struct node *node,
+                              struct annotations *annotations);
+
+    /* The annotations that the node side itself writes when it takes the pod; a player and the
+     * embedded cluster use them. */
+    void (*write_assigned)(const struct allocation *allocation, int64_t now_ns,
+                           struct annotations *annotations);
+
+    /* Card indices from a health ConfigMap: appends int32_t; `ret_warning` names bad items. */
+    void (*read_health)(const struct configmap_view *view, GArray *indices, char **ret_warning);
+};
+
+/* Ends with NULL. */
+extern const struct dialect *const dialects[];
+
+const struct dialect *dialect_find(const char *name);
+
+/* What the pod asks for, in whichever dialect; NULL without an error: no GPU. A pod that asks in two
+ * dialects is an error. */
+struct request *dialect_read_request(const struct pod_view *view,
+                                     const struct dialect_options *options, GError **error);
+
+/* What a bound pod holds; NULL: nothing. */
+struct allocation *dialect_read_allocation(const struct pod_view *view,
+                                           const struct dialect_options *options,
+                                           char **ret_warning);
+
+/* The node's cards by the first dialect that claims it; false: none does (or its word is unusable,
+ * then with an error). */
+bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
+                           struct topology *ret_topology, char **ret_warning, GError **error);
+
+enum admission {
+    ADMISSION_YES,
+    ADMISSION_WAIT, /* there is room, but not before the node side has matched an earlier pod */
+    ADMISSION_NO,
+};
+
+struct admission_query {
+    const struct request *request;
+    const struct policy *policy;
+    const struct dialect_options *options;
+    int64_t now_ns;      /* Unix time */
+    int64_t patience_ns; /* how long an unmatched pod is expected to stay unmatched */
+};
+
+/* The one question that filter, bind and every explanation ask: may this pod go to this node, and
+ * where? ADMISSION_WAIT turns into ADMISSION_NO when the pod waited for is older than the
+ * patience. `ret_placement` is set for ADMISSION_YES only; it may be NULL for whoever only asks
+ * whether, which is much cheaper. */
+enum admission dialect_admit(const struct node *node, const struct admission_query *query,
+                             struct placement *ret_placement, enum reason *ret_reason);
+
+#pragma GCC visibility pop

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The ledger: who holds how much of which card of which node.
+ *
+ * Nodes are keyed by name, allocations by pod UID. A node's usage is the sum of its allocations
+ * and is kept as they come and go; ledger_verify recomputes it from nothing. Usage may exceed a
+ * card's capacity (a pod bound by somebody else, a card that shrank): then the card has nothing
+ * free, never a negative or wrapped amount.
+ *
+ * A part of an allocation whose card is not known (no annotation, an index that does not exist)
+ * may sit on any card of its node, so it counts against every one of them; on a node with one
+ * card it sits on that card.
+ *
+ * Ownership: the ledger owns its nodes and allocations. Pointers that it hands out are borrowed
+ * and live until the next call that takes a non-const ledger.
+ * Threads: none of its own and no lock; the caller serialises (app/store.h).
+ */
+#include <gpuledger/reason.h>
+#include <gpuledger/request.h>
+
+#pragma GCC visibility push(default)
+
+#define NODE_CARDS_MAX 256
+/* 16 TiB: no card is as large. Amounts saturate here, so that sums of any number of them fit. */
+#define AMOUNT_BYTES_MAX (INT64_C(1) << 44)
+#define CARD_UNKNOWN (-1)
+
+/* One GPU as its node side numbers it. */
+struct card {
+    int32_t index;       /* the number that annotations carry */
+    int32_t holders;     /* shares on it */
+    int32_t exclusive;   /* shares on it that tolerate no other */
+    int32_t core_used;   /* thousandths */
+    bool healthy;
+    int64_t memory;      /* capacity, bytes */
+    int64_t memory_used; /* bytes; may exceed memory */
+};
+
+/* A node's cards as a dialect reads them from a Node object. */
+struct topology {
+    const struct dialect *dialect;
+    int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
+    int32_t n_cards;
+    int64_t card_memory[NODE_CARDS_MAX]; /* bytes, by index */
+};
+
+enum allocation_state {
+    ALLOCATION_RESERVED,  /* its Binding is being sent */
+    ALLOCATION_UNKNOWN,   /* the Binding's outcome is not known */
+    ALLOCATION_BOUND,     /* the API server accepted the Binding; not yet seen in the watch */
+    ALLOCATION_CONFIRMED, /* seen in the watch */
+};
+
+/* What is wrong with the words that should say which cards an allocation is on. */
+enum doubt {
+    DOUBT_NONE,
+    DOUBT_UNMARKED,  /* there are none: whoever bound the pod wrote no card */
+    DOUBT_LOST,      /* the card is missing beside what was written together with it */
+    DOUBT_MALFORMED, /* the card cannot be read */
+    DOUBT_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
+};
+
+/* What one container (or the pod as a whole) holds of one card. */
+struct share {
+    struct amount memory;
+    int32_t container; /* as in struct card_ask */
+    int32_t card;      /* index, or CARD_UNKNOWN */
+    int32_t core;      /* thousandths */
+    bool exclusive;
+};
+
+struct allocation {
+    const char *uid;  /* strings live in the allocation's own block */
+    const char *ns;
+    const char *name;
+    struct node *node;
+    const struct dialect *dialect;
+    enum allocation_state state;
+    enum doubt doubt;
+    bool assigned;           /* the node side has taken it */
+    bool waiting;            /* not assigned, and the node side may still match it */
+    int64_t match_amount;    /* as in struct request */
+    int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
+    int64_t since_ms;        /* caller's monotonic clock at the last change of state */
+    uint32_t generation;     /* caller's mark, for sweeping after a fresh list */
+    uint32_t n_shares;
+    struct share shares[];
+};
+
+struct node {
+    /* What filter asks of thousands of nodes a call, together and first. */
+    const char *name;              /* lives in the node's own block */
+    const struct dialect *dialect; /* NULL: no dialect's node side runs here */
+    int64_t memory_free_max;       /* bytes free on the emptiest healthy card */
+    int64_t memory_unit;
+    int32_t n_cards;
+    int32_t n_waiting; /* allocations that the node side may still match to a container */
+    bool present;      /* the Node object exists */
+    struct node *followed_by; /* ledger_next_node's guess */
+
+    int32_t unplaced_holders;
+    int32_t unplaced_exclusive;
+    int64_t unplaced_memory; /* bytes of shares on no known card; counts on every card */
+    int64_t unplaced_core;
+    struct card *cards;
+    GArray *unhealthy;      /* int32_t card indices, or NULL */
+    GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
+    uint32_t generation;
+    uint64_t freed_at; /* ledger_freed when something of it may last have become free */
+};
+
+struct ledger;
+
+struct ledger *ledger_new(void);
+void ledger_free(struct ledger *ledger);
+typedef struct ledger ledger; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ledger, ledger_free)
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+/* The node of that name, or NULL. */
+struct node *ledger_node(const struct ledger *ledger, const char *name);
+
+/* The same for one name of many: `after` is the node of the name before it, NULL at the first. Who
+ * asks for many asks in the same order the next time, and then the guess costs less than the
+ * look-up. The guesses are all that changes. */
+struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
+
+/* All nodes in order of name. The array is the ledger's. */
+const GPtrArray *ledger_nodes(struct ledger *ledger);
+
+/* Replaces a node's cards; its allocations stay and are charged to the new cards. NULL: the node
+ * exists but shares no GPU. */
+struct node *ledger_set_topology(struct ledger *ledger, const char *name,
+                                 const struct topology *topology);
+
+/* The Node object is gone. Its pods keep counting until they end; a node without pods vanishes. */
+void ledger_remove_node(struct ledger *ledger, const char *name);
+
+/* Marks exactly these cards unhealthy; NULL or empty for none. Indices of cards that do not exist
+ * (yet) are kept. */
+void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t *indices,
+                          size_t n);
+
+/* --- allocations ---------------------------------------------------------------------------- */
+
+/* A new allocation outside any ledger, with zeroed shares. */
+struct allocation *allocation_new(const char *uid, const char *ns, const char *name,
+                                  size_t n_shares);
+void allocation_free(struct allocation *allocation);
+typedef struct allocation allocation; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
+
+/* Same pod, node, dialect, doubt, flags, assume time and shares; state, since_ms and generation
+ * apart. */
+bool allocation_equal(const struct allocation *a, const struct allocation *b);
+
+struct allocation *ledger_get(const struct ledger *ledger, const char *uid);
+
+/* Records what the API server says, whatever it is: takes the allocation, replaces an earlier one
+ * of the same UID. Returns the recorded one. */
+struct allocation *ledger_put(struct ledger *ledger, const char *node,
+                              struct allocation *take_allocation);
+
+/* Adds a new allocation only if every share fits its card beside all others; else frees it,
+ * changes nothing and says why. */
+struct allocation *ledger_reserve(struct ledger *ledger, const char *node,
+                                  struct allocation *take_allocation, enum reason *ret_reason);
+
+/* Moves an allocation on; never back from CONFIRMED. */
+void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
+                      enum allocation_state state);
+
+/* Forgets an allocation; false if there is none. */
+bool ledger_drop(struct ledger *ledger, const char *uid);
+
+size_t ledger_size(const struct ledger *ledger);
+
+/* A number that grows whenever something of some node may have become free; compares with
+ * freed_at of each. */
+uint64_t ledger_freed(const struct ledger *ledger);
+
+typedef void (*ledger_visit)(struct allocation *allocation, void *data);
+void ledger_each(const struct ledger *ledger, ledger_visit visit, void *data);
+
+/* --- arithmetic ----------------------------------------------------------------------------- */
+
+/* Bytes of an amount on a node, at most AMOUNT_BYTES_MAX. */
+int64_t amount_bytes(struct amount amount, int64_t memory_unit);
+
+/* What is left of a card, unplaced shares of the node counted; never negative. */
+int64_t card_memory_free(const struct node *node, const struct card *card);
+int32_t card_core_free(const struct node *node, const struct card *card);
+
+/* The card of that index, or NULL. */
+const struct card *node_card(const struct node *node, int32_t index);
+
+/* Recomputes every node's usage from its allocations and compares. */
+bool ledger_verify(const struct ledger *ledger, GError **error);
+
+#pragma GCC visibility pop

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a dialect may see of the API server's objects: views, not copies. All strings and arrays
+ * are borrowed from whoever made the view (a parsed document, a test's literals) and live as
+ * long as that owner says. A string that the object lacks is NULL; a list it lacks is empty.
+ *
+ * Source of the fields: core/v1 Pod, Node and ConfigMap.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+
+struct string_pair {
+    const char *key;
+    const char *value;
+};
+
+struct string_pairs {
+    const struct string_pair *items;
+    size_t n;
+};
+
+/* The value of a key, or NULL. */
+const char *string_pairs_get(const struct string_pairs *pairs, const char *key);
+
+struct container_view {
+    const char *name;
+    bool init;                  /* from spec.initContainers */
+    bool sidecar;               /* an init container with restartPolicy Always */
+    struct string_pairs limits; /* resource name -> quantity */
+    struct string_pairs requests;
+};
+
+struct pod_view {
+    const char *ns;
+    const char *name;
+    const char *uid;
+    const char *node_name;      /* spec.nodeName; NULL or "" while unbound */
+    const char *nominated_node; /* status.nominatedNodeName */
+    const char *scheduler_name;
+    const char *phase;
+    const char *resource_version;
+    bool terminating; /* metadata.deletionTimestamp is set */
+    bool started;     /* status.startTime is set: kubelet has admitted the pod */
+    int64_t priority;
+    struct string_pairs labels;
+    struct string_pairs annotations;
+    const struct container_view *containers; /* spec.containers in order, then init containers */
+    size_t n_containers;
+};
+
+struct node_view {
+    const char *name;
+    struct string_pairs labels;
+    struct string_pairs annotations;
+    struct string_pairs capacity;
+    struct string_pairs allocatable;
+};
+
+struct configmap_view {
+    const char *ns;
+    const char *name;
+    struct string_pairs data;
+};
+
+/* spec.nodeName is set. */
+bool pod_view_is_bound(const struct pod_view *pod);
+
+/* Phase Succeeded or Failed: no container runs any more, the pod holds nothing. */
+bool pod_view_is_terminal(const struct pod_view *pod);
+
+/* A container's amount of an extended resource (limits equal requests there; either may be
+ * given), as text, or NULL. */
+const char *container_view_amount(const struct container_view *container, const char *resource);
+
+#pragma GCC visibility pop

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which cards of a node a request gets. A policy orders the cards that fit; ties go to the lowest
+ * index. Pure: reads the node, changes nothing; the caller serialises access to the ledger.
+ */
+#include <gpuledger/ledger.h>
+
+#pragma GCC visibility push(default)
+
+struct policy {
+    const char *name; /* as options and annotations spell it */
+    const char *help;
+    /* Lower is better, among cards that fit. */
+    int64_t (*cost)(const struct node *node, const struct card *card);
+};
+
+/* Ends with a row whose name is NULL; the first row is the default. */
+extern const struct policy policies[];
+
+/* NULL if there is none of that name. */
+const struct policy *policy_find(const char *name);
+
+struct placement {
+    uint32_t n_shares;
+    struct share shares[REQUEST_ASKS_MAX];
+};
+
+/* Whether placement_find would succeed without a pin, told from the node's summary alone; false
+ * means that only placement_find knows. Made for the thousands of nodes of one filter call. */
+bool placement_is_obvious(const struct node *node, const struct request *request);
+
+/* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. */
+enum reason placement_find(const struct node *node, const struct request *request,
+                           const struct policy *policy, int32_t pinned,
+                           struct placement *ret_placement);
+
+#pragma GCC visibility pop

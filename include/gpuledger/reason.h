@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Why a node refuses a pod. A reason's text reaches kube-scheduler and must be constant: a text
+ * that changes between two attempts changes the pod's condition, which re-queues the pod, for
+ * ever. Numbers belong in explanations and events, never here.
+ */
+#include <stdbool.h>
+
+#pragma GCC visibility push(default)
+
+enum reason {
+    REASON_NONE, /* no objection */
+    REASON_NODE_UNKNOWN,
+    REASON_NOT_GPU_SHARE,
+    REASON_OTHER_DIALECT,
+    REASON_INSUFFICIENT_MEMORY,
+    REASON_CARD_TOO_SMALL,
+    REASON_CARD_UNHEALTHY,
+    REASON_INSUFFICIENT_CORE,
+    REASON_CARD_COUNT,
+    REASON_SEVERAL_GPU_CONTAINERS,
+    REASON_GPU_INIT_CONTAINER,
+    REASON_AWAITING_ASSIGNMENT,
+    REASON_PLACED_ELSEWHERE,
+    REASON_N
+};
+
+struct reason_info {
+    const char *code; /* stable, for metrics and scripts: "insufficient_memory" */
+    const char *text; /* constant, for people: reaches events through kube-scheduler */
+    bool resolvable;  /* evicting pods from the node could help: FailedNodes, else
+                       * FailedAndUnresolvableNodes */
+};
+
+/* Never NULL; any thread. */
+const struct reason_info *reason_info(enum reason reason);
+
+#pragma GCC visibility pop

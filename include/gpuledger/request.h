@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a pod asks of the cards of one node, in terms that every dialect shares.
+ */
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+
+struct dialect;
+
+#define CORE_WHOLE 1000 /* a whole card's compute, in thousandths */
+
+/* Memory as the pod states it. Some dialects count in a unit that only the node knows. */
+enum amount_kind {
+    AMOUNT_BYTES,
+    AMOUNT_NODE_UNITS, /* multiples of struct topology.memory_unit */
+};
+
+struct amount {
+    int64_t value;
+    enum amount_kind kind;
+};
+
+/* One container's wish (or the pod's as a whole): the same amount on each of `count` different
+ * cards. */
+struct card_ask {
+    struct amount memory; /* per card */
+    int32_t container;    /* position in spec.containers, CONTAINER_POD for the pod as a whole */
+    int32_t count;        /* different cards, at least 1 */
+    int32_t core;         /* thousandths of each card */
+    bool exclusive;       /* tolerates no other holder on its cards */
+};
+
+#define CONTAINER_POD (-1)
+#define REQUEST_ASKS_MAX 64
+
+enum request_trait {
+    REQUEST_SEVERAL_GPU_CONTAINERS = 1 << 0,
+    REQUEST_GPU_INIT_CONTAINER = 1 << 1,
+};
+
+struct request {
+    const struct dialect *dialect;
+    uint32_t traits;       /* enum request_trait */
+    uint32_t n_asks;
+    int64_t match_amount;  /* by what the node side tells its waiting pods apart, dialect's units */
+    struct card_ask asks[];
+};
+
+/* An empty request of `n_asks` zeroed asks; free with request_free (g_free). */
+struct request *request_new(const struct dialect *dialect, size_t n_asks);
+struct request *request_dup(const struct request *request);
+void request_free(struct request *request);
+typedef struct request request; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(request, request_free)
+
+#pragma GCC visibility pop

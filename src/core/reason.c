@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <glib.h>
+#include <gpuledger/reason.h>
+
+/* Users grep for the first words of the gpushare texts; they stay a prefix. */
+#define INSUFFICIENT "Insufficient GPU Memory in one device"
+
+static const struct reason_info table[REASON_N] = {
+    [REASON_NONE] = {"none", "", true},
+    [REASON_NODE_UNKNOWN] = {"node_unknown", "The node is not yet known to gpuledger", true},
+    [REASON_NOT_GPU_SHARE] = {"not_gpu_share", "The node is not for GPU share, need skip", false},
+    [REASON_OTHER_DIALECT] = {"other_dialect",
+                              "The node shares its GPUs in another way than the pod asks for",
+                              false},
+    [REASON_INSUFFICIENT_MEMORY] = {"insufficient_memory", INSUFFICIENT, true},
+    [REASON_CARD_TOO_SMALL] = {"card_too_small",
+                               INSUFFICIENT ": the request is larger than any card of the node",
+                               false},
+    [REASON_CARD_UNHEALTHY] = {"card_unhealthy",
+                               INSUFFICIENT ": the cards large enough are unhealthy", false},
+    [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
+                                  true},
+    [REASON_CARD_COUNT] = {"card_count", "The node has fewer GPUs than the pod asks for", false},
+    [REASON_SEVERAL_GPU_CONTAINERS] =
+        {"several_gpu_containers",
+         "The node's GPU share plugin cannot serve several GPU containers of one pod", false},
+    [REASON_GPU_INIT_CONTAINER] =
+        {"gpu_init_container",
+         "The node's GPU share plugin cannot serve GPU memory in an init container", false},
+    [REASON_AWAITING_ASSIGNMENT] =
+        {"awaiting_assignment",
+         "A pod of the same size on the node still waits for its GPU", false},
+    [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
+                                 false},
+};
+
+const struct reason_info *reason_info(enum reason reason)
+{
+    return &table[(unsigned)reason < REASON_N ? reason : REASON_NONE];
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Aliyun gpushare: aliyun.com/gpu-mem, one card per pod.
+ *
+ * Source of the keys and of the matching rule: AliyunContainerService/gpushare-scheduler-extender
+ * c0b6141 and gpushare-device-plugin aff8a23, 2656995, 45fb8b8.
+ *
+ * What the node side does, and why we place as we do. kubelet calls the plugin once per container
+ * without naming the pod. The plugin takes the pending, unassigned pod of its node with the oldest
+ * assume time whose *total* equals this container's amount, and hands out the card that the pod's
+ * annotation names. So
+ *  - a pod with several GPU containers (or a GPU init container) never matches its own total; only
+ *    the newest plugin, and only on a node with one card, serves it all the same;
+ *  - two unassigned pods of one size on one node can swap cards; if both are on the same card, the
+ *    swap means nothing. Hence in_flight(): the newcomer joins the card of the one that waits.
+ */
+#include "dialect/rows.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+#define RESOURCE_MEM "aliyun.com/gpu-mem"
+#define RESOURCE_COUNT "aliyun.com/gpu-count"
+
+#define KEY_IDX "ALIYUN_COM_GPU_MEM_IDX"
+#define KEY_DEV "ALIYUN_COM_GPU_MEM_DEV"
+#define KEY_POD "ALIYUN_COM_GPU_MEM_POD"
+#define KEY_ASSIGNED "ALIYUN_COM_GPU_MEM_ASSIGNED"
+#define KEY_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+
+/* Ours: the true size of each card, in the node's gpu-mem units, by index: "10,20". The plugin
+ * sizes every card by the first one. */
+#define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
+/* GPU Feature Discovery: MiB of one card. */
+#define NODE_LABEL_MIB "nvidia.com/gpu.memory"
+
+#define MIB (INT64_C(1) << 20)
+#define GIB (INT64_C(1) << 30)
+/* Year 2116; later ones still fit above it. */
+#define ASSUME_TIME_MAX (INT64_MAX / 2)
+
+static void warn(char **ret_warning, char *take_text)
+{
+    if (ret_warning && !*ret_warning)
+        *ret_warning = take_text;
+    else
+        g_free(take_text);
+}
+
+/* Decimal digits only, as the plugin's strict parse wants them. */
+static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)
+{
+    int64_t value = 0;
+    size_t digits = 0;
+
+    for (; g_ascii_isdigit(text[digits]); digits++) {
+        int digit = text[digits] - '0';
+        if (value > max / 10 || value * 10 > max - digit)
+            return false;
+        value = value * 10 + digit;
+    }
+    if (digits == 0 || text[digits])
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+/* No marker tells whether a node counts in GiB or MiB. The driver's own label decides if it is
+ * there; else the size does: no card has 1000 GiB, and none is as small as 1000 MiB. */
+static int64_t guess_unit(const struct node_view *view, int64_t units_per_card)
+{
+    const char *label = string_pairs_get(&view->labels, NODE_LABEL_MIB);
+    int64_t mib;
+
+    if (label && parse_digits(label, AMOUNT_BYTES_MAX / MIB, &mib) && mib > 0)
+        return units_per_card > mib / 32 ? MIB : GIB;
+    return units_per_card >= 1000 ? MIB : GIB;
+}
+
+static bool read_amount(const struct string_pairs *pairs, const char *resource, int64_t *ret_value,
+                        GError **error)
+{
+    const char *text = string_pairs_get(pairs, resource);
+
+    *ret_value = 0;
+    if (!text || quantity_parse(text, ret_value, error))
+        return true;
+    g_prefix_error(error, "%s: ", resource);
+    return false;
+}
+
+/* Fills card_memory (in units) from the annotation; false if there is none or it is unusable. */
+static bool read_card_sizes(const struct node_view *view, struct topology *topology,
+                            char **ret_warning)
+{
+    const char *text = string_pairs_get(&view->annotations, NODE_KEY_CARD_MEMORY);
+    if (!text)
+        return false;
+
+    g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
+    if (g_strv_length(items) != (guint)topology->n_cards) {
+        warn(ret_warning,
+             g_strdup_printf("annotation '" NODE_KEY_CARD_MEMORY "' lists %u sizes for %d cards; "
+                             "all cards are taken to be equal",
+                             g_strv_length(items), topology->n_cards));
+        return false;
+    }
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        int64_t units;
+        if (!parse_digits(g_strstrip(items[i]), AMOUNT_BYTES_MAX, &units)) {
+            warn(ret_warning,
+                 g_strdup_printf("annotation '" NODE_KEY_CARD_MEMORY "': '%.32s' is not a size; "
+                                 "all cards are taken to be equal",
+                                 items[i]));
+            return false;
+        }
+        topology->card_memory[i] = units;
+    }
+    return true;
+}
+
+static bool read_topology(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *ret_topology, char **ret_warning, GError **error)
+{
+    int64_t total, count;
+
+    if (!read_amount(&view->capacity, RESOURCE_MEM, &total, error) ||
+        !read_amount(&view->capacity, RESOURCE_COUNT, &count, error)) {
+        g_prefix_error(error, "node '%s': capacity ", view->name);
+        return false;
+    }
+    if (total == 0)
+        return false;
+    if (count < 1 || count > NODE_CARDS_MAX || total < count) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                    "node '%s': capacity " RESOURCE_MEM " is %" G_GINT64_FORMAT
+                    " but " RESOURCE_COUNT " is %" G_GINT64_FORMAT
+                    "; it must be between 1 and %d, and not above " RESOURCE_MEM,
+                    view->name, total, count, NODE_CARDS_MAX);
+        return false;
+    }
+
+    struct topology *topology = ret_topology;
+    int64_t units_per_card = total / count;
+    topology->dialect = &dialect_gpushare;
+    topology->n_cards = (int32_t)count;
+    topology->memory_unit = options->gpushare_memory_unit ? options->gpushare_memory_unit
+                                                          : guess_unit(view, units_per_card);
+    if (!read_card_sizes(view, topology, ret_warning)) {
+        for (int32_t i = 0; i < topology->n_cards; i++)
+            topology->card_memory[i] = units_per_card;
+    }
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        struct amount size = {topology->card_memory[i], AMOUNT_NODE_UNITS};
+        topology->card_memory[i] = amount_bytes(size, topology->memory_unit);
+    }
+    return true;
+}
+
+static void read_health(const struct configmap_view *view, GArray *indices, char **ret_warning)
+{
+    const char *text = string_pairs_get(&view->data, "gpus");
+    if (!text)
+        return;
+
+    g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
+    for (char **item = items; *item; item++) {
+        int64_t index;
+        g_strstrip(*item);
+        if (!**item)
+            continue;
+        if (!parse_digits(*item, NODE_CARDS_MAX - 1, &index)) {
+            warn(ret_warning, g_strdup_printf("ConfigMap '%s': 'gpus' item '%.32s' is not a card "
+                                              "index and is ignored",
+                                              view->name, *item));
+            continue;
+        }
+        int32_t value = (int32_t)index;
+        g_array_append_val(indices, value);
+    }
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+struct usage {
+    int64_t matched;   /* sum over spec.containers: what the plugin compares */
+    int64_t effective; /* what the pod holds at its peak, init containers counted */
+    int32_t container; /* the only GPU container, or CONTAINER_POD */
+    uint32_t traits;
+};
+
+static bool add(int64_t *sum, int64_t amount)
+{
+    return !__builtin_add_overflow(*sum, amount, sum);
+}
+
+/* Kubernetes' own rule: app containers and sidecars add up; a plain init container needs its own
+ * amount plus that of the sidecars started before it. */
+static bool read_usage(const struct pod_view *view, struct usage *ret_usage, GError **error)
+{
+    struct usage usage = {.container = CONTAINER_POD};
+    int64_t sidecars = 0, peak = 0;
+    int gpu_containers = 0;
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        const char *text = container_view_amount(container, RESOURCE_MEM);
+        int64_t amount, reach = sidecars;
+
+        if (!text)
+            continue;
+        if (!quantity_parse(text, &amount, error)) {
+            g_prefix_error(error, "container '%s': " RESOURCE_MEM ": ", container->name);
+            return false;
+        }
+        if (amount == 0)
+            continue;
+        bool fits = container->init ? container->sidecar ? add(&sidecars, amount)
+                                                         : add(&reach, amount)
+                                    : add(&usage.matched, amount);
+        if (!fits) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                        "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
+                        container->name);
+            return false;
+        }
+        peak = MAX(peak, reach);
+        if (container->init) {
+            usage.traits |= REQUEST_GPU_INIT_CONTAINER;
+        } else {
+            usage.container = gpu_containers++ == 0 ? (int32_t)i : CONTAINER_POD;
+        }
+    }
+    usage.effective = usage.matched;
+    if (!add(&usage.effective, sidecars))
+        usage.effective = INT64_MAX;
+    usage.effective = MAX(usage.effective, peak);
+    if (gpu_containers > 1)
+        usage.traits |= REQUEST_SEVERAL_GPU_CONTAINERS;
+    if (usage.traits)
+        usage.container = CONTAINER_POD;
+    *ret_usage = usage;
+    return true;
+}
+
+static struct request *read_request(const struct pod_view *view,
+                                    const struct dialect_options *options, GError **error)
+{
+    struct usage usage;
+
+    if (!read_usage(view, &usage, error) || usage.effective == 0)
+        return NULL;
+    struct request *request = request_new(&dialect_gpushare, 1);
+    request->traits = usage.traits;
+    request->match_amount = usage.matched;
+    request->asks[0] = (struct card_ask){
+        .memory = {usage.effective, AMOUNT_NODE_UNITS},
+        .container = usage.container,
+        .count = 1,
+    };
+    return request;
+}
+
+/* Whether anything is left of what a bind writes. */
+static bool is_marked(const struct pod_view *view)
+{
+    static const char *const keys[] = {KEY_POD, KEY_ASSIGNED, KEY_ASSUME_TIME};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (string_pairs_get(&view->annotations, keys[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The card that the plugin will read, or CARD_UNKNOWN and why. */
+static int32_t read_card(const struct pod_view *view, const struct usage *usage,
+                         enum doubt *ret_doubt, char **ret_warning)
+{
+    const char *idx = string_pairs_get(&view->annotations, KEY_IDX);
+    const char *total = string_pairs_get(&view->annotations, KEY_POD);
+    int64_t card, stated;
+
+    *ret_doubt = DOUBT_NONE;
+    if (!idx) {
+        *ret_doubt = is_marked(view) ? DOUBT_LOST : DOUBT_UNMARKED;
+        warn(ret_warning, g_strdup(*ret_doubt == DOUBT_LOST
+                                       ? "has lost the annotation " KEY_IDX
+                                       : "holds " RESOURCE_MEM " without " KEY_IDX
+                                         ": bound by another scheduler?"));
+        return CARD_UNKNOWN;
+    }
+    if (!parse_digits(idx, NODE_CARDS_MAX - 1, &card)) {
+        *ret_doubt = DOUBT_MALFORMED;
+        warn(ret_warning, g_strdup_printf("annotation " KEY_IDX " '%.32s' is not a card index",
+                                          idx));
+        return CARD_UNKNOWN;
+    }
+    if (total && (!parse_digits(total, INT64_MAX, &stated) || stated != usage->matched)) {
+        *ret_doubt = DOUBT_EDITED;
+        warn(ret_warning,
+             g_strdup_printf("annotation " KEY_POD " '%.32s' differs from the containers' %" G_GINT64_FORMAT
+                             ", which counts",
+                             total, usage->matched));
+    }
+    return (int32_t)card;
+}
+
+static struct allocation *read_allocation(const struct pod_view *view,
+                                          const struct dialect_options *options,
+                                          char **ret_warning)
+{
+    struct usage usage;
+    g_autoptr(GError) failure = NULL;
+
+    if (!read_usage(view, &usage, &failure)) {
+        /* The API server admits no such quantity; a pod that cannot be read holds nothing that a
+         * kubelet would have granted. */
+        warn(ret_warning, g_strdup(failure->message));
+        return NULL;
+    }
+    if (usage.effective == 0)
+        return NULL;
+
+    const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
+    const char *assume_time = string_pairs_get(&view->annotations, KEY_ASSUME_TIME);
+    bool pending = g_strcmp0(view->phase, "Pending") == 0 || !view->phase;
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
+
+    allocation->dialect = &dialect_gpushare;
+    allocation->match_amount = usage.matched;
+    allocation->assigned = g_strcmp0(assigned, "true") == 0;
+    /* A marked pod stays a candidate until it is taken. Any pod, a taken one too, may still take
+     * another's mark until kubelet has asked for its containers. */
+    bool candidate = assume_time && g_strcmp0(assigned, "false") == 0;
+    allocation->waiting = pending && (candidate || !view->started);
+    if (assume_time && !parse_digits(assume_time, ASSUME_TIME_MAX, &allocation->assume_time_ns))
+        warn(ret_warning, g_strdup_printf("annotation " KEY_ASSUME_TIME " '%.32s' is not a time",
+                                          assume_time));
+    allocation->shares[0] = (struct share){
+        .memory = {usage.effective, AMOUNT_NODE_UNITS},
+        .container = usage.container,
+        .card = read_card(view, &usage, &allocation->doubt, ret_warning),
+    };
+    return allocation;
+}
+
+/* --- placement ------------------------------------------------------------------------------ */
+
+static enum reason refuse(const struct node *node, const struct request *request,
+                          const struct dialect_options *options)
+{
+    if (options->gpushare_any_on_single_card && node->n_cards == 1)
+        return REASON_NONE;
+    if (request->traits & REQUEST_GPU_INIT_CONTAINER)
+        return REASON_GPU_INIT_CONTAINER;
+    if (request->traits & REQUEST_SEVERAL_GPU_CONTAINERS)
+        return REASON_SEVERAL_GPU_CONTAINERS;
+    return REASON_NONE;
+}
+
+static void in_flight(const struct node *node, const struct request *request,
+                      struct in_flight *ret_in_flight)
+{
+    struct in_flight found = {.card = CARD_UNKNOWN, .since_ns = INT64_MAX};
+
+    /* On a single card every pod joins the same one anyway. */
+    for (guint i = 0; node->n_cards > 1 && i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (!other->waiting || other->dialect != request->dialect ||
+            other->match_amount != request->match_amount)
+            continue;
+        int32_t card = other->shares[0].card;
+        found.card = !found.restricted || found.card == card ? card : CARD_UNKNOWN;
+        found.restricted = true;
+        found.since_ns = MIN(found.since_ns, other->assume_time_ns);
+    }
+    *ret_in_flight = found;
+}
+
+static void write_annotations(const struct allocation *allocation, const struct node *node,
+                              struct annotations *annotations)
+{
+    /* NULL if the node has changed since the card was chosen. The plugin does not read the size. */
+    const struct card *card = node_card(node, allocation->shares[0].card);
+    int64_t card_units = card ? card->memory / node->memory_unit : 0;
+
+    annotations_add(annotations, KEY_IDX,
+                    g_strdup_printf("%d", allocation->shares[0].card));
+    annotations_add(annotations, KEY_DEV, g_strdup_printf("%" G_GINT64_FORMAT, card_units));
+    annotations_add(annotations, KEY_POD,
+                    g_strdup_printf("%" G_GINT64_FORMAT, allocation->match_amount));
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("false"));
+    annotations_add(annotations, KEY_ASSUME_TIME,
+                    g_strdup_printf("%" G_GINT64_FORMAT, allocation->assume_time_ns));
+}
+
+static void write_assigned(const struct allocation *allocation, int64_t now_ns,
+                           struct annotations *annotations)
+{
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("true"));
+    annotations_add(annotations, KEY_ASSUME_TIME,
+                    g_strdup_printf("%" G_GINT64_FORMAT, now_ns));
+}
+
+static const char *const resources[] = {RESOURCE_MEM, NULL};
+
+const struct dialect dialect_gpushare = {
+    .name = "gpushare",
+    .title = "Aliyun gpushare",
+    .resources = resources,
+    .health_namespace = "kube-system",
+    .health_prefix = "unhealthy-gpu-",
+    .read_topology = read_topology,
+    .read_request = read_request,
+    .read_allocation = read_allocation,
+    .refuse = refuse,
+    .in_flight = in_flight,
+    .write_annotations = write_annotations,
+    .write_assigned = write_assigned,
+    .read_health = read_health,
+};

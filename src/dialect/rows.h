@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The rows of the table in dialect.c, one per file. */
+#include <gpuledger/dialect.h>
+
+extern const struct dialect dialect_gpushare;
