@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/json_source.h"
+
+#include <math.h>
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+void json_writer_init(struct json_writer *writer, GString *text)
+{
+    *writer = (struct json_writer){.text = text};
+}
+
+static void separate(struct json_writer *writer)
+{
+    if (writer->comma)
+        g_string_append_c(writer->text, ',');
+    writer->comma = true;
+}
+
+static void begin(struct json_writer *writer, char bracket)
+{
+    separate(writer);
+    g_string_append_c(writer->text, bracket);
+    writer->comma = false;
+}
+
+static void end(struct json_writer *writer, char bracket)
+{
+    g_string_append_c(writer->text, bracket);
+    writer->comma = true;
+}
+
+void json_begin_object(struct json_writer *writer)
+{
+    begin(writer, '{');
+}
+
+void json_end_object(struct json_writer *writer)
+{
+    end(writer, '}');
+}
+
+void json_begin_array(struct json_writer *writer)
+{
+    begin(writer, '[');
+}
+
+void json_end_array(struct json_writer *writer)
+{
+    end(writer, ']');
+}
+
+/* Length of the well-formed UTF-8 sequence at `s` (no overlong forms, no surrogates, nothing past
+ * U+10FFFF), or 0. Reads no further than the terminating NUL, which is never a continuation. */
+static size_t utf8_length(const unsigned char *s)
+{
+#define CONTINUES(c) (((c)&0xc0) == 0x80)
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        return CONTINUES(s[1]) ? 2 : 0;
+    if (s[0] >= 0xe0 && s[0] <= 0xef) {
+        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
+            return 0;
+        return CONTINUES(s[1]) && CONTINUES(s[2]) ? 3 : 0;
+    }
+    if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+        if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+            return 0;
+        return CONTINUES(s[1]) && CONTINUES(s[2]) && CONTINUES(s[3]) ? 4 : 0;
+    }
+    return 0;
+#undef CONTINUES
+}
+
+static void append_escape(GString *text, unsigned char c)
+{
+    static const char shorthand[0x80] = {['"'] = '"',  ['\\'] = '\\', ['\n'] = 'n', ['\r'] = 'r',
+                                         ['\t'] = 't', ['\b'] = 'b',  ['\f'] = 'f'};
+
+    if (shorthand[c])
+        g_string_append_printf(text, "\\%c", shorthand[c]);
+    else
+        g_string_append_printf(text, "\\u%04x", c);
+}
+
+static void append_quoted(GString *text, const char *value)
+{
+    const unsigned char *s = (const unsigned char *)value;
+    const unsigned char *end = s + strlen(value);
+    const unsigned char *span = s; /* what stands as it is and is not yet appended */
+
+    g_string_append_c(text, '"');
+    for (;;) {
+        s = skip_plain(s, end);
+        const size_t wide = *s >= 0x80 ? utf8_length(s) : 0;
+        if (wide) {
+            s += wide;
+            continue;
+        }
+        if (s > span)
+            g_string_append_len(text, (const char *)span, s - span);
+        if (!*s)
+            break;
+        if (*s >= 0x80)
+            g_string_append_len(text, REPLACEMENT, sizeof(REPLACEMENT) - 1);
+        else
+            append_escape(text, *s);
+        span = ++s;
+    }
+    g_string_append_c(text, '"');
+}
+
+void json_key(struct json_writer *writer, const char *key)
+{
+    separate(writer);
+    append_quoted(writer->text, key);
+    g_string_append_c(writer->text, ':');
+    writer->comma = false;
+}
+
+void json_string(struct json_writer *writer, const char *value)
+{
+    if (!value) {
+        json_null(writer);
+        return;
+    }
+    separate(writer);
+    append_quoted(writer->text, value);
+}
+
+void json_int(struct json_writer *writer, int64_t value)
+{
+    separate(writer);
+    g_string_append_printf(writer->text, "%" G_GINT64_FORMAT, value);
+}
+
+void json_double(struct json_writer *writer, double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (!isfinite(value)) {
+        json_null(writer);
+        return;
+    }
+    /* The shorter of the two that reads back as the same number. */
+    g_ascii_formatd(text, sizeof(text), "%.15g", value);
+    if (g_ascii_strtod(text, NULL) != value)
+        g_ascii_formatd(text, sizeof(text), "%.17g", value);
+    separate(writer);
+    g_string_append(writer->text, text);
+}
+
+void json_bool(struct json_writer *writer, bool value)
+{
+    separate(writer);
+    g_string_append(writer->text, value ? "true" : "false");
+}
+
+void json_null(struct json_writer *writer)
+{
+    separate(writer);
+    g_string_append(writer->text, "null");
+}
+
+void json_raw(struct json_writer *writer, const char *text, size_t length)
+{
+    separate(writer);
+    g_string_append_len(writer->text, text, (gssize)length);
+}
+
+void json_value(struct json_writer *writer, const cJSON *value)
+{
+    const cJSON *item;
+
+    if (cJSON_IsObject(value)) {
+        json_begin_object(writer);
+        cJSON_ArrayForEach (item, value) {
+            json_key(writer, item->string);
+            json_value(writer, item);
+        }
+        json_end_object(writer);
+    } else if (cJSON_IsArray(value)) {
+        json_begin_array(writer);
+        cJSON_ArrayForEach (item, value)
+            json_value(writer, item);
+        json_end_array(writer);
+    } else if (cJSON_IsString(value)) {
+        json_string(writer, value->valuestring);
+    } else if (cJSON_IsNumber(value)) {
+        json_double(writer, value->valuedouble);
+    } else if (cJSON_IsBool(value)) {
+        json_bool(writer, cJSON_IsTrue(value));
+    } else {
+        json_null(writer);
+    }
+}
+
+void json_key_string(struct json_writer *writer, const char *key, const char *value)
+{
+    json_key(writer, key);
+    json_string(writer, value);
+}
+
+void json_key_int(struct json_writer *writer, const char *key, int64_t value)
+{
+    json_key(writer, key);
+    json_int(writer, value);
+}
+
+void json_key_bool(struct json_writer *writer, const char *key, bool value)
+{
+    json_key(writer, key);
+    json_bool(writer, value);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/kubernetes.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+struct pod_object {
+    struct pod_view view;
+    const cJSON *containers;
+    const cJSON *init_containers;
+};
+
+#define POD(KIND, member, path, flags) JSON_FIELD_##KIND(struct pod_object, member, path, flags)
+static const struct json_field pod_fields[] = {
+    POD(STRING, view.name, "metadata.name", JSON_REQUIRED),
+    POD(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),
+    POD(STRING, view.uid, "metadata.uid", 0),
+    POD(STRING, view.resource_version, "metadata.resourceVersion", 0),
+    POD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),
+    POD(PAIRS, view.labels, "metadata.labels", 0),
+    POD(PAIRS, view.annotations, "metadata.annotations", 0),
+    POD(STRING, view.node_name, "spec.nodeName", 0),
+    POD(STRING, view.scheduler_name, "spec.schedulerName", 0),
+    POD(INT64, view.priority, "spec.priority", 0),
+    POD(ARRAY, containers, "spec.containers", 0),
+    POD(ARRAY, init_containers, "spec.initContainers", 0),
+    POD(STRING, view.phase, "status.phase", 0),
+    POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),
+    POD(PRESENT, view.started, "status.startTime", 0),
+    JSON_FIELD_END,
+};
+
+struct container_object {
+    struct container_view view;
+    const char *restart_policy;
+};
+
+#define CONTAINER(KIND, member, path, flags)                                                       \
+    JSON_FIELD_##KIND(struct container_object, member, path, flags)
+/* The API server writes every quantity as a string; files written by hand hold bare numbers. */
+static const struct json_field container_fields[] = {
+    CONTAINER(STRING, view.name, "name", 0),
+    CONTAINER(STRING, restart_policy, "restartPolicy", 0),
+    CONTAINER(PAIRS, view.limits, "resources.limits", JSON_NUMBERS),
+    CONTAINER(PAIRS, view.requests, "resources.requests", JSON_NUMBERS),
+    JSON_FIELD_END,
+};
+
+/* Appends the containers of one list to `views`. */
+static bool decode_containers(struct json_arena *arena, const cJSON *list, bool init,
+                              struct container_view *views, size_t *n, GError **error)
+{
+    const char *path = init ? "spec.initContainers" : "spec.containers";
+    const cJSON *item;
+    unsigned position = 0;
+
+    cJSON_ArrayForEach (item, list) {
+        struct container_object container = {0};
+
+        if (!json_decode(arena, item, container_fields, &container, error)) {
+            g_prefix_error(error, "field '%s': item %u: ", path, position);
+            return false;
+        }
+        container.view.init = init;
+        container.view.sidecar = init && g_strcmp0(container.restart_policy, "Always") == 0;
+        views[(*n)++] = container.view;
+        position++;
+    }
+    return true;
+}
+
+bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
+                               struct pod_view *ret_pod, GError **error)
+{
+    struct pod_object pod = {0};
+    struct container_view *views = NULL;
+
+    if (!json_decode(arena, object, pod_fields, &pod, error))
+        return false;
+    const size_t n = (size_t)cJSON_GetArraySize(pod.containers) +
+                     (size_t)cJSON_GetArraySize(pod.init_containers);
+    if (n > POD_CONTAINERS_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "field 'spec.containers': the pod has %zu containers, at most %d are accepted",
+                    n, POD_CONTAINERS_MAX);
+        return false;
+    }
+    if (n)
+        views = json_arena_alloc(arena, n * sizeof(*views));
+    pod.view.containers = views;
+    if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
+        !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
+        return false;
+    *ret_pod = pod.view;
+    return true;
+}
+
+bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod,
+                     GError **error)
+{
+    struct pod_view pod;
+
+    if (!pod_view_decode_anonymous(arena, object, &pod, error))
+        return false;
+    if (!pod.uid || !*pod.uid) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "field 'metadata.uid': %s",
+                    pod.uid ? "must not be empty" : "missing");
+        return false;
+    }
+    *ret_pod = pod;
+    return true;
+}
+
+/* --- other objects -------------------------------------------------------------------------- */
+
+#define NODE(KIND, member, path, flags) JSON_FIELD_##KIND(struct node_view, member, path, flags)
+static const struct json_field node_fields[] = {
+    NODE(STRING, name, "metadata.name", JSON_REQUIRED),
+    NODE(PAIRS, labels, "metadata.labels", 0),
+    NODE(PAIRS, annotations, "metadata.annotations", 0),
+    NODE(PAIRS, capacity, "status.capacity", JSON_NUMBERS),
+    NODE(PAIRS, allocatable, "status.allocatable", JSON_NUMBERS),
+    JSON_FIELD_END,
+};
+
+bool node_view_decode(struct json_arena *arena, const cJSON *object, struct node_view *ret_node,
+                      GError **error)
+{
+    struct node_view node = {0};
+
+    if (!json_decode(arena, object, node_fields, &node, error))
+        return false;
+    *ret_node = node;
+    return true;
+}
+
+#define CONFIGMAP(KIND, member, path, flags)                                                       \
+    JSON_FIELD_##KIND(struct configmap_view, member, path, flags)
+static const struct json_field configmap_fields[] = {
+    CONFIGMAP(STRING, name, "metadata.name", JSON_REQUIRED),
+    CONFIGMAP(STRING, ns, "metadata.namespace", JSON_REQUIRED),
+    CONFIGMAP(PAIRS, data, "data", 0),
+    JSON_FIELD_END,
+};
+
+bool configmap_view_decode(struct json_arena *arena, const cJSON *object,
+                           struct configmap_view *ret_configmap, GError **error)
+{
+    struct configmap_view configmap = {0};
+
+    if (!json_decode(arena, object, configmap_fields, &configmap, error))
+        return false;
+    *ret_configmap = configmap;
+    return true;
+}
+
+#define STATUS(KIND, member, path, flags) JSON_FIELD_##KIND(struct status_view, member, path, flags)
+static const struct json_field status_fields[] = {
+    STATUS(STRING, reason, "reason", 0),
+    STATUS(STRING, message, "message", 0),
+    STATUS(INT64, code, "code", 0),
+    STATUS(INT64, retry_after_s, "details.retryAfterSeconds", 0),
+    JSON_FIELD_END,
+};
+
+bool status_view_decode(struct json_arena *arena, const cJSON *object,
+                        struct status_view *ret_status, GError **error)
+{
+    struct status_view status = {0};
+
+    if (!json_decode(arena, object, status_fields, &status, error))
+        return false;
+    *ret_status = status;
+    return true;
+}
+
+/* --- bodies that we send -------------------------------------------------------------------- */
+
+void binding_encode(struct json_writer *writer, const struct binding *binding)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "apiVersion", "v1");
+    json_key_string(writer, "kind", "Binding");
+
+    json_key(writer, "metadata");
+    json_begin_object(writer);
+    json_key_string(writer, "name", binding->name);
+    json_key_string(writer, "namespace", binding->ns);
+    json_key_string(writer, "uid", binding->uid);
+    if (binding->annotations && binding->annotations->n > 0) {
+        json_key(writer, "annotations");
+        json_begin_object(writer);
+        for (size_t i = 0; i < binding->annotations->n; i++)
+            json_key_string(writer, binding->annotations->items[i].key,
+                            binding->annotations->items[i].value);
+        json_end_object(writer);
+    }
+    json_end_object(writer);
+
+    json_key(writer, "target");
+    json_begin_object(writer);
+    json_key_string(writer, "apiVersion", "v1");
+    json_key_string(writer, "kind", "Node");
+    json_key_string(writer, "name", binding->node);
+    json_end_object(writer);
+    json_end_object(writer);
+}
+
+void pod_annotation_encode(struct json_writer *writer, const struct pod_annotation *annotation)
+{
+    json_begin_object(writer);
+    json_key(writer, "metadata");
+    json_begin_object(writer);
+    json_key_string(writer, "uid", annotation->uid);
+    json_key(writer, "annotations");
+    json_begin_object(writer);
+    json_key_string(writer, annotation->key, annotation->value);
+    json_end_object(writer);
+    json_end_object(writer);
+    json_end_object(writer);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+void event_encode(struct json_writer *writer, const struct event_object *event)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "apiVersion", "events.k8s.io/v1");
+    json_key_string(writer, "kind", "Event");
+    json_key(writer, "metadata");
+    json_begin_object(writer);
+    json_key_string(writer, "name", event->name);
+    json_key_string(writer, "namespace", event->ns);
+    json_end_object(writer);
+    json_key_string(writer, "eventTime", event->time);
+    json_key_string(writer, "type", "Warning");
+    json_key_string(writer, "reason", event->reason);
+    json_key_string(writer, "action", event->action);
+    json_key_string(writer, "reportingController", event->controller);
+    json_key_string(writer, "reportingInstance", event->instance);
+    json_key(writer, "regarding");
+    json_begin_object(writer);
+    json_key_string(writer, "apiVersion", "v1");
+    json_key_string(writer, "kind", "Pod");
+    json_key_string(writer, "namespace", event->ns);
+    json_key_string(writer, "name", event->pod);
+    json_key_string(writer, "uid", event->pod_uid);
+    json_end_object(writer);
+    json_key_string(writer, "note", event->note);
+    json_end_object(writer);
+}
+
+void event_series_encode(struct json_writer *writer, int64_t count, const char *time)
+{
+    json_begin_object(writer);
+    json_key(writer, "series");
+    json_begin_object(writer);
+    json_key_int(writer, "count", count);
+    json_key_string(writer, "lastObservedTime", time);
+    json_end_object(writer);
+    json_end_object(writer);
+}
+
+char *micro_time_format(int64_t time_us)
+{
+    g_autoptr(GDateTime) seconds = g_date_time_new_from_unix_utc(time_us / G_USEC_PER_SEC);
+    g_autofree char *text = g_date_time_format(seconds, "%Y-%m-%dT%H:%M:%S");
+
+    return g_strdup_printf("%s.%06dZ", text, (int)(time_us % G_USEC_PER_SEC));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The API server's objects: decoding into the views of <gpuledger/object.h>, and writing the few
+ * bodies we send. Source: core/v1 (Pod, Node, ConfigMap, Binding), meta/v1 (Status, ObjectMeta),
+ * events.k8s.io/v1 (Event).
+ *
+ * Views borrow from the arena. A pod without a name, namespace or UID, a node without a name and a
+ * ConfigMap without name or namespace are errors; everything else is optional, and a wrong type is
+ * an error that names the field. Outputs are set only on success.
+ */
+#include "wire/json.h"
+
+#include <gpuledger/dialect.h>
+
+#define POD_CONTAINERS_MAX 1024 /* init containers included */
+
+bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod,
+                     GError **error);
+/* The same, but the UID may be missing. */
+bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
+                               struct pod_view *ret_pod, GError **error);
+bool node_view_decode(struct json_arena *arena, const cJSON *object, struct node_view *ret_node,
+                      GError **error);
+bool configmap_view_decode(struct json_arena *arena, const cJSON *object,
+                           struct configmap_view *ret_configmap, GError **error);
+
+/* The body of a refusal (kind Status) and what it says; all optional. */
+struct status_view {
+    const char *reason; /* "Conflict", "NotFound", "Expired" … */
+    const char *message;
+    int64_t code;
+    int64_t retry_after_s; /* details.retryAfterSeconds; 0 if absent */
+};
+bool status_view_decode(struct json_arena *arena, const cJSON *object,
+                        struct status_view *ret_status, GError **error);
+
+/* What we ask the API server to write when a pod gets its node: the body of
+ * POST /api/v1/namespaces/{ns}/pods/{name}/binding. Borrowed strings. */
+struct binding {
+    const char *ns;
+    const char *name;
+    const char *uid;
+    const char *node;
+    const struct annotations *annotations; /* NULL or empty: a plain binding */
+};
+void binding_encode(struct json_writer *writer, const struct binding *binding);
+
+/* One annotation of the pod with this UID; borrowed strings. As a merge patch (RFC 7386), which the
+ * API server refuses for a pod with another UID. */
+struct pod_annotation {
+    const char *ns;
+    const char *name;
+    const char *uid;
+    const char *key;
+    const char *value;
+};
+void pod_annotation_encode(struct json_writer *writer, const struct pod_annotation *annotation);
+
+#define EVENT_NOTE_MAX 1024 /* bytes; the API server refuses more */
+#define EVENT_NAME_MAX 253
+#define EVENT_WORD_MAX 128 /* reason, action, instance */
+
+/* A Warning about a pod: the body of POST /apis/events.k8s.io/v1/namespaces/{ns}/events. Borrowed
+ * strings, within the limits above. */
+struct event_object {
+    const char *ns; /* the pod's, and therefore the event's */
+    const char *name;
+    const char *pod;
+    const char *pod_uid;
+    const char *time; /* micro_time_format */
+    const char *reason;
+    const char *action;
+    const char *controller; /* a qualified name: "example.com/scheduler" */
+    const char *instance;
+    const char *note;
+};
+void event_encode(struct json_writer *writer, const struct event_object *event);
+
+/* As a merge patch: that it has happened `count` times by now, at least 2, lately at that time. */
+void event_series_encode(struct json_writer *writer, int64_t count, const char *time);
+
+/* Unix time as the API server wants it, with exactly six digits after the point. Free with
+ * g_free. */
+char *micro_time_format(int64_t time_us);
