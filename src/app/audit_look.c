@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is wrong with the cluster itself: the ledger counts it as well as it can, but only people
+ * can put it right.
+ */
+#include "app/audit_rows.h"
+
+#include <string.h>
+
+#define MS_NS INT64_C(1000000)
+
+/* A node under the store's lock. */
+struct look {
+    struct audit_report *report;
+    const struct store *store;
+    const struct node *node;
+    int64_t stuck_ns;
+    int64_t now_ns;
+};
+
+static void find(const struct look *look, enum audit_cause cause, const struct allocation *pod,
+                 char *take_ledger)
+{
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = cause,
+                         .pod = pod,
+                         .node = look->node->name,
+                         .take_cluster = audit_holding(pod, look->node->memory_unit),
+                         .take_ledger = take_ledger,
+                     });
+}
+
+/* --- annotations ---------------------------------------------------------------------------- */
+
+static enum audit_cause doubt_cause(const struct allocation *pod, const char *first)
+{
+    static const enum audit_cause causes[] = {
+        [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
+        [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
+        [DOUBT_EDITED] = AUDIT_EDITED,
+    };
+
+    if (!first)
+        return causes[pod->doubt];
+    if (pod->doubt == DOUBT_UNMARKED) /* all of them are gone */
+        return AUDIT_LOST;
+    return pod->doubt == DOUBT_NONE ? AUDIT_EDITED : causes[pod->doubt];
+}
+
+static void look_at_annotations(const struct look *look, const struct allocation *pod)
+{
+    const char *first = store_first_cards(look->store, pod->uid);
+    enum audit_cause cause = doubt_cause(pod, first);
+
+    if (cause == AUDIT_NONE)
+        return;
+    if (first)
+        find(look, cause, pod, g_strdup_printf("card %s at first", first));
+    else if (pod->doubt == DOUBT_EDITED)
+        find(look, cause, pod, g_strdup("by its containers; the annotation states another amount"));
+    else
+        find(look, cause, pod,
+             g_strdup(look->node->n_cards == 1 ? "counted on its only card"
+                                               : "counted on every card"));
+}
+
+static void look_at_card(const struct look *look, const struct allocation *pod)
+{
+    for (uint32_t i = 0; i < pod->n_shares; i++) {
+        int32_t card = pod->shares[i].card;
+
+        if (card == CARD_UNKNOWN || node_card(look->node, card))
+            continue;
+        find(look, AUDIT_CARD_GONE, pod,
+             g_strdup_printf("the node has %d cards", look->node->n_cards));
+        return;
+    }
+}
+
+static void look_at_assignment(const struct look *look, const struct allocation *pod)
+{
+    int64_t age_ns = look->now_ns - pod->assume_time_ns;
+
+    if (pod->waiting && pod->assume_time_ns > 0 && age_ns > look->stuck_ns)
+        find(look, AUDIT_UNASSIGNED, pod,
+             g_strdup_printf("waiting for %" G_GINT64_FORMAT " s", age_ns / (1000 * MS_NS)));
+}
+
+/* --- cards that hold too much --------------------------------------------------------------- */
+
+static bool is_on(const struct node *node, const struct share *share, const struct card *card)
+{
+    return node->n_cards == 1 || share->card == card->index;
+}
+
+/* Who came first may stay: those whose time is not known came last. */
+static gint compare_times(gconstpointer a, gconstpointer b)
+{
+    const struct allocation *left = *(const struct allocation *const *)a;
+    const struct allocation *right = *(const struct allocation *const *)b;
+    uint64_t left_ns = (uint64_t)left->assume_time_ns - 1;
+    uint64_t right_ns = (uint64_t)right->assume_time_ns - 1;
+
+    if (left_ns != right_ns)
+        return left_ns < right_ns ? -1 : 1;
+    return strcmp(left->uid, right->uid);
+}
+
+static char *fullness(const struct node *node, const struct card *card)
+{
+    g_autofree char *used = audit_bytes(card->memory_used, node->memory_unit);
+    g_autofree char *size = audit_bytes(card->memory, node->memory_unit);
+
+    if (card->memory_used > card->memory)
+        return g_strdup_printf("card %d holds %s of %s", card->index, used, size);
+    return g_strdup_printf("card %d holds %d.%d %% core", card->index, card->core_used / 10,
+                           card->core_used % 10);
+}
+
+static void look_at_fullness(const struct look *look, const struct card *card)
+{
+    const struct node *node = look->node;
+    g_autoptr(GPtrArray) pods = g_ptr_array_new();
+    int64_t memory = 0, core = 0;
+
+    if (card->memory_used <= card->memory && card->core_used <= CORE_WHOLE)
+        return;
+    for (guint i = 0; i < node->allocations->len; i++)
+        g_ptr_array_add(pods, g_ptr_array_index(node->allocations, i));
+    g_ptr_array_sort(pods, compare_times);
+    for (guint i = 0; i < pods->len; i++) {
+        const struct allocation *pod = g_ptr_array_index(pods, i);
+        bool here = false;
+
+        for (uint32_t j = 0; j < pod->n_shares; j++) {
+            if (!is_on(node, &pod->shares[j], card))
+                continue;
+            here = true;
+            memory += amount_bytes(pod->shares[j].memory, node->memory_unit);
+            core += pod->shares[j].core;
+        }
+        if (here && (memory > card->memory || core > CORE_WHOLE))
+            find(look, AUDIT_OVERBOOKED, pod, fullness(node, card));
+    }
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+void audit_look_at_node(struct audit_report *report, struct store *store, const char *name,
+                        int64_t stuck_ms)
+{
+    const struct node *node = ledger_node(store_lock(store), name);
+    const struct look look = {
+        .report = report,
+        .store = store,
+        .node = node,
+        .stuck_ns = stuck_ms * MS_NS,
+        .now_ns = g_get_real_time() * 1000,
+    };
+
+    report->nodes += node && node->present && node->n_cards > 0;
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        const struct allocation *pod = g_ptr_array_index(node->allocations, i);
+
+        report->pods++;
+        if (pod->state != ALLOCATION_CONFIRMED)
+            continue;
+        look_at_annotations(&look, pod);
+        if (node->present)
+            look_at_card(&look, pod);
+        look_at_assignment(&look, pod);
+    }
+    for (int32_t i = 0; node && i < node->n_cards; i++)
+        look_at_fullness(&look, &node->cards[i]);
+    store_unlock(store);
+}
+
+struct audit_report *audit_look(struct store *store, const struct audit_options *options)
+{
+    int64_t began_ms = g_get_monotonic_time() / 1000;
+    struct audit_report *report = audit_report_new();
+    g_autoptr(GPtrArray) names = audit_node_names(store);
+
+    for (guint i = 0; i < names->len; i++)
+        audit_look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
+    audit_report_finish(report, began_ms);
+    return report;
+}

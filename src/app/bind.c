@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binding: reserve under the lock, tell the API server without it, then confirm, cancel, or keep
+ * what is not known.
+ *
+ * Idempotent by pod UID: whoever finds an allocation of the pod joins the bind that made it,
+ * repeats a Binding whose outcome is unknown with the very same annotations, or reports success.
+ * The API server accepts one Binding per pod, so repeating one can never grant twice.
+ */
+#include "app/extender.h"
+#include "app/log.h"
+#include "wire/extender.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+/* The API server gives up on a request after a minute (--request-timeout); what it has not written
+ * some time after that, it will never write. */
+#define UNKNOWN_FOR_AT_MOST_MS 90000
+#define RETRY_PAUSE_MS 200
+#define SETTLE_CALL_MS 5000
+#define DRAINING "gpuledger is shutting down; try again"
+
+/* One call of the verb. */
+struct bind {
+    struct extender *extender;
+    struct json_arena *arena;
+    const struct bind_args *args;
+    const struct dialect *dialect; /* NULL: no GPU */
+    int64_t deadline_ms;           /* for everything */
+    int64_t queue_until_ms;        /* for waiting; the rest is for the API server */
+    int64_t send_until_ms;         /* for a Binding; the rest is for asking what became of it */
+    int64_t queue_us;              /* waited for the node side */
+    int64_t api_us;                /* waited for the API server */
+    uint64_t term; /* in which it was let in, see app/fence.h */
+    int32_t card;
+    bool doubtful; /* an earlier Binding of the pod may still be carried out */
+    struct annotations annotations;
+    enum bind_result result;
+};
+
+static int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+static bool fail(struct bind *bind, enum bind_result result, GError **error, const char *text)
+{
+    bind->result = result;
+    g_set_error_literal(error, GPULEDGER_ERROR,
+                        result == BIND_RESULT_INVALID ? GPULEDGER_ERROR_INVALID
+                                                      : GPULEDGER_ERROR_CONFLICT,
+                        text);
+    return false;
+}
+
+/* --- the API server ------------------------------------------------------------------------- */
+
+static enum outcome call_bind(struct bind *bind, GError **error)
+{
+    struct cluster *cluster = bind->extender->cluster;
+    struct binding binding = {
+        .ns = bind->args->pod_namespace,
+        .name = bind->args->pod_name,
+        .uid = bind->args->pod_uid,
+        .node = bind->args->node,
+        .annotations = &bind->annotations,
+    };
+    int64_t start_us = g_get_monotonic_time();
+    int64_t until_ms = fence_cut(bind->extender->fence, bind->term, bind->send_until_ms);
+    enum outcome outcome = cluster->ops->bind(cluster, &binding, until_ms, error);
+    bind->api_us += g_get_monotonic_time() - start_us;
+    return outcome;
+}
+
+static enum outcome call_get_pod(struct bind *bind, struct pod_view *ret_pod, GError **error)
+{
+    struct cluster *cluster = bind->extender->cluster;
+    int64_t start_us = g_get_monotonic_time();
+    enum outcome outcome =
+        cluster->ops->get_pod(cluster, bind->arena, bind->args->pod_namespace,
+                              bind->args->pod_name, bind->deadline_ms, ret_pod, error);
+    bind->api_us += g_get_monotonic_time() - start_us;
+    return outcome;
+}
+
+/* Whether the pod is on the cards that we chose. The rest of what we wrote may differ: the node side
+ * writes some of it anew, and a node that has changed makes a repeated Binding differ in it. */
+static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
+{
+    const struct dialect_options *options = &store_options(bind->extender->store)->dialects;
+    struct string_pair ours[ANNOTATIONS_MAX];
+    struct pod_view as_sent = *pod;
+
+    if (!bind->dialect)
+        return true;
+    for (size_t i = 0; i < bind->annotations.n; i++)
+        ours[i] = (struct string_pair){bind->annotations.items[i].key,
+                                       bind->annotations.items[i].value};
+    as_sent.annotations = (struct string_pairs){ours, bind->annotations.n};
+
+    g_autoptr(allocation) chosen = bind->dialect->read_allocation(&as_sent, options, NULL);
+    g_autoptr(allocation) found = bind->dialect->read_allocation(pod, options, NULL);
+    if (!chosen || !found || chosen->n_shares != found->n_shares)
+        return false;
+    for (uint32_t i = 0; i < found->n_shares; i++) {
+        if (chosen->shares[i].card != found->shares[i].card)
+            return false;
+    }
+    return true;
+}
+
+/* What the pod itself says about how a Binding went. */
+enum truth {
+    TRUTH_BOUND,   /* to our node, by us */
+    TRUTH_FOREIGN, /* bound by somebody else, or another pod, or none, or being deleted */
+    TRUTH_UNBOUND, /* not bound (yet) */
+    TRUTH_HIDDEN,  /* the API server does not tell */
+};
+
+static enum truth ask_for_truth(struct bind *bind)
+{
+    g_autoptr(GError) ignored = NULL;
+    struct pod_view pod = {0};
+
+    switch (call_get_pod(bind, &pod, &ignored)) {
+    case OUTCOME_OK:
+        break;
+    case OUTCOME_NOT_FOUND:
+        return TRUTH_FOREIGN;
+    case OUTCOME_CONFLICT:
+    case OUTCOME_REFUSED:
+    case OUTCOME_UNKNOWN:
+        return TRUTH_HIDDEN;
+    }
+    if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0)
+        return TRUTH_FOREIGN;
+    if (!pod_view_is_bound(&pod))
+        return pod.terminating || pod_view_is_terminal(&pod) ? TRUTH_FOREIGN : TRUTH_UNBOUND;
+    store_settle_pod(bind->extender->store, &pod);
+    return g_str_equal(pod.node_name, bind->args->node) && is_on_our_cards(bind, &pod)
+               ? TRUTH_BOUND
+               : TRUTH_FOREIGN;
+}
+
+/* Whether the term that the bind began in goes on. */
+static bool check_term(struct bind *bind, GError **error)
+{
+    if (fence_cut(bind->extender->fence, bind->term, INT64_MAX) > now_ms())
+        return true;
+    bind->result = bind->doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+    fence_set_error(error);
+    return false;
+}
+
+/* Sends the Binding until its fate is known or the time is up. */
+static bool send_binding(struct bind *bind, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) failure = NULL;
+        if (!check_term(bind, error))
+            return false;
+        enum outcome outcome = call_bind(bind, &failure);
+
+        if (outcome == OUTCOME_OK) {
+            bind->result = BIND_RESULT_BOUND;
+            return true;
+        }
+        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->doubtful)) {
+            bind->result = outcome == OUTCOME_NOT_FOUND ? BIND_RESULT_CONFLICT
+                                                        : BIND_RESULT_REFUSED;
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        enum truth truth = ask_for_truth(bind);
+        if (truth == TRUTH_BOUND) {
+            bind->result = BIND_RESULT_BOUND;
+            return true;
+        }
+        if (truth == TRUTH_FOREIGN ||
+            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->doubtful)) {
+            bind->result = BIND_RESULT_CONFLICT;
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        bind->doubtful = true;
+        if (now_ms() + RETRY_PAUSE_MS >= bind->send_until_ms) {
+            bind->result = BIND_RESULT_UNKNOWN;
+            g_propagate_prefixed_error(error, g_steal_pointer(&failure),
+                                       "it is not known whether the pod was bound: ");
+            return false;
+        }
+        g_usleep(RETRY_PAUSE_MS * 1000);
+    }
+}
+
+/* --- reserving ------------------------------------------------------------------------------ */
+
+enum step {
+    STEP_SEND,  /* a reservation is ours to send */
+    STEP_PLAIN, /* no GPU: bind without annotations */
+    STEP_DONE,  /* nothing left to do */
+    STEP_FAILED,
+};
+
+/* Later than every other pod's on the node: the node side serves the oldest first. */
+static int64_t next_assume_time(const struct node *node)
+{
+    int64_t time_ns = g_get_real_time() * 1000;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other->assume_time_ns >= time_ns)
+            time_ns = other->assume_time_ns + 1;
+    }
+    return time_ns;
+}
+
+/* Under the lock. */
+static void describe(struct bind *bind, const struct allocation *allocation)
+{
+    annotations_clear(&bind->annotations);
+    bind->dialect = allocation->dialect;
+    allocation->dialect->write_annotations(allocation, allocation->node, &bind->annotations);
+    bind->card = allocation->shares[0].card;
+}
+
+/* Under the lock. */
+static bool reserve(struct bind *bind, struct ledger *ledger, const struct node *node,
+                    const struct request *request, const struct placement *placement,
+                    enum reason *ret_reason)
+{
+    struct allocation *allocation =
+        allocation_new(bind->args->pod_uid, bind->args->pod_namespace, bind->args->pod_name,
+                       placement->n_shares);
+
+    allocation->dialect = request->dialect;
+    allocation->state = ALLOCATION_RESERVED;
+    allocation->waiting = true;
+    allocation->match_amount = request->match_amount;
+    allocation->assume_time_ns = next_assume_time(node);
+    allocation->since_ms = now_ms();
+    memcpy(allocation->shares, placement->shares,
+           placement->n_shares * sizeof *placement->shares);
+    allocation = ledger_reserve(ledger, bind->args->node, allocation, ret_reason);
+    if (allocation)
+        describe(bind, allocation);
+    return allocation != NULL;
+}
+
+/* Under the lock: leaves word of a fresh reservation to the next holder of the Lease. */
+static bool enter(struct bind *bind, struct ledger *ledger, GError **error)
+{
+    if (journal_add(bind->extender->journal, ledger_get(ledger, bind->args->pod_uid)))
+        return true;
+    ledger_drop(ledger, bind->args->pod_uid);
+    return fail(bind, BIND_RESULT_NOT_READY, error, "too many binds are not settled; try again");
+}
+
+/* Under the lock: the pod has an allocation already. STEP_FAILED without an error: look again. */
+static enum step join_earlier(struct bind *bind, struct allocation *held, GError **error)
+{
+    if (!g_str_equal(held->node->name, bind->args->node)) {
+        g_autofree char *text =
+            g_strdup_printf("the pod is being bound to node '%s' already", held->node->name);
+        fail(bind, BIND_RESULT_CONFLICT, error, text);
+        return STEP_FAILED;
+    }
+    switch (held->state) {
+    case ALLOCATION_BOUND:
+    case ALLOCATION_CONFIRMED:
+        bind->card = held->shares[0].card;
+        bind->result = BIND_RESULT_REPEATED;
+        return STEP_DONE;
+    case ALLOCATION_UNKNOWN:
+        held->state = ALLOCATION_RESERVED;
+        held->since_ms = now_ms();
+        describe(bind, held);
+        bind->doubtful = true;
+        return STEP_SEND;
+    case ALLOCATION_RESERVED:
+        break;
+    }
+    if (!store_wait(bind->extender->store, bind->deadline_ms))
+        fail(bind, BIND_RESULT_UNKNOWN, error, "another bind of the same pod is still running");
+    return STEP_FAILED;
+}
+
+/* Under the lock: one try at a card. STEP_FAILED without an error: look again. */
+static enum step place(struct bind *bind, struct ledger *ledger, const struct request *request,
+                       GError **error)
+{
+    const struct store_options *options = store_options(bind->extender->store);
+    const struct node *node = ledger_node(ledger, bind->args->node);
+    struct admission_query query = {
+        .request = request,
+        .policy = options->policy,
+        .options = &options->dialects,
+        .now_ns = g_get_real_time() * 1000,
+        .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
+    };
+    struct placement placement;
+    enum reason reason;
+
+    switch (dialect_admit(node, &query, &placement, &reason)) {
+    case ADMISSION_YES:
+        if (now_ms() >= bind->send_until_ms) {
+            /* Sent now, its fate would not be known, and the card booked until it is settled. */
+            fail(bind, BIND_RESULT_TIMED_OUT, error,
+                 "no time was left to bind the pod; try again");
+            return STEP_FAILED;
+        }
+        if (reserve(bind, ledger, node, request, &placement, &reason))
+            return enter(bind, ledger, error) ? STEP_SEND : STEP_FAILED;
+        break;
+    case ADMISSION_NO:
+        break;
+    case ADMISSION_WAIT: {
+        int64_t start_us = g_get_monotonic_time();
+        bool in_time = store_wait(bind->extender->store, bind->queue_until_ms);
+        bind->queue_us += g_get_monotonic_time() - start_us;
+        if (!in_time)
+            fail(bind, BIND_RESULT_TIMED_OUT, error,
+                 reason_info(REASON_AWAITING_ASSIGNMENT)->text);
+        return STEP_FAILED;
+    }
+    }
+    fail(bind, BIND_RESULT_NO_ROOM, error, reason_info(reason)->text);
+    metrics_count(COUNTER_REFUSALS, reason);
+    return STEP_FAILED;
+}
+
+/* The pod's request from the API server, for a pod that the watch has not shown. */
+static enum step fetch_request(struct bind *bind, struct request **ret_request, GError **error)
+{
+    const struct store_options *options = store_options(bind->extender->store);
+    struct pod_view pod = {0};
+    GError *failure = NULL;
+
+    switch (call_get_pod(bind, &pod, &failure)) {
+    case OUTCOME_OK:
+        break;
+    case OUTCOME_NOT_FOUND:
+        bind->result = BIND_RESULT_CONFLICT;
+        g_propagate_error(error, failure);
+        return STEP_FAILED;
+    case OUTCOME_CONFLICT:
+    case OUTCOME_REFUSED:
+    case OUTCOME_UNKNOWN:
+        bind->result = BIND_RESULT_REFUSED; /* nothing was written */
+        g_propagate_error(error, failure);
+        return STEP_FAILED;
+    }
+    if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0) {
+        fail(bind, BIND_RESULT_CONFLICT, error,
+             "the pod of that name has another UID: it was deleted and created again");
+        return STEP_FAILED;
+    }
+    if (pod_view_is_bound(&pod)) {
+        if (g_str_equal(pod.node_name, bind->args->node)) {
+            bind->result = BIND_RESULT_REPEATED;
+            return STEP_DONE;
+        }
+        fail(bind, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
+        return STEP_FAILED;
+    }
+    *ret_request = dialect_read_request(&pod, &options->dialects, &failure);
+    if (failure) {
+        bind->result = BIND_RESULT_INVALID;
+        pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,
+                                                                    .ns = pod.ns,
+                                                                    .name = pod.name,
+                                                                    .uid = pod.uid,
+                                                                    .note = failure->message});
+        g_propagate_error(error, failure);
+        return STEP_FAILED;
+    }
+    return *ret_request ? STEP_SEND : STEP_PLAIN;
+}
+
+/* Whoever waits leaves room for another replica when this one hands over. */
+static bool check_patience(struct bind *bind, GError **error)
+{
+    if (!bind->extender->fence)
+        return true;
+    if (g_atomic_int_get(&bind->extender->draining))
+        return fail(bind, BIND_RESULT_NOT_READY, error, DRAINING);
+    return check_term(bind, error);
+}
+
+/* Finds or makes the pod's reservation. */
+static enum step secure(struct bind *bind, GError **error)
+{
+    g_autoptr(request) request = NULL;
+    enum step step = STEP_FAILED;
+    GError *failure = NULL;
+
+    do {
+        if (!check_patience(bind, &failure))
+            break;
+        bool fetch = false;
+        struct ledger *ledger = store_lock(bind->extender->store);
+        struct allocation *held = ledger_get(ledger, bind->args->pod_uid);
+        const struct request *pending =
+            store_pending(bind->extender->store, bind->args->pod_uid);
+
+        if (!request && pending)
+            request = request_dup(pending);
+        if (held)
+            step = join_earlier(bind, held, &failure);
+        else if (request)
+            step = place(bind, ledger, request, &failure);
+        else
+            fetch = true;
+        store_unlock(bind->extender->store);
+
+        if (fetch) {
+            step = fetch_request(bind, &request, &failure);
+            if (step == STEP_SEND)
+                step = STEP_FAILED; /* now there is something to place */
+        }
+    } while (step == STEP_FAILED && !failure);
+
+    if (failure)
+        g_propagate_error(error, failure);
+    return step;
+}
+
+/* Writes down how the Binding went. */
+static void conclude(struct bind *bind)
+{
+    struct ledger *ledger = store_lock(bind->extender->store);
+    struct allocation *allocation = ledger_get(ledger, bind->args->pod_uid);
+
+    /* Gone: the watch has seen the pod's end. Confirmed: the watch knows better than we do. */
+    if (allocation && allocation->state != ALLOCATION_CONFIRMED) {
+        allocation->since_ms = now_ms();
+        if (bind->result == BIND_RESULT_BOUND)
+            ledger_set_state(ledger, allocation, ALLOCATION_BOUND);
+        else if (bind->result == BIND_RESULT_UNKNOWN)
+            ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
+        else
+            ledger_drop(ledger, bind->args->pod_uid);
+    }
+    store_notify(bind->extender->store);
+    store_unlock(bind->extender->store);
+}
+
+/* From here on the next holder of the Lease knows of the reservation. */
+static bool publish(struct bind *bind, GError **error)
+{
+    int64_t start_us = g_get_monotonic_time();
+    bool published = fence_publish(bind->extender->fence, bind->term, bind->send_until_ms, error);
+    bind->api_us += g_get_monotonic_time() - start_us;
+    if (!published)
+        bind->result = bind->doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+    return published;
+}
+
+static bool run(struct bind *bind, GError **error)
+{
+    switch (secure(bind, error)) {
+    case STEP_DONE:
+        return true;
+    case STEP_FAILED:
+        return false;
+    case STEP_PLAIN:
+        return send_binding(bind, error);
+    case STEP_SEND:
+        break;
+    }
+    bool bound = publish(bind, error) && send_binding(bind, error);
+    conclude(bind);
+    return bound;
+}
+
+/* --- the verb ------------------------------------------------------------------------------- */
+
+static bool read_call(struct bind *bind, struct bind_args *args, const char *body, size_t length,
+                      GError **error)
+{
+    bind->result = BIND_RESULT_INVALID;
+    const cJSON *json = json_parse(bind->arena, body, length, error);
+    if (!json || !bind_args_decode(bind->arena, json, args, error)) {
+        metrics_count(COUNTER_REQUESTS_BAD, VERB_BIND);
+        return false;
+    }
+    bind->result = BIND_RESULT_NOT_READY;
+    if (g_atomic_int_get(&bind->extender->draining)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, DRAINING);
+        return false;
+    }
+    /* Before anything is looked up: what the ledger says counts for this term only. */
+    bind->term = fence_term(bind->extender->fence);
+    if (bind->term == 0) {
+        fence_set_error(error);
+        return false;
+    }
+    if (!store_is_synced(bind->extender->store)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "gpuledger has not read the whole cluster yet; try again");
+        return false;
+    }
+    return true;
+}
+
+static void log_bind(const struct bind *bind, int64_t took_us, const GError *failure)
+{
+    const char *ns = bind->args->pod_namespace, *name = bind->args->pod_name;
+    g_autofree char *pod = g_strdup_printf("%s/%s", ns ? ns : "", name ? name : "");
+
+    if (failure)
+        log_event(LOG_LEVEL_WARN, "bind failed", LOG_TEXT("pod", pod),
+                  LOG_TEXT("node", bind->args->node), LOG_TEXT("why", failure->message),
+                  LOG_NUMBER("us", took_us));
+    else
+        log_event(LOG_LEVEL_INFO, "bound", LOG_TEXT("pod", pod),
+                  LOG_TEXT("node", bind->args->node), LOG_NUMBER("card", bind->card),
+                  LOG_NUMBER("repeated", bind->result == BIND_RESULT_REPEATED),
+                  LOG_NUMBER("queue_us", bind->queue_us), LOG_NUMBER("api_us", bind->api_us),
+                  LOG_NUMBER("us", took_us));
+}
+
+void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply)
+{
+    int64_t start_us = g_get_monotonic_time();
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    struct bind_args args = {0};
+    struct bind bind = {
+        .extender = extender,
+        .arena = arena,
+        .args = &args,
+        .deadline_ms = start_us / 1000 + extender->bind_timeout_ms,
+        .queue_until_ms = start_us / 1000 + extender->bind_timeout_ms * 4 / 6,
+        .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
+        .card = CARD_UNKNOWN,
+    };
+    struct json_writer writer;
+
+    if (read_call(&bind, &args, body, length, &failure))
+        run(&bind, &failure);
+    json_writer_init(&writer, reply);
+    bind_result_encode(&writer, failure ? failure->message : "");
+    annotations_clear(&bind.annotations);
+
+    int64_t took_us = g_get_monotonic_time() - start_us;
+    metrics_count(COUNTER_BINDS, bind.result);
+    metrics_observe(VERB_BIND, PHASE_QUEUE, bind.queue_us);
+    metrics_observe(VERB_BIND, PHASE_API, bind.api_us);
+    metrics_observe(VERB_BIND, PHASE_DECIDE, took_us - bind.queue_us - bind.api_us);
+    metrics_observe(VERB_BIND, PHASE_TOTAL, took_us);
+    log_bind(&bind, took_us, failure);
+}
+
+/* --- settling ------------------------------------------------------------------------------- */
+
+struct unsettled {
+    char *uid, *ns, *name;
+    int64_t since_ms; /* as it was found; moves with every change of state */
+    bool expired;     /* no Binding of it can still be under way */
+};
+
+static void unsettled_clear(gpointer data)
+{
+    struct unsettled *unsettled = data;
+    g_free(unsettled->uid);
+    g_free(unsettled->ns);
+    g_free(unsettled->name);
+}
+
+struct settling {
+    GArray *found;
+    int64_t age_ms, now_ms;
+};
+
+static void find_unsettled(struct allocation *allocation, void *data)
+{
+    struct settling *settling = data;
+    int64_t age_ms = settling->now_ms - allocation->since_ms;
+
+    if ((allocation->state != ALLOCATION_UNKNOWN && allocation->state != ALLOCATION_BOUND) ||
+        age_ms < settling->age_ms)
+        return;
+    struct unsettled unsettled = {
+        g_strdup(allocation->uid),
+        g_strdup(allocation->ns),
+        g_strdup(allocation->name),
+        allocation->since_ms,
+        allocation->state == ALLOCATION_BOUND || age_ms > UNKNOWN_FOR_AT_MOST_MS,
+    };
+    g_array_append_val(settling->found, unsettled);
+}
+
+/* Drops an allocation unless something has happened to it since it was found unsettled. */
+static bool drop_unsettled(struct store *store, const struct unsettled *unsettled)
+{
+    struct ledger *ledger = store_lock(store);
+    const struct allocation *allocation = ledger_get(ledger, unsettled->uid);
+    bool untouched = allocation && allocation->since_ms == unsettled->since_ms &&
+                     (allocation->state == ALLOCATION_UNKNOWN ||
+                      allocation->state == ALLOCATION_BOUND);
+
+    if (untouched) {
+        ledger_drop(ledger, unsettled->uid);
+        store_notify(store);
+    }
+    store_unlock(store);
+    return untouched;
+}
+
+static bool settle(struct extender *extender, struct json_arena *arena,
+                   const struct unsettled *unsettled)
+{
+    struct cluster *cluster = extender->cluster;
+    g_autoptr(GError) failure = NULL;
+    struct pod_view pod = {0};
+    enum outcome outcome = cluster->ops->get_pod(cluster, arena, unsettled->ns, unsettled->name,
+                                                 now_ms() + SETTLE_CALL_MS, &pod, &failure);
+
+    if (outcome != OUTCOME_OK && outcome != OUTCOME_NOT_FOUND)
+        return false;
+    bool same = outcome == OUTCOME_OK && g_strcmp0(pod.uid, unsettled->uid) == 0;
+    if (same && (pod_view_is_bound(&pod) || pod_view_is_terminal(&pod)))
+        store_settle_pod(extender->store, &pod);
+    else if ((same && !unsettled->expired) || !drop_unsettled(extender->store, unsettled))
+        return false;
+    log_event(LOG_LEVEL_INFO, "settled", LOG_TEXT("uid", unsettled->uid),
+              LOG_TEXT("node", same && pod_view_is_bound(&pod) ? pod.node_name : "none"));
+    return true;
+}
+
+unsigned extender_settle(struct extender *extender, int64_t age_ms)
+{
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct unsettled));
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct settling settling = {found, age_ms, now_ms()};
+    unsigned settled = 0;
+
+    g_array_set_clear_func(found, unsettled_clear);
+    ledger_each(store_lock(extender->store), find_unsettled, &settling);
+    store_unlock(extender->store);
+    for (guint i = 0; i < found->len && !g_atomic_int_get(&extender->draining); i++) {
+        settled += settle(extender, arena, &g_array_index(found, struct unsettled, i));
+        json_arena_clear(arena);
+    }
+    return settled;
+}

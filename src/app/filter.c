@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/extender.h"
+#include "app/log.h"
+#include "wire/extender.h"
+
+#include <gpuledger/error.h>
+
+#define REPLY_GUESS_MAX ((size_t)1 << 20)
+
+/* Time since `*since_us`, which becomes now. */
+static void observe_phase(enum phase phase, int64_t *since_us)
+{
+    int64_t now_us = g_get_monotonic_time();
+    metrics_observe(VERB_FILTER, phase, now_us - *since_us);
+    *since_us = now_us;
+}
+
+/* A pod that holds cards already, because an earlier bind is not settled, may only go where they
+ * are: a repeated bind there settles it. */
+static bool keep_to_its_node(const struct filter_args *args, const char *node,
+                             enum reason *ret_reasons, GError **error)
+{
+    bool offered = false;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        bool same = g_str_equal(args->names[i], node);
+        ret_reasons[i] = same ? REASON_NONE : REASON_PLACED_ELSEWHERE;
+        offered |= same;
+    }
+    if (!offered)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "the pod holds a GPU on node '%s' from an earlier bind that is not settled; "
+                    "try again",
+                    node);
+    return offered;
+}
+
+/* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
+static void judge_nodes(struct ledger *ledger, const struct store_options *options,
+                        const struct request *request, const struct filter_args *args,
+                        enum reason *ret_reasons)
+{
+    struct admission_query query = {
+        .request = request,
+        .policy = options->policy,
+        .options = &options->dialects,
+        .now_ns = g_get_real_time() * 1000,
+        .patience_ns = options->patience_ms * 1000000,
+    };
+    struct node *before = NULL;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        struct node *node = ledger_next_node(ledger, before, args->names[i]);
+        before = node ? node : before;
+        dialect_admit(node, &query, NULL, &ret_reasons[i]);
+    }
+}
+
+/* Who found no node may have to be woken later. */
+static void note_outcome(struct extender *extender, const struct filter_args *args,
+                         const struct request *request, const enum reason *reasons,
+                         uint64_t freed)
+{
+    bool refused = request != NULL;
+
+    if (!extender->wake)
+        return;
+    for (size_t i = 0; i < args->n_names && refused; i++)
+        refused = reasons[i] != REASON_NONE;
+    if (refused)
+        wake_note_refusal(extender->wake, &args->pod, request, freed);
+    else
+        wake_forget(extender->wake, args->pod.uid);
+}
+
+static bool decide(struct extender *extender, const struct filter_args *args,
+                   enum reason *ret_reasons, int64_t *since_us, GError **error)
+{
+    const struct store_options *options = store_options(extender->store);
+    GError *failure = NULL;
+    g_autoptr(request) request = dialect_read_request(&args->pod, &options->dialects, &failure);
+
+    if (failure) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    if (!request) { /* no GPU: every node will do */
+        note_outcome(extender, args, NULL, ret_reasons, 0);
+        return true;
+    }
+
+    observe_phase(PHASE_DECODE, since_us);
+    struct ledger *ledger = store_lock(extender->store);
+    observe_phase(PHASE_LOCK, since_us);
+    const struct allocation *held = ledger_get(ledger, args->pod.uid);
+    const uint64_t freed = ledger_freed(ledger);
+    bool decided = true;
+    if (held)
+        decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
+    else
+        judge_nodes(ledger, options, request, args, ret_reasons);
+    store_unlock(extender->store);
+    if (decided)
+        note_outcome(extender, args, request, ret_reasons, freed);
+    observe_phase(PHASE_DECIDE, since_us);
+    return decided;
+}
+
+static void count_refusals(const enum reason *reasons, size_t n)
+{
+    uint64_t counts[REASON_N] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        counts[reasons[i]]++;
+    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++)
+        metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
+}
+
+static bool filter(struct extender *extender, struct json_arena *arena, const char *body,
+                   size_t length, struct json_writer *writer, int64_t *since_us, GError **error)
+{
+    struct filter_args args;
+
+    if (fence_term(extender->fence) == 0) {
+        fence_set_error(error);
+        return false;
+    }
+    if (!store_is_synced(extender->store)) {
+        g_autofree char *unsynced = store_unsynced(extender->store);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "gpuledger has not read the cluster's %s yet; try again", unsynced);
+        return false;
+    }
+    if (!filter_args_parse(arena, body, length, &args, error))
+        return false;
+    if (!args.pod.uid || !*args.pod.uid) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "field 'Pod.metadata.uid' is missing: the ledger knows pods by their UID");
+        return false;
+    }
+
+    enum reason *reasons = json_arena_alloc(arena, (args.n_names + 1) * sizeof *reasons);
+    if (!decide(extender, &args, reasons, since_us, error))
+        return false;
+    filter_result_encode(writer, &(struct filter_result){&args, reasons});
+    count_refusals(reasons, args.n_names);
+    return true;
+}
+
+void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply)
+{
+    int64_t start_us = g_get_monotonic_time(), since_us = start_us;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    struct json_writer writer;
+
+    /* Most answers are about as long as the question; growing by doubling would copy them. */
+    g_string_set_size(reply, MIN(length, REPLY_GUESS_MAX));
+    g_string_truncate(reply, 0);
+    json_writer_init(&writer, reply);
+    if (!filter(extender, arena, body, length, &writer, &since_us, &failure)) {
+        if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID) ||
+            g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE) ||
+            g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT))
+            metrics_count(COUNTER_REQUESTS_BAD, VERB_FILTER);
+        filter_error_encode(&writer, failure->message);
+        log_event(LOG_LEVEL_WARN, "filter failed", LOG_TEXT("why", failure->message));
+    }
+    observe_phase(PHASE_ENCODE, &since_us);
+    metrics_observe(VERB_FILTER, PHASE_TOTAL, since_us - start_us);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Counters and latency histograms of the process. One table (app/metrics.c) names each metric,
+ * its help text and its label; everything else is an index into it. Updates are atomic adds: any
+ * thread, no lock, no allocation.
+ *
+ * Gauges that mirror the ledger are not kept here: they are written from the ledger itself when
+ * somebody asks (app/views.h).
+ */
+#include <glib.h>
+#include <stdint.h>
+
+enum counter {
+    COUNTER_REQUESTS_BAD,         /* by verb */
+    COUNTER_REFUSALS,             /* by enum reason */
+    COUNTER_BINDS,                /* by enum bind_result */
+    COUNTER_API_CALLS,            /* by enum outcome */
+    COUNTER_WATCH_RESTARTS,       /* by enum feed */
+    COUNTER_LISTS,                /* by enum feed */
+    COUNTER_EVENTS,               /* by enum feed */
+    COUNTER_OBJECTS_BAD,          /* by enum feed: objects that could not be decoded or trusted */
+    COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
+    COUNTER_WAKES,                /* pods woken because room had appeared */
+    COUNTER_HTTP_RESPONSES,       /* by first digit of the status code */
+    COUNTER_LEASE_CHANGES,        /* by enum lease_change */
+    COUNTER_LEASE_FAILURES,       /* by enum outcome */
+    COUNTER_HTTP_CUTS,            /* by enum http_cut */
+    COUNTER_AUDITS,               /* by enum audit_result */
+    COUNTER_POD_EVENTS,           /* by enum pod_event_result */
+    COUNTER_N
+};
+
+/* How a call of the bind verb ended. */
+enum bind_result {
+    BIND_RESULT_BOUND,
+    BIND_RESULT_REPEATED,  /* it was bound there already */
+    BIND_RESULT_NO_ROOM,   /* no card of the node takes it */
+    BIND_RESULT_TIMED_OUT, /* mostly: the node side did not match an earlier pod in time */
+    BIND_RESULT_CONFLICT,  /* the pod is bound elsewhere, is another one, or is gone */
+    BIND_RESULT_REFUSED,   /* the API server said no */
+    BIND_RESULT_UNKNOWN,   /* the Binding's outcome is not known */
+    BIND_RESULT_NOT_READY, /* not synced, or draining */
+    BIND_RESULT_INVALID,   /* the body, or what the pod asks for */
+    BIND_RESULT_N
+};
+
+/* What happened between this replica and the Lease. */
+enum lease_change {
+    LEASE_CHANGE_TAKEN,
+    LEASE_CHANGE_LOST,
+    LEASE_CHANGE_RELEASED,
+    LEASE_CHANGE_N
+};
+
+/* Why a connection was cut. */
+enum http_cut {
+    HTTP_CUT_ROOM, /* for a newcomer */
+    HTTP_CUT_HANDSHAKE,
+    HTTP_CUT_IDLE,
+    HTTP_CUT_RECEIVING,
+    HTTP_CUT_SENDING,
+    HTTP_CUT_N
+};
+
+/* How an audit ended. */
+enum audit_result {
+    AUDIT_RESULT_CLEAN,
+    AUDIT_RESULT_DIFFERENT,
+    AUDIT_RESULT_FAILED, /* the cluster could not be read */
+    AUDIT_RESULT_N
+};
+
+/* What became of an Event about a pod. */
+enum pod_event_result {
+    POD_EVENT_RESULT_WRITTEN,
+    POD_EVENT_RESULT_MERGED,     /* with an earlier one for the same pod and cause */
+    POD_EVENT_RESULT_LIMITED,    /* dropped: too many of its cause, or of all */
+    POD_EVENT_RESULT_QUEUE_FULL, /* dropped: the API server is slower than they come */
+    POD_EVENT_RESULT_FAILED,     /* the API server did not take it, or does not let us */
+    POD_EVENT_RESULT_N
+};
+
+/* Adds one to a counter's cell. `cell` is the enum value that the counter's label names (a
+ * reason, a feed, a verb …); 0 if it has no label. */
+void metrics_count(enum counter counter, unsigned cell);
+void metrics_add(enum counter counter, unsigned cell, uint64_t n);
+uint64_t metrics_counted(enum counter counter, unsigned cell);
+
+/* Values that go up and down; one that was never set is not written. */
+enum gauge {
+    GAUGE_LEASE_HELD, /* 1: this replica serves */
+    GAUGE_JOURNAL,    /* bytes of the journal that was stored last */
+    GAUGE_N
+};
+void metrics_set(enum gauge gauge, int64_t value);
+
+enum verb {
+    VERB_FILTER,
+    VERB_BIND,
+    VERB_INSPECT,
+    VERB_N
+};
+
+enum phase {
+    PHASE_READ,   /* from the request's first byte to its last */
+    PHASE_DECODE,
+    PHASE_LOCK,   /* waiting for the ledger */
+    PHASE_DECIDE,
+    PHASE_QUEUE,  /* waiting for the node side to match an earlier pod */
+    PHASE_API,    /* the API server */
+    PHASE_ENCODE,
+    PHASE_TOTAL,
+    PHASE_N
+};
+
+/* A negative duration counts as zero. */
+void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us);
+
+/* Appends all of it, and what the process uses, in the Prometheus text format 0.0.4. */
+void metrics_write(GString *text);
+
+/* Appends `value` as it must stand between the quotes of a label. */
+void metrics_append_label(GString *text, const char *value);

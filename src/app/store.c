@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/store.h"
+
+#include "app/log.h"
+#include "app/metrics.h"
+
+#include <errno.h>
+#include <time.h>
+
+struct pending {
+    struct request *request;
+    uint32_t generation;
+};
+
+struct store {
+    struct store_options options;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+    struct ledger *ledger;
+    GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
+    GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
+    GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
+    uint32_t generation[FEED_N];
+    bool synced[FEED_N];
+};
+
+static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps"};
+
+static void pending_free(gpointer data)
+{
+    struct pending *pending = data;
+    request_free(pending->request);
+    g_free(pending);
+}
+
+struct store *store_new(const struct store_options *options)
+{
+    struct store *store = g_new0(struct store, 1);
+    pthread_condattr_t monotonic;
+
+    store->options = *options;
+    if (!store->options.policy)
+        store->options.policy = &policies[0];
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    store->ledger = ledger_new();
+    store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
+    store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return store;
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    ledger_free(store->ledger);
+    g_hash_table_unref(store->pending);
+    g_hash_table_unref(store->moved);
+    g_hash_table_unref(store->health);
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->mutex);
+    g_free(store);
+}
+
+/* --- lock ----------------------------------------------------------------------------------- */
+
+struct ledger *store_lock(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    return store->ledger;
+}
+
+void store_unlock(struct store *store)
+{
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_wait(struct store *store, int64_t until_ms)
+{
+    struct timespec until = {until_ms / 1000, (until_ms % 1000) * 1000000};
+    return pthread_cond_timedwait(&store->changed, &store->mutex, &until) != ETIMEDOUT;
+}
+
+void store_notify(struct store *store)
+{
+    pthread_cond_broadcast(&store->changed);
+}
+
+const struct request *store_pending(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->request : NULL;
+}
+
+const char *store_first_cards(const struct store *store, const char *uid)
+{
+    return g_hash_table_lookup(store->moved, uid);
+}
+
+const struct store_options *store_options(const struct store *store)
+{
+    return &store->options;
+}
+
+void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms)
+{
+    store_lock(store);
+    store->options.policy = policy;
+    store->options.patience_ms = patience_ms;
+    store_unlock(store);
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+static void forget_pod(struct store *store, const char *uid)
+{
+    g_hash_table_remove(store->pending, uid);
+    g_hash_table_remove(store->moved, uid);
+    ledger_drop(store->ledger, uid);
+}
+
+static char *format_cards(const struct allocation *allocation)
+{
+    GString *text = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        g_string_append_printf(text, "%s%d", i ? "," : "", allocation->shares[i].card);
+    return g_string_free(text, FALSE);
+}
+
+static bool same_cards(const struct allocation *a, const struct allocation *b)
+{
+    bool same = a->n_shares == b->n_shares;
+
+    for (uint32_t i = 0; same && i < a->n_shares; i++)
+        same = a->shares[i].card == b->shares[i].card;
+    return same;
+}
+
+/* Under the lock: a container stays on the card that it was started with, whatever becomes of the
+ * annotations afterwards. */
+static void note_move(struct store *store, const struct allocation *known,
+                      const struct allocation *new)
+{
+    const char *first = store_first_cards(store, known->uid);
+
+    if (known->state != ALLOCATION_CONFIRMED || same_cards(known, new))
+        return;
+    g_autofree char *to = format_cards(new);
+    if (first && g_str_equal(first, to))
+        g_hash_table_remove(store->moved, known->uid);
+    else if (!first && known->shares[0].card != CARD_UNKNOWN)
+        g_hash_table_insert(store->moved, g_strdup(known->uid), format_cards(known));
+}
+
+/* Under the lock: what the API server says of a pod with a node is what counts. Returns whether
+ * that is news. */
+static bool record_allocation(struct store *store, const char *node,
+                              struct allocation *take_allocation)
+{
+    const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
+    const struct share *old = known ? &known->shares[0] : NULL;
+    const struct share *new = &take_allocation->shares[0];
+    bool news = !old || !g_str_equal(known->node->name, node) || old->card != new->card ||
+                old->memory.value != new->memory.value;
+
+    if (known)
+        note_move(store, known, take_allocation);
+    take_allocation->state = ALLOCATION_CONFIRMED;
+    take_allocation->since_ms = g_get_monotonic_time() / 1000;
+    take_allocation->generation = store->generation[FEED_PODS];
+    ledger_put(store->ledger, node, take_allocation);
+    return news;
+}
+
+static void report_distrust(const struct pod_view *pod, bool unplaced, const char *warning)
+{
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+
+    metrics_add(COUNTER_UNPLACED, 0, unplaced);
+    log_event(LOG_LEVEL_WARN, "pod's annotations cannot be trusted", LOG_TEXT("pod", name),
+              LOG_TEXT("node", pod->node_name), LOG_TEXT("why", warning));
+}
+
+static void apply_bound_pod(struct store *store, const struct pod_view *pod, bool only_unsettled)
+{
+    g_autofree char *warning = NULL;
+    struct allocation *allocation =
+        dialect_read_allocation(pod, &store->options.dialects, &warning);
+    bool unplaced = allocation && allocation->shares[0].card == CARD_UNKNOWN;
+    bool news = false;
+
+    store_lock(store);
+    const struct allocation *known = ledger_get(store->ledger, pod->uid);
+    if (only_unsettled && (!known || known->state == ALLOCATION_CONFIRMED)) {
+        /* The watch was faster, and it may have seen the pod's end. */
+        allocation_free(allocation);
+    } else {
+        g_hash_table_remove(store->pending, pod->uid);
+        if (allocation)
+            news = record_allocation(store, pod->node_name, allocation);
+        else
+            forget_pod(store, pod->uid);
+        store_notify(store);
+    }
+    store_unlock(store);
+    if (news && warning && !store->options.silent)
+        report_distrust(pod, unplaced, warning);
+}
+
+static void apply_pending_pod(struct store *store, const struct pod_view *pod)
+{
+    g_autoptr(request) request = dialect_read_request(pod, &store->options.dialects, NULL);
+
+    /* Not a pod of ours, or one that cannot be understood: a verb that is asked about it reads it
+     * afresh and says why. */
+    if (!request)
+        return;
+
+    store_lock(store);
+    struct allocation *held = ledger_get(store->ledger, pod->uid);
+    if (held)
+        held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
+    struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
+    if (!pending) {
+        pending = g_new0(struct pending, 1);
+        pending->request = g_steal_pointer(&request);
+        g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
+    }
+    pending->generation = store->generation[FEED_PODS];
+    store_unlock(store);
+}
+
+void store_apply_pod(struct store *store, const struct pod_view *pod)
+{
+    if (pod_view_is_terminal(pod))
+        store_delete_pod(store, pod->uid);
+    else if (pod_view_is_bound(pod))
+        apply_bound_pod(store, pod, false);
+    else
+        apply_pending_pod(store, pod);
+}
+
+void store_settle_pod(struct store *store, const struct pod_view *pod)
+{
+    if (pod_view_is_terminal(pod))
+        store_delete_pod(store, pod->uid);
+    else if (pod_view_is_bound(pod))
+        apply_bound_pod(store, pod, true);
+}
+
+void store_delete_pod(struct store *store, const char *uid)
+{
+    store_lock(store);
+    forget_pod(store, uid);
+    store_notify(store);
+    store_unlock(store);
+}
+
+/* --- nodes and their health ----------------------------------------------------------------- */
+
+void store_apply_node(struct store *store, const struct node_view *view)
+{
+    g_autofree struct topology *topology = g_new0(struct topology, 1);
+    g_autofree char *warning = NULL;
+    g_autoptr(GError) failure = NULL;
+    bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,
+                                        &failure);
+
+    store_lock(store);
+    struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
+    node->generation = store->generation[FEED_NODES];
+    store_notify(store);
+    store_unlock(store);
+
+    if ((failure || warning) && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
+        log_event(LOG_LEVEL_WARN, "node cannot be understood", LOG_TEXT("node", view->name),
+                  LOG_TEXT("why", failure ? failure->message : warning));
+    }
+}
+
+void store_delete_node(struct store *store, const char *name)
+{
+    store_lock(store);
+    ledger_remove_node(store->ledger, name);
+    store_notify(store);
+    store_unlock(store);
+}
+
+/* The dialect that the ConfigMap belongs to, and the node it speaks of. */
+static const struct dialect *health_dialect(const struct configmap_view *view,
+                                            const char **ret_node)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        const struct dialect *dialect = dialects[i];
+        if (dialect->health_prefix && g_strcmp0(view->ns, dialect->health_namespace) == 0 &&
+            g_str_has_prefix(view->name, dialect->health_prefix)) {
+            *ret_node = view->name + strlen(dialect->health_prefix);
+            return dialect;
+        }
+    }
+    return NULL;
+}
+
+void store_apply_configmap(struct store *store, const struct configmap_view *view)
+{
+    const char *node;
+    const struct dialect *dialect = health_dialect(view, &node);
+    g_autofree char *warning = NULL;
+
+    if (!dialect)
+        return;
+    g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    dialect->read_health(view, indices, &warning);
+
+    store_lock(store);
+    ledger_set_unhealthy(store->ledger, node, (const int32_t *)(void *)indices->data,
+                         indices->len);
+    g_hash_table_insert(store->health, g_strdup(node),
+                        GUINT_TO_POINTER(store->generation[FEED_CONFIGMAPS]));
+    store_notify(store);
+    store_unlock(store);
+
+    if (warning && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+        log_event(LOG_LEVEL_WARN, "unhealthy cards cannot be understood", LOG_TEXT("node", node),
+                  LOG_TEXT("why", warning));
+    }
+}
+
+void store_delete_configmap(struct store *store, const struct configmap_view *view)
+{
+    const char *node;
+
+    if (!health_dialect(view, &node))
+        return;
+    store_lock(store);
+    ledger_set_unhealthy(store->ledger, node, NULL, 0);
+    g_hash_table_remove(store->health, node);
+    store_notify(store);
+    store_unlock(store);
+}
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+static void collect_stale_allocation(struct allocation *allocation, void *data)
+{
+    GPtrArray *stale = ((gpointer *)data)[0];
+    const uint32_t *generation = ((gpointer *)data)[1];
+
+    if (allocation->state == ALLOCATION_CONFIRMED && allocation->generation != *generation)
+        g_ptr_array_add(stale, g_strdup(allocation->uid));
+}
+
+static void sweep_pods(struct store *store)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
+    gpointer arguments[] = {stale, &store->generation[FEED_PODS]};
+    GHashTableIter iter;
+    gpointer value;
+
+    ledger_each(store->ledger, collect_stale_allocation, arguments);
+    for (guint i = 0; i < stale->len; i++)
+        forget_pod(store, g_ptr_array_index(stale, i));
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct pending *pending = value;
+        if (pending->generation != store->generation[FEED_PODS])
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void sweep_nodes(struct store *store)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        if (node->present && node->generation != store->generation[FEED_NODES])
+            g_ptr_array_add(stale, g_strdup(node->name));
+    }
+    for (guint i = 0; i < stale->len; i++)
+        ledger_remove_node(store->ledger, g_ptr_array_index(stale, i));
+}
+
+static void sweep_configmaps(struct store *store)
+{
+    GHashTableIter iter;
+    gpointer name, generation;
+
+    g_hash_table_iter_init(&iter, store->health);
+    while (g_hash_table_iter_next(&iter, &name, &generation)) {
+        if (GPOINTER_TO_UINT(generation) == store->generation[FEED_CONFIGMAPS])
+            continue;
+        ledger_set_unhealthy(store->ledger, name, NULL, 0);
+        g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void (*const sweeps[FEED_N])(struct store *store) = {
+    [FEED_NODES] = sweep_nodes,
+    [FEED_PODS] = sweep_pods,
+    [FEED_CONFIGMAPS] = sweep_configmaps,
+};
+
+void store_list_begin(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    store->generation[feed]++;
+    store_unlock(store);
+}
+
+void store_list_end(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    sweeps[feed](store);
+    store->synced[feed] = true;
+    store_notify(store);
+    store_unlock(store);
+}
+
+bool store_is_synced(struct store *store)
+{
+    bool synced = true;
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++)
+        synced &= store->synced[feed];
+    store_unlock(store);
+    return synced;
+}
+
+char *store_unsynced(struct store *store)
+{
+    GString *names = g_string_new(NULL);
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (!store->synced[feed])
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "", feed_names[feed]);
+    }
+    store_unlock(store);
+    return g_string_free(names, FALSE);
+}

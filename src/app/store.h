@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The ledger and the pods that wait, behind the program's one mutex. Fed by lists and watches,
+ * read and changed by the verbs. No function here does I/O; none keeps the lock after returning,
+ * but for the lock/unlock pair that the verbs use.
+ *
+ * Rules for what a feed says (they make replay equal to incremental):
+ *  - a pod with a node, not terminal, of some dialect: its allocation is what its annotations say;
+ *  - a pod without a node never releases a reservation: the event may be older than the Binding;
+ *  - a deleted or terminal pod releases everything, whatever its state;
+ *  - after a full list, what the list did not name goes, but for allocations that the watch has
+ *    not confirmed yet: those are settled by asking the API server about the pod.
+ */
+#include <gpuledger/dialect.h>
+#include <pthread.h>
+
+struct store;
+
+enum feed {
+    FEED_NODES,
+    FEED_PODS,
+    FEED_CONFIGMAPS,
+    FEED_N
+};
+
+struct store_options {
+    struct dialect_options dialects;
+    const struct policy *policy;
+    int64_t patience_ms; /* how long a node side is expected to take to match a pod */
+    bool silent;         /* a second reading of what is known: neither logged nor counted */
+};
+
+struct store *store_new(const struct store_options *options);
+void store_free(struct store *store);
+typedef struct store store; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
+
+/* --- feeding: any thread, one per feed at a time ---------------------------------------------- */
+
+/* A fresh list begins, before it is asked for; apply its objects, then end it, which sweeps what it
+ * did not name. A list that fails midway is simply begun again. */
+void store_list_begin(struct store *store, enum feed feed);
+void store_list_end(struct store *store, enum feed feed);
+
+void store_apply_pod(struct store *store, const struct pod_view *pod);
+void store_delete_pod(struct store *store, const char *uid);
+/* Like apply, with what a GET said, which may be older than what the watch has said since: counts
+ * only for an allocation that the watch has not confirmed. */
+void store_settle_pod(struct store *store, const struct pod_view *pod);
+void store_apply_node(struct store *store, const struct node_view *node);
+void store_delete_node(struct store *store, const char *name);
+void store_apply_configmap(struct store *store, const struct configmap_view *configmap);
+void store_delete_configmap(struct store *store, const struct configmap_view *configmap);
+
+/* Every feed has completed a list. */
+bool store_is_synced(struct store *store);
+/* Which feed has not, for people: "pods, nodes"; "" if all have. Free with g_free. */
+char *store_unsynced(struct store *store);
+
+/* --- for the verbs -------------------------------------------------------------------------- */
+
+/* The ledger under the lock; every lock has its unlock in the same function, no I/O between. */
+struct ledger *store_lock(struct store *store);
+void store_unlock(struct store *store);
+/* Under the lock: waits until something changed or the monotonic time is reached (false). */
+bool store_wait(struct store *store, int64_t until_ms);
+/* Under the lock: wakes the waiters after a change. */
+void store_notify(struct store *store);
+
+/* Under the lock: the request of a pod that waits for a node, or NULL if the watch has not shown
+ * it. */
+const struct request *store_pending(const struct store *store, const char *uid);
+
+/* Under the lock: the cards that a pod was seen on first, "0" or "0,2", if its annotations name
+ * others now, or none; else NULL. */
+const char *store_first_cards(const struct store *store, const char *uid);
+
+/* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
+ * fixed after store_new. */
+const struct store_options *store_options(const struct store *store);
+
+/* For a reload of the configuration. Takes the lock itself. */
+void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms);

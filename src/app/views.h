@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The ledger for people and scripts. Each view copies what it needs under the lock and formats
+ * after it. Any thread.
+ */
+#include "app/store.h"
+#include "wire/json.h"
+
+/* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.
+ * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */
+bool view_inspect(struct store *store, const char *node, GString *reply);
+
+/* GET /api/v1/nodes[/name] as JSON. */
+bool view_nodes(struct store *store, const char *node, GString *reply);
+
+/* The same as a table for terminals. */
+bool view_nodes_table(struct store *store, const char *node, GString *reply);
+
+/* GET /api/v1/pods/{ns}/{name}: false if the ledger knows no such pod. */
+bool view_pod(struct store *store, const char *ns, const char *name, GString *reply);
+
+/* Gauges of the ledger in the Prometheus text format. */
+void view_metrics(struct store *store, GString *reply);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/wake.h"
+
+#include "app/log.h"
+#include "app/metrics.h"
+
+#include <pthread.h>
+
+#define REFUSED_MAX 4096     /* pods remembered; further ones wait for kube-scheduler's own flush */
+#define PER_RUN_MAX 20
+#define GRACE_MS 1000        /* in most cases kube-scheduler asks again by itself, well before */
+#define PAUSE_MAX_MS 60000
+#define CALL_MS 5000
+
+struct refused {
+    char *uid, *ns, *name;
+    struct request *request;
+    uint64_t freed;        /* all room up to here has been tried */
+    int64_t not_before_ms; /* monotonic */
+    int64_t pause_ms;      /* after the next wake */
+};
+
+struct wake {
+    pthread_mutex_t lock;
+    GHashTable *refused; /* the entry's uid -> struct refused * */
+};
+
+static void refused_free(gpointer data)
+{
+    struct refused *refused = data;
+    g_free(refused->uid);
+    g_free(refused->ns);
+    g_free(refused->name);
+    request_free(refused->request);
+    g_free(refused);
+}
+
+static int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+struct wake *wake_new(void)
+{
+    struct wake *wake = g_new0(struct wake, 1);
+
+    pthread_mutex_init(&wake->lock, NULL);
+    wake->refused = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, refused_free);
+    return wake;
+}
+
+void wake_free(struct wake *wake)
+{
+    if (!wake)
+        return;
+    g_hash_table_unref(wake->refused);
+    pthread_mutex_destroy(&wake->lock);
+    g_free(wake);
+}
+
+void wake_note_refusal(struct wake *wake, const struct pod_view *pod,
+                       const struct request *request, uint64_t freed)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, pod->uid);
+    if (!refused && g_hash_table_size(wake->refused) < REFUSED_MAX) {
+        refused = g_new0(struct refused, 1);
+        refused->uid = g_strdup(pod->uid);
+        refused->ns = g_strdup(pod->ns);
+        refused->name = g_strdup(pod->name);
+        refused->request = request_dup(request);
+        refused->pause_ms = GRACE_MS;
+        g_hash_table_insert(wake->refused, refused->uid, refused);
+    }
+    if (refused) {
+        refused->freed = freed;
+        refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
+void wake_forget(struct wake *wake, const char *uid)
+{
+    pthread_mutex_lock(&wake->lock);
+    g_hash_table_remove(wake->refused, uid);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+/* --- who is to be woken --------------------------------------------------------------------- */
+
+/* A copy, so that neither lock is needed for the call. */
+struct candidate {
+    char *uid, *ns, *name;
+    struct request *request;
+    uint64_t freed;
+    bool gone;   /* bound, deleted, or never seen by the watch */
+    bool admitted;
+};
+
+static void candidate_clear(gpointer data)
+{
+    struct candidate *candidate = data;
+    g_free(candidate->uid);
+    g_free(candidate->ns);
+    g_free(candidate->name);
+    request_free(candidate->request);
+}
+
+static GArray *take_due(struct wake *wake)
+{
+    GArray *due = g_array_new(FALSE, FALSE, sizeof(struct candidate));
+    const int64_t now = now_ms();
+    GHashTableIter iter;
+    gpointer value;
+
+    g_array_set_clear_func(due, candidate_clear);
+    pthread_mutex_lock(&wake->lock);
+    g_hash_table_iter_init(&iter, wake->refused);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct refused *refused = value;
+        if (refused->not_before_ms > now)
+            continue;
+        struct candidate candidate = {
+            .uid = g_strdup(refused->uid),
+            .ns = g_strdup(refused->ns),
+            .name = g_strdup(refused->name),
+            .request = request_dup(refused->request),
+            .freed = refused->freed,
+        };
+        g_array_append_val(due, candidate);
+    }
+    pthread_mutex_unlock(&wake->lock);
+    return due;
+}
+
+/* Under the store's lock: whether a node on which something became free takes the pod now. */
+static bool has_room(struct ledger *ledger, const struct store_options *options,
+                     const struct candidate *candidate)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+    struct admission_query query = {
+        .request = candidate->request,
+        .policy = options->policy,
+        .options = &options->dialects,
+        .now_ns = g_get_real_time() * 1000,
+    };
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        enum reason reason;
+        if (node->freed_at > candidate->freed &&
+            dialect_admit(node, &query, NULL, &reason) == ADMISSION_YES)
+            return true;
+    }
+    return false;
+}
+
+/* Sorts the due ones out; returns up to which room they have been tried. */
+static uint64_t judge(struct store *store, GArray *due)
+{
+    struct ledger *ledger = store_lock(store);
+    const uint64_t freed = ledger_freed(ledger);
+
+    for (guint i = 0; i < due->len; i++) {
+        struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        candidate->gone =
+            !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
+        candidate->admitted = !candidate->gone && candidate->freed != freed &&
+                              has_room(ledger, store_options(store), candidate);
+    }
+    store_unlock(store);
+    return freed;
+}
+
+/* Before the call: whatever becomes of it, this room has had its turn. */
+static void set_tried(struct wake *wake, const struct candidate *candidate, uint64_t freed)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, candidate->uid);
+    if (refused) {
+        refused->freed = MAX(refused->freed, freed);
+        refused->not_before_ms = now_ms() + refused->pause_ms;
+        refused->pause_ms = MIN(refused->pause_ms * 2, PAUSE_MAX_MS);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
+static void call(struct cluster *cluster, const struct candidate *candidate)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format_iso8601(now);
+    g_autofree char *pod = g_strdup_printf("%s/%s", candidate->ns, candidate->name);
+    const struct pod_annotation annotation = {
+        .ns = candidate->ns,
+        .name = candidate->name,
+        .uid = candidate->uid,
+        .key = WAKE_ANNOTATION,
+        .value = time,
+    };
+
+    if (cluster->ops->annotate_pod(cluster, &annotation, now_ms() + CALL_MS, &failure) ==
+        OUTCOME_OK)
+        log_event(LOG_LEVEL_INFO, "woken: there is room now", LOG_TEXT("pod", pod));
+    else
+        log_event(LOG_LEVEL_WARN, "pod cannot be woken", LOG_TEXT("pod", pod),
+                  LOG_TEXT("why", failure->message));
+}
+
+unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluster)
+{
+    unsigned woken = 0;
+
+    if (!cluster->ops->annotate_pod)
+        return 0;
+    g_autoptr(GArray) due = take_due(wake);
+    if (due->len == 0)
+        return 0;
+    const uint64_t freed = judge(store, due);
+    for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
+        const struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        if (candidate->gone) {
+            wake_forget(wake, candidate->uid);
+        } else if (candidate->admitted) {
+            set_tried(wake, candidate, freed);
+            call(cluster, candidate);
+            metrics_count(COUNTER_WAKES, 0);
+            woken++;
+        }
+    }
+    return woken;
+}
