@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/api_cluster.h"
+
+#include "app/log.h"
+#include "kube/api_list.h"
+#include "kube/feeds.h"
+
+#include <gpuledger/error.h>
+#include <pthread.h>
+#include <string.h>
+
+#define LIST_IDLE_MS 30000
+#define FORBIDDEN 403
+#define GONE 410
+
+struct api_cluster {
+    struct cluster cluster;
+    struct api_client *client;
+    struct events *events; /* or NULL */
+    gint uid_check; /* enum uid_check, atomic; asked for once, by whoever binds first */
+
+    pthread_mutex_t lock; /* of what follows */
+    GPtrArray *lists;     /* struct api_stream * of the lists under way */
+    bool stopped;
+};
+
+/* --- does the API server check the UID? ------------------------------------------------------ */
+
+/*
+ * A Binding carries the pod's UID, so that it cannot hit a pod that was created again under the
+ * same name. API servers check that since 1.23, but for 1.25.0-8 and 1.26.0-3, which drop it
+ * (kubernetes/kubernetes 105913, 110646, 116550). There the pod is asked for just before.
+ */
+enum uid_check {
+    UID_CHECK_NOT_ASKED,
+    UID_CHECK_BY_SERVER,
+    UID_CHECK_BY_US,
+};
+
+struct server_version {
+    const char *git; /* "v1.36.3", "v1.20.2-eks-1" */
+};
+
+static const struct json_field version_fields[] = {
+    JSON_FIELD_STRING(struct server_version, git, "gitVersion", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+static bool version_checks_uid(const char *git_version)
+{
+    static const struct {
+        guint64 minor, patch_from; /* the first patch release of it that checks */
+    } since[] = {{23, 0}, {24, 0}, {25, 9}, {26, 4}};
+    g_auto(GStrv) parts = NULL;
+
+    if (!g_str_has_prefix(git_version, "v1."))
+        return false;
+    parts = g_strsplit(git_version + strlen("v1."), ".", 2);
+    const guint64 minor = g_ascii_strtoull(parts[0], NULL, 10);
+    const guint64 patch = parts[1] ? g_ascii_strtoull(parts[1], NULL, 10) : 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(since); i++) {
+        if (since[i].minor == minor)
+            return patch >= since[i].patch_from;
+    }
+    return minor > since[G_N_ELEMENTS(since) - 1].minor;
+}
+
+void api_cluster_set_version(struct cluster *cluster, const char *git_version)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    const bool checks = version_checks_uid(git_version);
+
+    g_atomic_int_set(&api->uid_check, checks ? UID_CHECK_BY_SERVER : UID_CHECK_BY_US);
+    log_event(LOG_LEVEL_INFO, "API server", LOG_TEXT("version", git_version),
+              LOG_NUMBER("checks_uid_of_bindings", checks));
+}
+
+/* Until the server has said its version, nothing is taken for granted. */
+static enum uid_check ask_uid_check(struct api_cluster *api, int64_t deadline_ms)
+{
+    enum uid_check known = (enum uid_check)g_atomic_int_get(&api->uid_check);
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct server_version version = {0};
+    const struct api_call call = {.method = "GET", .path = "/version", .deadline_ms = deadline_ms};
+
+    if (known != UID_CHECK_NOT_ASKED)
+        return known;
+    if (api_client_call(api->client, &call, reply, NULL) != OUTCOME_OK)
+        return UID_CHECK_BY_US;
+    const cJSON *object = json_parse(arena, reply->str, reply->len, NULL);
+    if (!object || !json_decode(arena, object, version_fields, &version, NULL))
+        return UID_CHECK_BY_US;
+    api_cluster_set_version(&api->cluster, version.git);
+    return (enum uid_check)g_atomic_int_get(&api->uid_check);
+}
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+static char *pod_path(const char *ns, const char *name, const char *subresource, GError **error)
+{
+    g_autofree char *ns_part = transport_escape(ns, "namespace", error);
+    g_autofree char *name_part = ns_part ? transport_escape(name, "pod", error) : NULL;
+
+    return name_part
+               ? g_strdup_printf("/api/v1/namespaces/%s/pods/%s%s", ns_part, name_part, subresource)
+               : NULL;
+}
+
+static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
+                                const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
+                                GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autofree char *path = pod_path(ns, name, "", error);
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    const struct api_call call = {.method = "GET", .path = path, .deadline_ms = deadline_ms};
+    const enum outcome outcome = api_client_call(api->client, &call, reply, error);
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    char *text = json_arena_alloc(arena, reply->len + 1);
+    memcpy(text, reply->str, reply->len);
+    const cJSON *object = json_parse(arena, text, reply->len, error);
+    if (object && pod_view_decode(arena, object, ret_pod, error))
+        return OUTCOME_OK;
+    g_prefix_error(error, "GET %s: ", path);
+    return OUTCOME_UNKNOWN;
+}
+
+/* Nothing has been sent yet, so that whatever goes wrong here is a definite no. */
+static enum outcome check_uid(struct cluster *cluster, const struct binding *binding,
+                              int64_t deadline_ms, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod = {0};
+    const enum outcome outcome = api_get_pod(cluster, arena, binding->ns, binding->name,
+                                             deadline_ms, &pod, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome == OUTCOME_NOT_FOUND ? outcome : OUTCOME_REFUSED;
+    if (g_strcmp0(pod.uid, binding->uid) == 0)
+        return OUTCOME_OK;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                "pod '%s/%s' has another UID: it was deleted and created again", binding->ns,
+                binding->name);
+    return OUTCOME_CONFLICT;
+}
+
+static enum outcome api_bind(struct cluster *cluster, const struct binding *binding,
+                             int64_t deadline_ms, GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autofree char *path = pod_path(binding->ns, binding->name, "/binding", error);
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    if (ask_uid_check(api, deadline_ms) == UID_CHECK_BY_US) {
+        const enum outcome outcome = check_uid(cluster, binding, deadline_ms, error);
+        if (outcome != OUTCOME_OK)
+            return outcome;
+    }
+    json_writer_init(&writer, body);
+    binding_encode(&writer, binding);
+    const struct api_call call = {
+        .method = "POST",
+        .path = path,
+        .body = body,
+        .deadline_ms = deadline_ms,
+        .once = true,
+        .timely = true,
+    };
+    return api_client_call(api->client, &call, reply, error);
+}
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+/* A stream that api_cluster_stop knows of. */
+static struct api_stream *begin_list(struct api_cluster *api)
+{
+    struct api_stream *stream = api_stream_new(api->client);
+
+    pthread_mutex_lock(&api->lock);
+    g_ptr_array_add(api->lists, stream);
+    if (api->stopped)
+        api_stream_stop(stream);
+    pthread_mutex_unlock(&api->lock);
+    return stream;
+}
+
+static void end_list(struct api_cluster *api, struct api_stream *take_stream)
+{
+    pthread_mutex_lock(&api->lock);
+    g_ptr_array_remove_fast(api->lists, take_stream);
+    pthread_mutex_unlock(&api->lock);
+    api_stream_free(take_stream);
+}
+
+struct listing {
+    const struct feed_row *row;
+    struct store *store;
+    struct json_arena *arena;
+};
+
+/* What cannot be read is left out, as the reflector leaves it out. */
+static bool apply_item(const char *text, size_t length, void *data, GError **error)
+{
+    const struct listing *listing = data;
+
+    json_arena_clear(listing->arena);
+    const cJSON *object = json_parse(listing->arena, text, length, NULL);
+    if (object)
+        listing->row->apply(listing->store, listing->arena, object, NULL);
+    return true;
+}
+
+static enum outcome api_list(struct cluster *cluster, enum feed feed, struct store *store,
+                             GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autofree char *path = feed_path(feed);
+    g_autofree char *version = NULL;
+    g_autoptr(GError) failure = NULL;
+    struct listing listing = {&feeds[feed], store, arena};
+    struct api_list_call call = {
+        .path = path,
+        .field_selector = feeds[feed].field_selector,
+        .page = API_LIST_PAGE,
+        .idle_ms = LIST_IDLE_MS,
+        .emit = apply_item,
+        .data = &listing,
+    };
+    struct stream_result result = {.end = STREAM_COMPLETE};
+
+    store_list_begin(store, feed);
+    if (path) {
+        struct api_stream *stream = begin_list(api);
+        result = api_list_run(stream, &call, &version, &failure);
+        if (result.status == GONE) {
+            call.page = 0;
+            g_clear_error(&failure);
+            store_list_begin(store, feed);
+            result = api_list_run(stream, &call, &version, &failure);
+        }
+        end_list(api, stream);
+    }
+    if (result.end == STREAM_COMPLETE ||
+        (result.status == FORBIDDEN && feeds[feed].optional)) {
+        store_list_end(store, feed);
+        return OUTCOME_OK;
+    }
+    if (result.end == STREAM_STOPPED)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "stopped");
+    else
+        g_propagate_prefixed_error(error, g_steal_pointer(&failure), "cannot list %s: ",
+                                   feeds[feed].resource);
+    return result.end == STREAM_STATUS ? api_outcome(result.status) : OUTCOME_UNKNOWN;
+}
+
+void api_cluster_stop(struct cluster *cluster)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+
+    pthread_mutex_lock(&api->lock);
+    api->stopped = true;
+    for (guint i = 0; i < api->lists->len; i++)
+        api_stream_stop(g_ptr_array_index(api->lists, i));
+    pthread_mutex_unlock(&api->lock);
+}
+
+/* --- changes to pods ------------------------------------------------------------------------- */
+
+static enum outcome api_annotate_pod(struct cluster *cluster,
+                                     const struct pod_annotation *annotation, int64_t deadline_ms,
+                                     GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autofree char *path = pod_path(annotation->ns, annotation->name, "", error);
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    json_writer_init(&writer, body);
+    pod_annotation_encode(&writer, annotation);
+    const struct api_call call = {
+        .method = "PATCH", .path = path, .body = body, .deadline_ms = deadline_ms};
+    return api_client_call(api->client, &call, reply, error);
+}
+
+static void api_post_event(struct cluster *cluster, const struct pod_event *event)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+
+    if (api->events)
+        events_post(api->events, event);
+}
+
+void api_cluster_set_events(struct cluster *cluster, struct events *events)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    api->events = events;
+}
+
+static const struct cluster_ops api_cluster_ops = {
+    .name = "kubernetes",
+    .bind = api_bind,
+    .get_pod = api_get_pod,
+    .list = api_list,
+    .annotate_pod = api_annotate_pod,
+    .post_event = api_post_event,
+};
+
+struct cluster *api_cluster_new(struct api_client *client)
+{
+    struct api_cluster *api = g_new0(struct api_cluster, 1);
+
+    api->cluster.ops = &api_cluster_ops;
+    api->client = client;
+    pthread_mutex_init(&api->lock, NULL);
+    api->lists = g_ptr_array_new();
+    return &api->cluster;
+}
+
+void api_cluster_free(struct cluster *cluster)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+
+    if (!api)
+        return;
+    g_ptr_array_unref(api->lists);
+    pthread_mutex_destroy(&api->lock);
+    g_free(api);
+}

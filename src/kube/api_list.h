@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A consistent list of the API server, read page by page, its objects handed out one by one as
+ * they arrive. One thread, that of the stream.
+ */
+#include "kube/api_stream.h"
+#include "kube/framer.h"
+
+#define API_LIST_PAGE 500
+
+struct api_list_call {
+    const char *path;           /* without query, escaped */
+    const char *field_selector; /* or NULL */
+    int64_t page;               /* objects in one reply; 0: all of them */
+    int64_t idle_ms;            /* as in struct api_stream_call */
+    framer_emit emit;
+    void *data;
+};
+
+/* Reads all pages. STREAM_COMPLETE: `ret_version` is the resourceVersion of all of them (g_free).
+ * Anything else is how the page that failed ended, what it held in part having been handed out; a
+ * reply that is no list is STREAM_ABORTED. After status 410 the pages' common snapshot has expired:
+ * one reply without pages cannot. */
+struct stream_result api_list_run(struct api_stream *stream, const struct api_list_call *call,
+                                  char **ret_version, GError **error);
+
+/* Appends a parameter to a URL, escaped; `url` has a query already or not. */
+void api_url_add(GString *url, const char *name, const char *value);
+void api_url_add_number(GString *url, const char *name, int64_t value);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the store is fed with: one row per kind of object, from its place in the API to the store's
+ * functions. The reflector and the snapshot read the same rows.
+ */
+#include "app/store.h"
+#include "wire/json.h"
+
+struct feed_row {
+    const char *resource;       /* plural, as in paths and permissions: "pods" */
+    const char *kind;           /* "Pod" */
+    const char *field_selector; /* or NULL */
+    bool optional; /* without permission to read it everything else works: there is none, then */
+
+    /* Hands a complete object to the store. Objects that are none of our business (a ConfigMap of
+     * something else) are left out in silence. */
+    bool (*apply)(struct store *store, struct json_arena *arena, const cJSON *object,
+                  GError **error);
+    /* Takes it away again; reads no more of the object than its identity. */
+    bool (*forget)(struct store *store, struct json_arena *arena, const cJSON *object,
+                   GError **error);
+};
+
+extern const struct feed_row feeds[FEED_N];
+
+/* The namespace that the feed is confined to, NULL for the whole cluster. False: nothing is to be
+ * read (no dialect uses ConfigMaps). */
+bool feed_namespace(enum feed feed, const char **ret_ns);
+
+/* Where the API server has it: "/api/v1/pods"; NULL if nothing is to be read. Free with g_free. */
+char *feed_path(enum feed feed);
+
+/* Whether a dialect keeps word of unhealthy cards in a ConfigMap of that name. */
+bool feed_wants_configmap(const char *ns, const char *name);

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread is in one of two states: with a version it watches from there, without one it lists.
+ * Everything that goes wrong is an edge between them: what leaves the version usable (cuts, 429,
+ * 5xx, a server that is away) leads to the next watch, what does not (410 and other refusals of
+ * the request itself) drops the version. Whether a pause comes before is a matter of its own: a
+ * watch that lived is followed at once, so that a server which ends them all after a second costs
+ * one request a second, and one which ends them at once costs what the backoff allows.
+ *
+ * Objects go to the store while a reply arrives. A list that fails midway has then changed the
+ * store already; that does no harm, because each object is true on its own, and only the end of a
+ * list takes away what it did not name.
+ */
+#include "kube/reflector.h"
+
+#include "app/log.h"
+#include "app/metrics.h"
+#include "kube/api_list.h"
+#include "kube/clock.h"
+#include "kube/feeds.h"
+#include "kube/framer.h"
+#include "wire/kubernetes.h"
+
+#include <gpuledger/error.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define WATCH_TIMEOUT_MIN_S 300
+#define WATCH_TIMEOUT_MAX_S 600
+/* While somebody waits for a list: */
+#define WANTED_PAUSE_MAX_MS 500
+#define WANTED_IDLE_MAX_MS 5000
+#define FORBIDDEN 403
+#define GONE 410
+
+static const struct reflector_options defaults = {
+    .backoff_ms = 800,
+    .backoff_max_ms = 30000,
+    .backoff_reset_ms = 120000,
+    .idle_ms = 100000,
+    .short_watch_ms = 1000,
+    .page = API_LIST_PAGE,
+};
+
+struct reflector {
+    const struct feed_row *row;
+    struct reflector_options options;
+    struct store *store;
+    struct api_stream *stream;
+    pthread_t thread;
+    enum feed feed;
+    const char *ns; /* that the feed is confined to, or NULL */
+    char *path;     /* without query */
+    GRand *random;
+    atomic_uint_fast64_t wanted; /* lists that were asked for */
+    atomic_uint_fast64_t listed; /* of those, the last one that a complete list has answered */
+
+    struct json_arena *arena; /* of the object at hand */
+    struct framer *events;
+    char *version;      /* to watch from; NULL: a list is due */
+    bool unpaged;       /* the next list asks for all at once: the last one expired between pages */
+    bool ended;         /* the store has been told of the end of a list */
+    bool denied;        /* an optional feed that we may not read, and have said so */
+    uint64_t n_objects; /* of the list under way */
+    int64_t backoff_ms;
+    int64_t failed_ms; /* when the last failure was; 0: never */
+
+    /* Of the watch under way: */
+    uint64_t n_events;
+    long refusal; /* the code of its ERROR event; 0: none */
+    int64_t retry_after_ms;
+};
+
+/* What is to be done after a list or a watch. */
+enum step {
+    STEP_ON,    /* the next one, at once */
+    STEP_PAUSE, /* the next one, after a pause */
+};
+
+/* --- objects -------------------------------------------------------------------------------- */
+
+/* What a list item and the object of an event have in common; events add the rest. */
+struct event {
+    const char *type;
+    const cJSON *object;
+    const char *version;
+};
+
+static const struct json_field event_fields[] = {
+    JSON_FIELD_STRING(struct event, type, "type", JSON_REQUIRED),
+    JSON_FIELD_OBJECT(struct event, object, "object", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct event, version, "object.metadata.resourceVersion", 0),
+    JSON_FIELD_END,
+};
+
+struct name {
+    const char *ns;
+    const char *name;
+};
+
+static const struct json_field name_fields[] = {
+    JSON_FIELD_STRING(struct name, name, "metadata.name", 0),
+    JSON_FIELD_STRING(struct name, ns, "metadata.namespace", 0),
+    JSON_FIELD_END,
+};
+
+/* One object that cannot be used must not keep the others from being seen. */
+static void skip_object(struct reflector *reflector, const cJSON *object, const GError *error)
+{
+    struct name name = {0};
+
+    metrics_count(COUNTER_OBJECTS_BAD, reflector->feed);
+    if (object)
+        json_decode(reflector->arena, object, name_fields, &name, NULL);
+    log_event_limited(LOG_LEVEL_WARN, "object ignored", LOG_TEXT("kind", reflector->row->kind),
+                      LOG_TEXT("namespace", name.ns), LOG_TEXT("name", name.name),
+                      LOG_TEXT("error", error->message));
+}
+
+static bool on_item(const char *text, size_t length, void *data, GError **error)
+{
+    struct reflector *reflector = data;
+    g_autoptr(GError) failure = NULL;
+
+    json_arena_clear(reflector->arena);
+    const cJSON *object = json_parse(reflector->arena, text, length, &failure);
+    if (!object || !reflector->row->apply(reflector->store, reflector->arena, object, &failure))
+        skip_object(reflector, object, failure);
+    reflector->n_objects++;
+    return true;
+}
+
+static void set_version(struct reflector *reflector, const char *version)
+{
+    if (!version || !*version)
+        return;
+    g_free(reflector->version);
+    reflector->version = g_strdup(version);
+}
+
+/* The watch says that it cannot go on. */
+static bool on_refusal(struct reflector *reflector, const cJSON *object, GError **error)
+{
+    struct status_view status = {0};
+
+    status_view_decode(reflector->arena, object, &status, NULL);
+    reflector->refusal = status.code ? (long)status.code : 500;
+    reflector->retry_after_ms = CLAMP(status.retry_after_s, 0, 600) * 1000;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "%s",
+                status.message ? status.message : "the watch reported an error");
+    return false;
+}
+
+static bool on_event(const char *text, size_t length, void *data, GError **error)
+{
+    struct reflector *reflector = data;
+    g_autoptr(GError) failure = NULL;
+    struct event event = {0};
+    bool ok = true;
+
+    json_arena_clear(reflector->arena);
+    const cJSON *tree = json_parse(reflector->arena, text, length, &failure);
+    if (!tree || !json_decode(reflector->arena, tree, event_fields, &event, &failure)) {
+        skip_object(reflector, event.object, failure);
+        return true;
+    }
+    if (g_str_equal(event.type, "ERROR"))
+        return on_refusal(reflector, event.object, error);
+    set_version(reflector, event.version);
+    if (g_str_equal(event.type, "BOOKMARK"))
+        return true;
+
+    reflector->n_events++;
+    metrics_count(COUNTER_EVENTS, reflector->feed);
+    if (g_str_equal(event.type, "DELETED"))
+        ok = reflector->row->forget(reflector->store, reflector->arena, event.object, &failure);
+    else if (g_str_equal(event.type, "ADDED") || g_str_equal(event.type, "MODIFIED"))
+        ok = reflector->row->apply(reflector->store, reflector->arena, event.object, &failure);
+    if (!ok)
+        skip_object(reflector, event.object, failure);
+    return true;
+}
+
+/* --- failures ------------------------------------------------------------------------------- */
+
+static void log_failure(const struct reflector *reflector, const char *verb, long status,
+                        const GError *error)
+{
+    if (status == 401 || status == FORBIDDEN) {
+        g_autofree char *place = reflector->ns ? g_strdup_printf(" in namespace %s", reflector->ns)
+                                               : g_strdup(" in the whole cluster");
+        g_autofree char *advice = g_strdup_printf("grant the verbs get, list and watch on %s%s",
+                                                  reflector->row->resource, place);
+        g_autofree char *message = g_strdup_printf("cannot %s %s", verb, reflector->row->resource);
+
+        log_event(LOG_LEVEL_ERROR, message, LOG_TEXT("error", error->message),
+                  LOG_TEXT("advice", status == FORBIDDEN
+                                         ? advice
+                                         : "check the credentials of the kubeconfig or "
+                                           "the service account"));
+        return;
+    }
+    log_event(LOG_LEVEL_WARN, "API server", LOG_TEXT("verb", verb),
+              LOG_TEXT("resource", reflector->row->resource), LOG_TEXT("error", error->message));
+}
+
+/* --- list ----------------------------------------------------------------------------------- */
+
+/* Goes on without an optional feed, and says so once. It is tried again, for roles change. */
+static void do_without(struct reflector *reflector, const GError *error)
+{
+    if (!reflector->denied)
+        log_failure(reflector, "list", FORBIDDEN, error);
+    reflector->denied = true;
+    if (!reflector->ended)
+        store_list_end(reflector->store, reflector->feed);
+    reflector->ended = true;
+}
+
+static bool list_is_wanted(const struct reflector *reflector)
+{
+    return atomic_load(&reflector->wanted) != atomic_load(&reflector->listed);
+}
+
+static enum step list(struct reflector *reflector)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *version = NULL;
+    const int64_t began_ms = clock_ms();
+    const uint64_t wanted = atomic_load(&reflector->wanted);
+    const struct api_list_call call = {
+        .path = reflector->path,
+        .field_selector = reflector->row->field_selector,
+        .page = reflector->unpaged ? 0 : reflector->options.page,
+        .idle_ms = list_is_wanted(reflector) ? MIN(reflector->options.idle_ms, WANTED_IDLE_MAX_MS)
+                                             : reflector->options.idle_ms,
+        .emit = on_item,
+        .data = reflector,
+    };
+
+    reflector->n_objects = 0;
+    reflector->retry_after_ms = 0;
+    store_list_begin(reflector->store, reflector->feed);
+    const struct stream_result result = api_list_run(reflector->stream, &call, &version, &error);
+    if (result.end == STREAM_STOPPED)
+        return STEP_ON;
+    if (result.end != STREAM_COMPLETE) {
+        if (result.status == FORBIDDEN && reflector->row->optional)
+            do_without(reflector, error);
+        else
+            log_failure(reflector, "list", result.status, error);
+        reflector->retry_after_ms = result.retry_after_ms;
+        /* The continue token outlived its snapshot: one reply cannot. */
+        const bool at_once = result.status == GONE && !reflector->unpaged;
+        reflector->unpaged = result.status == GONE;
+        return at_once ? STEP_ON : STEP_PAUSE;
+    }
+    store_list_end(reflector->store, reflector->feed);
+    reflector->ended = true;
+    reflector->denied = false;
+    atomic_store(&reflector->listed, wanted);
+
+    metrics_count(COUNTER_LISTS, reflector->feed);
+    log_event(LOG_LEVEL_INFO, "listed", LOG_TEXT("resource", reflector->row->resource),
+              LOG_NUMBER("objects", reflector->n_objects), LOG_NUMBER("ms", clock_ms() - began_ms));
+    set_version(reflector, version);
+    reflector->unpaged = false;
+    /* A list leaves large free blocks behind that nothing else will need. */
+    malloc_trim(0);
+    return STEP_ON;
+}
+
+/* --- watch ---------------------------------------------------------------------------------- */
+
+/* The version is of no use any more, or something is wrong that a list may heal. */
+static bool wants_list(long status)
+{
+    return status >= 400 && status < 500 && status != 401 && status != FORBIDDEN && status != 429;
+}
+
+static bool feed_events(const char *bytes, size_t length, void *data, GError **error)
+{
+    struct reflector *reflector = data;
+    return framer_feed(reflector->events, bytes, length, error);
+}
+
+static enum step watch(struct reflector *reflector)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) url = g_string_new(reflector->path);
+    const int64_t began_ms = clock_ms();
+
+    if (reflector->row->field_selector)
+        api_url_add(url, "fieldSelector", reflector->row->field_selector);
+    api_url_add_number(url, "watch", 1);
+    api_url_add(url, "resourceVersion", reflector->version);
+    api_url_add(url, "allowWatchBookmarks", "true");
+    api_url_add_number(
+        url, "timeoutSeconds",
+        g_rand_int_range(reflector->random, WATCH_TIMEOUT_MIN_S, WATCH_TIMEOUT_MAX_S + 1));
+    framer_clear(reflector->events);
+    reflector->n_events = 0;
+    reflector->refusal = 0;
+    reflector->retry_after_ms = 0;
+    const struct api_stream_call call = {
+        .path = url->str,
+        .wakeable = true,
+        .idle_ms = reflector->options.idle_ms,
+        .receive = feed_events,
+        .data = reflector,
+    };
+    const struct stream_result result = api_stream_run(reflector->stream, &call, &error);
+    if (result.end == STREAM_STOPPED || result.end == STREAM_WOKEN)
+        return STEP_ON;
+    metrics_count(COUNTER_WATCH_RESTARTS, reflector->feed);
+
+    const bool lived =
+        reflector->n_events > 0 || clock_ms() - began_ms >= reflector->options.short_watch_ms;
+    const long status = result.end == STREAM_STATUS ? result.status : reflector->refusal;
+    if (result.end == STREAM_STATUS)
+        reflector->retry_after_ms = result.retry_after_ms;
+    if (wants_list(status))
+        g_clear_pointer(&reflector->version, g_free);
+    if (status == GONE) {
+        log_event(LOG_LEVEL_INFO, "watch expired", LOG_TEXT("resource", reflector->row->resource));
+        return lived ? STEP_ON : STEP_PAUSE;
+    }
+    if (result.end == STREAM_COMPLETE && !lived)
+        g_set_error(&error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "the watch ended at once");
+    if (error && !(result.end == STREAM_CUT && lived))
+        log_failure(reflector, "watch", status, error);
+    return lived && (result.end == STREAM_COMPLETE || result.end == STREAM_CUT) ? STEP_ON
+                                                                                : STEP_PAUSE;
+}
+
+/* --- the thread ----------------------------------------------------------------------------- */
+
+static void pause_after_failure(struct reflector *reflector)
+{
+    const struct reflector_options *options = &reflector->options;
+    const int64_t now_ms = clock_ms();
+
+    if (!reflector->failed_ms || now_ms - reflector->failed_ms > options->backoff_reset_ms)
+        reflector->backoff_ms = options->backoff_ms;
+    reflector->failed_ms = now_ms;
+
+    const int64_t jitter_ms =
+        (int64_t)(g_rand_double(reflector->random) * (double)reflector->backoff_ms);
+    int64_t pause_ms = reflector->backoff_ms + jitter_ms;
+    if (list_is_wanted(reflector))
+        pause_ms = MIN(pause_ms, WANTED_PAUSE_MAX_MS);
+    api_stream_pause(reflector->stream, MAX(pause_ms, reflector->retry_after_ms));
+    reflector->backoff_ms = MIN(reflector->backoff_ms * 2, options->backoff_max_ms);
+}
+
+static void *run(void *data)
+{
+    struct reflector *reflector = data;
+
+    if (!reflector->path) {
+        store_list_begin(reflector->store, reflector->feed);
+        store_list_end(reflector->store, reflector->feed);
+        return NULL;
+    }
+    while (!api_stream_is_stopped(reflector->stream)) {
+        if (list_is_wanted(reflector))
+            g_clear_pointer(&reflector->version, g_free);
+        if ((reflector->version ? watch(reflector) : list(reflector)) == STEP_PAUSE)
+            pause_after_failure(reflector);
+    }
+    return NULL;
+}
+
+static int64_t given(int64_t value, int64_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static void set_options(struct reflector *reflector, const struct reflector_options *options)
+{
+    reflector->options = defaults;
+    if (!options)
+        return;
+    reflector->options = (struct reflector_options){
+        .backoff_ms = given(options->backoff_ms, defaults.backoff_ms),
+        .backoff_max_ms = given(options->backoff_max_ms, defaults.backoff_max_ms),
+        .backoff_reset_ms = given(options->backoff_reset_ms, defaults.backoff_reset_ms),
+        .idle_ms = given(options->idle_ms, defaults.idle_ms),
+        .short_watch_ms = given(options->short_watch_ms, defaults.short_watch_ms),
+        .page = given(options->page, defaults.page),
+    };
+}
+
+static void release(struct reflector *reflector)
+{
+    api_stream_free(reflector->stream);
+    framer_free(reflector->events);
+    json_arena_free(reflector->arena);
+    g_rand_free(reflector->random);
+    g_free(reflector->version);
+    g_free(reflector->path);
+    g_free(reflector);
+}
+
+/* Signals are for the main thread. */
+static int start_thread(struct reflector *reflector)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failure = pthread_create(&reflector->thread, NULL, run, reflector);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failure;
+}
+
+struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
+                                  const struct reflector_options *options, GError **error)
+{
+    struct reflector *reflector = g_new0(struct reflector, 1);
+
+    reflector->row = &feeds[feed];
+    reflector->feed = feed;
+    reflector->store = store;
+    set_options(reflector, options);
+    feed_namespace(feed, &reflector->ns);
+    reflector->path = feed_path(feed);
+    reflector->random = g_rand_new();
+    reflector->arena = json_arena_new();
+    reflector->events = framer_new(FRAMER_SEQUENCE, 0, on_event, reflector);
+    reflector->stream = api_stream_new(client);
+
+    const int failure = start_thread(reflector);
+    if (failure) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "cannot start a thread for %s: %s", reflector->row->resource,
+                    g_strerror(failure));
+        release(reflector);
+        return NULL;
+    }
+    return reflector;
+}
+
+uint64_t reflector_relist(struct reflector *reflector)
+{
+    const uint64_t wanted = atomic_fetch_add(&reflector->wanted, 1) + 1;
+
+    api_stream_wake(reflector->stream);
+    return wanted;
+}
+
+bool reflector_has_listed(const struct reflector *reflector, uint64_t wanted)
+{
+    return atomic_load(&reflector->listed) >= wanted;
+}
+
+void reflector_stop(struct reflector *reflector)
+{
+    api_stream_stop(reflector->stream);
+}
+
+void reflector_free(struct reflector *reflector)
+{
+    if (!reflector)
+        return;
+    reflector_stop(reflector);
+    pthread_join(reflector->thread, NULL);
+    release(reflector);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Keeps one feed of the store equal to what the API server has: a list, then watches from where it
+ * ended, for ever. A thread of its own per reflector; nothing that the API server does ends it.
+ *
+ * Lists are consistent (no resourceVersion), paged, and handed to the store object by object as
+ * they arrive. Watches resume from the last resourceVersion seen, bookmarks included; only an
+ * expired version (410) leads to a new list. Failures are followed by a pause that doubles, with
+ * jitter, and is never shorter than Retry-After.
+ */
+#include "app/store.h"
+#include "kube/api_client.h"
+
+struct reflector;
+
+/* Zero means the default, which is client-go's where it has one. */
+struct reflector_options {
+    int64_t backoff_ms;       /* the first pause, up to twice that: 800 */
+    int64_t backoff_max_ms;   /* 30,000 */
+    int64_t backoff_reset_ms; /* without a failure, the next pause is a first one again: 120,000 */
+    int64_t idle_ms; /* silence that means a dead peer; bookmarks come each minute: 100,000 */
+    int64_t short_watch_ms; /* a watch that ends sooner, without events, is a failure: 1,000 */
+    int64_t page;           /* objects in one reply: 500 */
+};
+
+/* Borrows the client and the store; options may be NULL. NULL with an error if no thread can be
+ * had. */
+struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
+                                  const struct reflector_options *options, GError **error);
+
+/* From any thread: asks for a list that begins after this call, without waiting for what is under
+ * way, and returns a number by which to ask for its end. While one is wanted, pauses are short. */
+uint64_t reflector_relist(struct reflector *reflector);
+bool reflector_has_listed(const struct reflector *reflector, uint64_t wanted);
+
+/* Makes it end soon; returns at once. */
+void reflector_stop(struct reflector *reflector);
+
+/* Stops it, waits for its thread. */
+void reflector_free(struct reflector *reflector);
+typedef struct reflector reflector; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(reflector, reflector_free)
