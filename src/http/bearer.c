@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Source of the syntax: RFC 6750, section 2.1. */
+#include "http/bearer.h"
+
+#include "app/log.h"
+#include "kube/secret.h"
+#include "kube/small_file.h"
+
+#include <gpuledger/error.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TOKEN_MAX ((size_t)8 << 10) /* bytes; a JSON Web Token has 1 or 2 KiB */
+#define FRESH_US 1000000
+#define DIGEST_SIZE 32
+
+struct bearer {
+    char *path;
+    int64_t read_us; /* when the file was last looked at */
+    gint stale;      /* atomic */
+    bool failing;
+    guint8 digest[DIGEST_SIZE];
+};
+
+static void digest_make(const char *text, size_t length, guint8 *ret_digest)
+{
+    g_autoptr(GChecksum) digest = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize size = DIGEST_SIZE;
+
+    g_checksum_update(digest, (const guchar *)text, (gssize)length);
+    g_checksum_get_digest(digest, ret_digest, &size);
+}
+
+/* Takes the same time wherever the first difference is. */
+static bool digest_equal(const guint8 *left, const guint8 *right)
+{
+    volatile guint8 difference = 0;
+
+    for (size_t i = 0; i < DIGEST_SIZE; i++)
+        difference |= left[i] ^ right[i];
+    return difference == 0;
+}
+
+static bool is_token(const char *text)
+{
+    for (; *text; text++) {
+        if (!g_ascii_isgraph(*text))
+            return false;
+    }
+    return true;
+}
+
+static bool read_token(struct bearer *bearer, GError **error)
+{
+    char *text = small_file_read(bearer->path, TOKEN_MAX, NULL, error);
+    bool ok = false;
+
+    if (text) {
+        g_strstrip(text);
+        ok = *text && is_token(text);
+        if (ok)
+            digest_make(text, strlen(text), bearer->digest);
+        else
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "\"%s\" holds no token; expected one line of printable characters without "
+                        "spaces",
+                        bearer->path);
+    }
+    secret_free(text);
+    return ok;
+}
+
+struct bearer *bearer_new(const char *path, GError **error)
+{
+    struct bearer *bearer = g_new0(struct bearer, 1);
+
+    bearer->path = g_strdup(path);
+    bearer->read_us = g_get_monotonic_time();
+    if (read_token(bearer, error))
+        return bearer;
+    bearer_free(bearer);
+    return NULL;
+}
+
+void bearer_free(struct bearer *bearer)
+{
+    if (!bearer)
+        return;
+    g_free(bearer->path);
+    g_free(bearer);
+}
+
+void bearer_refresh(struct bearer *bearer)
+{
+    g_atomic_int_set(&bearer->stale, 1);
+}
+
+static void refresh(struct bearer *bearer)
+{
+    g_autoptr(GError) failure = NULL;
+    int64_t now_us = g_get_monotonic_time();
+
+    if (now_us - bearer->read_us < FRESH_US &&
+        !g_atomic_int_compare_and_exchange(&bearer->stale, 1, 0))
+        return;
+    bearer->read_us = now_us;
+    bool ok = read_token(bearer, &failure);
+    if (!ok && !bearer->failing)
+        log_event(LOG_LEVEL_ERROR, "token not reloaded", LOG_TEXT("why", failure->message));
+    bearer->failing = !ok;
+}
+
+bool bearer_accepts(struct bearer *bearer, const char *authorization)
+{
+    static const char scheme[] = "Bearer ";
+    guint8 digest[DIGEST_SIZE];
+
+    refresh(bearer);
+    if (!authorization || g_ascii_strncasecmp(authorization, scheme, strlen(scheme)) != 0)
+        return false;
+    authorization += strlen(scheme);
+    authorization += strspn(authorization, " ");
+    digest_make(authorization, strcspn(authorization, " "), digest);
+    return digest_equal(digest, bearer->digest);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listener for probes, Prometheus and people. Nothing here blocks: its requests share one
+ * thread.
+ */
+#include "http/routes.h"
+
+#include "app/version.h"
+#include "app/views.h"
+#include "http/resources.h"
+
+#include <gpuledger/error.h>
+#include <microhttpd.h>
+#include <string.h>
+
+#define JSON "application/json"
+#define TEXT "text/plain; charset=utf-8"
+
+/* --- probes --------------------------------------------------------------------------------- */
+
+static void handle_alive(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    g_string_append(response->body, "ok\n");
+}
+
+static bool check_synced(const struct operations *operations, char **ret_why)
+{
+    g_autofree char *missing = store_unsynced(operations->extender->store);
+
+    if (missing[0] == '\0')
+        return true;
+    *ret_why = g_strdup_printf("not yet read from the cluster: %s", missing);
+    return false;
+}
+
+static bool check_serving(const struct operations *operations, char **ret_why)
+{
+    if (!g_atomic_int_get(&operations->extender->draining))
+        return true;
+    *ret_why = g_strdup("shutting down");
+    return false;
+}
+
+static bool check_further(const struct operations *operations, char **ret_why)
+{
+    return !operations->ready || operations->ready(operations->ready_data, ret_why);
+}
+
+static const struct {
+    const char *name;
+    bool (*passes)(const struct operations *operations, char **ret_why);
+} ready_checks[] = {
+    {"synced", check_synced},
+    {"serving", check_serving},
+    {"elected", check_further},
+};
+
+/* In the form that Kubernetes' own components use. */
+static void handle_ready(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    bool verbose = http_request_query(request, "verbose") != NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ready_checks); i++) {
+        g_autofree char *why = NULL;
+        bool passes = ready_checks[i].passes(context, &why);
+
+        if (!passes)
+            response->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        if (!passes)
+            g_string_append_printf(response->body, "[-]%s failed: %s\n", ready_checks[i].name,
+                                   why ? why : "");
+        else if (verbose)
+            g_string_append_printf(response->body, "[+]%s ok\n", ready_checks[i].name);
+    }
+    if (response->status == MHD_HTTP_OK)
+        g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");
+    else
+        g_string_append(response->body, "readyz check failed\n");
+}
+
+/* --- about the process ---------------------------------------------------------------------- */
+
+static void handle_version(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct operations *operations = context;
+    struct json_writer writer;
+
+    json_writer_init(&writer, response->body);
+    json_begin_object(&writer);
+    json_key_string(&writer, "version", version_text);
+    json_key_string(&writer, "commit", version_commit);
+    json_key_string(&writer, "cluster", operations->extender->cluster->ops->name);
+    json_key(&writer, "dialects");
+    json_begin_array(&writer);
+    for (size_t i = 0; dialects[i]; i++)
+        json_string(&writer, dialects[i]->name);
+    json_end_array(&writer);
+    json_end_object(&writer);
+}
+
+static void handle_metrics(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct operations *operations = context;
+
+    metrics_write(response->body);
+    view_metrics(operations->extender->store, response->body);
+    auditor_metrics(operations->auditor, response->body);
+}
+
+static void handle_openapi(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    g_string_append_len(response->body, resource_openapi, (gssize)resource_openapi_length);
+}
+
+/* --- the ledger ----------------------------------------------------------------------------- */
+
+/* Whether a header that lists media types names this one. */
+static bool accepts(const struct http_request *request, const char *type)
+{
+    const char *accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
+
+    return accept && strstr(accept, type);
+}
+
+enum output { OUTPUT_JSON, OUTPUT_TABLE };
+
+/* ?output= decides, else Accept, else it is JSON; false has answered. */
+static bool output_choose(const struct http_request *request, struct http_response *response,
+                          enum output *ret_output)
+{
+    const char *wish = http_request_query(request, "output");
+
+    if (!wish)
+        *ret_output =
+            accepts(request, "text/plain") && !accepts(request, JSON) ? OUTPUT_TABLE : OUTPUT_JSON;
+    else if (strcmp(wish, "json") == 0)
+        *ret_output = OUTPUT_JSON;
+    else if (strcmp(wish, "table") == 0)
+        *ret_output = OUTPUT_TABLE;
+    else {
+        http_response_fail(response, MHD_HTTP_BAD_REQUEST,
+                           "output '%s' is not known; use 'json' or 'table'", wish);
+        return false;
+    }
+    if (*ret_output == OUTPUT_TABLE)
+        response->content_type = TEXT;
+    return true;
+}
+
+static void handle_nodes(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    static bool (*const views[])(struct store *, const char *, GString *) = {
+        [OUTPUT_JSON] = view_nodes,
+        [OUTPUT_TABLE] = view_nodes_table,
+    };
+    const struct operations *operations = context;
+    const char *name = request->n_params > 0 ? http_request_param(request, "name") : NULL;
+    enum output output = OUTPUT_JSON;
+
+    if (!output_choose(request, response, &output))
+        return;
+    if (!views[output](operations->extender->store, name, response->body))
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "node '%s' is not known", name);
+}
+
+static void handle_pod(void *context, const struct http_request *request,
+                       struct http_response *response)
+{
+    const struct operations *operations = context;
+    const char *ns = http_request_param(request, "namespace");
+    const char *name = http_request_param(request, "name");
+
+    if (!view_pod(operations->extender->store, ns, name, response->body))
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "pod '%s/%s' holds no GPU", ns, name);
+}
+
+/* --- audits --------------------------------------------------------------------------------- */
+
+static void handle_audit(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    const struct operations *operations = context;
+    int64_t age_ms = auditor_encode(operations->auditor, response->body);
+
+    if (age_ms >= 0)
+        http_response_add_header(response, MHD_HTTP_HEADER_AGE,
+                                 g_strdup_printf("%" G_GINT64_FORMAT, age_ms / 1000));
+}
+
+static void handle_start_audit(void *context, const struct http_request *request,
+                               struct http_response *response)
+{
+    const struct operations *operations = context;
+    struct json_writer writer;
+
+    response->status = MHD_HTTP_ACCEPTED;
+    json_writer_init(&writer, response->body);
+    json_begin_object(&writer);
+    json_key_int(&writer, "run", (int64_t)auditor_request(operations->auditor));
+    json_end_object(&writer);
+}
+
+/* --- the embedded cluster ------------------------------------------------------------------- */
+
+static unsigned error_status(const GError *error)
+{
+    static const unsigned statuses[] = {
+        [GPULEDGER_ERROR_INVALID] = MHD_HTTP_BAD_REQUEST,
+        [GPULEDGER_ERROR_RANGE] = MHD_HTTP_BAD_REQUEST,
+        [GPULEDGER_ERROR_LIMIT] = MHD_HTTP_CONTENT_TOO_LARGE,
+        [GPULEDGER_ERROR_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
+        [GPULEDGER_ERROR_CONFLICT] = MHD_HTTP_CONFLICT,
+        [GPULEDGER_ERROR_DENIED] = MHD_HTTP_FORBIDDEN,
+        [GPULEDGER_ERROR_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
+        [GPULEDGER_ERROR_UNKNOWN] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+        [GPULEDGER_ERROR_IO] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+    };
+
+    return error->domain == GPULEDGER_ERROR && (size_t)error->code < G_N_ELEMENTS(statuses)
+               ? statuses[error->code]
+               : MHD_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+static void change_answer(struct http_response *response, unsigned status, const GError *failure)
+{
+    if (failure)
+        http_response_fail(response, error_status(failure), "%s", failure->message);
+    else
+        response->status = status;
+}
+
+static bool snapshot_is_there(const struct operations *operations, struct http_response *response)
+{
+    if (operations->snapshot)
+        return true;
+    http_response_fail(response, MHD_HTTP_NOT_FOUND,
+                       "the cluster is a real one; start with --snapshot to change pods here");
+    return false;
+}
+
+static void handle_add_pod(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct operations *operations = context;
+    g_autoptr(GError) failure = NULL;
+
+    if (!snapshot_is_there(operations, response))
+        return;
+    operations->snapshot->add_pod(operations->snapshot->data, request->body, request->length,
+                                  response->body, &failure);
+    change_answer(response, MHD_HTTP_CREATED, failure);
+}
+
+static void handle_delete_pod(void *context, const struct http_request *request,
+                              struct http_response *response)
+{
+    const struct operations *operations = context;
+    g_autoptr(GError) failure = NULL;
+
+    if (!snapshot_is_there(operations, response))
+        return;
+    operations->snapshot->delete_pod(operations->snapshot->data,
+                                     http_request_param(request, "namespace"),
+                                     http_request_param(request, "name"), &failure);
+    change_answer(response, MHD_HTTP_NO_CONTENT, failure);
+}
+
+/* --- the index ------------------------------------------------------------------------------ */
+
+static void index_text(GString *text, const char *title, const struct route *rows)
+{
+    g_string_append_printf(text, "%s\n", title);
+    for (const struct route *route = rows; route->method; route++)
+        g_string_append_printf(text, "  %-6s  %-43s  %s\n", route->method, route->pattern,
+                               route->help);
+}
+
+static void index_html(GString *text, const char *title, const struct route *rows, bool links)
+{
+    g_string_append_printf(text, "<h2>%s</h2>\n<table>\n", title);
+    for (const struct route *route = rows; route->method; route++) {
+        bool link = links && strcmp(route->method, "GET") == 0 && !strchr(route->pattern, '{');
+        g_autofree char *pattern = g_markup_escape_text(route->pattern, -1);
+        g_autofree char *help = g_markup_escape_text(route->help, -1);
+
+        g_string_append_printf(text, "<tr><td>%s</td><td>", route->method);
+        if (link)
+            g_string_append_printf(text, "<a href=\"%s\">%s</a>", pattern, pattern);
+        else
+            g_string_append(text, pattern);
+        g_string_append_printf(text, "</td><td>%s</td></tr>\n", help);
+    }
+    g_string_append(text, "</table>\n");
+}
+
+static void handle_index(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    static const char here[] = "This listener";
+    static const char there[] = "The scheduler's listener";
+
+    if (!accepts(request, "text/html")) {
+        index_text(response->body, here, operations_routes);
+        index_text(response->body, there, scheduler_routes);
+        return;
+    }
+    response->content_type = "text/html; charset=utf-8";
+    g_string_append_printf(response->body,
+                           "<!doctype html>\n<html lang=\"en\">\n<title>gpuledger</title>\n"
+                           "<h1>gpuledger %s</h1>\n",
+                           version_text);
+    index_html(response->body, here, operations_routes, true);
+    index_html(response->body, there, scheduler_routes, false);
+    g_string_append(response->body, "</html>\n");
+}
+
+const struct route operations_routes[] = {
+    {"GET", "/", TEXT, handle_index, "this page"},
+    {"GET", "/healthz", TEXT, handle_alive, "whether the process serves", ROUTE_OPEN},
+    {"GET", "/livez", TEXT, handle_alive, "the same", ROUTE_OPEN},
+    {"GET", "/readyz", TEXT, handle_ready, "whether binds are accepted; ?verbose lists checks",
+     ROUTE_OPEN},
+    {"GET", "/version", JSON, handle_version, "what runs here"},
+    {"GET", "/metrics", "text/plain; version=0.0.4; charset=utf-8", handle_metrics,
+     "for Prometheus"},
+    {"GET", "/openapi.yaml", "application/yaml", handle_openapi, "this API, described"},
+    {"GET", "/api/v1/nodes", JSON, handle_nodes,
+     "nodes, cards and who holds them; ?output=table for terminals"},
+    {"GET", "/api/v1/nodes/{name}", JSON, handle_nodes, "one node"},
+    {"GET", "/api/v1/pods/{namespace}/{name}", JSON, handle_pod, "what a pod holds"},
+    {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found"},
+    {"POST", "/api/v1/audit", JSON, handle_start_audit, "has the ledger audited"},
+    {"POST", "/api/v1/snapshot/pods", JSON, handle_add_pod, "adds a pod to the snapshot"},
+    {"DELETE", "/api/v1/snapshot/pods/{namespace}/{name}", JSON, handle_delete_pod,
+     "deletes a pod of the snapshot"},
+    {NULL},
+};

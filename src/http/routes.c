@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/routes.h"
+
+#include "http/bearer.h"
+
+#include <microhttpd.h>
+#include <string.h>
+
+#define PARTS_MAX 16
+
+const char *http_request_param(const struct http_request *request, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < request->n_params; i++) {
+        if (strncmp(request->params[i].name, name, length) == 0 &&
+            request->params[i].name[length] == '}')
+            return request->params[i].value;
+    }
+    g_assert_not_reached();
+}
+
+/* Splits a path in place; false: it has more parts than any pattern. */
+static bool path_split(char *path, const char *parts[PARTS_MAX], size_t *ret_n)
+{
+    size_t n = 0;
+
+    for (char *at = path; *at;) {
+        size_t length = strcspn(at, "/");
+
+        if (length > 0 && n == PARTS_MAX)
+            return false;
+        if (length > 0)
+            parts[n++] = at;
+        at += length;
+        if (*at)
+            *at++ = '\0';
+    }
+    *ret_n = n;
+    return true;
+}
+
+/* Fills the request's parameters; they mean something only if the pattern matches. */
+static bool pattern_matches(const char *pattern, const char *const *parts, size_t n_parts,
+                            struct http_request *request)
+{
+    size_t n = 0;
+
+    request->n_params = 0;
+    for (const char *at = pattern; *at;) {
+        size_t length = strcspn(at, "/");
+
+        if (length > 0) {
+            if (n == n_parts)
+                return false;
+            if (*at == '{') {
+                g_assert(request->n_params < HTTP_PARAMS_MAX);
+                request->params[request->n_params].name = at + 1;
+                request->params[request->n_params].value = parts[n];
+                request->n_params++;
+            } else if (strlen(parts[n]) != length || memcmp(at, parts[n], length) != 0) {
+                return false;
+            }
+            n++;
+        }
+        at += length;
+        if (*at)
+            at++;
+    }
+    return n == n_parts;
+}
+
+static bool method_matches(const char *route_method, const char *method)
+{
+    return strcmp(route_method, method) == 0 || (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 &&
+                                                 strcmp(route_method, MHD_HTTP_METHOD_GET) == 0);
+}
+
+static void allow_append(GString *allow, const char *method)
+{
+    g_string_append_printf(allow, "%s%s", allow->len ? ", " : "", method);
+    if (strcmp(method, MHD_HTTP_METHOD_GET) == 0)
+        g_string_append(allow, ", " MHD_HTTP_METHOD_HEAD);
+}
+
+static bool may_call(const struct routes *routes, const struct route *route,
+                     const struct http_request *request)
+{
+    return !routes->bearer || (route && (route->flags & ROUTE_OPEN)) ||
+           bearer_accepts(routes->bearer,
+                          http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+}
+
+/* What was shown is not repeated: it may be the right token with a slip. */
+static void refuse_caller(const struct http_request *request, struct http_response *response)
+{
+    bool shown = http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION) != NULL;
+
+    http_response_fail(response, MHD_HTTP_UNAUTHORIZED,
+                       shown ? "the token is not the one of --ops-token-file"
+                             : "a token is needed: 'Authorization: Bearer TOKEN'");
+    http_response_add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                             g_strdup(shown ? "Bearer realm=\"gpuledger\", error=\"invalid_token\""
+                                            : "Bearer realm=\"gpuledger\""));
+}
+
+void routes_handle(void *data, struct http_request *request, struct http_response *response)
+{
+    const struct routes *routes = data;
+    g_autofree char *path = g_strdup(request->path);
+    g_autoptr(GString) allow = g_string_new(NULL);
+    const char *parts[PARTS_MAX];
+    size_t n_parts = 0;
+    bool short_enough = path_split(path, parts, &n_parts);
+
+    for (const struct route *route = routes->rows; short_enough && route->method; route++) {
+        if (!pattern_matches(route->pattern, parts, n_parts, request))
+            continue;
+        if (method_matches(route->method, request->method)) {
+            if (!may_call(routes, route, request)) {
+                refuse_caller(request, response);
+                return;
+            }
+            response->content_type = route->content_type;
+            route->handler(routes->context, request, response);
+            return;
+        }
+        allow_append(allow, route->method);
+    }
+    if (!may_call(routes, NULL, request)) {
+        refuse_caller(request, response);
+        return;
+    }
+    if (allow->len == 0) {
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "there is no '%s' here", request->path);
+        return;
+    }
+    http_response_fail(response, MHD_HTTP_METHOD_NOT_ALLOWED, "'%s' takes %s, not %s",
+                       request->path, allow->str, request->method);
+    http_response_add_header(response, MHD_HTTP_HEADER_ALLOW,
+                             g_string_free(g_steal_pointer(&allow), FALSE));
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which path does what: a table per listener, from which requests are dispatched and the index
+ * page is written. Everything about a route stands in its row.
+ *
+ * Paths are matched by their parts, so a slash too many (a verb configured as "/filter") or at
+ * the end changes nothing. HEAD is served where GET is. Any thread.
+ */
+#include "app/auditor.h"
+#include "app/extender.h"
+#include "http/server.h"
+
+struct bearer;
+
+enum route_flag {
+    ROUTE_OPEN = 1 << 0, /* needs no token */
+};
+
+struct route {
+    const char *method;
+    const char *pattern;      /* "/api/v1/nodes/{name}": a part in braces matches any one part */
+    const char *content_type; /* of the answer */
+    void (*handler)(void *context, const struct http_request *request,
+                    struct http_response *response);
+    const char *help;
+    unsigned flags; /* enum route_flag */
+};
+
+/* One listener's routes; the `data` of routes_handle. */
+struct routes {
+    const struct route *rows; /* ends with a row whose method is NULL */
+    void *context;            /* what the rows' handlers expect, see below */
+    struct bearer *bearer;    /* whose token callers must show, or NULL */
+};
+
+/* A server_handler: 404, 405 with Allow, or the handler of the row that matches. Without the token
+ * it is 401 for all but open routes, whether they exist or not. */
+void routes_handle(void *data, struct http_request *request, struct http_response *response);
+
+/* A part of the path by its name in the pattern, which must be one of them. */
+const char *http_request_param(const struct http_request *request, const char *name);
+
+/* What kube-scheduler and the Aliyun command-line tool call; the context is a struct extender. */
+extern const struct route scheduler_routes[];
+
+/* Changes to an embedded cluster. Errors' codes become statuses (http/operations.c). */
+struct snapshot_hooks {
+    void *data;
+    /* Adds the Pod of the JSON in `body`; appends it as it then is. */
+    bool (*add_pod)(void *data, const char *body, size_t length, GString *reply, GError **error);
+    bool (*delete_pod)(void *data, const char *ns, const char *name, GError **error);
+};
+
+/* The context of operations_routes; all borrowed. */
+struct operations {
+    struct extender *extender;
+    const struct snapshot_hooks *snapshot; /* NULL: the cluster is a real one */
+    /* A further condition of being ready, or NULL. False sets why, for people (g_free). */
+    bool (*ready)(void *data, char **ret_why);
+    void *ready_data;
+    struct auditor *auditor;
+};
+
+/* Probes, metrics and what people look at. */
+extern const struct route operations_routes[];

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listener of kube-scheduler. Source of its habits: pkg/scheduler/extender.go of Kubernetes:
+ * only a body with status 200 is read. Source of paths and of the inspect view:
+ * AliyunContainerService/gpushare-scheduler-extender, pkg/routes.
+ */
+#include "http/routes.h"
+
+#include "app/version.h"
+#include "app/views.h"
+
+#include <microhttpd.h>
+
+#define JSON "application/json"
+
+static void handle_filter(void *context, const struct http_request *request,
+                          struct http_response *response)
+{
+    metrics_observe(VERB_FILTER, PHASE_READ, request->read_us);
+    extender_filter(context, request->body, request->length, response->body);
+}
+
+static void handle_bind(void *context, const struct http_request *request,
+                        struct http_response *response)
+{
+    metrics_observe(VERB_BIND, PHASE_READ, request->read_us);
+    extender_bind(context, request->body, request->length, response->body);
+}
+
+static void handle_inspect(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct extender *extender = context;
+    const char *node = request->n_params > 0 ? http_request_param(request, "node") : NULL;
+
+    if (!view_inspect(extender->store, node, response->body))
+        response->status = MHD_HTTP_NOT_FOUND;
+}
+
+/* Without a newline: scripts compare it. */
+static void handle_version(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    g_string_append(response->body, version_text);
+}
+
+const struct route scheduler_routes[] = {
+    {"POST", "/gpushare-scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
+    {"POST", "/gpushare-scheduler/predicates", JSON, handle_filter, "the same"},
+    {"POST", "/gpushare-scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
+    {"POST", "/scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
+    {"POST", "/scheduler/predicates", JSON, handle_filter, "the same"},
+    {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
+    {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
+    {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},
+    {"GET", "/version", "text/plain; charset=utf-8", handle_version, "the version"},
+    {NULL},
+};
