@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command "audit": what a running extender's last audit found, or what can be said of a cluster
+ * without one.
+ */
+#include "app/audit.h"
+#include "app/log.h"
+#include "cmd/backend.h"
+#include "cmd/client.h"
+#include "cmd/command.h"
+#include "cmd/table.h"
+
+#include <gpuledger/error.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH "/api/v1/audit"
+#define POLL_MS 200
+#define PATIENCE_MS 180000
+#define STUCK_MS 60000
+
+/* --- a running extender ----------------------------------------------------------------------- */
+
+struct answer {
+    int64_t run;
+    const char *error;
+    const cJSON *report;
+};
+static const struct json_field answer_fields[] = {
+    JSON_FIELD_INT64(struct answer, run, "run", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct answer, error, "error", 0),
+    JSON_FIELD_OBJECT(struct answer, report, "report", 0),
+    JSON_FIELD_END,
+};
+
+static bool read_answer(struct json_arena *arena, const GString *body, const char *server,
+                        struct answer *ret_answer, GError **error)
+{
+    *ret_answer = (struct answer){0};
+    const cJSON *document = json_parse(arena, body->str, body->len, error);
+    if (document && json_decode(arena, document, answer_fields, ret_answer, error))
+        return true;
+    g_prefix_error(error, "the answer of '%s' is not understood: ", server);
+    return false;
+}
+
+/* Has the extender audit its ledger, and waits for the report. */
+static const cJSON *ask_server(struct json_arena *arena, const struct config *config,
+                               GError **error)
+{
+    const char *server = config->server;
+    struct client_request request = {server, PATH, "application/json", config->token_file, true};
+    int64_t until_ms = g_get_monotonic_time() / 1000 + PATIENCE_MS;
+    g_autoptr(GString) body = g_string_new(NULL);
+    struct answer asked, answer;
+    if (!client_get(&request, body, error) || !read_answer(arena, body, server, &asked, error))
+        return NULL;
+    request.post = false;
+    do {
+        g_string_truncate(body, 0);
+        if (!client_get(&request, body, error) || !read_answer(arena, body, server, &answer, error))
+            return NULL;
+        if (answer.run >= asked.run)
+            break;
+        g_usleep(POLL_MS * 1000);
+    } while (g_get_monotonic_time() / 1000 < until_ms);
+    if (answer.run < asked.run)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "'%s' has not audited its ledger within %d s; its log says why", server,
+                    PATIENCE_MS / 1000);
+    else if (answer.error)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "'%s' could not audit its ledger: %s", server, answer.error);
+    else
+        return answer.report;
+    return NULL;
+}
+
+/* --- a cluster alone -------------------------------------------------------------------------- */
+
+static bool fill(struct store *store, struct cluster *cluster, GError **error)
+{
+    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES};
+    for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
+        if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
+            return false;
+    }
+    return true;
+}
+
+static const cJSON *look_at_cluster(struct json_arena *arena, const struct config *config,
+                                    GError **error)
+{
+    g_autoptr(store) store = store_new(&(struct store_options){
+        .dialects = {.gpushare_memory_unit = config->memory_unit,
+                     .gpushare_any_on_single_card = config->any_on_single_card},
+        .silent = true,
+    });
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    signal(SIGPIPE, SIG_IGN);
+    struct backend *backend = backend_open(config, store, error);
+    const cJSON *document = NULL;
+    if (backend && fill(store, backend_cluster(backend), error)) {
+        g_autoptr(audit_report) report =
+            audit_look(store, &(struct audit_options){.stuck_ms = STUCK_MS});
+        g_autoptr(GString) text = g_string_new(NULL);
+        struct json_writer writer;
+        json_writer_init(&writer, text);
+        audit_report_encode(&writer, report);
+        document = json_parse(arena, text->str, text->len, error);
+    }
+    backend_free(backend);
+    return document;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+struct summary {
+    bool compared;
+    int64_t nodes, pods, differences, unchecked, omitted;
+    const cJSON *causes, *rows;
+};
+static const struct json_field summary_fields[] = {
+    JSON_FIELD_BOOL(struct summary, compared, "compared", 0),
+    JSON_FIELD_INT64(struct summary, nodes, "nodes", 0),
+    JSON_FIELD_INT64(struct summary, pods, "pods", 0),
+    JSON_FIELD_INT64(struct summary, differences, "differences", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct summary, unchecked, "unchecked", 0),
+    JSON_FIELD_INT64(struct summary, omitted, "omitted", 0),
+    JSON_FIELD_ARRAY(struct summary, causes, "causes", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct summary, rows, "rows", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+struct cause_row {
+    const char *cause, *text, *advice;
+    int64_t count;
+};
+static const struct json_field cause_fields[] = {
+    JSON_FIELD_STRING(struct cause_row, cause, "cause", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct cause_row, text, "text", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct cause_row, advice, "advice", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct cause_row, count, "count", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+struct finding_row {
+    const char *cause, *ns, *name, *uid, *node, *cluster, *ledger;
+};
+static const struct json_field finding_fields[] = {
+    JSON_FIELD_STRING(struct finding_row, cause, "cause", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct finding_row, ns, "namespace", 0),
+    JSON_FIELD_STRING(struct finding_row, name, "name", 0),
+    JSON_FIELD_STRING(struct finding_row, uid, "uid", 0),
+    JSON_FIELD_STRING(struct finding_row, node, "node", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct finding_row, cluster, "cluster", 0),
+    JSON_FIELD_STRING(struct finding_row, ledger, "ledger", 0),
+    JSON_FIELD_END,
+};
+
+/* "-" for what is not there. */
+static void add_cell(struct table *table, const char *text)
+{
+    table_cell(table, "%s", text ? text : "-");
+}
+
+static bool add_cause(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
+                      GError **error)
+{
+    struct cause_row cause = {0};
+    if (!json_decode(arena, item, cause_fields, &cause, error))
+        return false;
+    if (cause.count == 0)
+        return true;
+    add_cell(table, cause.cause);
+    table_cell(table, "%" G_GINT64_FORMAT, cause.count);
+    add_cell(table, cause.text);
+    if (wide)
+        add_cell(table, cause.advice);
+    return true;
+}
+
+static bool add_finding(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
+                        GError **error)
+{
+    struct finding_row row = {0};
+    if (!json_decode(arena, item, finding_fields, &row, error))
+        return false;
+    add_cell(table, row.cause);
+    add_cell(table, row.ns);
+    add_cell(table, row.name);
+    add_cell(table, row.node);
+    add_cell(table, row.cluster);
+    add_cell(table, row.ledger);
+    if (wide)
+        add_cell(table, row.uid);
+    return true;
+}
+
+static const char *const cause_headings[] = {"CAUSE", "COUNT", "WHAT", "WHAT TO DO"};
+static const char *const finding_headings[] = {"CAUSE",   "NAMESPACE", "POD", "NODE",
+                                               "CLUSTER", "LEDGER",    "UID"};
+
+/* One column less unless it is wide. */
+static bool write_items(struct json_arena *arena, const cJSON *items, const char *const *headings,
+                        size_t n_headings, bool wide,
+                        bool (*add)(struct json_arena *, struct table *, const cJSON *, bool,
+                                    GError **),
+                        GString *text, GError **error)
+{
+    struct table *table = table_new(wide ? n_headings : n_headings - 1, headings);
+    const cJSON *item;
+    bool ok = true;
+    cJSON_ArrayForEach (item, items)
+        ok = ok && add(arena, table, item, wide, error);
+    if (ok)
+        table_write(table, text);
+    table_free(table);
+    return ok;
+}
+
+static bool write_tables(struct json_arena *arena, const struct summary *summary, bool wide,
+                         GString *text, GError **error)
+{
+    if (cJSON_GetArraySize(summary->rows) > 0) {
+        if (!write_items(arena, summary->causes, cause_headings, G_N_ELEMENTS(cause_headings), wide,
+                         add_cause, text, error))
+            return false;
+        g_string_append_c(text, '\n');
+        if (!write_items(arena, summary->rows, finding_headings, G_N_ELEMENTS(finding_headings),
+                         wide, add_finding, text, error))
+            return false;
+        g_string_append_c(text, '\n');
+    }
+    if (summary->omitted > 0)
+        g_string_append_printf(text, "%" G_GINT64_FORMAT " more are not shown.\n",
+                               summary->omitted);
+    if (summary->unchecked > 0)
+        g_string_append_printf(text,
+                               "%" G_GINT64_FORMAT " more pods seemed to differ, too many to be "
+                               "asked about.\n",
+                               summary->unchecked);
+    g_string_append_printf(text,
+                           "%" G_GINT64_FORMAT " differences; %" G_GINT64_FORMAT
+                           " pods on %" G_GINT64_FORMAT " nodes %s.\n",
+                           summary->differences, summary->pods, summary->nodes,
+                           summary->compared ? "compared with the cluster"
+                                             : "looked at, without a ledger to compare them with");
+    return true;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static bool is_on_command_line(const struct config *config, const char *name)
+{
+    const struct option *option = option_find(name, COMMAND_AUDIT);
+    return config->origins[option_position(option)].source == SOURCE_FLAG;
+}
+
+static bool print_report(struct json_arena *arena, const struct config *config,
+                         const cJSON *document, int64_t *ret_differences, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct summary summary = {0};
+    struct json_writer writer;
+    if (!json_decode(arena, document, summary_fields, &summary, error))
+        return false;
+    if (config->output == OUTPUT_JSON) {
+        json_writer_init(&writer, text);
+        json_value(&writer, document);
+        g_string_append_c(text, '\n');
+    } else if (!write_tables(arena, &summary, config->output == OUTPUT_WIDE, text, error)) {
+        return false;
+    }
+    fputs(text->str, stdout);
+    *ret_differences = summary.differences + summary.unchecked;
+    return true;
+}
+
+enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs)
+{
+    bool alone = is_on_command_line(config, "snapshot") ||
+                 is_on_command_line(config, "kubeconfig") || is_on_command_line(config, "context");
+    if (alone && is_on_command_line(config, "server")) {
+        complain("option '--server': a cluster is given as well; keep one of them");
+        return EXIT_USAGE;
+    }
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    const cJSON *document = alone ? look_at_cluster(arena, config, &failure)
+                                  : ask_server(arena, config, &failure);
+    int64_t differences = 0;
+    if (document && print_report(arena, config, document, &differences, &failure))
+        return differences > 0 ? EXIT_DIFFERENT : EXIT_OK;
+    complain("%s", failure->message);
+    return EXIT_FAILED;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/backend.h"
+
+#include "cmd/limited_cluster.h"
+#include "kube/api_cluster.h"
+#include "kube/reflector.h"
+#include "kube/snapshot.h"
+
+/* Of the two kinds of cluster one is set. */
+struct backend {
+    const struct config *config;
+    struct store *store;
+
+    struct api_client *client;
+    struct events *events; /* NULL: none are written */
+    struct cluster *api_cluster;
+    struct cluster *limited; /* api_cluster, each call cut short */
+    struct reflector *reflectors[FEED_N];
+
+    struct cluster *snapshot;
+    struct snapshot_hooks hooks;
+};
+
+/* --- an API server ---------------------------------------------------------------------------- */
+
+static bool open_api(struct backend *backend, GError **error)
+{
+    const struct config *config = backend->config;
+    g_autoptr(GError) failure = NULL;
+    struct kube_config *kube =
+        kube_config_load_default(config->kubeconfig, config->context, &failure);
+    if (!kube) {
+        g_set_error(error, failure->domain, failure->code,
+                    *config->kubeconfig
+                        ? "option '--kubeconfig': %s"
+                        : "no cluster is given: %s; name one with --kubeconfig, or serve a saved "
+                          "one with --snapshot",
+                    failure->message);
+        return false;
+    }
+    backend->client = api_client_new(kube, error);
+    if (!backend->client)
+        return false;
+    backend->api_cluster = api_cluster_new(backend->client);
+    if (config->events) {
+        backend->events = events_start(backend->client, NULL, error);
+        if (!backend->events)
+            return false;
+        api_cluster_set_events(backend->api_cluster, backend->events);
+    }
+    backend->limited = limited_cluster_new(backend->api_cluster, config->api_timeout_ms);
+    return true;
+}
+
+static bool start_reflectors(struct backend *backend, GError **error)
+{
+    for (unsigned feed = 0; feed < FEED_N; feed++) {
+        backend->reflectors[feed] =
+            reflector_start(backend->client, backend->store, (enum feed)feed, NULL, error);
+        if (!backend->reflectors[feed])
+            return false;
+    }
+    return true;
+}
+
+/* All are told before the first is waited for. */
+static void stop_reflectors(struct backend *backend)
+{
+    if (backend->api_cluster)
+        api_cluster_stop(backend->api_cluster);
+    for (unsigned feed = 0; feed < FEED_N; feed++) {
+        if (backend->reflectors[feed])
+            reflector_stop(backend->reflectors[feed]);
+    }
+    for (unsigned feed = 0; feed < FEED_N; feed++)
+        g_clear_pointer(&backend->reflectors[feed], reflector_free);
+}
+
+/* --- a snapshot ------------------------------------------------------------------------------- */
+
+static bool add_pod(void *data, const char *body, size_t length, GString *reply, GError **error)
+{
+    return snapshot_add_pod(data, body, length, reply, error);
+}
+
+static bool delete_pod(void *data, const char *ns, const char *name, GError **error)
+{
+    return snapshot_delete_pod(data, ns, name, error);
+}
+
+static bool open_snapshot(struct backend *backend, GError **error)
+{
+    backend->snapshot = snapshot_cluster_new(backend->config->snapshot, backend->store, error);
+    if (!backend->snapshot) {
+        g_prefix_error(error, "option '--snapshot': ");
+        return false;
+    }
+    backend->hooks = (struct snapshot_hooks){backend->snapshot, add_pod, delete_pod};
+    return true;
+}
+
+/* --- either ----------------------------------------------------------------------------------- */
+
+struct backend *backend_open(const struct config *config, struct store *store, GError **error)
+{
+    struct backend *backend = g_new0(struct backend, 1);
+    backend->config = config;
+    backend->store = store;
+    if (!(*config->snapshot ? open_snapshot(backend, error) : open_api(backend, error)))
+        g_clear_pointer(&backend, backend_free);
+    return backend;
+}
+
+struct cluster *backend_cluster(struct backend *backend)
+{
+    return backend->snapshot ? backend->snapshot : backend->limited;
+}
+
+const struct snapshot_hooks *backend_hooks(const struct backend *backend)
+{
+    return backend->snapshot ? &backend->hooks : NULL;
+}
+
+const char *backend_title(const struct backend *backend)
+{
+    return backend->snapshot ? backend->config->snapshot
+                             : api_client_config(backend->client)->server;
+}
+
+bool backend_start(struct backend *backend, GError **error)
+{
+    return backend->snapshot || start_reflectors(backend, error);
+}
+
+bool backend_stop(struct backend *backend, GError **error)
+{
+    const char *file = backend->config->snapshot_out;
+    stop_reflectors(backend);
+    if (!backend->snapshot || !*file)
+        return true;
+    if (snapshot_save(backend->snapshot, file, error))
+        return true;
+    g_prefix_error(error, "option '--snapshot-out': ");
+    return false;
+}
+
+void backend_free(struct backend *backend)
+{
+    if (!backend)
+        return;
+    stop_reflectors(backend);
+    g_free(backend->limited);
+    events_free(backend->events);
+    api_cluster_free(backend->api_cluster);
+    api_client_free(backend->client);
+    if (backend->snapshot)
+        snapshot_cluster_free(backend->snapshot);
+    g_free(backend);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where the cluster is, as the options say: an API server with a reflector per feed, or a
+ * snapshot. One thread, but for the cluster itself.
+ */
+#include "app/cluster.h"
+#include "app/store.h"
+#include "cmd/config.h"
+#include "http/routes.h"
+
+struct backend;
+
+/* Reads what is needed to know the cluster, but does not call it yet. Borrows configuration and
+ * store. */
+struct backend *backend_open(const struct config *config, struct store *store, GError **error);
+
+/* Valid until backend_free. */
+struct cluster *backend_cluster(struct backend *backend);
+
+/* How pods come and go in a snapshot; NULL for an API server. */
+const struct snapshot_hooks *backend_hooks(const struct backend *backend);
+
+/* What people call the cluster: an address, a file. */
+const char *backend_title(const struct backend *backend);
+
+/* Begins to feed the store. */
+bool backend_start(struct backend *backend, GError **error);
+
+/* Ends feeding and leaves behind what the options ask for (--snapshot-out). */
+bool backend_stop(struct backend *backend, GError **error);
+
+/* NULL is fine. No call of the cluster may be under way. */
+void backend_free(struct backend *backend);

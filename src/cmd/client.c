@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/client.h"
+
+#include "app/version.h"
+#include "kube/secret.h"
+#include "kube/small_file.h"
+#include "wire/json.h"
+
+#include <curl/curl.h>
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define CONNECT_TIMEOUT_S 5L
+#define ANSWER_TIMEOUT_S 30L
+#define TOKEN_MAX ((size_t)8 << 10)
+
+static size_t receive(char *data, size_t size, size_t n, void *user)
+{
+    GString *body = user;
+    if (size * n > CLIENT_ANSWER_MAX - body->len)
+        return 0;
+    g_string_append_len(body, data, (gssize)(size * n));
+    return size * n;
+}
+
+/* The server's own words for a refusal, or what came instead of them. Free with g_free. */
+static char *refusal_text(const GString *body)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *document = json_parse(arena, body->str, body->len, NULL);
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(document, "error"));
+    return text ? g_strdup(text) : g_strndup(body->str, strcspn(body->str, "\r\n"));
+}
+
+static bool judge(CURL *curl, CURLcode code, const char *url, const GString *body, GError **error)
+{
+    long status = 0;
+    if (code == CURLE_WRITE_ERROR) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "'%s': the answer is larger than %zu MiB", url, CLIENT_ANSWER_MAX >> 20);
+        return false;
+    }
+    if (code != CURLE_OK) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "'%s': %s; is 'gpuledger serve' running, and is --server its --ops-listen "
+                    "address?",
+                    url, curl_easy_strerror(code));
+        return false;
+    }
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200 && status != 202) {
+        g_autofree char *text = refusal_text(body);
+        g_set_error(error, GPULEDGER_ERROR,
+                    status == 404 ? GPULEDGER_ERROR_NOT_FOUND : GPULEDGER_ERROR_INVALID,
+                    "'%s': status %ld%s%s", url, status, *text ? ": " : "", text);
+        return false;
+    }
+    return true;
+}
+
+/* Appends what the token file holds, if there is one, as a header. */
+static bool add_token(struct curl_slist **headers, const char *token_file, GError **error)
+{
+    if (!*token_file)
+        return true;
+    char *token = small_file_read(token_file, TOKEN_MAX, NULL, error);
+    if (!token) {
+        g_prefix_error(error, "option '--token-file': ");
+        return false;
+    }
+    char *header = g_strconcat("Authorization: Bearer ", g_strstrip(token), NULL);
+    bool one_line = strcspn(header, "\r\n") == strlen(header);
+    if (one_line)
+        *headers = curl_slist_append(*headers, header);
+    else
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "option '--token-file': \"%s\" has more than one line", token_file);
+    secret_free(header);
+    secret_free(token);
+    return one_line;
+}
+
+bool client_get(const struct client_request *request, GString *ret_body, GError **error)
+{
+    size_t length = strlen(request->server);
+    while (length > 0 && request->server[length - 1] == '/')
+        length--;
+    g_autofree char *url = g_strdup_printf("%.*s%s", (int)length, request->server, request->path);
+    g_autofree char *accept_header = g_strconcat("Accept: ", request->accept, NULL);
+    g_autofree char *agent = g_strconcat("gpuledger/", version_text, NULL);
+    struct curl_slist *headers = curl_slist_append(NULL, accept_header);
+    if (!add_token(&headers, request->token_file, error)) {
+        curl_slist_free_all(headers);
+        return false;
+    }
+    CURL *curl = curl_easy_init();
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, agent);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_TIMEOUT_S);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    if (request->post)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, ret_body);
+    CURLcode code = curl_easy_perform(curl);
+    bool ok = judge(curl, code, url, ret_body, error);
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
+    return ok;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The one table of subcommands, and what is written from it and the table of options: help texts,
+ * the manual page, shell completion.
+ */
+#include "cmd/options.h"
+
+#define PROGRAM "gpuledger"
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,    /* what was asked for could not be done */
+    EXIT_USAGE = 2,     /* it was asked for in a way that cannot be understood */
+    EXIT_DIFFERENT = 3, /* audit: something was found */
+};
+
+struct command {
+    const char *name;
+    enum command_bit bit;
+    const char *words; /* what it takes beside options, as the usage line shows it; "" for none */
+    unsigned max_words;
+    const char *const *word_choices; /* the words it knows, NULL-terminated; NULL: any */
+    const char *summary;             /* half a line */
+    const char *description;         /* paragraphs, separated by empty lines */
+
+    /* The configuration has been read. `inputs` lets it be read again. */
+    enum exit_code (*run)(const struct config *config, const struct config_inputs *inputs);
+};
+
+/* Ends with a row whose name is NULL. */
+extern const struct command commands[];
+
+/* NULL if there is none of that name. */
+const struct command *command_find(const char *name);
+
+enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code version_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code help_run(const struct config *config, const struct config_inputs *inputs);
+
+/* One line on standard error: "gpuledger: " and the printf arguments. */
+void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/* Appends the text of --help of a command, or of the whole program for NULL. */
+void help_write(const struct command *command, GString *text);
+
+/* Appends text broken at spaces so that lines, indented by `indent`, stay within 80 columns. */
+void help_wrap(GString *text, const char *paragraph, unsigned indent);
+
+/* "default 25s; environment GPULEDGER_X or X (…)", or "" where there is nothing to say. Free with
+ * g_free. */
+char *help_sources(const struct option *option);
+
+/* Usage line without "Usage: ". Free with g_free. */
+char *help_usage(const struct command *command);
+
+extern const char *const completion_shells[];

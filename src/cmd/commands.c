@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct command commands[] = {
+    {.name = "serve",
+     .bit = COMMAND_SERVE,
+     .words = "",
+     .summary = "Answer kube-scheduler: the extender itself",
+     .description =
+         "Keeps a ledger of who holds how much of which GPU, answers kube-scheduler's filter and "
+         "bind calls from it, and writes card and node into a pod in one Binding. The node side "
+         "of gpushare finds its pods as before.\n\n"
+         "The cluster is an API server (--kubeconfig, or the service account of the pod it runs "
+         "in) or a saved one (--snapshot), for which no cluster is needed. What is in the "
+         "annotations of the pods is all the state there is: it can be stopped and started at "
+         "any time.\n\n"
+         "SIGTERM or SIGINT: readiness fails at once, calls under way are answered, then it "
+         "ends; the same signal again ends it at once. SIGHUP: reads the configuration again, "
+         "applies what can change while it runs and logs what needs a restart.",
+     .run = serve_run},
+    {.name = "nodes",
+     .bit = COMMAND_NODES,
+     .words = "[NODE]",
+     .max_words = 1,
+     .summary = "Show what each node's cards hold",
+     .description = "Asks a running extender. Each row is a node: what is used of each card, what "
+                    "is free on all of them together, and the largest pod that still fits on one.",
+     .run = nodes_run},
+    {.name = "inspect",
+     .bit = COMMAND_INSPECT,
+     .words = "[NODE]",
+     .max_words = 1,
+     .summary = "Show which pod holds what on which card",
+     .description = "Asks a running extender. Each row is a pod on a card.",
+     .run = inspect_run},
+    {.name = "audit",
+     .bit = COMMAND_AUDIT,
+     .words = "",
+     .summary = "Check the ledger against the cluster",
+     .description =
+         "Has a running extender read the cluster afresh and compare it with its ledger, and shows "
+         "what differs and why: how often each cause was found, then each pod with what the "
+         "cluster and the ledger say of it.\n\n"
+         "With --kubeconfig, --context or --snapshot on the command line no extender is asked: the "
+         "cluster is looked at alone, for pods that others have bound, lost or edited annotations, "
+         "cards that are gone or overbooked, and pods that their node side does not take.\n\n"
+         "Exit status: 0 nothing found, 3 something found, 1 it could not be done.",
+     .run = audit_run},
+    {.name = "completion",
+     .bit = COMMAND_COMPLETION,
+     .words = "bash|zsh|fish",
+     .max_words = 1,
+     .word_choices = completion_shells,
+     .summary = "Print the completion script of a shell",
+     .description = "For this bash: source <(" PROGRAM " completion bash). An installation puts "
+                    "the scripts where the shells look for them.",
+     .run = completion_run},
+    {.name = "man",
+     .bit = COMMAND_MAN,
+     .words = "",
+     .summary = "Print the manual page",
+     .description = "As roff: " PROGRAM " man | man -l -",
+     .run = manual_run},
+    {.name = "version",
+     .bit = COMMAND_VERSION,
+     .words = "",
+     .summary = "Print the version",
+     .description = "The version of this program and of the libraries it runs with.",
+     .run = version_run},
+    {.name = "help",
+     .bit = COMMAND_HELP,
+     .words = "[COMMAND]",
+     .max_words = 1,
+     .summary = "Explain a command",
+     .description = "The same as --help after the command.",
+     .run = help_run},
+    {.name = NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
+    }
+    return NULL;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands "nodes" and "inspect": a running extender's ledger as tables. */
+#include "cmd/client.h"
+#include "cmd/command.h"
+#include "cmd/table.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+
+/* As the server's /api/v1/nodes has them. */
+struct node_row {
+    const char *name, *dialect;
+    bool present;
+    int64_t memory_unit, unplaced;
+    const cJSON *cards, *pods;
+};
+static const struct json_field node_fields[] = {
+    JSON_FIELD_STRING(struct node_row, name, "name", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct node_row, dialect, "dialect", 0),
+    JSON_FIELD_BOOL(struct node_row, present, "present", 0),
+    JSON_FIELD_INT64(struct node_row, memory_unit, "memoryUnitBytes", 0),
+    JSON_FIELD_INT64(struct node_row, unplaced, "unplacedMemoryBytes", 0),
+    JSON_FIELD_ARRAY(struct node_row, cards, "cards", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct node_row, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+struct card_row {
+    bool healthy;
+    int64_t memory, used, left;
+};
+static const struct json_field card_fields[] = {
+    JSON_FIELD_BOOL(struct card_row, healthy, "healthy", 0),
+    JSON_FIELD_INT64(struct card_row, memory, "memoryBytes", 0),
+    JSON_FIELD_INT64(struct card_row, used, "memoryUsedBytes", 0),
+    JSON_FIELD_INT64(struct card_row, left, "memoryFreeBytes", 0),
+    JSON_FIELD_END,
+};
+
+#define MIB (INT64_C(1) << 20)
+#define GIB (INT64_C(1) << 30)
+
+/* Amounts in what the node counts in, so that they compare with what pods ask for. */
+static int64_t in_units(const struct node_row *node, int64_t bytes)
+{
+    return bytes / (node->memory_unit == MIB ? MIB : GIB);
+}
+
+static const char *unit_name(const struct node_row *node)
+{
+    return node->memory_unit == MIB ? "MiB" : "GiB";
+}
+
+static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",   "LARGEST FREE",
+                                       "PODS", "UNPLACED",           "DIALECT"};
+#define COLUMNS_NARROW 4
+
+static bool add_node(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
+                     GError **error)
+{
+    struct node_row node = {0};
+    if (!json_decode(arena, item, node_fields, &node, error))
+        return false;
+    g_autoptr(GString) cards = g_string_new(NULL);
+    int64_t left = 0, largest = 0;
+    const cJSON *element;
+    cJSON_ArrayForEach (element, node.cards) {
+        struct card_row card = {0};
+        if (!json_decode(arena, element, card_fields, &card, error))
+            return false;
+        g_string_append_printf(cards, "%s%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s",
+                               cards->len ? " " : "", in_units(&node, card.used),
+                               in_units(&node, card.memory), card.healthy ? "" : "!");
+        if (card.healthy) {
+            left += card.left;
+            largest = MAX(largest, card.left);
+        }
+    }
+    table_cell(table, "%s%s", node.name, node.present ? "" : " (gone)");
+    table_cell(table, "%s %s", cards->str, unit_name(&node));
+    table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, left), unit_name(&node));
+    table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, largest), unit_name(&node));
+    if (wide) {
+        table_cell(table, "%d", cJSON_GetArraySize(node.pods));
+        table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, node.unplaced),
+                   unit_name(&node));
+        table_cell(table, "%s", node.dialect ? node.dialect : "none");
+    }
+    return true;
+}
+
+/* The answer to a question about all nodes has a list, the one about one node is that node. */
+static bool write_nodes(const GString *body, bool wide, GString *text, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *document = json_parse(arena, body->str, body->len, error);
+    if (!document)
+        return false;
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(document, "nodes");
+    struct table *table = table_new(wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
+    bool ok = true;
+    if (nodes) {
+        const cJSON *item;
+        cJSON_ArrayForEach (item, nodes)
+            ok = ok && add_node(arena, table, item, wide, error);
+    } else {
+        ok = add_node(arena, table, document, wide, error);
+    }
+    if (ok)
+        table_write(table, text);
+    table_free(table);
+    return ok;
+}
+
+static bool get_nodes(const struct config *config, const char *accept, GString *ret_body,
+                      GError **error)
+{
+    const char *name = config->words->len ? config->words->pdata[0] : NULL;
+    g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
+    g_autofree char *path =
+        g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
+    const struct client_request request = {config->server, path, accept, config->token_file};
+    return client_get(&request, ret_body, error);
+}
+
+static enum exit_code finish(const GString *text, const GError *failure)
+{
+    if (failure) {
+        complain("%s", failure->message);
+        return EXIT_FAILED;
+    }
+    fputs(text->str, stdout);
+    if (text->len && text->str[text->len - 1] != '\n')
+        putchar('\n');
+    return EXIT_OK;
+}
+
+enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+    if (!get_nodes(config, "application/json", body, &failure))
+        return finish(body, failure);
+    if (config->output == OUTPUT_JSON)
+        return finish(body, NULL);
+    if (!write_nodes(body, config->output == OUTPUT_WIDE, text, &failure))
+        g_prefix_error(&failure, "the answer of '%s' is not understood: ", config->server);
+    return finish(text, failure);
+}
+
+enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+    get_nodes(config, config->output == OUTPUT_JSON ? "application/json" : "text/plain", body,
+              &failure);
+    return finish(body, failure);
+}

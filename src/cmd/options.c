@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/options.h"
+
+#include "app/log.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/placement.h>
+#include <string.h>
+
+const char *const option_groups[GROUP_N] = {
+    [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
+    [GROUP_PLACEMENT] = "Placing pods",           [GROUP_RUNNING] = "Running",
+    [GROUP_CLIENT] = "Asking a running extender", [GROUP_GENERAL] = "General",
+};
+
+/* --- choices --------------------------------------------------------------------------------- */
+
+static bool choose(const struct choice *choices, size_t n, size_t i, struct choice *ret_choice)
+{
+    if (i >= n)
+        return false;
+    *ret_choice = choices[i];
+    return true;
+}
+
+static bool policy_choice(size_t i, struct choice *ret_choice)
+{
+    if (!policies[i].name)
+        return false;
+    *ret_choice = (struct choice){policies[i].name, policies[i].help, (int64_t)i};
+    return true;
+}
+
+static bool memory_unit_choice(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"auto", "guess per node from the size of its cards", 0},
+        {"GiB", "the plugin runs with --memory-unit=GiB, its default", 1 << 30},
+        {"MiB", "the plugin runs with --memory-unit=MiB", 1 << 20},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+static bool log_level_choice(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"error", "what needs somebody's attention", LOG_LEVEL_ERROR},
+        {"warn", "also what looks wrong but was coped with", LOG_LEVEL_WARN},
+        {"info", "also one line per bind and per change of state", LOG_LEVEL_INFO},
+        {"debug", "also every call", LOG_LEVEL_DEBUG},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+static bool log_format_choice(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"logfmt", "key=value pairs", LOG_FORMAT_LOGFMT},
+        {"json", "one JSON object per line", LOG_FORMAT_JSON},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+static bool output_choice(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"table", "columns for people", OUTPUT_TABLE},
+        {"wide", "more columns", OUTPUT_WIDE},
+        {"json", "what the server sent", OUTPUT_JSON},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+/* --- variables of the extender that this one replaces ------------------------------------------
+ */
+
+/* PORT says nothing about the address, so the address of the file or the default stays. */
+static bool read_port(const struct option *option, const char *text, struct config *config,
+                      GError **error)
+{
+    guint64 port;
+    if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'%s' is not valid, expected a port from 0 to 65535", text);
+        return false;
+    }
+    config->listen.port = (int32_t)port;
+    return true;
+}
+
+/* Names, or the numbers that stand for them there: a line at V(n) is printed when n is below the
+ * level; debug is 101, info 50, warn 10, error 5. */
+static bool read_log_level(const struct option *option, const char *text, struct config *config,
+                           GError **error)
+{
+    static const struct {
+        gint64 from;
+        enum log_level level;
+    } numbers[] = {
+        {101, LOG_LEVEL_DEBUG},
+        {50, LOG_LEVEL_INFO},
+        {10, LOG_LEVEL_WARN},
+        {0, LOG_LEVEL_ERROR},
+    };
+    guint64 number;
+    if (g_ascii_string_to_unsigned(text, 10, 0, INT32_MAX, &number, NULL)) {
+        size_t i = 0;
+        while ((gint64)number < numbers[i].from)
+            i++;
+        config->log_level = numbers[i].level;
+        return true;
+    }
+    if (option_parse(option, text, config, error))
+        return true;
+    g_prefix_error(error,
+                   "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
+    return false;
+}
+
+const struct ignored_variable ignored_variables[] = {
+    {"THREADNESS", "every connection has its own thread, see --max-connections"},
+    {NULL, NULL},
+};
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+/* A row's kind is checked against the member's type at compile time. */
+#define AT(option_kind, ctype, member_)                                                            \
+    .kind = option_kind,                                                                           \
+    .offset = offsetof(struct config, member_) +                                                   \
+              0 * sizeof(char[_Generic(((struct config *)0)->member_, ctype : 1)])
+#define TEXT(member_) AT(OPTION_TEXT, char *, member_)
+#define PATH(member_) AT(OPTION_PATH, char *, member_)
+#define INT(member_, min_, max_) AT(OPTION_INT, int64_t, member_), .min = min_, .max = max_
+#define BOOL(member_) AT(OPTION_BOOL, bool, member_)
+#define DURATION(member_, min_, max_)                                                              \
+    AT(OPTION_DURATION, int64_t, member_), .min = min_, .max = max_
+#define SIZE(member_, min_, max_) AT(OPTION_SIZE, int64_t, member_), .min = min_, .max = max_
+#define CHOICE(member_, choice_) AT(OPTION_CHOICE, int64_t, member_), .choice = choice_
+#define ADDRESS(member_) AT(OPTION_ADDRESS, struct address, member_)
+
+#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT)
+#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT)
+#define MINUTE_MS INT64_C(60000)
+
+const struct option options[] = {
+    {.name = "kubeconfig",
+     PATH(kubeconfig),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLUSTER,
+     .commands = CLUSTER,
+     .alias = "KUBECONFIG",
+     .alias_help = "which may list several, as for kubectl",
+     .help = "How to reach the API server. Without it: the service account of the pod that this "
+             "runs in, else ~/.kube/config."},
+    {.name = "context",
+     TEXT(context),
+     .metavar = "NAME",
+     .fallback = "",
+     .group = GROUP_CLUSTER,
+     .commands = CLUSTER,
+     .help = "The context of the kubeconfig to use instead of its current one."},
+    {.name = "snapshot",
+     PATH(snapshot),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLUSTER,
+     .commands = CLUSTER,
+     .help = "A saved cluster instead of an API server: the output of 'kubectl get "
+             "nodes,pods,configmaps -A -o json'. Binds change it in memory only."},
+    {.name = "snapshot-out",
+     PATH(snapshot_out),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLUSTER,
+     .commands = COMMAND_SERVE,
+     .help = "Where to write the snapshot, with what binds changed in it, at the end."},
+    {.name = "api-timeout",
+     DURATION(api_timeout_ms, 1000, 5 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "10s",
+     .group = GROUP_CLUSTER,
+     .commands = CLUSTER,
+     .help = "How long one call to the API server may take before it counts as lost and is tried "
+             "again, while there is time. Watches are not limited by it."},
+
+    {.name = "listen",
+     ADDRESS(listen),
+     .metavar = "ADDRESS:PORT",
+     .fallback = "0.0.0.0:39999",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .alias = "PORT",
+     .alias_help = "the port only",
+     .read_alias = read_port,
+     .help = "Where kube-scheduler calls filter and bind. Port 0 takes any free one; the log says "
+             "which."},
+    {.name = "ops-listen",
+     ADDRESS(ops_listen),
+     .metavar = "ADDRESS:PORT",
+     .fallback = "0.0.0.0:39998",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_CAN_BE_OFF,
+     .help = "Where probes, metrics and the views for people are served, or off."},
+    {.name = "max-connections",
+     INT(max_connections, 1, 65536),
+     .metavar = "N",
+     .fallback = "1024",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Connections that --listen accepts at a time. Each costs a thread while it is open, "
+             "and each bind that waits keeps one. Beyond that a newcomer takes the place of a "
+             "connection that only waits: of a client that holds more than a quarter of all, else "
+             "of one that never made a call, else of the one that waits longest."},
+    {.name = "max-body",
+     SIZE(max_body, 1 << 16, 1 << 30),
+     .metavar = "SIZE",
+     .fallback = "64MiB",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "The largest request that is read. 5,000 node names take 0.1 MiB, 5,000 whole nodes "
+             "(nodeCacheCapable: false) about 40 MiB."},
+
+    {.name = "transfer-timeout",
+     DURATION(transfer_timeout_ms, 100, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "30s",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "How long a request may take to arrive, first byte to last, and its answer to be "
+             "taken, on either listener. A TLS handshake has the same, at most 10s."},
+    {.name = "tls-cert",
+     PATH(tls_cert),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve --listen over TLS (1.2 or later) with this certificate, in PEM form, followed "
+             "by those that signed it. The file is read again within a second of a change, and on "
+             "SIGHUP; connections that are open stay."},
+    {.name = "tls-key",
+     PATH(tls_key),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "The private key of --tls-cert, in PEM form and not encrypted."},
+    {.name = "tls-client-ca",
+     PATH(tls_client_ca),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Turn away clients of --listen without a certificate that one of these CAs signed, "
+             "in PEM form. Whoever has one may bind pods: use a CA that signs for nobody else."},
+    {.name = "ops-token-file",
+     PATH(ops_token_file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Ask callers of --ops-listen for the token in this file ('Authorization: Bearer "
+             "TOKEN'), except for /healthz, /livez and /readyz. It is read again when it changes."},
+
+    {.name = "policy",
+     CHOICE(policy, policy_choice),
+     .metavar = "NAME",
+     .fallback = "binpack",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .help = "Which card of the node a pod gets, among those it fits on."},
+    {.name = "gpushare-memory-unit",
+     CHOICE(memory_unit, memory_unit_choice),
+     .metavar = "UNIT",
+     .fallback = "auto",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "
+             "shown, placement is right either way."},
+    {.name = "gpushare-any-on-single-card",
+     BOOL(any_on_single_card),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "The gpushare plugin hands out the only card of a one-card node without asking "
+             "which pod it is for, so that pods with several GPU containers may go there. The "
+             "plugin's latest version does; the images that its manifests name do not."},
+    {.name = "bind-timeout",
+     DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "25s",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "How long one bind may take, waiting included. Keep it below kube-scheduler's "
+             "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
+             "or kube-scheduler gives up on binds that succeed."},
+    {.name = "assign-patience",
+     DURATION(assign_patience_ms, 0, 60 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "10s",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .help = "How long the node side is expected to take to match a pod. A pod that it could "
+             "mistake for one bound less than this ago waits inside bind; for an older one it is "
+             "turned away until that one is matched or gone."},
+
+    {.name = "wake",
+     BOOL(wake),
+     .fallback = "true",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
+             "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
+             "patch on pods. Without it such a pod may wait for minutes in a quiet cluster."},
+
+    {.name = "audit-interval",
+     DURATION(audit_interval_ms, 0, 24 * 60 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "5m",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "How often the ledger is checked against the cluster, which is read as a whole for "
+             "it; 0s: only when somebody asks."},
+    {.name = "events",
+     BOOL(events),
+     .fallback = "true",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "Write Events about pods with which something is wrong: bound without a card, on a "
+             "card that holds too much, not taken by their node side, not to be understood. Needs "
+             "the verbs create and patch on events of the group events.k8s.io."},
+    {.name = "log-level",
+     CHOICE(log_level, log_level_choice),
+     .metavar = "LEVEL",
+     .fallback = "info",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .alias = "LOG_LEVEL",
+     .alias_help = "also a number",
+     .read_alias = read_log_level,
+     .help = "How much is logged to standard error."},
+    {.name = "log-format",
+     CHOICE(log_format, log_format_choice),
+     .metavar = "FORMAT",
+     .fallback = "logfmt",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .help = "How it is written."},
+    {.name = "drain-timeout",
+     DURATION(drain_timeout_ms, 0, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "20s",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .help = "How long calls that are under way may take to finish after SIGTERM. Keep it below "
+             "the pod's terminationGracePeriodSeconds (30 unless configured)."},
+    {.name = "config",
+     PATH(file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_NO_FILE,
+     .help = "A YAML file with values for these options: flat, the keys are their long names. "
+             "SIGHUP reads it again."},
+    {.name = "print-config",
+     BOOL(print_config),
+     .fallback = "false",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Print the effective configuration as YAML, with the source of each value, and "
+             "exit."},
+    {.name = "print-schema",
+     BOOL(print_schema),
+     .fallback = "false",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Print the JSON Schema of the configuration file, for editors and validators, and "
+             "exit."},
+
+    {.name = "server",
+     TEXT(server),
+     .metavar = "URL",
+     .fallback = "http://127.0.0.1:39998",
+     .group = GROUP_CLIENT,
+     .commands = CLIENT,
+     .letter = 's',
+     .help = "The --ops-listen address of a running extender."},
+    {.name = "token-file",
+     PATH(token_file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLIENT,
+     .commands = CLIENT,
+     .help = "The token that the extender asks for, if it was started with --ops-token-file."},
+    {.name = "output",
+     CHOICE(output, output_choice),
+     .metavar = "FORMAT",
+     .fallback = "table",
+     .group = GROUP_CLIENT,
+     .commands = CLIENT,
+     .letter = 'o',
+     .flags = OPTION_FLAG_ONLY,
+     .help = "How to print the answer."},
+
+    {.name = "help",
+     BOOL(help),
+     .fallback = "false",
+     .group = GROUP_GENERAL,
+     .commands = COMMAND_ANY,
+     .letter = 'h',
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Print this and exit."},
+    {.name = NULL},
+};
+
+G_STATIC_ASSERT(G_N_ELEMENTS(options) <= OPTIONS_MAX);
+
+const struct option *option_find(const char *name, unsigned commands)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if ((option->commands & commands) && strcmp(option->name, name) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+size_t option_position(const struct option *option)
+{
+    return (size_t)(option - options);
+}
+
+char *option_variable(const struct option *option)
+{
+    if (option->flags & OPTION_FLAG_ONLY)
+        return NULL;
+    g_autofree char *capitals = g_ascii_strup(option->name, -1);
+    return g_strconcat("GPULEDGER_", g_strdelimit(capitals, "-", '_'), NULL);
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The extender's life: open the cluster, listen, read, serve, drain.
+ *
+ * Threads: this one takes all signals and waits for them; housekeeping settles what the watch
+ * leaves open; listeners and feeds bring their own. The listeners are up before the cluster has
+ * been read, so that probes get an answer; verbs turn calls away until then.
+ */
+#include "app/auditor.h"
+#include "app/extender.h"
+#include "app/log.h"
+#include "app/version.h"
+#include "cmd/backend.h"
+#include "cmd/command.h"
+#include "http/bearer.h"
+#include "http/routes.h"
+#include "http/tls.h"
+
+#include <errno.h>
+#include <gpuledger/error.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SYNC_POLL_MS 50
+#define SETTLE_EVERY_MS 1000
+#define SETTLE_AGE_MS 5000 /* the watch confirms a bind within milliseconds, unless it is cut */
+#define OPS_CONNECTIONS 64
+#define OPS_DRAIN_MS 1000
+#define OPS_BODY_MAX ((size_t)4 << 20)
+#define OTHER_FILES 128 /* what is open beside the scheduler's connections, with room to spare */
+
+struct housekeeping {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop; /* under the lock */
+    struct extender *extender;
+    int64_t started_ms;
+};
+
+struct serve {
+    const struct config *started; /* what runs; borrowed */
+    struct config *current;       /* what SIGHUP made of it; NULL before the first */
+    const struct config_inputs *inputs;
+    struct store *store;
+    struct backend *backend;
+    struct extender extender;
+    struct auditor *auditor;
+    struct operations operations;
+    struct routes scheduler_table, operations_table;
+    struct server *scheduler_server, *operations_server;
+    struct tls *tls;       /* NULL: none */
+    struct bearer *bearer; /* NULL: none */
+    struct housekeeping housekeeping;
+    bool keeping_house;
+};
+
+static int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+/* --- housekeeping ---------------------------------------------------------------------------- */
+
+/* Sleeps; false: time to stop. */
+static bool rest(struct housekeeping *housekeeping, int64_t duration_ms)
+{
+    int64_t until_ms = now_ms() + duration_ms;
+    struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
+    pthread_mutex_lock(&housekeeping->lock);
+    while (!housekeeping->stop &&
+           pthread_cond_timedwait(&housekeeping->wake, &housekeeping->lock, &until) != ETIMEDOUT)
+        continue;
+    bool go_on = !housekeeping->stop;
+    pthread_mutex_unlock(&housekeeping->lock);
+    return go_on;
+}
+
+static void report_sync(const struct housekeeping *housekeeping)
+{
+    struct store *store = housekeeping->extender->store;
+    struct ledger *ledger = store_lock(store);
+    size_t pods = ledger_size(ledger);
+    const GPtrArray *nodes = ledger_nodes(ledger);
+    size_t n_nodes = 0, n_cards = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        n_nodes += node->n_cards > 0;
+        n_cards += (size_t)node->n_cards;
+    }
+    store_unlock(store);
+    log_event(LOG_LEVEL_INFO, "synced", LOG_NUMBER("gpu_nodes", n_nodes),
+              LOG_NUMBER("cards", n_cards), LOG_NUMBER("pods", pods),
+              LOG_NUMBER("ms", now_ms() - housekeeping->started_ms));
+    if (n_nodes == 0)
+        log_event(LOG_LEVEL_WARN, "no node shares GPUs",
+                  LOG_TEXT("hint", "nodes report shared memory once their device plugin runs"));
+    /* The first lists are the largest documents that are ever parsed. */
+    malloc_trim(0);
+}
+
+static void *keep_house(void *data)
+{
+    struct housekeeping *housekeeping = data;
+    bool synced = false;
+    do {
+        if (synced) {
+            extender_settle(housekeeping->extender, SETTLE_AGE_MS);
+            if (housekeeping->extender->wake)
+                wake_run(housekeeping->extender->wake, housekeeping->extender->store,
+                         housekeeping->extender->cluster);
+        } else if (store_is_synced(housekeeping->extender->store)) {
+            synced = true;
+            report_sync(housekeeping);
+        }
+    } while (rest(housekeeping, synced ? SETTLE_EVERY_MS : SYNC_POLL_MS));
+    return NULL;
+}
+
+static bool start_housekeeping(struct serve *serve, GError **error)
+{
+    struct housekeeping *housekeeping = &serve->housekeeping;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&housekeeping->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&housekeeping->lock, NULL);
+    housekeeping->extender = &serve->extender;
+    housekeeping->started_ms = now_ms();
+    int code = pthread_create(&housekeeping->thread, NULL, keep_house, housekeeping);
+    if (code != 0) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "a thread cannot be started: %s",
+                    g_strerror(code));
+        return false;
+    }
+    serve->keeping_house = true;
+    return true;
+}
+
+static void stop_housekeeping(struct serve *serve)
+{
+    struct housekeeping *housekeeping = &serve->housekeeping;
+    if (!serve->keeping_house)
+        return;
+    pthread_mutex_lock(&housekeeping->lock);
+    housekeeping->stop = true;
+    pthread_cond_signal(&housekeeping->wake);
+    pthread_mutex_unlock(&housekeeping->lock);
+    pthread_join(housekeeping->thread, NULL);
+    pthread_cond_destroy(&housekeeping->wake);
+    pthread_mutex_destroy(&housekeeping->lock);
+}
+
+/* --- listeners ------------------------------------------------------------------------------- */
+
+/* Each connection needs a descriptor. Nothing here uses select, so the soft limit, which is there
+ * for its sake, is raised. */
+static unsigned connections_max(const struct config *config)
+{
+    int64_t wanted = config->max_connections;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return (unsigned)wanted;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_max == RLIM_INFINITY || files.rlim_max >= (rlim_t)wanted + OTHER_FILES)
+        return (unsigned)wanted;
+    int64_t possible = MAX((int64_t)files.rlim_max - OTHER_FILES, 1);
+    log_event(LOG_LEVEL_WARN, "fewer connections than configured",
+              LOG_NUMBER("max_connections", wanted), LOG_NUMBER("possible", possible),
+              LOG_NUMBER("open_files", files.rlim_max));
+    return (unsigned)possible;
+}
+
+static bool read_secrets(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    if (*config->tls_cert) {
+        serve->tls = tls_new(&(struct tls_files){.certificate = config->tls_cert,
+                                                 .key = config->tls_key,
+                                                 .client_ca = config->tls_client_ca},
+                             error);
+        if (!serve->tls)
+            return false;
+    }
+    if (*config->ops_token_file) {
+        serve->bearer = bearer_new(config->ops_token_file, error);
+        if (!serve->bearer)
+            g_prefix_error(error, "option '--ops-token-file': ");
+    }
+    return serve->bearer || !*config->ops_token_file;
+}
+
+static struct server *listen_on(const struct address *address, const char *option,
+                                struct server_options *options, GError **error)
+{
+    options->host = address->host;
+    options->port = (uint16_t)address->port;
+    options->idle_timeout_s = SERVER_IDLE_TIMEOUT_S;
+    options->handler = routes_handle;
+    g_autoptr(GError) failure = NULL;
+    struct server *server = server_start(options, &failure);
+    if (!server) {
+        g_set_error(error, failure->domain, failure->code,
+                    "option '--%s': %s; give it an address of this machine and a free port", option,
+                    failure->message);
+        return NULL;
+    }
+    struct address bound = *address;
+    bound.port = server_port(server);
+    g_autofree char *text = address_format(&bound);
+    log_event(LOG_LEVEL_INFO, "listening", LOG_TEXT("listener", options->name),
+              LOG_TEXT("address", text));
+    return server;
+}
+
+static bool listen_all(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    serve->scheduler_table = (struct routes){scheduler_routes, &serve->extender};
+    serve->scheduler_server = listen_on(
+        &config->listen, "listen",
+        &(struct server_options){.name = "scheduler",
+                                 .mode = SERVER_THREADS,
+                                 .tls = serve->tls,
+                                 .connections_max = connections_max(config),
+                                 .transfer_timeout_ms = config->transfer_timeout_ms,
+                                 .body_max = (size_t)config->max_body,
+                                 .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
+                                 .data = &serve->scheduler_table},
+        error);
+    if (!serve->scheduler_server)
+        return false;
+    if (config->ops_listen.port == ADDRESS_OFF)
+        return true;
+    serve->operations = (struct operations){
+        .extender = &serve->extender,
+        .snapshot = backend_hooks(serve->backend),
+        .auditor = serve->auditor,
+    };
+    serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer};
+    serve->operations_server = listen_on(&config->ops_listen, "ops-listen",
+                                         &(struct server_options){
+                                             .name = "operations",
+                                             .mode = SERVER_ONE_THREAD,
+                                             .connections_max = OPS_CONNECTIONS,
+                                             .transfer_timeout_ms = config->transfer_timeout_ms,
+                                             .body_max = OPS_BODY_MAX,
+                                             .bodies_max = OPS_BODY_MAX * 4,
+                                             .error_bodies = true,
+                                             .data = &serve->operations_table,
+                                         },
+                                         error);
+    return serve->operations_server != NULL;
+}
+
+/* --- changing the configuration -------------------------------------------------------------- */
+
+static void apply_live(struct serve *serve, const struct config *config)
+{
+    log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
+    store_set_policy(serve->store, &policies[config->policy], config->assign_patience_ms);
+}
+
+static void reload(struct serve *serve)
+{
+    g_autoptr(GError) failure = NULL;
+    if (serve->tls)
+        tls_refresh(serve->tls);
+    if (serve->bearer)
+        bearer_refresh(serve->bearer);
+    struct config *fresh = config_load(serve->inputs, &failure);
+    if (!fresh) {
+        log_event(LOG_LEVEL_ERROR, "configuration not reloaded", LOG_TEXT("why", failure->message));
+        return;
+    }
+    const struct config *live = serve->current ? serve->current : serve->started;
+    apply_live(serve, fresh);
+    unsigned changed = 0, restart = 0;
+    for (const struct option *option = options; option->name; option++) {
+        bool is_live = option->flags & OPTION_LIVE;
+        g_autofree char *before = option_format(option, is_live ? live : serve->started);
+        g_autofree char *after = option_format(option, fresh);
+        if (strcmp(before, after) == 0)
+            continue;
+        changed += is_live;
+        restart += !is_live;
+        log_event(is_live ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+                  is_live ? "option changed" : "option needs a restart",
+                  LOG_TEXT("option", option->name), LOG_TEXT("from", before),
+                  LOG_TEXT("to", after));
+    }
+    log_event(LOG_LEVEL_INFO, "configuration reloaded", LOG_NUMBER("changed", changed),
+              LOG_NUMBER("need_restart", restart));
+    config_free(serve->current);
+    serve->current = fresh;
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+static sigset_t block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < G_N_ELEMENTS(handled_signals); i++)
+        sigaddset(&set, handled_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return set;
+}
+
+static void exit_at_once(int number)
+{
+    _exit(EXIT_FAILED);
+}
+
+/* From here on another SIGTERM or SIGINT does not wait for anything. */
+static void stop_waiting_for_signals(void)
+{
+    struct sigaction at_once = {.sa_handler = exit_at_once};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaction(SIGTERM, &at_once, NULL);
+    sigaction(SIGINT, &at_once, NULL);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Returns the signal that asks for the end. */
+static int wait_for_the_end(struct serve *serve, const sigset_t *signals)
+{
+    for (;;) {
+        int number = sigwaitinfo(signals, NULL);
+        if (number == SIGHUP)
+            reload(serve);
+        else if (number > 0)
+            return number;
+    }
+}
+
+/* --- all of it ---------------------------------------------------------------------------------
+ */
+
+static bool open_all(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    serve->store = store_new(&(struct store_options){
+        .dialects = {.gpushare_memory_unit = config->memory_unit,
+                     .gpushare_any_on_single_card = config->any_on_single_card},
+        .policy = &policies[config->policy],
+        .patience_ms = config->assign_patience_ms,
+    });
+    serve->backend = backend_open(config, serve->store, error);
+    if (!serve->backend)
+        return false;
+    serve->extender = (struct extender){
+        .store = serve->store,
+        .cluster = backend_cluster(serve->backend),
+        .bind_timeout_ms = config->bind_timeout_ms,
+        .wake = config->wake ? wake_new() : NULL,
+    };
+    const char *version = version_text, *commit = version_commit;
+    log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
+              LOG_TEXT("cluster", serve->extender.cluster->ops->name),
+              LOG_TEXT("at", backend_title(serve->backend)));
+    serve->auditor = auditor_start(
+        &serve->extender, &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
+    return serve->auditor && read_secrets(serve, error) && listen_all(serve, error) &&
+           start_housekeeping(serve, error) && backend_start(serve->backend, error);
+}
+
+static void close_all(struct serve *serve)
+{
+    server_free(serve->scheduler_server);
+    server_free(serve->operations_server);
+    tls_free(serve->tls);
+    bearer_free(serve->bearer);
+    stop_housekeeping(serve);
+    auditor_free(serve->auditor);
+    backend_free(serve->backend);
+    wake_free(serve->extender.wake);
+    store_free(serve->store);
+    config_free(serve->current);
+}
+
+/* Readiness goes first, so that nobody new is sent here; the probes go on being answered. */
+static enum exit_code drain(struct serve *serve, int signal_number)
+{
+    const struct config *config = serve->current ? serve->current : serve->started;
+    g_autoptr(GError) failure = NULL;
+    int64_t start_ms = now_ms();
+    g_atomic_int_set(&serve->extender.draining, 1);
+    log_event(LOG_LEVEL_INFO, "draining", LOG_TEXT("signal", strsignal(signal_number)));
+    bool drained = server_drain(serve->scheduler_server, config->drain_timeout_ms);
+    if (serve->operations_server)
+        server_drain(serve->operations_server, OPS_DRAIN_MS);
+    if (!backend_stop(serve->backend, &failure)) {
+        complain("%s", failure->message);
+        drained = false;
+    }
+    log_event(drained ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+              drained ? "stopped" : "stopped with calls under way",
+              LOG_NUMBER("ms", now_ms() - start_ms));
+    return drained ? EXIT_OK : EXIT_FAILED;
+}
+
+static enum exit_code print_config(const struct config *config)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    config_print(config, COMMAND_SERVE, text);
+    fputs(text->str, stdout);
+    return EXIT_OK;
+}
+
+static enum exit_code print_schema(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    config_schema(COMMAND_SERVE, text);
+    puts(text->str);
+    return EXIT_OK;
+}
+
+enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs)
+{
+    if (config->print_config)
+        return print_config(config);
+    if (config->print_schema)
+        return print_schema();
+    sigset_t signals = block_signals();
+    struct serve serve = {.started = config, .inputs = inputs};
+    g_autoptr(GError) failure = NULL;
+    log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
+    for (guint i = 0; i < config->warnings->len; i++)
+        log_event(LOG_LEVEL_WARN, "ignored", LOG_TEXT("what", config->warnings->pdata[i]));
+    if (!open_all(&serve, &failure)) {
+        complain("%s", failure->message);
+        close_all(&serve);
+        return EXIT_FAILED;
+    }
+    int signal_number = wait_for_the_end(&serve, &signals);
+    stop_waiting_for_signals();
+    enum exit_code code = drain(&serve, signal_number);
+    /* Waiting for what did not end in time is what the time limit is there to prevent. */
+    if (code != EXIT_OK)
+        _exit(code);
+    close_all(&serve);
+    return code;
+}
