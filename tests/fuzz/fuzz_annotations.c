@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whatever nodes, pods and ConfigMaps say in their labels, annotations and amounts: every dialect
+ * reads it or says why not, and the ledger stays right.
+ *
+ * The input is lines. Their first letter says where "key=value" goes: c capacity, b label,
+ * n annotation of the node; a annotation of the pod, l limit, i limit of an init container,
+ * s limit of a sidecar, each in a container of its own; d data of the ConfigMap; p the pod's phase.
+ */
+#include "target.h"
+
+#include <gpuledger/dialect.h>
+#include <string.h>
+
+#define LINES_MAX 64
+
+struct input {
+    struct string_pair pairs[256][LINES_MAX]; /* by letter */
+    size_t n[256];
+    struct container_view containers[3 * LINES_MAX];
+    size_t n_containers;
+};
+
+static struct string_pairs pairs_of(const struct input *input, char letter)
+{
+    return (struct string_pairs){input->pairs[(unsigned char)letter],
+                                 input->n[(unsigned char)letter]};
+}
+
+static void add_containers(struct input *input, char letter)
+{
+    for (size_t i = 0; i < input->n[(unsigned char)letter]; i++) {
+        input->containers[input->n_containers++] = (struct container_view){
+            .name = "c",
+            .init = letter != 'l',
+            .sidecar = letter == 's',
+            .limits = {&input->pairs[(unsigned char)letter][i], 1},
+        };
+    }
+}
+
+static void split(struct input *input, char **lines)
+{
+    for (char **line = lines; *line; line++) {
+        char *value = strchr(*line, '=');
+        size_t *n = &input->n[(unsigned char)**line];
+
+        if (!value || value == *line || *n == LINES_MAX)
+            continue;
+        *value++ = '\0';
+        input->pairs[(unsigned char)**line][(*n)++] = (struct string_pair){*line + 1, value};
+    }
+    add_containers(input, 'l');
+    add_containers(input, 'i');
+    add_containers(input, 's');
+}
+
+static void check_topology(const struct topology *topology)
+{
+    FUZZ_CHECK(topology->dialect && topology->memory_unit > 0);
+    FUZZ_CHECK(topology->n_cards > 0 && topology->n_cards <= NODE_CARDS_MAX);
+    for (int32_t i = 0; i < topology->n_cards; i++)
+        FUZZ_CHECK(topology->card_memory[i] >= 0 && topology->card_memory[i] <= AMOUNT_BYTES_MAX);
+}
+
+static void check_allocation(const struct allocation *allocation)
+{
+    FUZZ_CHECK(allocation->dialect && allocation->n_shares > 0);
+    FUZZ_CHECK(allocation->assume_time_ns >= 0 && allocation->match_amount >= 0);
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        FUZZ_CHECK(share->memory.value >= 0 && share->core >= 0);
+        FUZZ_CHECK(share->card >= CARD_UNKNOWN && share->card < NODE_CARDS_MAX);
+    }
+}
+
+static void read_health(struct ledger *ledger, const struct input *input,
+                        const struct dialect *dialect)
+{
+    struct configmap_view view = {.name = "health", .data = pairs_of(input, 'd')};
+    g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    g_autofree char *warning = NULL;
+
+    if (!dialect->read_health)
+        return;
+    dialect->read_health(&view, indices, &warning);
+    for (guint i = 0; i < indices->len; i++) {
+        int32_t index = g_array_index(indices, int32_t, i);
+        FUZZ_CHECK(index >= 0 && index < NODE_CARDS_MAX);
+    }
+    ledger_set_unhealthy(ledger, "n", (const int32_t *)(void *)indices->data, indices->len);
+}
+
+/* A pod that is told yes can be reserved, described, and read back. */
+static void bind(struct ledger *ledger, const struct pod_view *pod, const struct request *request,
+                 const struct dialect_options *options)
+{
+    struct admission_query query = {request, policies, options, 1, 1};
+    struct placement placement;
+    enum reason reason, other;
+    const struct node *node = ledger_node(ledger, "n");
+    enum admission admission = dialect_admit(node, &query, &placement, &reason);
+
+    FUZZ_CHECK(dialect_admit(node, &query, NULL, &other) == admission && other == reason);
+    FUZZ_CHECK((admission == ADMISSION_NO) == (reason != REASON_NONE));
+    if (admission != ADMISSION_YES)
+        return;
+    struct allocation *allocation = allocation_new("new", "ml", "new", placement.n_shares);
+    allocation->dialect = request->dialect;
+    allocation->waiting = true;
+    allocation->match_amount = request->match_amount;
+    allocation->assume_time_ns = 1;
+    memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
+    allocation = ledger_reserve(ledger, "n", allocation, &reason);
+    FUZZ_CHECK(allocation);
+    FUZZ_CHECK(ledger_verify(ledger, NULL));
+
+    g_auto(annotations) written = {0};
+    struct string_pair pairs[ANNOTATIONS_MAX];
+    struct pod_view bound = *pod;
+    request->dialect->write_annotations(allocation, node, &written);
+    for (size_t i = 0; i < written.n; i++)
+        pairs[i] = (struct string_pair){written.items[i].key, written.items[i].value};
+    bound.uid = bound.name = "new";
+    bound.phase = "Pending";
+    bound.annotations = (struct string_pairs){pairs, written.n};
+    g_autoptr(allocation) back = dialect_read_allocation(&bound, options, NULL);
+    FUZZ_CHECK(back);
+    back->node = allocation->node;
+    FUZZ_CHECK(allocation_equal(back, allocation));
+}
+
+static void play(const struct input *input, const struct dialect_options *options)
+{
+    struct node_view node = {
+        .name = "n",
+        .capacity = pairs_of(input, 'c'),
+        .labels = pairs_of(input, 'b'),
+        .annotations = pairs_of(input, 'n'),
+    };
+    struct string_pairs phase = pairs_of(input, 'p');
+    struct pod_view pod = {
+        .ns = "ml",
+        .name = "old",
+        .uid = "old",
+        .phase = phase.n ? phase.items[0].value : NULL,
+        .annotations = pairs_of(input, 'a'),
+        .containers = input->containers,
+        .n_containers = input->n_containers,
+    };
+    g_autofree struct topology *topology = g_new0(struct topology, 1);
+    g_autofree char *warning = NULL, *pod_warning = NULL;
+    g_autoptr(GError) error = NULL, pod_error = NULL;
+    g_autoptr(ledger) ledger = ledger_new();
+
+    bool shared = dialect_read_topology(&node, options, topology, &warning, &error);
+    FUZZ_CHECK(!shared || !error);
+    if (shared)
+        check_topology(topology);
+    ledger_set_topology(ledger, "n", shared ? topology : NULL);
+    for (size_t i = 0; dialects[i]; i++)
+        read_health(ledger, input, dialects[i]);
+
+    struct allocation *allocation = dialect_read_allocation(&pod, options, &pod_warning);
+    if (allocation) {
+        check_allocation(allocation);
+        ledger_put(ledger, "n", allocation);
+    }
+    FUZZ_CHECK(ledger_verify(ledger, NULL));
+    g_autoptr(request) request = dialect_read_request(&pod, options, &pod_error);
+    FUZZ_CHECK(!request || !pod_error);
+    if (request)
+        bind(ledger, &pod, request, options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct dialect_options options = {0}, lenient = {.gpushare_any_on_single_card = true};
+    g_autofree char *text = g_strndup((const char *)data, size);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autofree struct input *input = g_new0(struct input, 1);
+
+    split(input, lines);
+    play(input, &options);
+    play(input, &lenient);
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any body is either refused with a message, or the answer to it is JSON that accounts for every
+ * node once.
+ */
+#include "target.h"
+
+#include "wire/extender.h"
+
+#include <string.h>
+
+static size_t size_of(const cJSON *object, const char *key)
+{
+    return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static void check_filter_answer(const struct filter_args *args)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autofree enum reason *reasons = g_new0(enum reason, args->n_names + 1);
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+    size_t n_passing = 0;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        reasons[i] = (enum reason)(i % REASON_N);
+        n_passing += reasons[i] == REASON_NONE;
+    }
+    json_writer_init(&writer, text);
+    filter_result_encode(&writer, &(struct filter_result){.args = args, .reasons = reasons});
+
+    const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
+    FUZZ_CHECK(answer);
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(answer, "Nodes");
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(answer, "NodeNames");
+    FUZZ_CHECK(args->by_name ? cJSON_IsNull(nodes) && cJSON_IsArray(names)
+                             : cJSON_IsObject(nodes) && cJSON_IsNull(names));
+    FUZZ_CHECK((args->by_name ? size_of(answer, "NodeNames") : size_of(nodes, "items")) ==
+               n_passing);
+    FUZZ_CHECK(size_of(answer, "FailedNodes") + size_of(answer, "FailedAndUnresolvableNodes") ==
+               args->n_names - n_passing);
+    g_string_free(text, TRUE);
+}
+
+/* However the names were read, the tree of the whole body has the same. */
+static void check_names(const cJSON *body, const struct filter_args *args)
+{
+    const cJSON *names = cJSON_GetObjectItem(body, "NodeNames"), *name;
+    size_t i = 0;
+
+    if (!args->by_name)
+        return;
+    cJSON_ArrayForEach (name, names) {
+        FUZZ_CHECK(i < args->n_names && strcmp(name->valuestring, args->names[i]) == 0);
+        i++;
+    }
+    FUZZ_CHECK(i == args->n_names);
+}
+
+static void check_error_answer(const char *message)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    filter_error_encode(&writer, message);
+    const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
+    FUZZ_CHECK(answer);
+    FUZZ_CHECK(cJSON_GetObjectItemCaseSensitive(answer, "Error")->valuestring[0]);
+    g_string_free(text, TRUE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    struct filter_args filter;
+    struct bind_args bind;
+    const cJSON *body = json_parse(arena, (const char *)data, size, NULL);
+    const bool filtered =
+        filter_args_parse(arena, (const char *)data, size, &filter, &error);
+
+    if (!body) {
+        FUZZ_CHECK(!filtered);
+        g_clear_error(&error);
+        return 0;
+    }
+    if (filtered) {
+        check_names(body, &filter);
+        FUZZ_CHECK(!error);
+        FUZZ_CHECK(*filter.pod.name && *filter.pod.ns);
+        for (size_t i = 0; i < filter.n_names; i++)
+            FUZZ_CHECK(*filter.names[i]);
+        check_filter_answer(&filter);
+    } else {
+        check_error_answer(error->message);
+        g_clear_error(&error);
+    }
+    const bool decoded = bind_args_decode(arena, body, &bind, &error);
+    FUZZ_CHECK(decoded == !error);
+    if (decoded)
+        FUZZ_CHECK(*bind.pod_name && *bind.pod_namespace && *bind.pod_uid && *bind.node);
+    return 0;
+}

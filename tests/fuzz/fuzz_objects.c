@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any JSON value is refused with a message by each decoder, or gives a view whose every string can
+ * be read and whose identity is complete.
+ */
+#include "target.h"
+
+#include "wire/kubernetes.h"
+
+#include <string.h>
+
+static size_t read_string(const char *string)
+{
+    return string ? strlen(string) : 0;
+}
+
+static size_t read_pairs(const struct string_pairs *pairs)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < pairs->n; i++)
+        sum += strlen(pairs->items[i].key) + strlen(pairs->items[i].value);
+    return sum;
+}
+
+static void check_binding(const struct pod_view *pod)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const struct binding binding = {
+        .ns = pod->ns, .name = pod->name, .uid = pod->uid, .node = pod->name};
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    binding_encode(&writer, &binding);
+    FUZZ_CHECK(json_parse(arena, text->str, text->len, NULL));
+    g_string_free(text, TRUE);
+}
+
+static size_t check_pod(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GError) error = NULL;
+    struct pod_view pod;
+    size_t sum = 0;
+
+    if (!pod_view_decode(arena, object, &pod, &error)) {
+        FUZZ_CHECK(error);
+        return 0;
+    }
+    FUZZ_CHECK(!error && *pod.name && *pod.ns && *pod.uid);
+    FUZZ_CHECK(pod.n_containers <= POD_CONTAINERS_MAX);
+    for (size_t i = 0; i < pod.n_containers; i++) {
+        FUZZ_CHECK(pod.containers[i].init || !pod.containers[i].sidecar);
+        FUZZ_CHECK(i == 0 || pod.containers[i].init >= pod.containers[i - 1].init);
+        sum += read_string(pod.containers[i].name) + read_pairs(&pod.containers[i].limits) +
+               read_pairs(&pod.containers[i].requests);
+    }
+    check_binding(&pod);
+    return sum + read_string(pod.node_name) + read_string(pod.nominated_node) +
+           read_string(pod.phase) + read_string(pod.scheduler_name) +
+           read_string(pod.resource_version) + read_pairs(&pod.labels) +
+           read_pairs(&pod.annotations);
+}
+
+static size_t check_node(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GError) error = NULL;
+    struct node_view node;
+
+    if (!node_view_decode(arena, object, &node, &error)) {
+        FUZZ_CHECK(error);
+        return 0;
+    }
+    FUZZ_CHECK(!error && *node.name);
+    return read_pairs(&node.labels) + read_pairs(&node.annotations) + read_pairs(&node.capacity) +
+           read_pairs(&node.allocatable);
+}
+
+static size_t check_configmap(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GError) error = NULL;
+    struct configmap_view configmap;
+
+    if (!configmap_view_decode(arena, object, &configmap, &error)) {
+        FUZZ_CHECK(error);
+        return 0;
+    }
+    FUZZ_CHECK(!error && *configmap.name && *configmap.ns);
+    return read_pairs(&configmap.data);
+}
+
+static size_t check_status(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GError) error = NULL;
+    struct status_view status;
+
+    if (!status_view_decode(arena, object, &status, &error)) {
+        FUZZ_CHECK(error);
+        return 0;
+    }
+    FUZZ_CHECK(!error);
+    return read_string(status.reason) + read_string(status.message);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *object = json_parse(arena, (const char *)data, size, NULL);
+
+    /* The sum keeps the compiler from leaving the reads out. */
+    if (object)
+        FUZZ_CHECK(check_pod(arena, object) + check_node(arena, object) +
+                       check_configmap(arena, object) + check_status(arena, object) <
+                   SIZE_MAX);
+    return 0;
+}

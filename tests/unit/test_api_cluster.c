@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/api_cluster.h"
+
+#include "app/log.h"
+#include "fake_server.h"
+#include "kube/clock.h"
+
+#include <check.h>
+#include <gpuledger/error.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENT_MS 5000
+
+static struct fake_server *server;
+static struct api_client *client;
+static struct cluster *cluster;
+static struct store *filled;
+
+static void setup(void)
+{
+    static const struct store_options options = {.policy = policies};
+    struct kube_config *config = g_new0(struct kube_config, 1);
+
+    signal(SIGPIPE, SIG_IGN);
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    server = fake_server_new();
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strdup(fake_server_url(server));
+    client = api_client_new(config, NULL);
+    cluster = api_cluster_new(client);
+    filled = store_new(&options);
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(fake_server_unscripted(server), 0);
+    store_free(filled);
+    api_cluster_free(cluster);
+    api_client_free(client);
+    fake_server_free(server);
+}
+
+static void script(const struct fake_reply *reply)
+{
+    fake_server_script(server, reply);
+}
+
+static enum outcome list(enum feed feed, GError **error)
+{
+    return cluster->ops->list(cluster, feed, filled, error);
+}
+
+static size_t pods(void)
+{
+    size_t n = ledger_size(store_lock(filled));
+    store_unlock(filled);
+    return n;
+}
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+#define POD(name, card)                                                                            \
+    "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"uid-" name                \
+    "\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"" card                                       \
+    "\"}},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"c\",\"resources\":{"           \
+    "\"limits\":{\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Running\"}}"
+#define LIST(more, items)                                                                          \
+    "{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"" more "\"},\"items\":[" items "]}"
+#define GONE_STATUS                                                                                \
+    "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}"
+
+START_TEST(a_list_is_read_page_by_page)
+{
+    g_autoptr(GError) error = NULL;
+
+    script(&(struct fake_reply){.match = "limit=500&continue=next%2F1 ",
+                                .chunks = {LIST("", POD("b", "1"))}});
+    script(&(struct fake_reply){.match = "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded"
+                                         "%2Cstatus.phase%21%3DFailed&limit=500 ",
+                                .chunks = {LIST("next/1", POD("a", "0"))}});
+    ck_assert_msg(list(FEED_PODS, &error) == OUTCOME_OK, "%s", error ? error->message : "");
+    ck_assert_uint_eq(pods(), 2);
+    g_autofree char *unsynced = store_unsynced(filled);
+    ck_assert_str_eq(unsynced, "nodes, configmaps");
+}
+END_TEST
+
+START_TEST(an_object_that_cannot_be_read_is_left_out)
+{
+    script(&(struct fake_reply){.chunks = {LIST("", "{\"metadata\":{\"name\":7}}," POD("a", "0"))}});
+    ck_assert_int_eq(list(FEED_PODS, NULL), OUTCOME_OK);
+    ck_assert_uint_eq(pods(), 1);
+}
+END_TEST
+
+START_TEST(an_expired_page_is_read_again_as_a_whole)
+{
+    script(&(struct fake_reply){.match = "limit=500&continue=next ",
+                                .status = 410,
+                                .chunks = {GONE_STATUS}});
+    script(&(struct fake_reply){.match = "limit=500 ", .chunks = {LIST("next", POD("a", "0"))}});
+    script(&(struct fake_reply){.match = "Failed ", .chunks = {LIST("", POD("b", "0"))}});
+    ck_assert_int_eq(list(FEED_PODS, NULL), OUTCOME_OK);
+    ck_assert_uint_eq(pods(), 1); /* what the first page said does not count */
+    ck_assert_ptr_nonnull(ledger_get(store_lock(filled), "uid-b"));
+    store_unlock(filled);
+}
+END_TEST
+
+static const struct {
+    struct fake_reply reply;
+    enum outcome outcome;
+    const char *text;
+} failures[] = {
+    {{.status = 403, .chunks = {"{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}"}},
+     OUTCOME_REFUSED,
+     "cannot list pods: pods is forbidden"},
+    {{.status = 503}, OUTCOME_UNKNOWN, "cannot list pods: "},
+    {{.chunks = {"{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{"}, .end = FAKE_CUT},
+     OUTCOME_UNKNOWN,
+     "cannot list pods: "},
+    {{.chunks = {"{\"items\":[]}"}},
+     OUTCOME_UNKNOWN,
+     "cannot list pods: field 'metadata.resourceVersion'"},
+};
+
+START_TEST(a_list_that_fails_is_not_ended)
+{
+    g_autoptr(GError) error = NULL;
+
+    script(&failures[_i].reply);
+    ck_assert_int_eq(list(FEED_PODS, &error), failures[_i].outcome);
+    ck_assert_msg(g_str_has_prefix(error->message, failures[_i].text), "%s", error->message);
+    g_autofree char *unsynced = store_unsynced(filled);
+    ck_assert_ptr_nonnull(strstr(unsynced, "pods"));
+}
+END_TEST
+
+START_TEST(without_the_right_to_read_configmaps_there_are_none)
+{
+    script(&(struct fake_reply){.match = "/api/v1/namespaces/kube-system/configmaps?",
+                                .status = 403});
+    ck_assert_int_eq(list(FEED_CONFIGMAPS, NULL), OUTCOME_OK);
+}
+END_TEST
+
+static void *stop(void *data)
+{
+    fake_server_wait(server, 1, PATIENT_MS);
+    api_cluster_stop(cluster);
+    return NULL;
+}
+
+START_TEST(a_list_can_be_stopped)
+{
+    g_autoptr(GError) error = NULL;
+    pthread_t thread;
+
+    script(&(struct fake_reply){.chunks = {"{\"items\":["}, .end = FAKE_HANG});
+    pthread_create(&thread, NULL, stop, NULL);
+    const int64_t began_ms = clock_ms();
+    ck_assert_int_eq(list(FEED_PODS, &error), OUTCOME_UNKNOWN);
+    pthread_join(thread, NULL);
+    ck_assert_str_eq(error->message, "stopped");
+    ck_assert_int_lt(clock_ms() - began_ms, PATIENT_MS);
+    ck_assert_int_eq(list(FEED_NODES, NULL), OUTCOME_UNKNOWN); /* and none begins any more */
+    ck_assert_uint_eq(fake_server_count(server), 1);
+}
+END_TEST
+
+/* --- annotations ---------------------------------------------------------------------------- */
+
+static const struct pod_annotation annotation = {
+    .ns = "ns", .name = "p", .uid = "u1", .key = "example.com/k", .value = "v"};
+
+static enum outcome annotate(const struct pod_annotation *wanted, GError **error)
+{
+    return cluster->ops->annotate_pod(cluster, wanted, clock_ms() + PATIENT_MS, error);
+}
+
+START_TEST(an_annotation_is_a_merge_patch)
+{
+    script(&(struct fake_reply){.match = "PATCH /api/v1/namespaces/ns/pods/p ", .chunks = {"{}"}});
+    ck_assert_int_eq(annotate(&annotation, NULL), OUTCOME_OK);
+    g_autofree char *request = fake_server_request(server, 0);
+    ck_assert_ptr_nonnull(strstr(request, "\r\nContent-Type: application/merge-patch+json\r\n"));
+    ck_assert_msg(g_str_has_suffix(request, "\r\n\r\n{\"metadata\":{\"uid\":\"u1\",\"annotations\":"
+                                            "{\"example.com/k\":\"v\"}}}"),
+                  "%s", request);
+}
+END_TEST
+
+static const struct {
+    int status;
+    enum outcome outcome;
+} refusals[] = {{404, OUTCOME_NOT_FOUND}, {409, OUTCOME_CONFLICT}, {422, OUTCOME_REFUSED}};
+
+START_TEST(a_pod_that_is_gone_is_not_annotated)
+{
+    script(&(struct fake_reply){.match = "PATCH ", .status = refusals[_i].status});
+    ck_assert_int_eq(annotate(&annotation, NULL), refusals[_i].outcome);
+}
+END_TEST
+
+START_TEST(names_cannot_lead_elsewhere)
+{
+    const struct pod_annotation odd = {.ns = "..", .name = "p", .uid = "u", .key = "k", .value = "v"};
+
+    ck_assert_int_eq(annotate(&odd, NULL), OUTCOME_REFUSED);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api_cluster");
+    TCase *tests = tcase_create("calls");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, a_list_is_read_page_by_page);
+    tcase_add_test(tests, an_object_that_cannot_be_read_is_left_out);
+    tcase_add_test(tests, an_expired_page_is_read_again_as_a_whole);
+    tcase_add_loop_test(tests, a_list_that_fails_is_not_ended, 0, G_N_ELEMENTS(failures));
+    tcase_add_test(tests, without_the_right_to_read_configmaps_there_are_none);
+    tcase_add_test(tests, a_list_can_be_stopped);
+    tcase_add_test(tests, an_annotation_is_a_merge_patch);
+    tcase_add_loop_test(tests, a_pod_that_is_gone_is_not_annotated, 0, G_N_ELEMENTS(refusals));
+    tcase_add_test(tests, names_cannot_lead_elsewhere);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

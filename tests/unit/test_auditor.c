@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/auditor.h"
+
+#include "world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_MS 10000
+
+static struct world world;
+static struct fake_cluster *cluster;
+
+/* "duo" has two cards of 10 units. */
+static void setup(void)
+{
+    world_init(&world);
+    cluster = world.cluster;
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+}
+
+static void teardown(void)
+{
+    world_release(&world);
+}
+
+static void add(const char *name, const char *card)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){
+                                      .name = name, .node = "duo", .mem = 6, .card = card});
+}
+
+static struct auditor *start(int64_t interval_ms, int64_t look_ms)
+{
+    const struct auditor_options options = {
+        .interval_ms = interval_ms, .settle_ms = 1, .look_ms = look_ms};
+    return auditor_start(&world.extender, &options, NULL);
+}
+
+/* Until the answer contains that text. */
+static void await(struct auditor *auditor, const char *part)
+{
+    g_autoptr(GString) answer = g_string_new(NULL);
+    int64_t until_us = g_get_monotonic_time() + PATIENCE_MS * 1000;
+
+    while (!strstr(answer->str, part)) {
+        ck_assert_msg(g_get_monotonic_time() < until_us, "%s", answer->str);
+        g_usleep(1000);
+        g_string_truncate(answer, 0);
+        auditor_encode(auditor, answer);
+    }
+}
+
+START_TEST(the_first_audit_waits_for_the_lists)
+{
+    g_autoptr(auditor) auditor = start(0, 0);
+
+    ck_assert_uint_eq(auditor_request(auditor), 1);
+    g_usleep(20000);
+    await(auditor, "{\"run\":0,\"running\":false,\"error\":null,\"report\":null}");
+    add("a", NULL);
+    world_sync(&world);
+    await(auditor, "{\"run\":1,\"running\":false,\"error\":null,\"report\":{\"finished\":");
+    await(auditor, "\"differences\":1,");
+}
+END_TEST
+
+START_TEST(audits_come_again_and_again)
+{
+    uint64_t before = metrics_counted(COUNTER_AUDITS, AUDIT_RESULT_CLEAN);
+
+    world_sync(&world);
+    g_autoptr(auditor) auditor = start(1, 0);
+    ck_assert_ptr_nonnull(auditor);
+    while (metrics_counted(COUNTER_AUDITS, AUDIT_RESULT_CLEAN) < before + 3)
+        g_usleep(1000);
+}
+END_TEST
+
+START_TEST(without_an_interval_only_who_asks_gets_one)
+{
+    g_autoptr(GString) answer = g_string_new(NULL);
+
+    world_sync(&world);
+    g_autoptr(auditor) auditor = start(0, 1);
+    g_usleep(50000);
+    ck_assert_int_eq(auditor_encode(auditor, answer), -1);
+    ck_assert(g_str_has_prefix(answer->str, "{\"run\":0,"));
+    for (int i = 1; i < 4; i++) {
+        g_autofree char *wanted = g_strdup_printf("{\"run\":%d,\"running\":false", i);
+        ck_assert_uint_eq(auditor_request(auditor), i);
+        await(auditor, wanted);
+    }
+    g_string_truncate(answer, 0);
+    ck_assert_int_ge(auditor_encode(auditor, answer), 0);
+}
+END_TEST
+
+static struct auditor *the_auditor;
+
+/* While the first list is read. */
+static void ask_thrice(void *data)
+{
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(auditor_request(the_auditor), 1);
+    await(the_auditor, "{\"run\":0,\"running\":true,");
+}
+
+START_TEST(there_is_one_audit_at_a_time)
+{
+    g_autoptr(GString) answer = g_string_new(NULL);
+
+    world_sync(&world);
+    fake_cluster_script_list(cluster, &(struct fake_step){.hook = ask_thrice});
+    g_autoptr(auditor) auditor = start(0, 0);
+    the_auditor = auditor;
+    auditor_request(auditor);
+    await(auditor, "{\"run\":1,\"running\":false");
+    g_usleep(20000);
+    auditor_encode(auditor, answer);
+    ck_assert(g_str_has_prefix(answer->str, "{\"run\":1,"));
+}
+END_TEST
+
+/* Ten times as long as it took. */
+START_TEST(there_is_time_between_audits)
+{
+    int64_t began_us;
+
+    world_sync(&world);
+    fake_cluster_script_list(cluster, &(struct fake_step){.delay_ms = 30});
+    g_autoptr(auditor) auditor = start(0, 0);
+    auditor_request(auditor);
+    await(auditor, "{\"run\":1,");
+    began_us = g_get_monotonic_time();
+    auditor_request(auditor);
+    await(auditor, "{\"run\":2,");
+    ck_assert_int_ge(g_get_monotonic_time() - began_us, 200000);
+}
+END_TEST
+
+START_TEST(a_failure_keeps_the_last_report)
+{
+    world_sync(&world);
+    add("a", NULL);
+    world_catch_up(&world);
+    g_autoptr(auditor) auditor = start(0, 0);
+    auditor_request(auditor);
+    await(auditor, "{\"run\":1,");
+    fake_cluster_script_list(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
+    auditor_request(auditor);
+    await(auditor, "{\"run\":2,\"running\":false,\"error\":\"fake: timed out\",\"report\":{");
+    auditor_request(auditor);
+    await(auditor, "{\"run\":3,\"running\":false,\"error\":null,\"report\":{");
+}
+END_TEST
+
+/* --- what pods are told ---------------------------------------------------------------------- */
+
+static void await_posted(unsigned i, const char *part)
+{
+    int64_t until_us = g_get_monotonic_time() + PATIENCE_MS * 1000;
+
+    for (;;) {
+        g_autofree char *text = fake_cluster_posted(cluster, i);
+        if (text && strstr(text, part))
+            return;
+        ck_assert_msg(g_get_monotonic_time() < until_us, "%s", text);
+        g_usleep(1000);
+    }
+}
+
+START_TEST(a_pod_is_told_without_an_audit)
+{
+    world_sync(&world);
+    add("a", NULL);
+    world_catch_up(&world);
+    g_autoptr(auditor) auditor = start(0, 1);
+    ck_assert_ptr_nonnull(auditor);
+    await_posted(0, "GPUCardUnknown ml/a: On node duo: bound by a scheduler that does not ask "
+                    "gpuledger: no card is written (no card, 6GiB; counted on every card). What "
+                    "to do: ");
+    ck_assert_uint_eq(auditor_request(auditor), 1);
+}
+END_TEST
+
+START_TEST(an_overbooked_card_is_told)
+{
+    world_sync(&world);
+    add("a", "1");
+    add("b", "1");
+    world_catch_up(&world);
+    g_autoptr(auditor) auditor = start(0, 1);
+    ck_assert_ptr_nonnull(auditor);
+    await_posted(0, "GPUCardOverbooked ml/b: ");
+}
+END_TEST
+
+static uint64_t no_term(struct fence *fence)
+{
+    return 0;
+}
+
+START_TEST(a_replica_that_stands_by_tells_nobody)
+{
+    static const struct fence_ops ops = {.term = no_term};
+    static struct fence fence = {&ops};
+
+    world.extender.fence = &fence;
+    world_sync(&world);
+    add("a", NULL);
+    world_catch_up(&world);
+    g_autoptr(auditor) auditor = start(0, 1);
+    auditor_request(auditor);
+    await(auditor, "\"differences\":1,");
+    g_usleep(20000);
+    g_autofree char *posted = fake_cluster_posted(cluster, 0);
+    ck_assert_ptr_null(posted);
+}
+END_TEST
+
+/* --- metrics --------------------------------------------------------------------------------- */
+
+START_TEST(metrics_are_those_of_the_last_audit)
+{
+    g_autoptr(GString) before = g_string_new(NULL);
+    g_autoptr(GString) after = g_string_new(NULL);
+    uint64_t different = metrics_counted(COUNTER_AUDITS, AUDIT_RESULT_DIFFERENT);
+
+    world_sync(&world);
+    add("a", NULL);
+    world_catch_up(&world);
+    g_autoptr(auditor) auditor = start(0, 0);
+    auditor_metrics(auditor, before);
+    ck_assert_str_eq(before->str, "");
+    auditor_request(auditor);
+    await(auditor, "{\"run\":1,");
+    auditor_metrics(auditor, after);
+    ck_assert(strstr(after->str, "\ngpuledger_audit_differences{cause=\"foreign\"} 1\n"));
+    ck_assert(strstr(after->str, "\ngpuledger_audit_differences{cause=\"missing\"} 0\n"));
+    ck_assert(strstr(after->str, "\ngpuledger_audit_last_run_timestamp_seconds 1"));
+    ck_assert(strstr(after->str, "\ngpuledger_audit_duration_seconds 0.0"));
+    ck_assert_uint_eq(metrics_counted(COUNTER_AUDITS, AUDIT_RESULT_DIFFERENT), different + 1);
+}
+END_TEST
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+START_TEST(it_ends_at_once)
+{
+    int64_t began_us = g_get_monotonic_time();
+
+    auditor_free(start(60000, 60000)); /* waiting for the lists */
+    world_sync(&world);
+    struct auditor *auditor = start(60000, 60000);
+    g_usleep(10000);
+    auditor_free(auditor); /* waiting for the time */
+    add("a", "0");
+    auditor = auditor_start(&world.extender, &(struct auditor_options){.settle_ms = 60000}, NULL);
+    auditor_request(auditor);
+    await(auditor, "\"running\":true");
+    auditor_free(auditor); /* waiting for the watch */
+    auditor_free(NULL);
+    ck_assert_int_lt(g_get_monotonic_time() - began_us, PATIENCE_MS * 1000);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("auditor");
+    TCase *tests = tcase_create("auditor");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, the_first_audit_waits_for_the_lists);
+    tcase_add_test(tests, audits_come_again_and_again);
+    tcase_add_test(tests, without_an_interval_only_who_asks_gets_one);
+    tcase_add_test(tests, there_is_one_audit_at_a_time);
+    tcase_add_test(tests, there_is_time_between_audits);
+    tcase_add_test(tests, a_failure_keeps_the_last_report);
+    tcase_add_test(tests, a_pod_is_told_without_an_audit);
+    tcase_add_test(tests, an_overbooked_card_is_told);
+    tcase_add_test(tests, a_replica_that_stands_by_tells_nobody);
+    tcase_add_test(tests, metrics_are_those_of_the_last_audit);
+    tcase_add_test(tests, it_ends_at_once);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binds that have to wait: for another bind of the same pod, or for the node side.
+ */
+#include "world.h"
+
+#include "app/metrics.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#define NO_ROOM "Insufficient GPU Memory in one device"
+#define AWAITING "A pod of the same size on the node still waits for its GPU"
+
+static struct world world;
+static struct fake_cluster *cluster;
+
+static void setup(void)
+{
+    world_init(&world);
+    world_populate(&world);
+    cluster = world.cluster;
+}
+
+static void teardown(void)
+{
+    g_autofree char *violation = fake_cluster_violation(cluster);
+
+    ck_assert_msg(!violation, "%s", violation);
+    world_verify(&world);
+    world_release(&world);
+}
+
+static uint64_t results(enum bind_result result)
+{
+    return metrics_counted(COUNTER_BINDS, result);
+}
+
+static char p[] = "p", q[] = "q";
+
+static void *bind_to_duo(void *pod)
+{
+    return world_bind(&world, pod, "duo");
+}
+
+/* --- binds of one pod at once ---------------------------------------------------------------- */
+
+#define TWINS 8
+
+START_TEST(binds_of_one_pod_at_once_are_one_binding)
+{
+    pthread_t threads[TWINS];
+
+    world_add_pending(&world, "p", 6);
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_ANSWER, .delay_ms = 30});
+    for (int i = 0; i < TWINS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, bind_to_duo, p), 0);
+    for (int i = 0; i < TWINS; i++) {
+        g_autofree char *error = NULL;
+        pthread_join(threads[i], (void **)&error);
+        ck_assert_str_eq(error, "");
+    }
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6);
+}
+END_TEST
+
+/* The one who waits for the first takes over when that fails. */
+START_TEST(a_twin_tries_again_what_was_refused)
+{
+    pthread_t first, second;
+    g_autofree char *one = NULL, *two = NULL;
+
+    world_add_pending(&world, "p", 6);
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED, 50});
+    ck_assert_int_eq(pthread_create(&first, NULL, bind_to_duo, p), 0);
+    ck_assert_int_eq(pthread_create(&second, NULL, bind_to_duo, p), 0);
+    pthread_join(first, (void **)&one);
+    pthread_join(second, (void **)&two);
+    ck_assert_str_eq(*one ? one : two, "fake: refused");
+    ck_assert_str_eq(*one ? two : one, "");
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 2);
+}
+END_TEST
+
+static gint released;
+
+static void wait_for_release(void *data)
+{
+    while (!g_atomic_int_get(&released))
+        g_usleep(1000);
+}
+
+START_TEST(a_twin_does_not_wait_for_ever)
+{
+    pthread_t first;
+    g_autofree char *one = NULL;
+
+    world_add_pending(&world, "p", 6);
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_ANSWER, .hook = wait_for_release});
+    ck_assert_int_eq(pthread_create(&first, NULL, bind_to_duo, p), 0);
+    while (fake_cluster_n_sent(cluster) == 0)
+        g_usleep(1000);
+    world.extender.bind_timeout_ms = 60;
+    world_expect_bind(&world, "p", "duo", "another bind of the same pod is still running");
+    g_atomic_int_set(&released, 1);
+    pthread_join(first, (void **)&one);
+    ck_assert_str_eq(one, "");
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+}
+END_TEST
+
+/* --- waiting for the node side -------------------------------------------------------------- */
+
+START_TEST(an_equal_pod_joins_the_card_of_the_one_that_waits)
+{
+    world_add_bound(&world, "a", "duo", 1, "1");
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    world_catch_up(&world);
+    world_add_pending(&world, "p", 5);
+    world_expect_bind(&world, "p", "duo", "");
+    fake_cluster_put_unhealthy(cluster, "duo", NULL);
+    world_catch_up(&world);
+    world_add_pending(&world, "q", 5);
+    world_expect_bind(&world, "q", "duo", ""); /* card 1 is fuller, but p is on card 0 */
+    ck_assert_int_eq(world_card(&world, "uid-p"), 0);
+    ck_assert_int_eq(world_card(&world, "uid-q"), 0);
+}
+END_TEST
+
+static void served(void)
+{
+    fake_cluster_assign(cluster, "p");
+    fake_cluster_start(cluster, "p");
+}
+
+static void running(void)
+{
+    fake_cluster_set_phase(cluster, "p", "Running");
+}
+
+static void deleted(void)
+{
+    fake_cluster_delete_pod(cluster, "p");
+}
+
+static void (*const ends_of_waiting[])(void) = {served, running, deleted};
+
+START_TEST(an_equal_pod_waits_until_the_first_is_matched)
+{
+    pthread_t thread;
+    g_autofree char *error = NULL;
+
+    world.extender.bind_timeout_ms = 20000;
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_to_duo, q), 0);
+    g_usleep(30000);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
+    ck_assert_int_eq(world_state(&world, "uid-q"), -1);
+    ends_of_waiting[_i]();
+    world_catch_up(&world);
+    pthread_join(thread, (void **)&error);
+    ck_assert_str_eq(error, "");
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 2);
+    ck_assert_int_eq(world_card(&world, "uid-q"), ends_of_waiting[_i] == deleted ? 0 : 1);
+}
+END_TEST
+
+/* The plugin may have taken p for the container of another pod: its own has not asked yet. */
+START_TEST(an_equal_pod_waits_until_the_first_has_started)
+{
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    fake_cluster_assign(cluster, "p");
+    world_catch_up(&world);
+    world.extender.bind_timeout_ms = 60;
+    world_expect_bind(&world, "q", "duo", AWAITING);
+    fake_cluster_start(cluster, "p");
+    world_catch_up(&world);
+    world_expect_bind(&world, "q", "duo", "");
+    ck_assert_int_eq(world_card(&world, "uid-q"), 1);
+}
+END_TEST
+
+START_TEST(waiting_ends_in_time_and_leaves_nothing)
+{
+    uint64_t before = results(BIND_RESULT_TIMED_OUT);
+
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world.extender.bind_timeout_ms = 60;
+    int64_t start_ms = g_get_monotonic_time() / 1000;
+    world_expect_bind(&world, "q", "duo", AWAITING);
+    ck_assert_int_ge(g_get_monotonic_time() / 1000 - start_ms, 30);
+    ck_assert_uint_eq(results(BIND_RESULT_TIMED_OUT), before + 1);
+    ck_assert_int_eq(world_state(&world, "uid-q"), -1);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
+    world_expect_bind(&world, "q", "mono", "");
+}
+END_TEST
+
+START_TEST(nobody_waits_on_a_single_card_or_for_another_size)
+{
+    world.extender.bind_timeout_ms = 20000;
+    world_add_pending(&world, "p", 4);
+    world_add_pending(&world, "q", 4);
+    world_add_pending(&world, "r", 7);
+    world_add_pending(&world, "s", 8);
+    world_expect_bind(&world, "p", "mono", "");
+    world_expect_bind(&world, "q", "mono", "");
+    world_expect_bind(&world, "r", "duo", "");
+    world_expect_bind(&world, "s", "duo", "");
+    ck_assert_int_eq(world_card(&world, "uid-s"), 1);
+}
+END_TEST
+
+START_TEST(waiting_does_not_hide_that_there_is_no_room)
+{
+    world_add_bound(&world, "a", "duo", 5, "1");
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_expect_bind(&world, "q", "duo", NO_ROOM);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("bind_queue");
+    TCase *tc = tcase_create("bind_queue");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, binds_of_one_pod_at_once_are_one_binding);
+    tcase_add_test(tc, a_twin_tries_again_what_was_refused);
+    tcase_add_test(tc, a_twin_does_not_wait_for_ever);
+    tcase_add_test(tc, an_equal_pod_joins_the_card_of_the_one_that_waits);
+    tcase_add_loop_test(tc, an_equal_pod_waits_until_the_first_is_matched, 0,
+                        G_N_ELEMENTS(ends_of_waiting));
+    tcase_add_test(tc, an_equal_pod_waits_until_the_first_has_started);
+    tcase_add_test(tc, waiting_ends_in_time_and_leaves_nothing);
+    tcase_add_test(tc, nobody_waits_on_a_single_card_or_for_another_size);
+    tcase_add_test(tc, waiting_does_not_hide_that_there_is_no_room);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/events.h"
+
+#include "app/log.h"
+#include "app/metrics.h"
+#include "fake_server.h"
+#include "kube/clock.h"
+#include "wire/kubernetes.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENT_MS 5000
+#define CREATE "POST /apis/events.k8s.io/v1/namespaces/ml/events "
+#define UPDATE "PATCH /apis/events.k8s.io/v1/namespaces/ml/events/"
+
+static struct fake_server *server;
+static struct api_client *client;
+static struct events *events;
+static uint64_t before[POD_EVENT_RESULT_N];
+
+static void setup(void)
+{
+    struct kube_config *config = g_new0(struct kube_config, 1);
+
+    signal(SIGPIPE, SIG_IGN);
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    server = fake_server_new();
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strdup(fake_server_url(server));
+    client = api_client_new(config, NULL);
+    for (unsigned i = 0; i < POD_EVENT_RESULT_N; i++)
+        before[i] = metrics_counted(COUNTER_POD_EVENTS, i);
+}
+
+static void teardown(void)
+{
+    g_clear_pointer(&events, events_free);
+    ck_assert_uint_eq(fake_server_unscripted(server), 0);
+    api_client_free(client);
+    fake_server_free(server);
+}
+
+static void script(const char *match, int status, int times)
+{
+    fake_server_script(server, &(struct fake_reply){.match = match,
+                                                    .status = status,
+                                                    .times = times,
+                                                    .chunks = {"{\"kind\":\"Status\"}"}});
+}
+
+static void start(const struct events_options *options)
+{
+    events = events_start(client, options, NULL);
+    ck_assert_ptr_nonnull(events);
+}
+
+static void post(enum pod_event_cause cause, const char *pod, const char *note)
+{
+    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
+    events_post(events, &(struct pod_event){cause, "ml", pod, uid, note});
+}
+
+static uint64_t counted(enum pod_event_result result)
+{
+    return metrics_counted(COUNTER_POD_EVENTS, result) - before[result];
+}
+
+/* Until that many came to that end. */
+static void await(enum pod_event_result result, uint64_t n)
+{
+    const int64_t until_ms = clock_ms() + PATIENT_MS;
+
+    while (counted(result) < n) {
+        ck_assert_msg(clock_ms() < until_ms, "%d: %u", result, (unsigned)counted(result));
+        g_usleep(1000);
+    }
+    ck_assert_uint_eq(counted(result), n);
+}
+
+static char *body_of(unsigned request)
+{
+    g_autofree char *text = fake_server_request(server, request);
+    return g_strdup(strstr(text, "\r\n\r\n") + 4);
+}
+
+/* What follows a key, up to the next quote. */
+static char *value_of(const char *json, const char *key)
+{
+    g_autofree char *start = g_strdup_printf("\"%s\":\"", key);
+    const char *at = strstr(json, start);
+    ck_assert_msg(at, "%s", json);
+    at += strlen(start);
+    return g_strndup(at, strcspn(at, "\""));
+}
+
+/* --- what is written ------------------------------------------------------------------------- */
+
+START_TEST(an_event_is_written)
+{
+    script(CREATE, 201, 0);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, "train-0", "No card.");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    g_autofree char *body = body_of(0);
+    g_autofree char *name = value_of(body, "name");
+    g_autofree char *time = value_of(body, "eventTime");
+
+    ck_assert_msg(g_regex_match_simple("^train-0\\.[0-9a-f]{16}$", name, 0, 0), "%s", name);
+    ck_assert_msg(g_regex_match_simple("^20..-..-..T..:..:..\\.[0-9]{6}Z$", time, 0, 0), "%s", time);
+    ck_assert_ptr_nonnull(strstr(body, "\"reason\":\"GPUCardUnknown\",\"action\":\"Auditing\""));
+    ck_assert_ptr_nonnull(strstr(body, "\"reportingController\":\"gpuledger.io/extender\""));
+    ck_assert_ptr_nonnull(strstr(body, "\"name\":\"train-0\",\"uid\":\"uid-train-0\"}"));
+    ck_assert_ptr_nonnull(strstr(body, "\"note\":\"No card.\"}"));
+}
+END_TEST
+
+START_TEST(long_words_are_cut)
+{
+    g_autoptr(GString) pod = g_string_new(NULL);
+    g_autoptr(GString) note = g_string_new(NULL);
+
+    while (pod->len < 253)
+        g_string_append(pod, "ab.-");
+    g_string_truncate(pod, 253);
+    while (note->len < EVENT_NOTE_MAX + 100)
+        g_string_append(note, "€");
+    script("POST ", 201, 0);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, pod->str, note->str);
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    g_autofree char *body = body_of(0);
+    g_autofree char *name = value_of(body, "name");
+    g_autofree char *said = value_of(body, "note");
+
+    ck_assert_uint_le(strlen(name), EVENT_NAME_MAX);
+    ck_assert_msg(g_regex_match_simple("^[a-z0-9.-]+[a-z0-9]\\.[0-9a-f]{16}$", name, 0, 0), "%s",
+                  name);
+    ck_assert_uint_eq(strlen(said), EVENT_NOTE_MAX / 3 * 3);
+    ck_assert(g_utf8_validate(said, -1, NULL));
+}
+END_TEST
+
+START_TEST(a_namespace_cannot_lead_elsewhere)
+{
+    start(NULL);
+    events_post(events, &(struct pod_event){POD_EVENT_NO_CARD, "a/../b", "p", "u", "n"});
+    await(POD_EVENT_RESULT_FAILED, 1);
+    ck_assert_uint_eq(fake_server_count(server), 0);
+}
+END_TEST
+
+/* --- what is said again ---------------------------------------------------------------------- */
+
+START_TEST(what_is_said_again_is_counted)
+{
+    script(CREATE, 201, 0);
+    start(NULL);
+    for (int i = 0; i < 5; i++)
+        post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    for (int i = 0; i < 5; i++)
+        post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_MERGED, 9);
+    ck_assert_uint_eq(fake_server_count(server), 1);
+}
+END_TEST
+
+START_TEST(another_pod_or_cause_is_another_event)
+{
+    script(CREATE, 201, 3);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    post(POD_EVENT_NO_CARD, "q", "n");
+    post(POD_EVENT_UNASSIGNED, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 3);
+}
+END_TEST
+
+START_TEST(a_series_goes_on_after_a_pause)
+{
+    script(CREATE, 201, 0);
+    script(UPDATE, 200, FAKE_ALWAYS);
+    start(&(struct events_options){.repeat_ms = 20});
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    post(POD_EVENT_NO_CARD, "p", "n"); /* too early */
+    g_usleep(25000);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 2);
+    g_autofree char *created = body_of(0);
+    g_autofree char *name = value_of(created, "name");
+    g_autofree char *request = fake_server_request(server, 1);
+    g_autofree char *line = g_strconcat(UPDATE, name, " HTTP/1.1\r\n", NULL);
+    g_autofree char *body = body_of(1);
+
+    ck_assert_msg(g_str_has_prefix(request, line), "%s", request);
+    ck_assert_ptr_nonnull(strstr(request, "application/merge-patch+json"));
+    ck_assert_msg(g_str_has_prefix(body, "{\"series\":{\"count\":3,\"lastObservedTime\":\"20"), "%s",
+                  body);
+    g_usleep(25000); /* the pause has doubled */
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_MERGED, 2);
+}
+END_TEST
+
+START_TEST(a_series_that_has_expired_begins_anew)
+{
+    script(CREATE, 201, 2);
+    script(UPDATE, 404, 0);
+    start(&(struct events_options){.repeat_ms = 1});
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    g_usleep(5000);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_FAILED, 1);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 2);
+}
+END_TEST
+
+/* --- what is too much ------------------------------------------------------------------------ */
+
+static void post_many(enum pod_event_cause cause, const char *prefix, int n)
+{
+    for (int i = 0; i < n; i++) {
+        g_autofree char *pod = g_strdup_printf("%s%d", prefix, i);
+        post(cause, pod, "n");
+    }
+}
+
+START_TEST(each_cause_has_a_budget)
+{
+    script(CREATE, 201, FAKE_ALWAYS);
+    start(&(struct events_options){.burst = 3, .refill_ms = 60000});
+    post_many(POD_EVENT_NO_CARD, "p", 10);
+    await(POD_EVENT_RESULT_WRITTEN, 3);
+    await(POD_EVENT_RESULT_LIMITED, 7);
+    post_many(POD_EVENT_UNASSIGNED, "p", 10);
+    await(POD_EVENT_RESULT_WRITTEN, 6);
+    await(POD_EVENT_RESULT_LIMITED, 14);
+}
+END_TEST
+
+START_TEST(all_causes_have_a_budget)
+{
+    script(CREATE, 201, FAKE_ALWAYS);
+    start(&(struct events_options){.burst = 3, .refill_ms = 60000});
+    for (unsigned cause = 0; cause < POD_EVENT_N; cause++)
+        post_many((enum pod_event_cause)cause, "p", 3);
+    await(POD_EVENT_RESULT_WRITTEN, 12);
+    await(POD_EVENT_RESULT_LIMITED, POD_EVENT_N * 3 - 12);
+}
+END_TEST
+
+START_TEST(a_budget_grows_again)
+{
+    script(CREATE, 201, FAKE_ALWAYS);
+    start(&(struct events_options){.burst = 1, .refill_ms = 50});
+    post_many(POD_EVENT_NO_CARD, "p", 5);
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    await(POD_EVENT_RESULT_LIMITED, 4);
+    g_usleep(60000);
+    post(POD_EVENT_NO_CARD, "p4", "n"); /* said for the first time, then */
+    await(POD_EVENT_RESULT_WRITTEN, 2);
+}
+END_TEST
+
+/* The API server hangs: nobody who posts waits for it. */
+START_TEST(a_slow_server_blocks_nobody)
+{
+    fake_server_script(server, &(struct fake_reply){.match = CREATE, .end = FAKE_HANG});
+    script(CREATE, 201, FAKE_ALWAYS);
+    start(&(struct events_options){.burst = 100, .queue_max = 4});
+    post(POD_EVENT_NO_CARD, "first", "n");
+    ck_assert(fake_server_wait(server, 1, PATIENT_MS));
+    const int64_t began_ms = clock_ms();
+    post_many(POD_EVENT_NO_CARD, "p", 50);
+    ck_assert_int_lt(clock_ms() - began_ms, 1000);
+    await(POD_EVENT_RESULT_QUEUE_FULL, 46);
+}
+END_TEST
+
+/* --- when it cannot be done ------------------------------------------------------------------ */
+
+START_TEST(without_the_right_it_pauses)
+{
+    script(CREATE, 403, 0);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_FAILED, 1);
+    post_many(POD_EVENT_NO_CARD, "q", 5);
+    await(POD_EVENT_RESULT_FAILED, 6);
+    ck_assert_uint_eq(fake_server_count(server), 1);
+}
+END_TEST
+
+START_TEST(what_failed_is_written_when_it_is_said_again)
+{
+    script(CREATE, 422, 0);
+    script(CREATE, 201, 0);
+    start(NULL);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_FAILED, 1);
+    post(POD_EVENT_NO_CARD, "p", "n");
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+}
+END_TEST
+
+/* --- many at once ---------------------------------------------------------------------------- */
+
+static void *keep_posting(void *data)
+{
+    const char *prefix = data;
+
+    for (int i = 0; i < 3000; i++) {
+        g_autofree char *pod = g_strdup_printf("%s%d", prefix, i);
+        post((enum pod_event_cause)(i % POD_EVENT_N), pod, "n");
+    }
+    return NULL;
+}
+
+START_TEST(more_pods_than_can_be_remembered)
+{
+    static char a[] = "a", b[] = "b";
+    pthread_t threads[2];
+
+    script(CREATE, 201, FAKE_ALWAYS);
+    script(UPDATE, 200, FAKE_ALWAYS);
+    start(&(struct events_options){.burst = 100000, .queue_max = 100000, .repeat_ms = 1});
+    pthread_create(&threads[0], NULL, keep_posting, a);
+    pthread_create(&threads[1], NULL, keep_posting, b);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    events_free(g_steal_pointer(&events)); /* with much left to write */
+    events_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("events");
+    TCase *tests = tcase_create("events");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, an_event_is_written);
+    tcase_add_test(tests, long_words_are_cut);
+    tcase_add_test(tests, a_namespace_cannot_lead_elsewhere);
+    tcase_add_test(tests, what_is_said_again_is_counted);
+    tcase_add_test(tests, another_pod_or_cause_is_another_event);
+    tcase_add_test(tests, a_series_goes_on_after_a_pause);
+    tcase_add_test(tests, a_series_that_has_expired_begins_anew);
+    tcase_add_test(tests, each_cause_has_a_budget);
+    tcase_add_test(tests, all_causes_have_a_budget);
+    tcase_add_test(tests, a_budget_grows_again);
+    tcase_add_test(tests, a_slow_server_blocks_nobody);
+    tcase_add_test(tests, without_the_right_it_pauses);
+    tcase_add_test(tests, what_failed_is_written_when_it_is_said_again);
+    tcase_add_test(tests, more_pods_than_can_be_remembered);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/kubernetes.h"
+
+#include <check.h>
+#include <gpuledger/error.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct json_arena *arena;
+
+static void setup(void)
+{
+    arena = json_arena_new();
+}
+
+static void teardown(void)
+{
+    json_arena_free(arena);
+}
+
+static const cJSON *parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    const cJSON *document = json_parse(arena, text, strlen(text), &error);
+
+    ck_assert_msg(document != NULL, "%s: %s", text, error ? error->message : "");
+    return document;
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+#define META "\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\"}"
+
+static struct pod_view decode_pod(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    struct pod_view pod;
+
+    ck_assert_msg(pod_view_decode(arena, parse(text), &pod, &error), "%s: %s", text,
+                  error ? error->message : "");
+    return pod;
+}
+
+START_TEST(decodes_a_pod)
+{
+    const struct pod_view pod = decode_pod(
+        "{\"metadata\":{\"name\":\"train-0\",\"namespace\":\"ml\",\"uid\":\"7c1d\","
+        "\"resourceVersion\":\"90071992547409931234\",\"deletionTimestamp\":\"2026-01-02T15:04:"
+        "05Z\","
+        "\"labels\":{\"app\":\"train\"},\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"1\"}},"
+        "\"spec\":{\"nodeName\":\"gpu-1\",\"schedulerName\":\"default-scheduler\","
+        "\"priority\":-10,\"initContainers\":["
+        "{\"name\":\"fetch\",\"resources\":{\"requests\":{\"cpu\":\"100m\"}}},"
+        "{\"name\":\"proxy\",\"restartPolicy\":\"Always\",\"resources\":{}}],"
+        "\"containers\":[{\"name\":\"main\",\"restartPolicy\":\"Always\",\"resources\":{"
+        "\"limits\":{\"aliyun.com/gpu-mem\":\"8k\"},\"requests\":{\"aliyun.com/gpu-mem\":8000,"
+        "\"cpu\":0.5}}},{\"name\":\"side\"}]},"
+        "\"status\":{\"phase\":\"Running\",\"nominatedNodeName\":\"gpu-2\","
+        "\"startTime\":\"2026-01-02T15:04:06Z\"}}");
+
+    ck_assert_str_eq(pod.name, "train-0");
+    ck_assert_str_eq(pod.ns, "ml");
+    ck_assert_str_eq(pod.uid, "7c1d");
+    ck_assert_str_eq(pod.resource_version, "90071992547409931234");
+    ck_assert_str_eq(pod.node_name, "gpu-1");
+    ck_assert_str_eq(pod.scheduler_name, "default-scheduler");
+    ck_assert_str_eq(pod.phase, "Running");
+    ck_assert_str_eq(pod.nominated_node, "gpu-2");
+    ck_assert_int_eq(pod.priority, -10);
+    ck_assert(pod.terminating);
+    ck_assert(pod.started);
+    ck_assert_str_eq(string_pairs_get(&pod.labels, "app"), "train");
+    ck_assert_str_eq(string_pairs_get(&pod.annotations, "ALIYUN_COM_GPU_MEM_IDX"), "1");
+
+    ck_assert_uint_eq(pod.n_containers, 4);
+    const struct container_view *main_container = &pod.containers[0];
+    ck_assert_str_eq(main_container->name, "main");
+    ck_assert(!main_container->init && !main_container->sidecar);
+    ck_assert_str_eq(string_pairs_get(&main_container->limits, "aliyun.com/gpu-mem"), "8k");
+    ck_assert_str_eq(string_pairs_get(&main_container->requests, "aliyun.com/gpu-mem"), "8000");
+    ck_assert_str_eq(string_pairs_get(&main_container->requests, "cpu"), "0.5");
+    ck_assert_str_eq(pod.containers[1].name, "side");
+    ck_assert_uint_eq(pod.containers[1].limits.n, 0);
+    ck_assert_str_eq(pod.containers[2].name, "fetch");
+    ck_assert(pod.containers[2].init && !pod.containers[2].sidecar);
+    ck_assert_str_eq(pod.containers[3].name, "proxy");
+    ck_assert(pod.containers[3].init && pod.containers[3].sidecar);
+}
+END_TEST
+
+START_TEST(a_pod_needs_no_more_than_its_identity)
+{
+    const struct pod_view pod = decode_pod("{" META ",\"spec\":{\"containers\":null},"
+                                           "\"status\":null}");
+
+    ck_assert_ptr_null(pod.node_name);
+    ck_assert_ptr_null(pod.phase);
+    ck_assert_ptr_null(pod.nominated_node);
+    ck_assert_ptr_null(pod.resource_version);
+    ck_assert(!pod.terminating && !pod.started);
+    ck_assert_int_eq(pod.priority, 0);
+    ck_assert_uint_eq(pod.annotations.n, 0);
+    ck_assert_uint_eq(pod.n_containers, 0);
+}
+END_TEST
+
+/* The keys of API objects have one spelling. */
+START_TEST(a_pod_is_read_with_regard_to_case)
+{
+    const struct pod_view pod = decode_pod("{" META ",\"spec\":{\"NodeName\":\"x\","
+                                           "\"Containers\":[{}]},\"Status\":{"
+                                           "\"phase\":\"Failed\"}}");
+
+    ck_assert_ptr_null(pod.node_name);
+    ck_assert_ptr_null(pod.phase);
+    ck_assert_uint_eq(pod.n_containers, 0);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *message;
+} bad_pods[] = {
+    {"[]", "expected a JSON object"},
+    {"{}", "field 'metadata.name': missing"},
+    {"{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}}", "field 'metadata.namespace': missing"},
+    {"{\"metadata\":{\"name\":\"p\",\"namespace\":\"\"}}",
+     "field 'metadata.namespace': must not be empty"},
+    {"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}", "field 'metadata.uid': missing"},
+    {"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"\"}}",
+     "field 'metadata.uid': must not be empty"},
+    {"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":7}}",
+     "field 'metadata.uid': expected a string"},
+    {"{" META ",\"spec\":[]}", "field 'spec': expected an object"},
+    {"{" META ",\"spec\":{\"priority\":\"1\"}}", "field 'spec.priority': expected a number"},
+    {"{" META ",\"spec\":{\"containers\":{}}}", "field 'spec.containers': expected an array"},
+    {"{" META ",\"spec\":{\"containers\":[{},null]}}",
+     "field 'spec.containers': item 1: expected a JSON object"},
+    {"{" META ",\"spec\":{\"initContainers\":[{\"resources\":{\"limits\":{\"x\":true}}}]}}",
+     "field 'spec.initContainers': item 0: field 'resources.limits': value of 'x' is not a string "
+     "or a number"},
+    {"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\",\"annotations\":{\"x\":1}}}",
+     "field 'metadata.annotations': value of 'x' is not a string"},
+};
+
+START_TEST(says_what_is_wrong_with_a_pod)
+{
+    g_autoptr(GError) error = NULL;
+    struct pod_view pod = {.name = "untouched"};
+
+    ck_assert_msg(!pod_view_decode(arena, parse(bad_pods[_i].text), &pod, &error), "%s",
+                  bad_pods[_i].text);
+    ck_assert_str_eq(error->message, bad_pods[_i].message);
+    ck_assert_str_eq(pod.name, "untouched");
+}
+END_TEST
+
+START_TEST(an_anonymous_pod_may_lack_its_uid)
+{
+    g_autoptr(GError) error = NULL;
+    struct pod_view pod;
+    const cJSON *object = parse("{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}");
+
+    ck_assert(pod_view_decode_anonymous(arena, object, &pod, &error));
+    ck_assert_ptr_null(pod.uid);
+    ck_assert(!pod_view_decode_anonymous(arena, parse("{}"), &pod, &error));
+    ck_assert_str_eq(error->message, "field 'metadata.name': missing");
+}
+END_TEST
+
+static char *pod_with_containers(size_t n, size_t n_init)
+{
+    GString *text = g_string_new("{" META ",\"spec\":{\"containers\":[");
+
+    for (size_t i = 0; i < n; i++)
+        g_string_append(text, i ? ",{}" : "{}");
+    g_string_append(text, "],\"initContainers\":[");
+    for (size_t i = 0; i < n_init; i++)
+        g_string_append(text, i ? ",{}" : "{}");
+    g_string_append(text, "]}}");
+    return g_string_free(text, FALSE);
+}
+
+START_TEST(the_number_of_containers_is_bounded)
+{
+    g_autofree char *allowed = pod_with_containers(POD_CONTAINERS_MAX - 1, 1);
+    g_autofree char *refused = pod_with_containers(POD_CONTAINERS_MAX, 1);
+    g_autoptr(GError) error = NULL;
+    struct pod_view pod;
+
+    ck_assert_uint_eq(decode_pod(allowed).n_containers, POD_CONTAINERS_MAX);
+    ck_assert(!pod_view_decode(arena, parse(refused), &pod, &error));
+    ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT));
+    ck_assert_str_eq(error->message,
+                     "field 'spec.containers': the pod has 1025 containers, at most "
+                     "1024 are accepted");
+}
+END_TEST
+
+/* --- other objects -------------------------------------------------------------------------- */
+
+START_TEST(decodes_a_node)
+{
+    g_autoptr(GError) error = NULL;
+    struct node_view node;
+
+    ck_assert(node_view_decode(
+        arena,
+        parse("{\"kind\":\"Node\",\"metadata\":{\"name\":\"gpu-1\",\"labels\":{\"gpushare\":"
+              "\"true\"},"
+              "\"annotations\":{\"a\":\"b\"}},\"spec\":{},\"status\":{\"capacity\":{"
+              "\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":2},"
+              "\"allocatable\":{\"aliyun.com/gpu-mem\":\"30\"}}}"),
+        &node, &error));
+    ck_assert_str_eq(node.name, "gpu-1");
+    ck_assert_str_eq(string_pairs_get(&node.labels, "gpushare"), "true");
+    ck_assert_str_eq(string_pairs_get(&node.annotations, "a"), "b");
+    ck_assert_str_eq(string_pairs_get(&node.capacity, "aliyun.com/gpu-mem"), "32");
+    ck_assert_str_eq(string_pairs_get(&node.capacity, "aliyun.com/gpu-count"), "2");
+    ck_assert_str_eq(string_pairs_get(&node.allocatable, "aliyun.com/gpu-mem"), "30");
+
+    ck_assert(!node_view_decode(arena, parse("{\"metadata\":{}}"), &node, &error));
+    ck_assert_str_eq(error->message, "field 'metadata.name': missing");
+    ck_assert_str_eq(node.name, "gpu-1");
+    g_clear_error(&error);
+    ck_assert(!node_view_decode(
+        arena, parse("{\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":[1]}}"), &node,
+        &error));
+    ck_assert_str_eq(error->message, "field 'status.capacity': expected an object");
+}
+END_TEST
+
+START_TEST(decodes_a_configmap)
+{
+    g_autoptr(GError) error = NULL;
+    struct configmap_view configmap;
+
+    ck_assert(configmap_view_decode(
+        arena,
+        parse(
+            "{\"metadata\":{\"name\":\"c\",\"namespace\":\"kube-system\"},\"data\":{\"k\":\"0,1\"},"
+            "\"binaryData\":{\"b\":\"AA==\"}}"),
+        &configmap, &error));
+    ck_assert_str_eq(configmap.ns, "kube-system");
+    ck_assert_str_eq(configmap.name, "c");
+    ck_assert_uint_eq(configmap.data.n, 1);
+    ck_assert_str_eq(string_pairs_get(&configmap.data, "k"), "0,1");
+
+    ck_assert(!configmap_view_decode(
+        arena, parse("{\"metadata\":{\"name\":\"c\",\"namespace\":\"n\"},\"data\":{\"k\":1}}"),
+        &configmap, &error));
+    ck_assert_str_eq(error->message, "field 'data': value of 'k' is not a string");
+    g_clear_error(&error);
+    ck_assert(!configmap_view_decode(arena, parse("{\"metadata\":{\"name\":\"c\"}}"), &configmap,
+                                     &error));
+    ck_assert_str_eq(error->message, "field 'metadata.namespace': missing");
+}
+END_TEST
+
+START_TEST(decodes_a_status)
+{
+    g_autoptr(GError) error = NULL;
+    struct status_view status;
+
+    ck_assert(status_view_decode(
+        arena,
+        parse("{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"slow down\","
+              "\"reason\":\"TooManyRequests\",\"code\":429,\"details\":{\"retryAfterSeconds\":2}}"),
+        &status, &error));
+    ck_assert_str_eq(status.reason, "TooManyRequests");
+    ck_assert_str_eq(status.message, "slow down");
+    ck_assert_int_eq(status.code, 429);
+    ck_assert_int_eq(status.retry_after_s, 2);
+
+    ck_assert(status_view_decode(arena, parse("{}"), &status, &error));
+    ck_assert_ptr_null(status.reason);
+    ck_assert_ptr_null(status.message);
+    ck_assert_int_eq(status.code, 0);
+    ck_assert_int_eq(status.retry_after_s, 0);
+
+    ck_assert(!status_view_decode(arena, parse("{\"details\":\"x\"}"), &status, &error));
+    ck_assert_str_eq(error->message, "field 'details': expected an object");
+}
+END_TEST
+
+/* --- bodies that we send -------------------------------------------------------------------- */
+
+START_TEST(encodes_a_binding)
+{
+    char value[] = "say \"1\"";
+    const struct annotations annotations = {
+        .n = 2, .items = {{"example.com/card", value}, {"example.com/empty", value + 7}}};
+    struct binding binding = {
+        .ns = "ml", .name = "train-0", .uid = "7c1d", .node = "gpu-1", .annotations = &annotations};
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    binding_encode(&writer, &binding);
+    ck_assert_str_eq(
+        text->str, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"train-0\","
+                   "\"namespace\":\"ml\",\"uid\":\"7c1d\",\"annotations\":{\"example.com/card\":"
+                   "\"say \\\"1\\\"\",\"example.com/empty\":\"\"}},"
+                   "\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"gpu-1\"}}");
+    g_string_free(text, TRUE);
+}
+END_TEST
+
+START_TEST(a_plain_binding_has_no_annotations)
+{
+    const struct annotations none = {.n = 0};
+    const struct annotations *const plain[] = {NULL, &none};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(plain); i++) {
+        const struct binding binding = {
+            .ns = "a", .name = "b", .uid = "c", .node = "d", .annotations = plain[i]};
+        GString *text = g_string_new(NULL);
+        struct json_writer writer;
+
+        json_writer_init(&writer, text);
+        binding_encode(&writer, &binding);
+        ck_assert_str_eq(text->str,
+                         "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"b\","
+                         "\"namespace\":\"a\",\"uid\":\"c\"},"
+                         "\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"d\"}}");
+        g_string_free(text, TRUE);
+    }
+}
+END_TEST
+
+START_TEST(encodes_an_annotation)
+{
+    const struct pod_annotation annotation = {
+        .ns = "ml", .name = "a", .uid = "7c1d", .key = "example.com/x", .value = "\"1\""};
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    pod_annotation_encode(&writer, &annotation);
+    ck_assert_str_eq(text->str, "{\"metadata\":{\"uid\":\"7c1d\",\"annotations\":"
+                                "{\"example.com/x\":\"\\\"1\\\"\"}}}");
+}
+END_TEST
+
+START_TEST(encodes_an_event)
+{
+    const struct event_object event = {
+        .ns = "ml",
+        .name = "a.17",
+        .pod = "a",
+        .pod_uid = "7c1d",
+        .time = "2026-01-02T15:04:05.000000Z",
+        .reason = "Why",
+        .action = "Looking",
+        .controller = "example.com/x",
+        .instance = "x-0",
+        .note = "So.",
+    };
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    event_encode(&writer, &event);
+    ck_assert_str_eq(
+        text->str,
+        "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{"
+        "\"name\":\"a.17\",\"namespace\":\"ml\"},"
+        "\"eventTime\":\"2026-01-02T15:04:05.000000Z\",\"type\":\"Warning\",\"reason\":\"Why\","
+        "\"action\":\"Looking\",\"reportingController\":\"example.com/x\","
+        "\"reportingInstance\":\"x-0\",\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+        "\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"7c1d\"},\"note\":\"So.\"}");
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    event_series_encode(&writer, 2, "2026-01-02T15:04:05.000000Z");
+    ck_assert_str_eq(text->str, "{\"series\":{\"count\":2,\"lastObservedTime\":"
+                                "\"2026-01-02T15:04:05.000000Z\"}}");
+}
+END_TEST
+
+START_TEST(a_micro_time_has_six_digits)
+{
+    g_autofree char *whole = micro_time_format(INT64_C(1767366245000000));
+    g_autofree char *odd = micro_time_format(INT64_C(1767366245000042));
+
+    ck_assert_str_eq(whole, "2026-01-02T15:04:05.000000Z");
+    ck_assert_str_eq(odd, "2026-01-02T15:04:05.000042Z");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kubernetes");
+    TCase *tests = tcase_create("objects");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, decodes_a_pod);
+    tcase_add_test(tests, a_pod_needs_no_more_than_its_identity);
+    tcase_add_test(tests, a_pod_is_read_with_regard_to_case);
+    tcase_add_loop_test(tests, says_what_is_wrong_with_a_pod, 0, G_N_ELEMENTS(bad_pods));
+    tcase_add_test(tests, an_anonymous_pod_may_lack_its_uid);
+    tcase_add_test(tests, the_number_of_containers_is_bounded);
+    tcase_add_test(tests, decodes_a_node);
+    tcase_add_test(tests, decodes_a_configmap);
+    tcase_add_test(tests, decodes_a_status);
+    tcase_add_test(tests, encodes_a_binding);
+    tcase_add_test(tests, a_plain_binding_has_no_annotations);
+    tcase_add_test(tests, encodes_an_annotation);
+    tcase_add_test(tests, encodes_an_event);
+    tcase_add_test(tests, a_micro_time_has_six_digits);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whatever happens in whatever order, the ledger ends up as one that has just listed the cluster.
+ */
+#include "world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNS 15
+#define STEPS 250
+#define PODS 10
+#define NODES 4
+
+static struct world world;
+static struct fake_cluster *cluster;
+static GRand *chance;
+static unsigned generation; /* of pods, so that names come back with other UIDs */
+
+static void setup(void)
+{
+    world_init(&world);
+    cluster = world.cluster;
+    world.extender.bind_timeout_ms = WORLD_ONE_TRY_MS;
+    store_set_policy(world.store, &policies[0], 0); /* filter says who would have to wait */
+    generation = 0;
+}
+
+static void teardown(void)
+{
+    world_release(&world);
+}
+
+static int below(int n)
+{
+    return g_rand_int_range(chance, 0, n);
+}
+
+static const char *any_pod(void)
+{
+    static const char *const names[PODS] = {"p0", "p1", "p2", "p3", "p4",
+                                            "p5", "p6", "p7", "p8", "p9"};
+    return names[below(PODS)];
+}
+
+static const char *any_node(void)
+{
+    static const char *const names[NODES] = {"n0", "n1", "n2", "n3"};
+    return names[below(NODES)];
+}
+
+/* --- what can happen ------------------------------------------------------------------------ */
+
+static void create_pod(void)
+{
+#define GPU(n) "{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n "\"}}}"
+    const char *name = any_pod();
+    g_autofree char *uid = g_strdup_printf("uid-%s-%u", name, generation++);
+    struct fake_pod pod = {.name = name, .uid = uid, .mem = below(7)};
+
+    if (below(8) == 0)
+        pod.containers = "[" GPU("2") "," GPU("3") "]";
+    if (below(8) == 0)
+        pod.init_containers = "[" GPU("4") "]";
+    if (below(6) == 0)
+        pod.node = any_node(); /* by a scheduler that we know nothing of */
+    if (below(3) == 0)
+        pod.card = below(2) ? "0" : "1";
+    fake_cluster_add_pod(cluster, &pod);
+}
+
+/* Mostly one that is not bound. */
+static const char *any_candidate(void)
+{
+    const char *pod = any_pod();
+
+    for (int i = 0; i < 8; i++) {
+        g_autofree char *object = fake_cluster_pod_json(cluster, pod);
+        if (object && !strstr(object, "\"nodeName\"") && strstr(object, "\"Pending\""))
+            break;
+        pod = any_pod();
+    }
+    return pod;
+}
+
+static bool would_wait(const char *pod, const char *node)
+{
+    g_autofree char *reply = world_filter(&world, pod, node);
+    return strstr(reply, reason_info(REASON_AWAITING_ASSIGNMENT)->text) != NULL;
+}
+
+static void bind_pod(void)
+{
+    const char *pod = any_candidate(), *node = any_node();
+    g_autofree char *uid = fake_cluster_uid(cluster, pod);
+
+    if (uid && !would_wait(pod, node))
+        g_free(world_bind_uid(&world, pod, uid, node));
+}
+
+/* A node that filter passes is not refused for its cards a moment later. */
+static void filter_and_bind_pod(void)
+{
+    const char *pod = any_candidate(), *node = any_node();
+    g_autofree char *uid = fake_cluster_uid(cluster, pod);
+    g_autofree char *object = fake_cluster_pod_json(cluster, pod);
+
+    if (!uid || strstr(object, "\"nodeName\""))
+        return; /* kube-scheduler asks for unbound pods only */
+    g_autofree char *before = world_nodes(&world);
+    g_autofree char *passes = g_strdup_printf("\"NodeNames\":[\"%s\"]", node);
+    g_autofree char *reply = world_filter(&world, pod, node);
+    g_autofree char *after = world_nodes(&world);
+    ck_assert_str_eq(before, after);
+    if (!strstr(reply, passes))
+        return;
+    g_autofree char *error = world_bind_uid(&world, pod, uid, node);
+    ck_assert_msg(!g_str_has_prefix(error, "Insufficient") &&
+                      !g_str_has_prefix(error, "The node") && !g_str_has_prefix(error, "A pod"),
+                  "%s on %s: filter passed, bind said '%s'", pod, node, error);
+}
+
+static void deliver(void)
+{
+    fake_cluster_deliver(cluster, world.store, (enum feed)below(FEED_N), 1 + (unsigned)below(5));
+}
+
+static void change_phase(void)
+{
+    static const char *const phases[] = {"Running", "Running", "Succeeded", "Failed"};
+    fake_cluster_set_phase(cluster, any_pod(), phases[below(G_N_ELEMENTS(phases))]);
+}
+
+static void assign_pod(void)
+{
+    fake_cluster_assign(cluster, any_pod());
+}
+
+static void start_pod(void)
+{
+    fake_cluster_start(cluster, any_pod());
+}
+
+static void delete_pod(void)
+{
+    fake_cluster_delete_pod(cluster, any_pod());
+}
+
+static void terminate_pod(void)
+{
+    fake_cluster_terminate(cluster, any_pod());
+}
+
+static void bind_bare(void)
+{
+    fake_cluster_bind_bare(cluster, any_pod(), any_node());
+}
+
+static void annotate_pod(void)
+{
+    static const char *const cards[] = {NULL, "0", "1", "7", "x"};
+    fake_cluster_annotate(cluster, any_pod(), "ALIYUN_COM_GPU_MEM_IDX",
+                          cards[below(G_N_ELEMENTS(cards))]);
+}
+
+static void put_node(void)
+{
+    static const int shapes[][2] = {{20, 2}, {10, 1}, {40, 4}, {0, 0}, {16384, 2}, {5, 9}, {60, 4}};
+    const int *shape = shapes[below(G_N_ELEMENTS(shapes))];
+    fake_cluster_put_node(cluster, any_node(), shape[0], shape[1]);
+}
+
+static void delete_node(void)
+{
+    fake_cluster_delete_node(cluster, any_node());
+}
+
+static void put_unhealthy(void)
+{
+    static const char *const cards[] = {NULL, "", "0", "1", "0,1", "9,x"};
+    fake_cluster_put_unhealthy(cluster, any_node(), cards[below(G_N_ELEMENTS(cards))]);
+}
+
+static void settle(void)
+{
+    extender_settle(&world.extender, 0);
+}
+
+static void let_time_pass(void)
+{
+    g_autofree char *uid = fake_cluster_uid(cluster, any_pod());
+
+    fake_cluster_forget_delayed(cluster); /* too old now */
+    if (uid)
+        world_age(&world, uid, 100000);
+    settle();
+}
+
+static void carry_out(void)
+{
+    fake_cluster_carry_out(cluster);
+}
+
+static const struct {
+    void (*run)(void);
+    int weight;
+} events[] = {
+    {create_pod, 12},   {bind_pod, 10},     {filter_and_bind_pod, 10},
+    {deliver, 20},      {change_phase, 5},  {assign_pod, 6},
+    {start_pod, 4},     {delete_pod, 5},    {terminate_pod, 2},
+    {bind_bare, 2},     {annotate_pod, 2},  {put_node, 3},
+    {delete_node, 1},   {put_unhealthy, 2}, {settle, 3},
+    {let_time_pass, 2}, {carry_out, 3},
+};
+
+static void happen(void)
+{
+    int total = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
+        total += events[i].weight;
+    int drawn = below(total);
+    size_t i = 0;
+    while (drawn >= events[i].weight)
+        drawn -= events[i++].weight;
+    events[i].run();
+}
+
+/* A list takes its time: other things happen between its snapshot and its end. */
+static void list_slowly(enum feed feed)
+{
+    store_list_begin(world.store, feed);
+    if (below(10) == 0)
+        return; /* the list failed; the watch goes on as if nothing had been */
+    g_autoptr(GPtrArray) objects = fake_cluster_snapshot(cluster, feed);
+    for (guint i = 0; i < objects->len; i++) {
+        if (below(3) == 0)
+            bind_pod();
+        if (below(3) == 0)
+            settle();
+        feed_event(world.store, feed, false, g_ptr_array_index(objects, i));
+    }
+    store_list_end(world.store, feed);
+}
+
+START_TEST(replay_equals_what_grew)
+{
+    unsigned n_bound = 0;
+
+    for (unsigned run = 0; run < RUNS; run++) {
+        unsigned seed = (unsigned)_i * RUNS + run;
+
+        setup();
+        chance = g_rand_new_with_seed(seed);
+        fake_cluster_set_chaos(cluster, seed, 25);
+        for (int i = 0; i < 6; i++)
+            put_node();
+        world_sync(&world);
+        for (int step = 0; step < STEPS; step++) {
+            if (below(40) == 0)
+                list_slowly((enum feed)below(FEED_N));
+            else
+                happen();
+            world_verify(&world);
+        }
+        if (below(2) == 0)
+            fake_cluster_forget_delayed(cluster);
+        world_settle_down(&world);
+        g_autofree char *grown = world_nodes(&world);
+        g_autofree char *fresh = world_replay(&world);
+        ck_assert_msg(g_str_equal(grown, fresh), "seed %u:\n%s\nis not\n%s", seed, grown, fresh);
+        n_bound += fake_cluster_n_bound(cluster);
+        g_rand_free(chance);
+        teardown();
+    }
+    ck_assert_uint_gt(n_bound, RUNS * 6);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("replay");
+    TCase *tc = tcase_create("replay");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, replay_equals_what_grew, 0, 5);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of things: lists, late answers, ends. What single objects say is in
+ * test_store_objects.c.
+ */
+#include "world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDX "ALIYUN_COM_GPU_MEM_IDX"
+
+static struct world world;
+static struct fake_cluster *cluster;
+
+static void setup(void)
+{
+    world_init(&world);
+    world_populate(&world);
+    cluster = world.cluster;
+}
+
+static void teardown(void)
+{
+    world_verify(&world);
+    world_release(&world);
+}
+
+static void expect_used(const char *node, int64_t card0, int64_t card1, int64_t unplaced)
+{
+    ck_assert_int_eq(world_used(&world, node, 0), card0);
+    ck_assert_int_eq(world_used(&world, node, 1), card1);
+    ck_assert_int_eq(world_unplaced(&world, node), unplaced);
+}
+
+static bool is_present(const char *name)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    bool present = node && node->present;
+    store_unlock(world.store);
+    return present;
+}
+
+static bool is_healthy(const char *name, int32_t card)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    bool healthy = node_card(node, card)->healthy;
+    store_unlock(world.store);
+    return healthy;
+}
+
+static bool is_pending(const char *uid)
+{
+    store_lock(world.store);
+    bool pending = store_pending(world.store, uid) != NULL;
+    store_unlock(world.store);
+    return pending;
+}
+
+static void settle_with(const char *object)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view view;
+
+    ck_assert(pod_view_decode(arena, json_parse(arena, object, strlen(object), NULL), &view, NULL));
+    store_settle_pod(world.store, &view);
+}
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+START_TEST(it_is_synced_after_a_list_of_every_feed)
+{
+    g_autoptr(store) store = store_new(&(struct store_options){0});
+    static const char *const missing[] = {"nodes, pods, configmaps", "pods, configmaps",
+                                          "configmaps"};
+
+    for (int feed = 0; feed < FEED_N; feed++) {
+        g_autofree char *before = store_unsynced(store);
+        ck_assert_str_eq(before, missing[feed]);
+        store_list_begin(store, feed);
+        ck_assert(!store_is_synced(store));
+        store_list_end(store, feed);
+    }
+    g_autofree char *after = store_unsynced(store);
+    ck_assert_str_eq(after, "");
+    ck_assert(store_is_synced(store));
+    store_list_begin(store, FEED_PODS); /* meanwhile what is known counts */
+    ck_assert(store_is_synced(store));
+}
+END_TEST
+
+START_TEST(a_list_sweeps_what_it_does_not_name)
+{
+    world_add_bound(&world, "a", "duo", 3, "0");
+    world_add_bound(&world, "b", "duo", 4, "1");
+    world_add_pending(&world, "p", 2);
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    world_catch_up(&world);
+    ck_assert(is_pending("uid-p") && !is_healthy("duo", 1));
+
+    fake_cluster_delete_pod(cluster, "b");
+    fake_cluster_delete_pod(cluster, "p");
+    fake_cluster_delete_node(cluster, "mono");
+    fake_cluster_put_unhealthy(cluster, "duo", NULL);
+    world_sync(&world); /* the DELETED events are never seen */
+    expect_used("duo", 3, 0, 0);
+    ck_assert(!is_present("mono"));
+    ck_assert(is_present("plain"));
+    ck_assert(!is_pending("uid-p"));
+    ck_assert(is_healthy("duo", 1));
+}
+END_TEST
+
+START_TEST(a_list_sweeps_its_own_feed_only)
+{
+    world_add_bound(&world, "a", "duo", 3, "0");
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    world_catch_up(&world);
+    fake_cluster_list(cluster, world.store, FEED_NODES);
+    fake_cluster_list(cluster, world.store, FEED_CONFIGMAPS);
+    expect_used("duo", 3, 0, 0);
+    fake_cluster_list(cluster, world.store, FEED_PODS);
+    ck_assert(!is_healthy("duo", 1));
+    ck_assert(is_present("duo"));
+}
+END_TEST
+
+START_TEST(a_list_that_failed_midway_sweeps_nothing)
+{
+    world_add_bound(&world, "a", "duo", 3, "0");
+    world_add_bound(&world, "b", "duo", 4, "1");
+    store_list_begin(world.store, FEED_PODS); /* fails before its first object */
+    expect_used("duo", 3, 4, 0);
+    fake_cluster_list(cluster, world.store, FEED_PODS);
+    expect_used("duo", 3, 4, 0);
+}
+END_TEST
+
+START_TEST(a_list_keeps_what_was_bound_while_it_was_read)
+{
+    world_add_pending(&world, "p", 6);
+    store_list_begin(world.store, FEED_PODS);
+    g_autoptr(GPtrArray) objects = fake_cluster_snapshot(cluster, FEED_PODS);
+    if (_i == 1)
+        g_ptr_array_set_size(objects, 0); /* as if the pod was made since */
+    world_expect_bind(&world, "p", "duo", "");
+    for (guint i = 0; i < objects->len; i++)
+        feed_event(world.store, FEED_PODS, false, g_ptr_array_index(objects, i));
+    store_list_end(world.store, FEED_PODS);
+    expect_used("duo", 6, 0, 0);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    world_catch_up(&world);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+}
+END_TEST
+
+/* The reply of the Binding is lost, a GET tells, and the list is older than both. */
+START_TEST(a_list_keeps_what_a_get_has_shown)
+{
+    world_add_pending(&world, "p", 6);
+    g_autoptr(GPtrArray) objects = fake_cluster_snapshot(cluster, FEED_PODS);
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_LOSE_REPLY});
+    world_expect_bind(&world, "p", "duo", "");
+    store_list_begin(world.store, FEED_PODS);
+    for (guint i = 0; i < objects->len; i++)
+        feed_event(world.store, FEED_PODS, false, g_ptr_array_index(objects, i));
+    store_list_end(world.store, FEED_PODS);
+    expect_used("duo", 6, 0, 0);
+}
+END_TEST
+
+/* --- stale news ----------------------------------------------------------------------------- */
+
+START_TEST(an_older_event_does_not_release_a_reservation)
+{
+    g_autofree char *unbound = NULL;
+
+    world_add_pending(&world, "p", 6);
+    unbound = fake_cluster_pod_json(cluster, "p");
+    world_expect_bind(&world, "p", "duo", "");
+    feed_event(world.store, FEED_PODS, false, unbound);
+    expect_used("duo", 6, 0, 0);
+    world_catch_up(&world);
+    feed_event(world.store, FEED_PODS, false, unbound);
+    expect_used("duo", 6, 0, 0);
+}
+END_TEST
+
+START_TEST(an_older_get_does_not_resurrect_a_pod)
+{
+    g_autofree char *bound = NULL;
+
+    world_add_bound(&world, "a", "duo", 3, "0");
+    bound = fake_cluster_pod_json(cluster, "a");
+    fake_cluster_delete_pod(cluster, "a");
+    world_catch_up(&world);
+    settle_with(bound);
+    expect_used("duo", 0, 0, 0);
+    ck_assert_int_eq(world_state(&world, "uid-a"), -1);
+}
+END_TEST
+
+START_TEST(an_older_get_does_not_undo_the_watch)
+{
+    g_autofree char *older = NULL;
+
+    world_add_bound(&world, "a", "duo", 3, "0");
+    older = fake_cluster_pod_json(cluster, "a");
+    fake_cluster_annotate(cluster, "a", IDX, "1");
+    world_catch_up(&world);
+    settle_with(older);
+    expect_used("duo", 0, 3, 0);
+}
+END_TEST
+
+START_TEST(a_get_of_an_unbound_pod_says_nothing)
+{
+    g_autofree char *unbound = NULL;
+
+    world_add_pending(&world, "p", 6);
+    unbound = fake_cluster_pod_json(cluster, "p");
+    world_expect_bind(&world, "p", "duo", "");
+    settle_with(unbound);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    expect_used("duo", 6, 0, 0);
+}
+END_TEST
+
+START_TEST(a_get_settles_what_the_watch_has_not_shown)
+{
+    g_autofree char *object = NULL;
+
+    world_add_pending(&world, "p", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    if (_i == 1)
+        fake_cluster_set_phase(cluster, "p", "Failed");
+    object = fake_cluster_pod_json(cluster, "p");
+    settle_with(object);
+    expect_used("duo", _i == 1 ? 0 : 6, 0, 0);
+    ck_assert_int_eq(world_state(&world, "uid-p"), _i == 1 ? -1 : ALLOCATION_CONFIRMED);
+    ck_assert(!is_pending("uid-p"));
+}
+END_TEST
+
+/* --- ends ----------------------------------------------------------------------------------- */
+
+START_TEST(a_pod_that_ends_releases_its_card)
+{
+    static const char *const phases[] = {"Succeeded", "Failed", NULL};
+
+    world_add_bound(&world, "a", "duo", 3, "0");
+    world_add_bound(&world, "b", "duo", 4, "0");
+    if (phases[_i])
+        fake_cluster_set_phase(cluster, "a", phases[_i]);
+    else
+        fake_cluster_delete_pod(cluster, "a");
+    world_catch_up(&world);
+    expect_used("duo", 4, 0, 0);
+}
+END_TEST
+
+START_TEST(a_pod_that_ends_releases_its_reservation)
+{
+    world_add_pending(&world, "p", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    fake_cluster_delete_pod(cluster, "p");
+    g_autoptr(GPtrArray) gone = fake_cluster_snapshot(cluster, FEED_PODS); /* drops the events */
+    ck_assert_uint_eq(gone->len, 0);
+    store_delete_pod(world.store, "uid-p");
+    expect_used("duo", 0, 0, 0);
+    ck_assert(!is_pending("uid-p"));
+}
+END_TEST
+
+START_TEST(a_pod_that_is_being_deleted_holds_its_card)
+{
+    world_add_bound(&world, "a", "duo", 3, "0");
+    fake_cluster_terminate(cluster, "a");
+    world_catch_up(&world);
+    expect_used("duo", 3, 0, 0);
+    fake_cluster_list(cluster, world.store, FEED_PODS);
+    expect_used("duo", 3, 0, 0);
+}
+END_TEST
+
+START_TEST(a_pod_that_ends_twice_is_no_news)
+{
+    world_add_bound(&world, "a", "duo", 3, "0");
+    fake_cluster_set_phase(cluster, "a", "Failed");
+    fake_cluster_delete_pod(cluster, "a");
+    world_catch_up(&world);
+    store_delete_pod(world.store, "uid-a");
+    store_delete_pod(world.store, "never-heard-of");
+    expect_used("duo", 0, 0, 0);
+}
+END_TEST
+
+START_TEST(a_pod_made_again_under_its_name_is_another_one)
+{
+    g_autofree char *old = NULL;
+
+    world_add_bound(&world, "a", "duo", 3, "0");
+    old = fake_cluster_pod_json(cluster, "a");
+    fake_cluster_add_pod(
+        cluster,
+        &(struct fake_pod){.name = "a", .uid = "uid-a2", .node = "duo", .mem = 5, .card = "1"});
+    if (_i == 0) { /* DELETED, ADDED */
+        world_catch_up(&world);
+    } else { /* a list instead */
+        fake_cluster_list(cluster, world.store, FEED_PODS);
+    }
+    expect_used("duo", 0, 5, 0);
+    feed_event(world.store, FEED_PODS, true, old); /* too late: it means the old one */
+    expect_used("duo", 0, 5, 0);
+}
+END_TEST
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static void *deliver_slowly(void *data)
+{
+    g_usleep(20000);
+    world_catch_up(&world);
+    return NULL;
+}
+
+START_TEST(waiters_wake_when_something_changes)
+{
+    pthread_t thread;
+
+    world_add_bound(&world, "a", "duo", 3, "1");
+    fake_cluster_delete_pod(cluster, "a");
+    struct ledger *ledger = store_lock(world.store);
+    ck_assert_int_eq(pthread_create(&thread, NULL, deliver_slowly, NULL), 0);
+    int64_t until_ms = g_get_monotonic_time() / 1000 + 10000;
+    while (ledger_get(ledger, "uid-a"))
+        ck_assert(store_wait(world.store, until_ms));
+    store_unlock(world.store);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(waiters_do_not_wait_for_ever)
+{
+    store_lock(world.store);
+    int64_t start_ms = g_get_monotonic_time() / 1000;
+    while (store_wait(world.store, start_ms + 30))
+        continue;
+    ck_assert_int_ge(g_get_monotonic_time() / 1000, start_ms + 30);
+    ck_assert(!store_wait(world.store, start_ms)); /* over already */
+    store_unlock(world.store);
+}
+END_TEST
+
+START_TEST(the_policy_can_change)
+{
+    ck_assert_ptr_eq(store_options(world.store)->policy, &policies[0]);
+    world_add_bound(&world, "a", "duo", 3, "1");
+    store_set_policy(world.store, policy_find("spread"), 5);
+    ck_assert_int_eq(store_options(world.store)->patience_ms, 5);
+    world_add_pending(&world, "p", 2);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(world_card(&world, "uid-p"), 0);
+    store_set_policy(world.store, policy_find("binpack"), 5);
+    world_add_pending(&world, "q", 1);
+    world_expect_bind(&world, "q", "duo", "");
+    ck_assert_int_eq(world_card(&world, "uid-q"), 1);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("store");
+    TCase *tc = tcase_create("store");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, it_is_synced_after_a_list_of_every_feed);
+    tcase_add_test(tc, a_list_sweeps_what_it_does_not_name);
+    tcase_add_test(tc, a_list_sweeps_its_own_feed_only);
+    tcase_add_test(tc, a_list_that_failed_midway_sweeps_nothing);
+    tcase_add_loop_test(tc, a_list_keeps_what_was_bound_while_it_was_read, 0, 2);
+    tcase_add_test(tc, a_list_keeps_what_a_get_has_shown);
+    tcase_add_test(tc, an_older_event_does_not_release_a_reservation);
+    tcase_add_test(tc, an_older_get_does_not_resurrect_a_pod);
+    tcase_add_test(tc, an_older_get_does_not_undo_the_watch);
+    tcase_add_test(tc, a_get_of_an_unbound_pod_says_nothing);
+    tcase_add_loop_test(tc, a_get_settles_what_the_watch_has_not_shown, 0, 2);
+    tcase_add_loop_test(tc, a_pod_that_ends_releases_its_card, 0, 3);
+    tcase_add_test(tc, a_pod_that_ends_releases_its_reservation);
+    tcase_add_test(tc, a_pod_that_is_being_deleted_holds_its_card);
+    tcase_add_test(tc, a_pod_that_ends_twice_is_no_news);
+    tcase_add_loop_test(tc, a_pod_made_again_under_its_name_is_another_one, 0, 2);
+    tcase_add_test(tc, waiters_wake_when_something_changes);
+    tcase_add_test(tc, waiters_do_not_wait_for_ever);
+    tcase_add_test(tc, the_policy_can_change);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What nodes, ConfigMaps and annotations mean for the ledger.
+ */
+#include "world.h"
+
+#include "app/metrics.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDX "ALIYUN_COM_GPU_MEM_IDX"
+
+static struct world world;
+static struct fake_cluster *cluster;
+
+static void setup(void)
+{
+    world_init(&world);
+    world_populate(&world);
+    cluster = world.cluster;
+}
+
+static void teardown(void)
+{
+    world_verify(&world);
+    world_release(&world);
+}
+
+static void expect_used(const char *node, int64_t card0, int64_t card1, int64_t unplaced)
+{
+    ck_assert_int_eq(world_used(&world, node, 0), card0);
+    ck_assert_int_eq(world_used(&world, node, 1), card1);
+    ck_assert_int_eq(world_unplaced(&world, node), unplaced);
+}
+
+static bool is_present(const char *name)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    bool present = node && node->present;
+    store_unlock(world.store);
+    return present;
+}
+
+static bool is_healthy(const char *name, int32_t card)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    bool healthy = node_card(node, card)->healthy;
+    store_unlock(world.store);
+    return healthy;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+START_TEST(pods_of_a_vanished_node_count_until_they_end)
+{
+    world_add_bound(&world, "a", "duo", 3, "1");
+    fake_cluster_delete_node(cluster, "duo");
+    world_catch_up(&world);
+    ck_assert(!is_present("duo"));
+    ck_assert_int_eq(world_card(&world, "uid-a"), 1);
+
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+    world_catch_up(&world);
+    expect_used("duo", 0, 3, 0);
+
+    fake_cluster_delete_node(cluster, "duo");
+    fake_cluster_delete_pod(cluster, "a");
+    world_catch_up(&world);
+    ck_assert_ptr_null(ledger_node(store_lock(world.store), "duo"));
+    store_unlock(world.store);
+}
+END_TEST
+
+START_TEST(pods_may_come_before_their_node)
+{
+    world_add_bound(&world, "a", "late", 3, "1");
+    ck_assert_int_eq(world_card(&world, "uid-a"), 1);
+    fake_cluster_put_node(cluster, "late", 20, 2);
+    world_catch_up(&world);
+    expect_used("late", 0, 3, 0);
+}
+END_TEST
+
+START_TEST(a_node_may_come_back_as_another_one)
+{
+    world_add_bound(&world, "a", "duo", 3, "1");
+    world_add_bound(&world, "b", "duo", 4, "0");
+    fake_cluster_put_node(cluster, "duo", 40, 4);
+    world_catch_up(&world);
+    expect_used("duo", 4, 3, 0);
+    fake_cluster_put_node(cluster, "duo", 10, 1); /* all is on the only card */
+    world_catch_up(&world);
+    expect_used("duo", 7, -1, 0);
+    fake_cluster_put_node(cluster, "duo", 0, 0);
+    world_catch_up(&world);
+    expect_used("duo", -1, -1, 7);
+    fake_cluster_put_node(cluster, "duo", 40960, 2); /* now in MiB */
+    world_catch_up(&world);
+    expect_used("duo", 4, 3, 0);
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+    world_catch_up(&world);
+    expect_used("duo", 4, 3, 0);
+}
+END_TEST
+
+START_TEST(a_node_that_cannot_be_understood_shares_nothing)
+{
+    uint64_t before = metrics_counted(COUNTER_OBJECTS_BAD, FEED_NODES);
+
+    world_add_bound(&world, "a", "duo", 3, "1");
+    fake_cluster_put_node(cluster, "duo", 20, 0); /* gpu-mem without gpu-count */
+    world_catch_up(&world);
+    expect_used("duo", -1, -1, 3);
+    ck_assert_uint_eq(metrics_counted(COUNTER_OBJECTS_BAD, FEED_NODES), before + 1);
+}
+END_TEST
+
+/* --- health --------------------------------------------------------------------------------- */
+
+START_TEST(unhealthy_cards_come_and_go)
+{
+    fake_cluster_put_unhealthy(cluster, "duo", "0, 1 ,");
+    world_catch_up(&world);
+    ck_assert(!is_healthy("duo", 0) && !is_healthy("duo", 1));
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && !is_healthy("duo", 1));
+    fake_cluster_put_unhealthy(cluster, "duo", "");
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && is_healthy("duo", 1));
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    fake_cluster_put_unhealthy(cluster, "duo", NULL);
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && is_healthy("duo", 1));
+}
+END_TEST
+
+START_TEST(health_outlives_its_node)
+{
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    fake_cluster_put_unhealthy(cluster, "late", "0");
+    fake_cluster_delete_node(cluster, "duo");
+    world_catch_up(&world);
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+    fake_cluster_put_node(cluster, "late", 20, 2);
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && !is_healthy("duo", 1));
+    ck_assert(!is_healthy("late", 0) && is_healthy("late", 1));
+}
+END_TEST
+
+START_TEST(bad_items_of_health_are_ignored_and_counted)
+{
+    uint64_t before = metrics_counted(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+
+    fake_cluster_put_unhealthy(cluster, "duo", "x,-1,1,99999999999999999999");
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && !is_healthy("duo", 1));
+    ck_assert_uint_eq(metrics_counted(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS), before + 1);
+}
+END_TEST
+
+START_TEST(other_configmaps_are_not_read)
+{
+    static const char *const others[] = {
+        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"unhealthy-gpu-duo\"},"
+        "\"data\":{\"gpus\":\"0\"}}",
+        "{\"metadata\":{\"namespace\":\"kube-system\",\"name\":\"healthy-gpu-duo\"},"
+        "\"data\":{\"gpus\":\"0\"}}",
+    };
+
+    feed_event(world.store, FEED_CONFIGMAPS, false, others[_i]);
+    ck_assert(is_healthy("duo", 0));
+    fake_cluster_put_unhealthy(cluster, "duo", "0");
+    world_catch_up(&world);
+    feed_event(world.store, FEED_CONFIGMAPS, true, others[_i]);
+    ck_assert(!is_healthy("duo", 0));
+}
+END_TEST
+
+/* --- annotations ---------------------------------------------------------------------------- */
+
+START_TEST(a_pod_without_a_card_counts_on_all_of_them)
+{
+    static const char *const cards[] = {NULL, "7", "-1", "0,1", "", " 1", "99999999999999999999"};
+
+    world_add_bound(&world, "a", "duo", 3, cards[_i]);
+    expect_used("duo", 0, 0, 3);
+    world_add_bound(&world, "b", "mono", 3, cards[_i]);
+    expect_used("mono", 3, -1, 0);
+    fake_cluster_delete_pod(cluster, "a");
+    world_catch_up(&world);
+    expect_used("duo", 0, 0, 0);
+}
+END_TEST
+
+START_TEST(annotations_may_change_later)
+{
+    world_add_bound(&world, "a", "duo", 3, "1");
+    fake_cluster_annotate(cluster, "a", IDX, NULL);
+    world_catch_up(&world);
+    expect_used("duo", 0, 0, 3);
+    fake_cluster_annotate(cluster, "a", IDX, "0");
+    world_catch_up(&world);
+    expect_used("duo", 3, 0, 0);
+}
+END_TEST
+
+static void expect_first(const char *uid, const char *cards)
+{
+    store_lock(world.store);
+    g_autofree char *first = g_strdup(store_first_cards(world.store, uid));
+    store_unlock(world.store);
+    ck_assert_msg(g_strcmp0(first, cards) == 0, "%s, not %s", first ? first : "none",
+                  cards ? cards : "none");
+}
+
+/* The container stays where it was started. */
+START_TEST(the_first_card_is_remembered)
+{
+    static const struct {
+        const char *idx; /* NULL: taken away */
+        const char *first;
+    } edits[] = {{"1", "0"}, {"7", "0"}, {NULL, "0"}, {"x", "0"}, {"0", NULL}, {NULL, "0"}};
+
+    world_add_bound(&world, "a", "duo", 3, "0");
+    expect_first("uid-a", NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(edits); i++) {
+        fake_cluster_annotate(cluster, "a", IDX, edits[i].idx);
+        world_catch_up(&world);
+        expect_first("uid-a", edits[i].first);
+    }
+    fake_cluster_set_phase(cluster, "a", "Succeeded");
+    world_catch_up(&world);
+    expect_first("uid-a", NULL);
+}
+END_TEST
+
+START_TEST(a_card_that_comes_late_is_the_first)
+{
+    world_add_bound(&world, "a", "duo", 3, NULL);
+    fake_cluster_annotate(cluster, "a", IDX, "1");
+    world_catch_up(&world);
+    expect_first("uid-a", NULL);
+    fake_cluster_annotate(cluster, "a", IDX, "0");
+    world_catch_up(&world);
+    expect_first("uid-a", "1");
+    fake_cluster_delete_pod(cluster, "a");
+    world_sync(&world); /* its DELETED was missed */
+    expect_first("uid-a", NULL);
+}
+END_TEST
+
+START_TEST(a_silent_store_says_and_counts_nothing)
+{
+    const struct store_options options = {.policy = &policies[0], .silent = true};
+    g_autoptr(store) silent = store_new(&options);
+    uint64_t unplaced = metrics_counted(COUNTER_UNPLACED, 0);
+    uint64_t bad = metrics_counted(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+
+    world_add_bound(&world, "a", "duo", 3, NULL);
+    ck_assert_uint_eq(metrics_counted(COUNTER_UNPLACED, 0), unplaced + 1);
+    fake_cluster_put_unhealthy(cluster, "duo", "x");
+    for (int feed = 0; feed < FEED_N; feed++)
+        fake_cluster_list(cluster, silent, feed);
+    ck_assert_uint_eq(metrics_counted(COUNTER_UNPLACED, 0), unplaced + 1);
+    ck_assert_uint_eq(metrics_counted(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS), bad);
+}
+END_TEST
+
+START_TEST(only_pods_on_no_known_card_count_as_unplaced)
+{
+    uint64_t before = metrics_counted(COUNTER_UNPLACED, 0);
+
+    world_add_bound(&world, "a", "duo", 3, "1");
+    fake_cluster_annotate(cluster, "a", "ALIYUN_COM_GPU_MEM_POD", "5"); /* a lie, but placed */
+    world_catch_up(&world);
+    world_add_bound(&world, "b", "duo", 3, "1");
+    fake_cluster_add_pod(cluster,
+                         &(struct fake_pod){.name = "c", .node = "duo", .mem = 2, .card = "1"});
+    fake_cluster_annotate(cluster, "c", "ALIYUN_COM_GPU_MEM_POD", "5");
+    fake_cluster_list(cluster, world.store, FEED_PODS); /* so that it is seen like that first */
+    ck_assert_uint_eq(metrics_counted(COUNTER_UNPLACED, 0), before);
+
+    world_add_bound(&world, "d", "duo", 3, NULL);
+    ck_assert_uint_eq(metrics_counted(COUNTER_UNPLACED, 0), before + 1);
+    fake_cluster_set_phase(cluster, "d", "Running"); /* nothing new about its card */
+    world_catch_up(&world);
+    ck_assert_uint_eq(metrics_counted(COUNTER_UNPLACED, 0), before + 1);
+}
+END_TEST
+
+START_TEST(the_time_of_a_bind_is_read_back)
+{
+    world_add_pending(&world, "p", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    g_autofree char *written =
+        fake_cluster_annotation(cluster, "p", "ALIYUN_COM_GPU_MEM_ASSUME_TIME");
+    world_catch_up(&world);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+    int64_t read = ledger_get(store_lock(world.store), "uid-p")->assume_time_ns;
+    store_unlock(world.store);
+    ck_assert_int_eq(read, g_ascii_strtoll(written, NULL, 10));
+}
+END_TEST
+
+START_TEST(a_pod_counts_at_its_peak)
+{
+#define GPU(n) "{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":" n "}}}"
+    static const struct {
+        const char *containers, *init_containers;
+        int64_t held;
+    } pods[] = {
+        {"[" GPU("2") "," GPU("\"3\"") "]", NULL, 5},
+        {"[" GPU("2") "]", "[" GPU("4") "]", 4},
+        {"[" GPU("4") "]", "[" GPU("2") "]", 4},
+        {"[" GPU("2") "]",
+         "[{\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"aliyun.com/gpu-mem\":"
+         "\"1\"}}}," GPU("1") "]",
+         3},
+        {"[{\"name\":\"idle\"}]", NULL, 0},
+        {"[" GPU("\"4000m\"") "]", NULL, 4},
+    };
+
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "a",
+                                                     .node = "duo",
+                                                     .containers = pods[_i].containers,
+                                                     .init_containers = pods[_i].init_containers,
+                                                     .mem = 1,
+                                                     .card = "1"});
+    world_catch_up(&world);
+    expect_used("duo", 0, pods[_i].held, 0);
+}
+END_TEST
+
+START_TEST(a_pod_that_holds_nothing_any_more_is_forgotten)
+{
+    world_add_bound(&world, "a", "duo", 3, "1");
+    feed_event(world.store, FEED_PODS, false,
+               "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\"},"
+               "\"spec\":{\"nodeName\":\"duo\"}}");
+    expect_used("duo", 0, 0, 0);
+}
+END_TEST
+
+START_TEST(overbooked_cards_have_nothing_free)
+{
+    world_add_bound(&world, "a", "mono", 8, "0");
+    world_add_bound(&world, "b", "mono", INT64_MAX / 2, NULL);
+    const struct node *node = ledger_node(store_lock(world.store), "mono");
+    ck_assert_int_eq(card_memory_free(node, node_card(node, 0)), 0);
+    store_unlock(world.store);
+    fake_cluster_delete_pod(cluster, "b");
+    world_catch_up(&world);
+    expect_used("mono", 8, -1, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("store_objects");
+    TCase *tc = tcase_create("store_objects");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, pods_of_a_vanished_node_count_until_they_end);
+    tcase_add_test(tc, pods_may_come_before_their_node);
+    tcase_add_test(tc, a_node_may_come_back_as_another_one);
+    tcase_add_test(tc, a_node_that_cannot_be_understood_shares_nothing);
+    tcase_add_test(tc, unhealthy_cards_come_and_go);
+    tcase_add_test(tc, health_outlives_its_node);
+    tcase_add_test(tc, bad_items_of_health_are_ignored_and_counted);
+    tcase_add_loop_test(tc, other_configmaps_are_not_read, 0, 2);
+    tcase_add_loop_test(tc, a_pod_without_a_card_counts_on_all_of_them, 0, 7);
+    tcase_add_test(tc, annotations_may_change_later);
+    tcase_add_test(tc, the_first_card_is_remembered);
+    tcase_add_test(tc, a_card_that_comes_late_is_the_first);
+    tcase_add_test(tc, a_silent_store_says_and_counts_nothing);
+    tcase_add_test(tc, only_pods_on_no_known_card_count_as_unplaced);
+    tcase_add_test(tc, the_time_of_a_bind_is_read_back);
+    tcase_add_loop_test(tc, a_pod_counts_at_its_peak, 0, 6);
+    tcase_add_test(tc, a_pod_that_holds_nothing_any_more_is_forgotten);
+    tcase_add_test(tc, overbooked_cards_have_nothing_free);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

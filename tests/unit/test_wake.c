@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+static struct world world;
+
+static void setup(void)
+{
+    world_init(&world);
+    world_populate(&world);
+    world_sync(&world);
+    world_add_bound(&world, "old", "mono", 8, "0");
+    world.extender.wake = wake_new();
+}
+
+static void teardown(void)
+{
+    g_clear_pointer(&world.extender.wake, wake_free);
+    world_release(&world);
+}
+
+static unsigned run(void)
+{
+    return wake_run(world.extender.wake, world.store, world.extender.cluster);
+}
+
+static void filter(const char *pod, const char *nodes)
+{
+    g_autofree char *answer = world_filter(&world, pod, nodes);
+    ck_assert_ptr_nonnull(answer);
+}
+
+/* As if the pod had been refused longer ago than kube-scheduler needs to ask again. */
+static void let_grace_pass(void)
+{
+    g_usleep(1100 * 1000);
+}
+
+static void end_old(void)
+{
+    fake_cluster_delete_pod(world.cluster, "old");
+    world_catch_up(&world);
+}
+
+START_TEST(a_refused_pod_is_woken_once_there_is_room)
+{
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0); /* no room */
+    end_old();
+    ck_assert_uint_eq(run(), 1);
+    ck_assert_uint_eq(fake_cluster_n_annotated(world.cluster), 1);
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0); /* that room has had its turn */
+}
+END_TEST
+
+START_TEST(kube_scheduler_gets_its_chance_first)
+{
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    end_old();
+    ck_assert_uint_eq(run(), 0); /* refused a moment ago */
+    filter("new", "mono");       /* it did ask again, and found room */
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+}
+END_TEST
+
+START_TEST(room_that_does_not_help_wakes_nobody)
+{
+    world_add_pending(&world, "new", 5);
+    world_add_bound(&world, "small", "duo", 1, "0");
+    world_add_bound(&world, "d0", "duo", 9, "0");
+    world_add_bound(&world, "d1", "duo", 9, "1");
+    filter("new", "mono,duo");
+    fake_cluster_delete_pod(world.cluster, "small");
+    world_catch_up(&world);
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+}
+END_TEST
+
+START_TEST(a_pod_that_is_gone_is_forgotten)
+{
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    fake_cluster_delete_pod(world.cluster, "new");
+    end_old();
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+    ck_assert_uint_eq(fake_cluster_n_annotated(world.cluster), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wake");
+    TCase *tcase = tcase_create("wake");
+    SRunner *runner = srunner_create(suite);
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_refused_pod_is_woken_once_there_is_room);
+    tcase_add_test(tcase, kube_scheduler_gets_its_chance_first);
+    tcase_add_test(tcase, room_that_does_not_help_wakes_nobody);
+    tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
+    tcase_set_timeout(tcase, 30);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
