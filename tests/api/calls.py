@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies, good and bad, for what takes one. Those that are text are sent as they are.
+
+A row is a body, whether the document takes it (None: it is no JSON), and what it is answered with.
+"""
+
+from program import pod
+
+# The status of POST /api/v1/snapshot/pods, one call after the other.
+NEW_PODS = [
+    (pod("new", 1), True, 201),
+    (pod("new", 1), True, 409),
+    (pod("other", 1, metadata={"uid": "uid-new"}), True, 409),
+    ({"metadata": {"name": "bare"}}, True, 201),
+    ({"metadata": {"generateName": "made-"}, "spec": {}, "extra": [1]}, True, 201),
+    # Those that the views have to say something else about.
+    (pod("lost", 2, spec={"nodeName": "gpu-t4-0"}, status={"phase": "Running"}), True, 201),
+    (pod("orphan", 2, spec={"nodeName": "gone"}, status={"phase": "Running"}), True, 201),
+    ({"metadata": {}}, True, 400),
+    ({"metadata": {"name": "UPPER"}}, True, 400),
+    ({"metadata": {"name": "a/b"}}, True, 400),
+    ({}, False, 400),
+    ({"kind": "Node", "metadata": {"name": "a"}}, True, 400),
+    ({"metadata": {"name": 5}}, False, 400),
+    ({"metadata": []}, False, 400),
+    ([], False, 400),
+    ("null", False, 400),
+    ("", None, 400),
+    ("{", None, 400),
+    ('{"metadata":{"name":"a"}} ,', None, 400),
+    ("\xff", None, 400),
+]
+
+
+def named(**extra):
+    return {"Pod": pod("asked", 1), "NodeNames": ["gpu-t4-0", "cpu-0", "nope"], **extra}
+
+
+def without(key):
+    asked = pod("asked", 1)
+    del asked["metadata"][key]
+    return asked
+
+
+NODES = {"metadata": {}, "items": [{"metadata": {"name": "gpu-v100-0"}, "spec": {"x": 1}},
+                                   {"metadata": {"name": "nope"}}]}
+
+# How the answer's Error begins.
+FILTER_CALLS = [
+    (named(), True, ""),
+    (named(Nodes=None), True, ""),
+    (named(Pod=pod("huge", 9999)), True, ""),
+    (named(Pod={"metadata": {"name": "a", "namespace": "b", "uid": "c"}}), True, ""),
+    (named(NodeNames=[]), True, ""),
+    (named(NodeNames=None, Nodes=NODES), True, ""),
+    ({"Pod": pod("asked", 1), "Nodes": {}}, True, ""),
+    (named(Other={"ignored": [1]}), True, ""),
+    ({"pod": pod("asked", 1), "NODENAMES": ["gpu-t4-0"]}, False, ""),  # keys in any case
+    (named(Nodes=NODES), True, "expected one of 'NodeNames' and 'Nodes', got both"),
+    ({"Pod": pod("asked", 1)}, True, "expected one of 'NodeNames' and 'Nodes', got neither"),
+    ({"NodeNames": []}, False, "field 'Pod': missing"),
+    (named(Pod=[]), False, "field 'Pod': expected an object"),
+    (named(Pod={}), False, "field 'Pod': field 'metadata.name': missing"),
+    (named(Pod=without("name")), False, "field 'Pod': field 'metadata.name': missing"),
+    (named(Pod=without("namespace")), False, "field 'Pod': field 'metadata.namespace': missing"),
+    (named(Pod=without("uid")), False, "field 'Pod.metadata.uid' is missing"),
+    (named(NodeNames=[1]), False, "field 'NodeNames': item 0: expected the name of a node"),
+    (named(NodeNames="gpu-t4-0"), False, "field 'NodeNames': expected"),
+    (named(NodeNames=["n"] * 50001), False, "field 'NodeNames': 50001 nodes, at most 50000 "),
+    ({"Pod": pod("a", 1), "Nodes": {"items": [{}]}}, False, "field 'Nodes.items': item 0: "),
+    ({"Pod": pod("a", 1), "Nodes": {"items": {}}}, False, "field 'Nodes.items': expected an array"),
+    ([], False, "expected a JSON object"),
+    ("null", False, "expected a JSON object"),
+    ("", None, "invalid JSON: the text is empty"),
+    ("{", None, "invalid JSON at byte "),
+    ("\xff\xfe", None, "invalid JSON"),
+]
+
+
+def binding(**extra):
+    return {"PodName": "classifier", "PodNamespace": "ml", "PodUID": "other", "Node": "gpu-t4-0",
+            **extra}
+
+
+BIND_CALLS = [
+    (binding(), True, "the pod of that name has another UID"),
+    (binding(PodName="nope"), True, 'pods "nope" not found'),
+    (binding(Other=1), True, "the pod of that name has another UID"),
+    (binding(Node=""), False, "field 'Node': must not be empty"),
+    (binding(Node=None), False, "field 'Node': missing"),
+    (binding(Node=5), False, "field 'Node': expected a string"),
+    (binding(PodUID=""), False, "field 'PodUID': must not be empty"),
+    ({}, False, "field 'PodName': missing"),
+    ([], False, "expected a JSON object"),
+    ("", None, "invalid JSON: the text is empty"),
+    ("{", None, "invalid JSON at byte "),
+]

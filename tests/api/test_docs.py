@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents name is there: options, routes, metrics, files, commands, variables, words."""
+
+import json
+import pathlib
+import posixpath
+import re
+import shlex
+import tempfile
+
+from common import SNAPSHOT, Server, files, main, run, text
+
+# pylint: disable=wrong-import-position
+import facts  # noqa: E402
+from program import listing, node, pod  # noqa: E402
+from walk import send  # noqa: E402
+
+DOCUMENTS = [name for name in files() if name.endswith(".md") and not name.startswith("build")]
+
+# Whose words are all our own.
+OWN = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+
+# Paths of machines, which are not of this tree, and what a build makes.
+ELSEWHERE = ("/etc/kubernetes", "/dev/", "~/", "build/", "${")
+
+# Texts that are examples of themselves.
+MADE = {"area: imperative summary", "Problem:"}
+
+EXTENSIONS = (".c", ".h", ".py", ".md", ".yaml", ".json", ".mod")
+
+
+class Document:
+    def __init__(self, name):
+        self.name = name
+        self.folder = name.rpartition("/")[0]
+        self.text = text(name)
+        fence = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
+        self.fences = fence.findall(self.text)
+        self.prose = fence.sub("", self.text)
+        self.spans = re.findall(r"`([^`\n]+)`", self.prose)
+
+    def lines(self):
+        """The shell lines of its fences, continued ones joined, without comments."""
+        for language, content in self.fences:
+            for line in content.replace("\\\n", " ").splitlines():
+                line = re.sub(r"(^|\s)#\s.*", "", line).strip()
+                if line and (language == "sh" or self.is_command(line)):
+                    yield line
+
+    @staticmethod
+    def is_command(line):
+        first, *rest = line.split(" ")
+        return bool(rest or "/" in first) and (
+            first in facts.FOREIGN | {"gpuledger"} or re.match(r"(tests|examples)/\w+$", first))
+
+
+# --- inline code: the kinds of things that it names, the first that fits -------------------------
+
+
+def option_faults(span, _):
+    everything = set().union(*facts.commands().values())
+    name = facts.OPTION.match(span)[0]
+    return [] if name in everything or facts.has_word(name) else [f"there is no option {name}"]
+
+
+def command_faults(span, document):
+    return [fault for command in facts.split(span)
+            for fault in facts.command_faults(command, document.folder)]
+
+
+def route_faults(span, _):
+    faults = []
+    method, _, rest = span.rpartition(" ") if re.match(r"[A-Z]+ /", span) else ("", "", span)
+    for path in rest.split():
+        for each in (path.replace("[", "").replace("]", ""), re.sub(r"\[.*\]", "", path)):
+            if not facts.has_route(each, method=method or None):
+                faults.append(f"there is no route {span}")
+    return faults
+
+
+def route_end_faults(span, _):
+    ends = [path for rows in facts.served()[0].values() for _, path in rows]
+    good = any(path.endswith(span.lstrip("…")) for path in ends)
+    return [] if good else [f"no route ends in {span}"]
+
+
+def port_faults(span, _):
+    return [] if span[1:] in facts.ports().values() else [f"{span} is not a port of ours"]
+
+
+def variable_faults(span, _):
+    name = span.split("=")[0]
+    return [] if name in facts.variables() else [f"there is no variable {name}"]
+
+
+def metric_faults(span, _):
+    name, _, label = span.partition("{")
+    faults = [] if name in facts.metrics() else [f"there is no metric {name}"]
+    if label and not facts.has_word(f'"{label.split("=")[0]}"'):
+        faults.append(f"no metric has a label {label}")
+    return faults
+
+
+def path_faults(span, document):
+    return [] if facts.find_files(span, document.folder) else [f"there is no {span}"]
+
+
+def word_faults(span, document):
+    """Words of code are somewhere in the tree; x and capitals at the end stand for something."""
+    faults = []
+    if document.name not in OWN:
+        return []
+    for word in re.findall(r"[A-Za-z_][\w-]*(?:[./][\w-]+)*", span):
+        for part in [word] if "/" in word else word.split("."):
+            part = re.sub(r"(?<=-)[A-Z]+$|(?<=_)x$", "", part)
+            if len(part) > 2 and not facts.has_word(part):
+                faults.append(f"{part} is nowhere")
+    return faults
+
+
+KINDS = [
+    (r"--", option_faults),
+    (r"(\S*/)?(%s|gpuledger)\s+\S|tests/run\b" % "|".join(facts.FOREIGN), command_faults),
+    (r"([A-Z]+ )?/", route_faults),
+    (r"…/", route_end_faults),
+    (r":\d+$", port_faults),
+    (r"GPULEDGER_[A-Z_]+(=|$)", variable_faults),
+    (r"gpuledger_\w+", metric_faults),
+    (r"(?![\w.-]*\.(io|com)/)[\w.{},-]+/[\w./{},-]*$|\.\w", path_faults),
+    (r"[\w.-]+(%s)$" % "|".join(map(re.escape, EXTENSIONS)), path_faults),
+    (r"", word_faults),
+]
+
+
+def span_faults(document):
+    faults = {}
+    for span in document.spans:
+        if span.startswith(ELSEWHERE) or span in MADE:
+            continue
+        kind = next(kind for pattern, kind in KINDS if re.match(pattern, span))
+        faults.setdefault(kind.__name__, []).extend(kind(span, document))
+    return faults
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def slug(heading):
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def link_faults(document):
+    faults = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        name = posixpath.normpath(posixpath.join(document.folder, path)) if path else document.name
+        if not any(file == name or file.startswith(name + "/") for file in files()):
+            faults.append(f"{target} leads nowhere")
+        elif anchor and anchor not in map(slug, re.findall(r"^#+ (.*)$", text(name), re.M)):
+            faults.append(f"{target}: there is no such heading")
+    return faults
+
+
+# --- shell lines ----------------------------------------------------------------------------------
+
+
+def line_faults(document):
+    faults, folder = [], document.folder
+    for line in document.lines():
+        for command in facts.split(line):
+            if command[:1] == ["cd"]:
+                folder = command[1]
+            elif command:
+                faults += facts.command_faults(command, folder)
+    return faults
+
+
+def call_faults(document, server):
+    """curl at the default ports, done at those of a running program: every call ends well."""
+    faults = []
+    bases = {facts.ports()[name]: server.address(name) for name in ("scheduler", "operations")}
+    for line in document.lines():
+        words = shlex.split(line)
+        url = re.fullmatch(r"localhost:(\d+)(/.*)", words[-1])
+        if words[0] != "curl" or not url:
+            continue
+        given = dict(zip(words[1:-1:2], words[2:-1:2]))
+        unknown = given.keys() - {"-H", "-d"}
+        header = dict([given["-H"].split(": ")]) if "-H" in given else {}
+        body = given.get("-d")
+        answer = send(bases[url[1]], "POST" if body else "GET", url[2], body, header)
+        if unknown or answer.status != 200:
+            faults.append(f"{line}: {unknown or answer.status}")
+        elif body and json.loads(answer.body)["Error"]:
+            faults.append(f"{line}: {answer.body}")
+    return faults
+
+
+# --- particular places ----------------------------------------------------------------------------
+
+
+def check_readme_listeners(tap, readme):
+    """The table of listeners: each with its port, and with routes that it has."""
+    rows = {row[0].strip(): row[1:] for row in
+            (line.strip("| \n").split("|") for line in readme.prose.splitlines() if "|" in line)}
+    for listener, port in facts.ports().items():
+        default, routes = rows[listener]
+        tap.equal(default.strip(), f"`:{port}`", f"README: the port of {listener}")
+        paths = re.findall(r"/[\w.-]+(?:/[\w.-]+)*", re.sub(r"…\S*|\[.*?\]", "", routes))
+        tap.ok(paths, f"README: {listener} has routes")
+        for path in paths:
+            tap.ok(facts.has_route(path, listener), f"README: {listener} has {path}")
+
+
+def read_table(sample):
+    """Nodes and pods of a table: {node: [(card, units)]}, [(pod, node, card, units)]."""
+    cards, pods = {}, []
+    for line in sample.splitlines()[1:]:
+        name, card, _, usage, _, *held = line.split()
+        cards.setdefault(name, []).append((int(card), int(re.search(r"/(\d+)GiB", usage)[1])))
+        for each in held:
+            pod_name, units = re.fullmatch(r"(\S+/\S+)\((\d+)GiB\)", each).groups()
+            pods.append((pod_name, name, int(card), int(units)))
+    return cards, pods
+
+
+def check_readme_table(tap, readme):
+    """The sample is what the program shows of a cluster with these nodes and pods."""
+    [sample] = [content for language, content in readme.fences
+                if not language and content.startswith("NODE")]
+    real = facts.served()[2]
+    heads = [table.splitlines()[0].split() for table in (sample, real)]
+    tap.equal(heads[0], heads[1], "README: the table's head")
+    cards, held = read_table(sample)
+    items = [node(name, len(sizes), sizes[0][1]) for name, sizes in cards.items()]
+    for name, where, card, units in held:
+        namespace, _, short = name.partition("/")
+        annotations = {"ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": str(units),
+                       "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
+                       "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1700000000000000000"}
+        items.append(pod(short, units, spec={"nodeName": where}, status={"phase": "Running"},
+                         metadata={"namespace": namespace, "annotations": annotations}))
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "snapshot.json"
+        path.write_text(listing(*items))
+        with Server(snapshot=path) as server:
+            shown = send(server.operations, "GET", "/api/v1/nodes?output=table").body.decode()
+    tap.equal(sample, shown, "README: the table is what the program shows")
+
+
+def check_readme_pods(tap, readme):
+    """The pods of the sample are those of examples/pods, which is applied before it."""
+    [sample] = [content for language, content in readme.fences
+                if not language and content.startswith("NODE")]
+    _, held = read_table(sample)
+    examples = "\n".join(text(name) for name in files() if name.startswith("examples/pods/"))
+    for name, _, _, units in held:
+        plain = re.sub(r"^\w+/|-\d+$", "", name)
+        described = re.search(rf"^  name: {plain}\n(?:.*\n)*?.*gpu-mem: (\d+)", examples, re.M)
+        tap.equal(described and described[1], str(units), f"README: {name} is one of examples/pods")
+
+
+def constant(name):
+    return int(re.search(rf"^#define {name} (\d+)\b", facts.words(), re.M)[1])
+
+
+def check_numbers(tap, readme):
+    limits = re.search(r"Up to (\S+) cards a node, (\S+) nodes in one call, (\d+ ?MiB) of body",
+                       readme.prose)
+    config = run("serve", "--print-config").stdout
+    tap.equal([limits[1], limits[2], limits[3].replace(" ", "")],
+              [str(constant("NODE_CARDS_MAX")), f"{constant('EXTENDER_NODES_MAX'):,}",
+               re.search(r'^max-body: "(\w+)"', config, re.M)[1]], "README: the limits")
+    version = re.search(r"version: '([^']+)'", text("meson.build"))[1]
+    for name in files():
+        if name == "meson.build" or facts.SILENT.search(name) and not name.endswith(".md"):
+            continue
+        for found in set(re.findall(r"\bgpuledger:(\d+\.\d+\.\d+)", text(name))):
+            tap.equal(found, version, f"{name}: the image's version")
+    for row in re.findall(r"^\| (1\.\d+\.\d+) \|", readme.prose, re.M):
+        tap.ok(any(row in text(name) for name in files() if name.startswith("tests/controlplane/")),
+               f"README: Kubernetes {row} is what the tests build")
+
+
+def check_layers(tap):
+    table = re.findall(r"^\| `src/(\w+)` \|", text("ARCHITECTURE.md"), re.M)
+    folders = {name.split("/")[1] for name in files() if re.match(r"src/\w+/", name)}
+    tap.equal(sorted(table), sorted(folders), "ARCHITECTURE: the layers are the folders of src")
+
+
+def check_urls(tap):
+    """What kube-scheduler is told to call is a port and a prefix that we have."""
+    ports = set(facts.ports().values())
+    node_ports = set(re.findall(r"(?:nodePort\n +value: |nodePort: )(\d+)", facts.words()))
+    for name in files():
+        if not re.match(r"(manifests|examples)/.*\.(yaml|json)$", name):
+            continue
+        urls = re.findall(r'urlPrefix"?: "?http://([\w.-]+):(\d+)(/[\w-]+)', text(name))
+        for host, port, path in urls:
+            wanted = node_ports if host == "127.0.0.1" else ports
+            service = host.split(".")[0]
+            tap.ok(port in wanted and facts.has_route(path, "scheduler")
+                   and (host == "127.0.0.1" or service in facts.resources()),
+                   f"{name}: {host}:{port}{path}")
+
+
+def check_advice(tap):
+    """Commands that the program and the examples advise."""
+    sources = {"gpuledger --help": run("--help").stdout}
+    for name in files():
+        if re.match(r"(manifests|examples)/.*\.yaml$", name):
+            sources[name] = text(name)
+    for name, content in sources.items():
+        folder = name.rpartition("/")[0]
+        advice = re.findall(r"^(?:#  |  )+ *((?:kubectl|kind|gpuledger) .*|\./.*)$", content, re.M)
+        for line in advice:
+            faults = facts.command_faults(next(facts.split(line)), folder)
+            tap.ok(not faults, f"{name}: {line}", faults)
+
+
+def check_container(tap):
+    """What the image is built from is built."""
+    targets = re.findall(r"^gpuledger = executable\('(\w+)'", text("meson.build"), re.M)
+    content = text("Containerfile")
+    tap.equal(re.findall(r"ninja -C /build (\S+)", content), targets, "Containerfile: the target")
+    tap.equal(re.findall(r"^COPY --from=build /build/(\S+)", content, re.M), targets,
+              "Containerfile: the program")
+
+
+def check(tap):
+    with Server(snapshot=SNAPSHOT) as server:
+        for name in DOCUMENTS:
+            document = Document(name)
+            spans = {} if name.startswith("tests/") else span_faults(document)
+            for kind, faults in sorted(spans.items()):
+                tap.ok(not faults, f"{name}: {kind.replace('_faults', 's')}", "\n".join(faults))
+            others = {
+                "links": link_faults(document),
+                "lines": line_faults(document),
+                "calls": call_faults(document, server),
+            }
+            for title, faults in others.items():
+                tap.ok(not faults, f"{name}: {title}", "\n".join(faults))
+    readme = Document("README.md")
+    check_readme_listeners(tap, readme)
+    check_readme_table(tap, readme)
+    check_readme_pods(tap, readme)
+    check_numbers(tap, readme)
+    check_layers(tap)
+    check_urls(tap)
+    check_advice(tap)
+    check_container(tap)
+
+
+if __name__ == "__main__":
+    main(check)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filter verb against an echo of the same bytes by the same HTTP library, call by call in
+ * turn, in one process: what gpuledger adds to carrying the bytes.
+ *
+ * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row.
+ */
+#include "app/extender.h"
+#include "app/log.h"
+#include "client.h"
+#include "http/server.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CARDS 8
+#define CARD_GIB 100
+#define PODS 30000
+
+struct row {
+    int nodes;
+    bool whole; /* Node objects instead of names */
+};
+
+static const struct row rows[] = {
+    {100, false}, {1000, false}, {5000, false}, {100, true}, {1000, true}, {5000, true},
+};
+
+/* --- the cluster ---------------------------------------------------------------------------- */
+
+static char *node_name(int i)
+{
+    return g_strdup_printf("gpu-worker-%05d.example", i);
+}
+
+static void add_node(struct store *store, int i)
+{
+    g_autofree char *name = node_name(i);
+    const struct string_pair capacity[] = {
+        {"aliyun.com/gpu-mem", G_STRINGIFY(800)}, /* CARDS * CARD_GIB */
+        {"aliyun.com/gpu-count", G_STRINGIFY(8)},
+    };
+    struct node_view view = {.name = name, .capacity = {capacity, 2}};
+    store_apply_node(store, &view);
+}
+
+static void add_pod(struct store *store, int i, int nodes)
+{
+    g_autofree char *node = node_name(i % nodes);
+    g_autofree char *name = g_strdup_printf("inference-%05d", i);
+    g_autofree char *uid = g_strdup_printf("00000000-0000-4000-8000-%012d", i);
+    g_autofree char *card = g_strdup_printf("%d", i / nodes % CARDS);
+    const struct string_pair limits[] = {{"aliyun.com/gpu-mem", "1"}};
+    const struct container_view containers[] = {{.name = "main", .limits = {limits, 1}}};
+    const struct string_pair annotations[] = {
+        {"ALIYUN_COM_GPU_MEM_IDX", card},
+        {"ALIYUN_COM_GPU_MEM_POD", "1"},
+        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1700000000000000000"},
+    };
+    struct pod_view view = {
+        .ns = "default",
+        .name = name,
+        .uid = uid,
+        .node_name = node,
+        .phase = "Running",
+        .annotations = {annotations, G_N_ELEMENTS(annotations)},
+        .containers = containers,
+        .n_containers = 1,
+    };
+    store_apply_pod(store, &view);
+}
+
+static struct store *make_store(int nodes, int pods)
+{
+    struct store_options options = {.patience_ms = 10000};
+    struct store *store = store_new(&options);
+
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(store, feed);
+    for (int i = 0; i < nodes; i++)
+        add_node(store, i);
+    for (int i = 0; i < pods; i++)
+        add_pod(store, i, nodes);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(store, feed);
+    return store;
+}
+
+/* --- the bodies ----------------------------------------------------------------------------- */
+
+/* About 7 KB, as a GPU node of a real cluster is. */
+static void append_node_object(GString *body, const char *name)
+{
+    g_string_append_printf(body,
+                           "{\"metadata\":{\"name\":\"%s\",\"uid\":\"9c1f0c1e-3b0f-4a45-8d6e-"
+                           "0a4a3d1b8d10\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"",
+                           name, name);
+    for (int i = 0; i < 40; i++)
+        g_string_append_printf(body, ",\"feature.node.example/cpu-flag-%02d\":\"true\"", i);
+    g_string_append(body, "}},\"spec\":{},\"status\":{\"capacity\":{\"cpu\":\"96\",\"memory\":"
+                          "\"792Gi\",\"pods\":\"110\",\"aliyun.com/gpu-mem\":\"800\","
+                          "\"aliyun.com/gpu-count\":\"8\"},\"images\":[");
+    for (int i = 0; i < 30; i++)
+        g_string_append_printf(body,
+                               "%s{\"names\":[\"registry.example/team/image-%02d@sha256:"
+                               "3f1c0d5b9a7e4c2f8b6d0e1a2c3b4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e\"],"
+                               "\"sizeBytes\":%d}",
+                               i ? "," : "", i, 1234567 + i);
+    g_string_append(body, "]}}");
+}
+
+static GString *make_body(const struct row *row)
+{
+    GString *body = g_string_new(
+        "{\"Pod\":{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"default\",\"uid\":"
+        "\"11111111-2222-4333-8444-555555555555\"},\"spec\":{\"containers\":[{\"name\":\"main\","
+        "\"image\":\"registry.example/web:1\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+        "\"4\"},\"requests\":{\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Pending\"}},");
+
+    g_string_append(body, row->whole ? "\"Nodes\":{\"metadata\":{},\"items\":[" : "\"NodeNames\":[");
+    for (int i = 0; i < row->nodes; i++) {
+        g_autofree char *name = node_name(i);
+        if (i > 0)
+            g_string_append_c(body, ',');
+        if (row->whole)
+            append_node_object(body, name);
+        else
+            g_string_append_printf(body, "\"%s\"", name);
+    }
+    g_string_append(body, row->whole ? "]},\"NodeNames\":null}" : "],\"Nodes\":null}");
+    return body;
+}
+
+/* --- measuring ------------------------------------------------------------------------------ */
+
+static void handle_filter(void *data, struct http_request *request, struct http_response *response)
+{
+    response->content_type = "application/json";
+    extender_filter(data, request->body, request->length, response->body);
+}
+
+static void handle_echo(void *data, struct http_request *request, struct http_response *response)
+{
+    response->content_type = "application/json";
+    g_string_append_len(response->body, request->body, (gssize)request->length);
+}
+
+static struct server *start(server_handler handler, void *data)
+{
+    g_autoptr(GError) failure = NULL;
+    struct server_options options = {
+        .name = "bench",
+        .host = "127.0.0.1",
+        .mode = SERVER_THREADS,
+        .connections_max = 16,
+        .idle_timeout_s = 120,
+        .body_max = SERVER_BODY_MAX,
+        .bodies_max = SERVER_BODIES_MAX,
+        .handler = handler,
+        .data = data,
+    };
+    struct server *server = server_start(&options, &failure);
+    if (!server)
+        g_error("%s", failure->message);
+    return server;
+}
+
+static gint compare_times(gconstpointer a, gconstpointer b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static int64_t percentile(GArray *times, int percent)
+{
+    g_array_sort(times, compare_times);
+    return g_array_index(times, int64_t, (times->len - 1) * (guint)percent / 100);
+}
+
+/* What takes turns at the same bytes. */
+enum side { SIDE_ECHO, SIDE_EMPTY, SIDE_FULL, SIDES };
+
+struct contestant {
+    struct extender extender;
+    struct server *server;
+    struct client client;
+    GArray *times_us;
+};
+
+static void contestant_init(struct contestant *contestant, enum side side, int nodes)
+{
+    if (side != SIDE_ECHO)
+        contestant->extender = (struct extender){
+            .store = make_store(nodes, side == SIDE_FULL ? PODS : 0),
+            .bind_timeout_ms = 1000,
+        };
+    contestant->server =
+        start(side == SIDE_ECHO ? handle_echo : handle_filter, &contestant->extender);
+    contestant->times_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    client_connect(&contestant->client, server_port(contestant->server));
+}
+
+static void contestant_clear(struct contestant *contestant)
+{
+    client_close(&contestant->client);
+    server_free(contestant->server);
+    store_free(contestant->extender.store);
+    g_array_unref(contestant->times_us);
+}
+
+static void measure(const struct row *row, int calls)
+{
+    GString *body = make_body(row);
+    GString *request = client_prepare("/filter", body->str, body->len);
+    struct contestant contestants[SIDES] = {0};
+    int64_t p50[SIDES], p99[SIDES];
+
+    for (enum side side = 0; side < SIDES; side++)
+        contestant_init(&contestants[side], side, row->nodes);
+    for (int i = -2; i < calls; i++) {
+        for (enum side side = 0; side < SIDES; side++) {
+            int64_t took_us = client_call(&contestants[side].client, request);
+            if (i >= 0) /* else it is warm-up */
+                g_array_append_val(contestants[side].times_us, took_us);
+        }
+    }
+    for (enum side side = 0; side < SIDES; side++) {
+        const char *answer = client_body(&contestants[side].client);
+        if (side != SIDE_ECHO && (!strstr(answer, "\"Error\":\"\"") || !strstr(answer, "00000")))
+            g_error("the filter refused: %.300s", answer);
+        p50[side] = percentile(contestants[side].times_us, 50);
+        p99[side] = percentile(contestants[side].times_us, 99);
+        contestant_clear(&contestants[side]);
+    }
+    printf("%6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
+           " %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
+           row->nodes, row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
+           p50[SIDE_EMPTY], p50[SIDE_FULL], (double)p50[SIDE_EMPTY] / (double)p50[SIDE_ECHO],
+           (double)p50[SIDE_FULL] / (double)p50[SIDE_ECHO],
+           (double)p50[SIDE_FULL] / (double)p50[SIDE_EMPTY], p99[SIDE_ECHO], p99[SIDE_FULL]);
+    fflush(stdout);
+    g_string_free(body, TRUE);
+    g_string_free(request, TRUE);
+}
+
+int main(void)
+{
+    const char *wanted = g_getenv("GPULEDGER_BENCH_CALLS");
+    int calls = wanted ? (int)g_ascii_strtoll(wanted, NULL, 10) : 400;
+
+    mallopt(M_ARENA_MAX, 2); /* as the program does */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    printf("                 body        p50 (us) of               ratios of p50              p99 (us) of\n"
+           " nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no      echo %9d\n",
+           PODS, PODS);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
+    return 0;
+}

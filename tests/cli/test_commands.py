@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the program says on the command line: help, errors, completion, the manual page."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from program import PROGRAM, SNAPSHOT, Server, run
+
+COMMANDS = ["serve", "nodes", "inspect", "audit", "completion", "man", "version", "help"]
+
+
+def options_of(command):
+    """The long names that a command's --help lists."""
+    return re.findall(r"^ +(?:-\w, )?--([a-z-]+)", run(command, "--help").stdout, re.MULTILINE)
+
+
+class Case(unittest.TestCase):
+    def fails(self, code, message, *arguments, env=None):
+        """The command ends with this code and one line on standard error."""
+        result = run(*arguments, env=env)
+        self.assertEqual(result.stderr, f"gpuledger: {message}\n")
+        self.assertEqual((result.returncode, result.stdout), (code, ""))
+
+
+class Help(Case):
+    def test_every_command_is_listed_and_explained(self):
+        overview = run("--help")
+        self.assertEqual((overview.returncode, overview.stderr), (0, ""))
+        for command in COMMANDS:
+            self.assertRegex(overview.stdout, rf"(?m)^  {command} +\S")
+            result = run(command, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith(f"Usage: gpuledger {command} "))
+            self.assertEqual(run(command, "-h").stdout, result.stdout)
+            self.assertEqual(run("help", command).stdout, result.stdout)
+        self.assertEqual(run("help").stdout, overview.stdout)
+        self.assertEqual(run("-h").stdout, overview.stdout)
+
+    def test_lines_fit_a_terminal(self):
+        for command in COMMANDS:
+            for line in run(command, "--help").stdout.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_defaults_and_variables_are_shown(self):
+        text = run("serve", "--help").stdout
+        self.assertIn("default 25s; environment GPULEDGER_BIND_TIMEOUT", text)
+        self.assertIn("GPULEDGER_LISTEN or PORT (the port", text)
+        self.assertIn("spread: the emptiest card", text)
+
+    def test_without_a_command(self):
+        result = run()
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, run("--help").stdout)
+
+    def test_version(self):
+        result = run("version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"^gpuledger \d+\.\d+\.\d+")
+        self.assertEqual(run("--version").stdout, result.stdout)
+
+    def test_as_a_plugin_of_kubectl(self):
+        with tempfile.TemporaryDirectory() as directory:
+            plugin = pathlib.Path(directory) / "kubectl-gpuledger"
+            plugin.symlink_to(PROGRAM)
+            result = subprocess.run([plugin, "version"], capture_output=True, text=True, check=True)
+        self.assertEqual(result.stdout, run("version").stdout)
+
+
+class Errors(Case):
+    def test_commands(self):
+        self.fails(2, "unknown command 'serv', did you mean 'serve'?", "serv")
+        self.fails(2, "unknown command 'ndoes', did you mean 'nodes'?", "ndoes")
+        self.fails(2, "unknown command 'xyzzy'; 'gpuledger help' lists all", "xyzzy")
+        self.fails(2, "unknown command ''; 'gpuledger help' lists all", "")
+        self.fails(
+            2, "there is no command 'x' to explain; 'gpuledger help' lists all", "help", "x"
+        )
+        self.fails(
+            2,
+            "'b' is one word too many; 'gpuledger nodes --help' says what it takes",
+            "nodes", "a", "b",
+        )
+
+    def test_options(self):
+        self.fails(
+            2,
+            "unknown option '--bind-timout', did you mean '--bind-timeout'? See --help",
+            "serve", "--bind-timout=3s",
+        )
+        self.fails(
+            2,
+            "option '--bind-timeout': '3' is not valid, expected a duration such as 500ms, 30s or "
+            "1m30s, from 1s to 10m",
+            "serve", "--bind-timeout", "3",
+        )
+        self.fails(
+            2,
+            "option '--output': 'yaml' is not valid, expected table, wide or json",
+            "nodes", "-oyaml",
+        )
+        self.fails(2, "unknown option '--listen'; --help lists all", "nodes", "--listen=x")
+
+    def test_environment(self):
+        self.fails(
+            2,
+            "environment variable 'GPULEDGER_POLICY': 'random' is not valid, expected binpack, "
+            "spread or first-fit",
+            "serve", env={"GPULEDGER_POLICY": "random"},
+        )
+        self.fails(
+            2,
+            "environment variable 'PORT': 'tcp://10.0.0.1:80' is not valid, expected a port from "
+            "0 to 65535",
+            "serve", env={"PORT": "tcp://10.0.0.1:80"},
+        )
+
+    def test_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "gpuledger.yaml"
+            for text, message in [
+                ("polcy: spread\n", "unknown key 'polcy', did you mean 'policy'?"),
+                (
+                    "policy: [spread]\n",
+                    "key 'policy': a list or mapping is not valid, expected binpack, spread or "
+                    "first-fit",
+                ),
+                ("policy: 'spread\n", None),
+                ("policy: spread\n\tlisten: x\n", None),
+            ]:
+                file.write_text(text)
+                result = run("serve", "--config", file)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(result.stderr.startswith(f"gpuledger: file '{file}': "))
+                self.assertEqual(result.stderr.count("\n"), 1)
+                if message:
+                    self.assertEqual(result.stderr, f"gpuledger: file '{file}': {message}\n")
+                else:
+                    self.assertRegex(result.stderr, r": line \d+, column \d+: ")
+
+    def test_no_cluster(self):
+        result = run("serve", "--listen=127.0.0.1:0", env={"HOME": "/nonexistent"})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("name one with --kubeconfig, or serve a saved one with --snapshot",
+                      result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1)
+        result = run("serve", "--kubeconfig=/nonexistent/config")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr,
+                         r"^gpuledger: option '--kubeconfig': .*/nonexistent/config")
+
+    def test_bad_snapshots(self):
+        self.fails(
+            1,
+            "option '--snapshot': cannot read \"/nonexistent.json\": No such file or directory",
+            "serve", "--snapshot=/nonexistent.json",
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "snapshot.json"
+            for text in ["[]", "{", "a: [b", '{"kind":"List","items":[{"kind":"Pod"}]}']:
+                file.write_text(text)
+                result = run("serve", "--snapshot", file, "--listen=127.0.0.1:0", "--ops-listen=off")
+                self.assertEqual(result.returncode, 1, text)
+                self.assertRegex(result.stderr, f"^gpuledger: option '--snapshot': .*{file}")
+                self.assertEqual(result.stderr.count("\n"), 1, text)
+
+    def test_a_port_that_is_taken(self):
+        with Server() as server:
+            address = server.scheduler.removeprefix("http://")
+            result = run("serve", "--snapshot", SNAPSHOT, "--listen", address, "--ops-listen=off")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(
+            result.stderr.splitlines()[-1],
+            f"gpuledger: option '--listen': cannot listen on '{address}': Address already in use; "
+            "give it an address of this machine and a free port",
+        )
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = run("serve", "--help", stdout=full)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(
+            result.stderr,
+            "gpuledger: standard output cannot be written: No space left on device\n",
+        )
+
+
+class PrintConfig(Case):
+    def test_sources(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "gpuledger.yaml"
+            file.write_text("policy: spread\nmax-body: 1MiB\nlog-level: warn\n")
+            result = run(
+                "serve", "--print-config", "--config", file, "--bind-timeout=9s",
+                env={"PORT": "12345", "LOG_LEVEL": "101", "THREADNESS": "4"},
+            )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        values = dict(
+            (match[1], (match[2].strip(), match[3]))
+            for match in re.finditer(r"(?m)^([a-z-]+): (.*?) # (.*)$", result.stdout)
+        )
+        self.assertEqual(values["policy"], ('"spread"', f"file {file}"))
+        self.assertEqual(values["max-body"], ('"1MiB"', f"file {file}"))
+        self.assertEqual(values["log-level"], ('"debug"', "environment LOG_LEVEL"))
+        self.assertEqual(values["listen"], ('"0.0.0.0:12345"', "environment PORT"))
+        self.assertEqual(values["bind-timeout"], ('"9s"', "command line"))
+        self.assertEqual(values["drain-timeout"], ('"20s"', "default"))
+        settable = set(options_of("serve")) - {"help", "print-config", "print-schema", "config"}
+        self.assertEqual(set(values), settable)
+
+    def test_it_can_be_read_again(self):
+        first = run("serve", "--print-config", "--snapshot=a b", "--listen=[::1]:80")
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "gpuledger.yaml"
+            file.write_text(first.stdout)
+            second = run("serve", "--print-config", "--config", file)
+
+        def values(result):
+            return re.sub(r" +#.*", "", result.stdout)
+
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertEqual(values(second), values(first))
+
+
+class Completion(Case):
+    def script(self, shell):
+        result = run("completion", shell)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for command in COMMANDS:
+            self.assertIn(command, result.stdout)
+            for option in options_of(command):
+                self.assertIn(option, result.stdout)
+        return result.stdout
+
+    def test_shells(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = self.script(shell)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n"], input=script, text=True, check=True)
+        self.fails(
+            2, "no completion for 'tcsh'; there is one for bash, zsh and fish", "completion", "tcsh"
+        )
+        self.fails(
+            2, "for which shell? 'gpuledger completion bash', zsh or fish", "completion"
+        )
+
+    def complete(self, *words):
+        """What bash offers for the last of these words."""
+        quoted = " ".join(f"'{word}'" for word in words)
+        driver = (
+            f"{self.script('bash')}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n"
+            f"_gpuledger gpuledger '{words[-1]}' '{words[-2]}'\n"
+            'printf "%s\\n" "${COMPREPLY[@]}"\n'
+        )
+        result = subprocess.run(
+            ["bash", "-c", driver], capture_output=True, text=True, check=True, cwd="/"
+        )
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_bash_offers_what_fits(self):
+        self.assertEqual(self.complete("gpuledger", "no"), ["nodes"])
+        self.assertEqual(self.complete("gpuledger", "nodes", "--ou"), ["--output"])
+        self.assertEqual(self.complete("gpuledger", "nodes", "-o", ""), ["table", "wide", "json"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "s"), ["spread"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
+                         ["binpack", "spread", "first-fit"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"), ["first-fit"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--snapshot", "/et"), ["/etc"])
+        self.assertEqual(self.complete("gpuledger", "completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("gpuledger", "help", "ser"), ["serve"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--bind-timeout", ""), [])
+
+
+class Manual(Case):
+    def test_every_option_is_in_it(self):
+        page = run("man").stdout
+        for command in COMMANDS:
+            for option in options_of(command):
+                self.assertIn("\\-\\-" + option.replace("-", "\\-") + "\\fR", page)
+        self.assertNotIn("\n\n", page)
+
+    def test_it_is_valid(self):
+        if not shutil.which("groff"):
+            self.skipTest("groff is not installed")
+        result = subprocess.run(
+            ["groff", "-man", "-ww", "-z"], input=run("man").stdout, capture_output=True, text=True,
+            check=False,
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+
+class Client(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def ask(self, *arguments):
+        result = run(*arguments, "--server", self.server.operations)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_table(self):
+        self.assertEqual(
+            self.ask("nodes"),
+            "NAME          CARDS (USED/TOTAL)           FREE        LARGEST FREE\n"
+            "gpu-mib-0     8000/11178 0/11178 MiB       14356 MiB   11178 MiB\n"
+            "gpu-mixed-0   0/10 5/20 GiB                25 GiB      15 GiB\n"
+            "gpu-t4-0      12/15 13/15 GiB              5 GiB       3 GiB\n"
+            "gpu-v100-0    24/31 16/31 0/31 0/31! GiB   53 GiB      31 GiB\n",
+        )
+
+    def test_one_node(self):
+        lines = self.ask("nodes", "gpu-t4-0").splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertTrue(lines[1].startswith("gpu-t4-0 "))
+
+    def test_wide(self):
+        line = self.ask("nodes", "gpu-t4-0", "-owide").splitlines()[1]
+        self.assertRegex(line, r"^gpu-t4-0 +12/15 13/15 GiB +5 GiB +3 GiB +4 +0 GiB +gpushare$")
+
+    def test_json(self):
+        document = json.loads(self.ask("nodes", "-o", "json"))
+        self.assertEqual([n["name"] for n in document["nodes"]][0], "gpu-mib-0")
+        self.assertEqual(json.loads(self.ask("inspect", "gpu-t4-0", "-o", "json"))["name"],
+                         "gpu-t4-0")
+
+    def test_inspect(self):
+        text = self.ask("inspect", "gpu-t4-0")
+        self.assertEqual(
+            text,
+            self.server.get("/api/v1/nodes/gpu-t4-0?output=table")[1],
+        )
+        self.assertIn("ml/recommender-0(6GiB)", text)
+
+    def test_the_server_may_come_from_the_environment(self):
+        result = run("nodes", env={"GPULEDGER_SERVER": self.server.operations + "/"})
+        self.assertEqual(result.stdout, self.ask("nodes"))
+
+    def test_an_unknown_node(self):
+        for command in ("nodes", "inspect"):
+            self.fails(
+                1,
+                f"'{self.server.operations}/api/v1/nodes/no%20such%20node': status 404: node "
+                "'no such node' is not known",
+                command, "no such node", "--server", self.server.operations,
+            )
+
+    def test_somebody_else_answers(self):
+        result = run("nodes", "--server", self.server.operations + "/version?")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("is not understood: field 'name'", result.stderr)
+
+    def test_nobody_answers(self):
+        result = run("nodes", "--server=http://127.0.0.1:1")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("'http://127.0.0.1:1/api/v1/nodes': ", result.stderr)
+        self.assertIn("is 'gpuledger serve' running", result.stderr)
+
+    def test_only_http(self):
+        result = run("nodes", f"--server=file://{os.getcwd()}")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays the kubelets of many nodes in one process, for control planes without nodes.
+
+A kubelet sees the pods that were bound to its node, asks its device plugin for a device once per
+container, and reports: start time and phase, the end, the last DELETE of a pod that is being
+deleted. What a plugin does is a subclass's business (allocate()).
+"""
+
+import concurrent.futures
+import heapq
+import itertools
+import random
+import threading
+import time
+
+from feed import OUTAGES, PodFeed, key
+from hardware import NO_CARD, Hardware, Start
+from kubeapi import STRATEGIC_PATCH, ApiError, resource_path
+
+TERMINAL = ("Succeeded", "Failed")
+RETRY_S = 0.2
+
+SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def units(text):
+    """A whole quantity as the API server writes it: "8065", "8k", "1e3"."""
+    text = str(text)
+    for suffix, factor in sorted(SUFFIXES.items(), key=lambda item: -len(item[0])):
+        if suffix and text.endswith(suffix):
+            return int(text[: -len(suffix)]) * factor
+    digits, _, exponent = text.partition("e")
+    return int(digits) * 10 ** int(exponent or 0)
+
+
+def limit(container, resource):
+    return units(container.get("resources", {}).get("limits", {}).get(resource, 0))
+
+
+def now_rfc3339():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class Kubelet:
+    """One node. Created by Fleet.add()."""
+
+    resource = None
+
+    def __init__(self, fleet, node, sizes, seed):
+        self.fleet = fleet
+        self.node = node
+        self.random = random.Random(f"{seed}/{node}")
+        self.cards = range(len(sizes))
+        fleet.hardware.set_cards(node, sizes)
+        self._lock = threading.Lock()
+        self._inbox = []
+        self._seen = {}
+        self._busy = False
+
+    def allocate(self, amount):
+        """The plugin's answer for one container: (card or NO_CARD, trouble)."""
+        raise NotImplementedError
+
+    # What the API server says
+
+    def observe(self, kind, pod):
+        uid = pod["metadata"]["uid"]
+        if kind == "DELETED":
+            self.fleet.hardware.end(uid)
+            with self._lock:
+                self._seen.pop(uid, None)
+            return
+        terminating = "deletionTimestamp" in pod["metadata"]
+        over = pod["status"].get("phase") in TERMINAL
+        with self._lock:
+            state = self._seen.get(uid)
+            if state is None:
+                self._seen[uid] = "new"
+                if not terminating and not over:
+                    self._inbox.append(pod)
+                    self._wake()
+            if not terminating or state == "stopping":
+                return
+            self._seen[uid] = "stopping"
+        self.fleet.later(self.random.uniform(*self.fleet.stop_s), self._end_deleted, pod)
+
+    def _wake(self):
+        """Under the lock: one batch at a time, as a kubelet admits pods one after another."""
+        if self._inbox and not self._busy:
+            self._busy = True
+            self.fleet.later(self.fleet.window_s, self._admit_batch)
+
+    # Admission
+
+    def _admit_batch(self):
+        self.fleet.running.wait()
+        with self._lock:
+            batch, self._inbox = self._inbox, []
+        if self.fleet.shuffled:
+            self.random.shuffle(batch)
+        try:
+            for pod in batch:
+                self._admit(pod)
+        finally:
+            with self._lock:
+                self._busy = False
+                self._wake()
+
+    def _admit(self, pod):
+        meta, spec = pod["metadata"], pod["spec"]
+        with self._lock:
+            if self._seen.get(meta["uid"]) != "new":
+                return
+            self._seen[meta["uid"]] = "admitted"
+        starts = []
+        for init, containers in ((True, spec.get("initContainers", [])), (False, spec["containers"])):
+            for container in containers:
+                amount = limit(container, self.resource)
+                if amount == 0:
+                    continue
+                card, trouble = self.allocate(amount)
+                starts.append(
+                    Start(
+                        uid=meta["uid"],
+                        namespace=meta["namespace"],
+                        pod=meta["name"],
+                        node=self.node,
+                        container=container["name"],
+                        init=init,
+                        amount=amount,
+                        card=card,
+                        trouble=trouble,
+                    )
+                )
+        self.fleet.hardware.start(starts)
+        self.fleet.later(0, self._report_admitted, pod, starts)
+
+    # Reports
+
+    def _report_admitted(self, pod, starts):
+        self.report(pod, {"startTime": now_rfc3339(), "phase": "Pending"})
+        if any(start.card == NO_CARD for start in starts):
+            waiting = {"reason": "RunContainerError", "message": "unknown device id"}
+            self._report_containers(pod, "Pending", {"waiting": waiting})
+        else:
+            self.fleet.later(
+                self.random.uniform(*self.fleet.start_s),
+                self._report_containers,
+                pod,
+                "Running",
+                {"running": {"startedAt": now_rfc3339()}},
+            )
+
+    def _report_containers(self, pod, phase, state):
+        with self._lock:
+            if self._seen.get(pod["metadata"]["uid"]) != "admitted":
+                return
+        statuses = [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": phase == "Running",
+                "restartCount": 0,
+                "state": state,
+            }
+            for container in pod["spec"]["containers"]
+        ]
+        self.report(pod, {"phase": phase, "containerStatuses": statuses})
+
+    def finish(self, pod, phase):
+        """The pod's processes end by themselves."""
+        with self._lock:
+            if self._seen.get(pod["metadata"]["uid"]) == "admitted":
+                self._seen[pod["metadata"]["uid"]] = "ended"
+        self.fleet.hardware.end(pod["metadata"]["uid"])
+        self.report(pod, {"phase": phase})
+
+    def _end_deleted(self, pod):
+        self.finish(pod, "Failed")
+        path = resource_path("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": pod["metadata"]["uid"]},
+        }
+        self.insist(lambda: self.fleet.client.request("DELETE", path, options))
+
+    def report(self, pod, status):
+        meta = pod["metadata"]
+        # The UID makes it fail for a pod created again under this name.
+        patch = {"metadata": {"uid": meta["uid"]}, "status": status}
+        self.insist(
+            lambda: self.fleet.client.patch(
+                "Pod", meta["name"], patch, meta["namespace"], "status", STRATEGIC_PATCH
+            )
+        )
+
+    def insist(self, call):
+        """Repeat a call until the server has answered it one way or the other."""
+        while not self.fleet.stopping.is_set():
+            try:
+                return call()
+            except ApiError as error:
+                if error.code < 500 and error.code != 429:
+                    return None
+            except OUTAGES:
+                pass
+            self.fleet.stopping.wait(RETRY_S)
+        return None
+
+
+class Fleet:
+    """All nodes of a cluster, fed by one watch.
+
+    shuffled    admit the pods that arrive within `window_s` in an order of its own (a kubelet
+                sorts a batch by creation time, and its workers race)
+    start_s     (least, most) seconds from a pod's admission until it runs; the plugin looks among
+                pods that do not run yet, so this must cover a batch, as it does in life
+    stop_s      (least, most) seconds that a deleted pod takes to end
+    """
+
+    def __init__(
+        self,
+        client,
+        seed=1,
+        shuffled=False,
+        window_s=0.0,
+        start_s=(1.0, 2.0),
+        stop_s=(0.0, 0.2),
+        threads=8,
+    ):
+        self.client = client
+        self.hardware = Hardware()
+        self.shuffled = shuffled
+        self.window_s = window_s
+        self.start_s = start_s
+        self.stop_s = stop_s
+        self.stopping = threading.Event()
+        self.running = threading.Event()
+        self.running.set()
+        self.failures = []
+        self._seed = seed
+        self._kubelets = {}
+        self._pods = {}
+        self._feed = None
+        self._jobs = []
+        self._number = itertools.count()
+        self._turn = threading.Condition()
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
+
+    def add(self, kubelet, node, sizes, *arguments):
+        """`kubelet` is a subclass of Kubelet; `sizes` are the units of the node's cards."""
+        self._kubelets[node] = kubelet(self, node, sizes, self._seed, *arguments)
+        return self._kubelets[node]
+
+    def kubelet(self, node):
+        return self._kubelets[node]
+
+    def __enter__(self):
+        threading.Thread(target=self._keep_time, daemon=True).start()
+        self._feed = PodFeed(self.client, [self._observe])
+        self._feed.start()
+        self._feed.synced.wait(30)
+        return self
+
+    def __exit__(self, *_):
+        self._feed.stop()
+        self.stopping.set()
+        self.running.set()
+        with self._turn:
+            self._turn.notify_all()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def pause(self):
+        """Admit nothing more until resume()."""
+        self.running.clear()
+
+    def resume(self):
+        self.running.set()
+
+    def finish(self, name, namespace="default", phase="Succeeded"):
+        """End a running pod of that name by itself, as a batch job does."""
+        pod = self._pods[namespace, name]
+        self._kubelets[pod["spec"]["nodeName"]].finish(pod, phase)
+
+    def phase(self, name, namespace="default"):
+        """The pod's phase as the watch last said; None if there is no such pod."""
+        pod = self._pods.get((namespace, name))
+        return pod["status"].get("phase", "") if pod else None
+
+    def later(self, delay_s, function, *arguments):
+        with self._turn:
+            job = time.monotonic() + delay_s, next(self._number), function, arguments
+            heapq.heappush(self._jobs, job)
+            self._turn.notify()
+
+    def _keep_time(self):
+        while not self.stopping.is_set():
+            with self._turn:
+                wait_s = self._jobs[0][0] - time.monotonic() if self._jobs else 60
+                if wait_s > 0:
+                    self._turn.wait(wait_s)
+                    continue
+                _, _, function, arguments = heapq.heappop(self._jobs)
+            try:
+                self._pool.submit(self._run, function, arguments)
+            except RuntimeError:
+                return  # shut down meanwhile
+
+    def _run(self, function, arguments):
+        try:
+            function(*arguments)
+        except Exception as error:  # a player that dies silently would look like a slow product
+            self.failures.append(f"{function.__qualname__}: {error!r}")
+
+    def _observe(self, kind, pod):
+        if kind == "DELETED":
+            self._pods.pop(key(pod), None)
+        else:
+            self._pods[key(pod)] = pod
+        kubelet = self._kubelets.get(pod["spec"].get("nodeName"))
+        if kubelet is not None:
+            kubelet.observe(kind, pod)
