@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users, administrators and other programs do to pods and nodes behind our back."""
+
+import time
+
+from gpushare import ASSIGNED, ASSUME_TIME, IDX, POD
+from kubeapi import wait_for
+from world import INSUFFICIENT, World
+
+
+def scenario_annotations(tap):
+    """Annotations that come with the pod's template, are edited, or get lost."""
+    with World(tap) as world:
+        world.start()
+        world.node("n1", [16000, 16000])
+        forged = {IDX: "7", POD: "1", ASSIGNED: "true", ASSUME_TIME: "5"}
+        world.pod("forged", 10000, annotations=forged)
+        world.await_running(["forged"])
+        annotations = world.client.get("Pod", "forged")["metadata"]["annotations"]
+        tap.equal((annotations[IDX], annotations[POD]), ("0", "10000"), "forged ones are replaced")
+
+        world.client.annotate("Pod", "forged", {IDX: None})
+        wait_for(lambda: world.ledger() == world.cluster(), 10, what="the ledger has seen it")
+        node = world.ops("/api/v1/nodes/n1")
+        tap.equal(
+            node["unplacedMemoryBytes"] // node["memoryUnitBytes"], 10000, "a lost card is not free"
+        )
+        world.pod("big", 8000)
+        said = world.refusal("big", INSUFFICIENT)
+        tap.ok(INSUFFICIENT in said, "on no card of the node", said)
+        world.client.annotate("Pod", "forged", {IDX: "0"})
+        world.await_running(["big"], nudge=True)
+        tap.equal(world.card("big"), ("n1", 1), "until somebody says which it was")
+
+        for text in ("0,1", "-1", "9", "zero", ""):
+            world.client.annotate("Pod", "forged", {IDX: text})
+            time.sleep(0.3)
+            node = world.ops("/api/v1/nodes/n1")
+            tap.ok(node["unplacedMemoryBytes"] > 0, f'index "{text}" is no card of the node')
+        world.client.annotate("Pod", "forged", {IDX: "0", POD: "1"})
+        world.verify_pods()
+        wait_for(lambda: world.ledger() == world.cluster(), 10, what="the ledger has seen it")
+        tap.equal(world.ledger(), world.cluster(), "amounts are those of the containers")
+
+
+def scenario_nodes(tap):
+    """A node's object is deleted and made again while its pods run."""
+    with World(tap) as world:
+        world.start()
+        world.node("n1", [10, 10])
+        world.pod("a", 8)
+        world.await_running(["a"])
+        node = world.client.get("Node", "n1")
+        world.client.delete("Node", "n1")
+        world.pod("b", 8)
+        said = world.refusal("b", "0/0 nodes", 10) or "nothing"
+        tap.equal(world.card("b"), None, f"nowhere to go: {said}")
+        held = world.cluster()
+        wait_for(lambda: world.ledger() == held, 10, what="the pod counts without its node")
+        tap.ok(True, "the pod counts without its node")
+        meta = {"name": "n1", "labels": node["metadata"]["labels"]}
+        world.client.create({**node, "metadata": meta})
+        world.await_running(["b"], nudge=True)
+        tap.equal(world.card("b"), ("n1", 1), "its card is still taken when the node is back")
+        world.fleet.finish("a")
+        world.pod("c", 10)
+        world.await_running(["c"], nudge=True)
+        tap.equal(world.card("c"), ("n1", 0), "and free when it ends")
+        world.verify()
+
+
+def scenario_preemption(tap):
+    """A pod of higher priority takes the card of one of lower priority, once that is gone."""
+    with World(tap, fleet={"stop_s": (1, 1)}) as world:
+        world.start()
+        for name, value in (("low", 1), ("high", 1000)):
+            world.client.create(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            )
+        world.node("n1", [10, 10])
+        for name in ("a", "b"):
+            world.pod(name, 8, spec={"priorityClassName": "low"})
+            world.await_running([name])
+        world.pod("urgent", 8, spec={"priorityClassName": "high"})
+        world.await_running(["urgent"], nudge=True)
+        left = [name for name in ("a", "b") if world.fleet.phase(name) == "Running"]
+        tap.equal(len(left), 1, "one of the two had to go")
+        world.verify()
+
+
+def scenario_impatient(tap):
+    """kube-scheduler gives up on binds that wait for the node side, and asks again."""
+    with World(tap, fleet={"shuffled": True, "window_s": 0.2}) as world:
+        for number in range(3):
+            world.node(f"n{number}", [10] * 4)
+        world.extender_start()
+        config = world.scheduler_config()
+        config["extenders"][0]["httpTimeout"] = "1s"
+        world.scheduler_start(config)
+        names = [f"p{number}" for number in range(24)]
+        world.fleet.pause()
+        for name in names:
+            world.pod(name, 5)
+        # Two fit on the first card of each node; the next one waits until they are matched.
+        time.sleep(6)
+        tap.ok(6 <= world.audit.bound < 24, f"{world.audit.bound} bound before any was matched")
+        world.fleet.resume()
+        world.await_running(names, 120, nudge=True)
+        world.verify()
