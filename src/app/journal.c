@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/journal.h"
 
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 

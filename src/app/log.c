@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/log.h"
 
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <errno.h>
 #include <stdatomic.h>

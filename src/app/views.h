@@ -5,7 +5,7 @@
  * after it. Any thread.
  */
 #include "app/store.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 /* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.
  * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */

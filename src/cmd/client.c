@@ -4,7 +4,7 @@
 #include "app/version.h"
 #include "kube/secret.h"
 #include "kube/small_file.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <curl/curl.h>
 #include <gpuledger/error.h>

@@ -5,7 +5,7 @@
 #include "cmd/options.h"
 #include "kube/small_file.h"
 #include "kube/yaml_document.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <gpuledger/error.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "cmd/client.h"
 #include "cmd/command.h"
 #include "cmd/table.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <stdio.h>
 

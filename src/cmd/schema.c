@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration file's JSON Schema. Source of the keywords: json-schema.org, draft 7. */
 #include "cmd/options.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "http/message.h"
 
 #include "app/metrics.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 

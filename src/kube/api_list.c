@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_list.h"
 
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <gpuledger/error.h>
 #include <string.h>

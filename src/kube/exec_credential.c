@@ -9,7 +9,7 @@
 #include "kube/clock.h"
 #include "kube/secret.h"
 #include "kube/small_file.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <errno.h>
 #include <gpuledger/error.h>

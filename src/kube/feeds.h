@@ -5,7 +5,7 @@
  * functions. The reflector and the snapshot read the same rows.
  */
 #include "app/store.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 struct feed_row {
     const char *resource;       /* plural, as in paths and permissions: "pods" */

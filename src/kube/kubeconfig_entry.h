@@ -5,7 +5,7 @@
  * kubeconfig.c only.
  */
 #include "kube/kubeconfig.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 /* Borrowed from the file that it stands in. */
 struct config_entry {

@@ -5,7 +5,7 @@
  * are the caller's (cJSON_Delete), not an arena's. Any thread, a tree belongs to one at a time.
  */
 #include "app/store.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 /* From an object's text, which must be JSON; through the arena. */
 cJSON *object_tree_parse(struct json_arena *arena, const char *text);

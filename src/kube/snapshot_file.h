@@ -6,7 +6,7 @@
  * JSON is read object by object, YAML as a whole. Objects of other kinds are passed over.
  */
 #include "app/store.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 /* Called with each Node, Pod and ConfigMap, borrowed for the call. */
 typedef bool (*snapshot_visit)(enum feed feed, const cJSON *object, void *data, GError **error);

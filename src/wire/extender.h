@@ -5,7 +5,7 @@
  * extender/v1, whose structs carry no JSON tags: exact Go field names on the wire, matched without
  * regard to case when read.
  */
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <gpuledger/reason.h>
 

@@ -9,7 +9,7 @@
  * ConfigMap without name or namespace are errors; everything else is optional, and a wrong type is
  * an error that names the field. Outputs are set only on success.
  */
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <gpuledger/dialect.h>
 

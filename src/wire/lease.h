@@ -3,7 +3,7 @@
 /*
  * A Lease of coordination.k8s.io/v1, as client-go's tools/leaderelection uses it.
  */
-#include "wire/json.h"
+#include "json/json.h"
 
 /* Strings are borrowed; NULL where there is nothing. */
 struct lease_view {

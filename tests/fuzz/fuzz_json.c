@@ -5,7 +5,7 @@
  */
 #include "target.h"
 
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "kube/kubeconfig.h"
 #include "kube/yaml_document.h"
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <check.h>
 #include <math.h>

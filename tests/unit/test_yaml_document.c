@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/yaml_document.h"
 
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <check.h>
 #include <gpuledger/error.h>

@@ -6,7 +6,7 @@
  * The scan only finds places; the parser decides what is JSON. Wherever the scan could come to
  * another result than the parser (an escape in a key, a bare control character), it gives up.
  */
-#include "wire/json_source.h"
+#include "json/source.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * parsing. Outside of a parse they are malloc and free, so that code which builds cJSON trees by
  * other means is not concerned. Nothing in an arena is freed one by one.
  */
-#include "wire/json_source.h"
+#include "json/source.h"
 
 #include <gpuledger/error.h>
 #include <math.h>

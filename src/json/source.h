@@ -4,7 +4,7 @@
  * For the files of the reader and the writer: a document together with the text that it was parsed
  * from, and what text needs no second look.
  */
-#include "wire/json.h"
+#include "json/json.h"
 
 #include <string.h>
 

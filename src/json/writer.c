@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/json_source.h"
+#include "json/source.h"
 
 #include <math.h>
 #include <string.h>
