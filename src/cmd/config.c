@@ -433,6 +433,26 @@ static void append_origin(const struct config *config, const struct option *opti
     }
 }
 
+/* A JSON string is a YAML string, but for characters that YAML wants escaped and JSON does not.
+ * Source of the set: YAML 1.1, section 4.1. */
+static void append_string(GString *line, const char *value)
+{
+    g_autoptr(GString) json = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, json);
+    json_string(&writer, value);
+    for (const char *at = json->str; *at; at = g_utf8_next_char(at)) {
+        const gunichar character = g_utf8_get_char(at);
+
+        if ((character >= 0x7f && character < 0xa0) || character == 0xfeff ||
+            character == 0xfffe || character == 0xffff)
+            g_string_append_printf(line, "\\u%04x", character);
+        else
+            g_string_append_unichar(line, character);
+    }
+}
+
 void config_print(const struct config *config, unsigned command, GString *text)
 {
     for (const struct option *option = options; option->name; option++) {
@@ -441,14 +461,10 @@ void config_print(const struct config *config, unsigned command, GString *text)
         g_autofree char *value = option_format(option, config);
         g_autoptr(GString) line = g_string_new(option->name);
         g_string_append(line, ": ");
-        if (option->kind == OPTION_INT || option->kind == OPTION_BOOL) {
+        if (option->kind == OPTION_INT || option->kind == OPTION_BOOL)
             g_string_append(line, value);
-        } else {
-            /* A JSON string is a YAML string, too. */
-            struct json_writer writer;
-            json_writer_init(&writer, line);
-            json_string(&writer, value);
-        }
+        else
+            append_string(line, value);
         g_string_append_printf(text, "%-48s # ", line->str);
         append_origin(config, option, text);
         g_string_append_c(text, '\n');

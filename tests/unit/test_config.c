@@ -422,7 +422,7 @@ static char *other_value(const struct option *option)
     switch (option->kind) {
     case OPTION_TEXT:
     case OPTION_PATH:
-        return g_strdup("it's \"a: #b\" \\ é");
+        return g_strdup("it's \"a: #b\" \\ é \x01\x7f \xc2\x80\xc2\x85\xc2\x9f \xef\xbf\xbf");
     case OPTION_INT:
         return g_strdup_printf("%" G_GINT64_FORMAT, option->max);
     case OPTION_BOOL:
