@@ -239,14 +239,14 @@ static const struct json_field answer_fields[] = {
     ANSWER(expires, "status.expirationTimestamp", 0),    JSON_FIELD_END,
 };
 
-static bool answer_decode(const struct kube_config *config, const GString *text,
-                          struct exec_credential *ret_credential, GError **error)
+bool exec_credential_decode(const char *api_version, const char *text, size_t length,
+                            struct exec_credential *ret_credential, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GDateTime) expires = NULL;
     struct answer answer = {0};
 
-    const cJSON *object = json_parse(arena, text->str, text->len, NULL);
+    const cJSON *object = json_parse(arena, text, length, NULL);
     if (!object) {
         /* The parser's own words would quote the text, which may be a secret. */
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED, "did not write valid JSON");
@@ -254,10 +254,10 @@ static bool answer_decode(const struct kube_config *config, const GString *text,
     }
     if (!json_decode(arena, object, answer_fields, &answer, error))
         return false;
-    if (!g_str_equal(answer.api_version, config->exec->api_version)) {
+    if (!g_str_equal(answer.api_version, api_version)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED,
                     "answered with apiVersion \"%s\" where \"%s\" was asked for",
-                    answer.api_version, config->exec->api_version);
+                    answer.api_version, api_version);
         return false;
     }
     const bool has_token = answer.token && *answer.token;
@@ -299,7 +299,8 @@ bool exec_credential_run(const struct kube_config *config, int64_t timeout_ms,
         close(child.out);
         close(child.err);
         ok = child_finish(&child, error) &&
-             answer_decode(config, child.output, ret_credential, error);
+             exec_credential_decode(config->exec->api_version, child.output->str,
+                                    child.output->len, ret_credential, error);
         g_spawn_close_pid(child.pid);
     }
     if (!ok)

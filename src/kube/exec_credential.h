@@ -24,4 +24,8 @@ struct exec_credential {
 bool exec_credential_run(const struct kube_config *config, int64_t timeout_ms,
                          struct exec_credential *ret_credential, GError **error);
 
+/* What it wrote: an ExecCredential of exactly that apiVersion. Same errors. */
+bool exec_credential_decode(const char *api_version, const char *text, size_t length,
+                            struct exec_credential *ret_credential, GError **error);
+
 void exec_credential_clear(struct exec_credential *credential);
