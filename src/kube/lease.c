@@ -358,6 +358,8 @@ static bool follow(struct lease *lease)
 static void announce(struct lease *lease, enum phase_of_term phase, bool stopping)
 {
     metrics_set(GAUGE_LEASE_HELD, phase == SERVING);
+    if (lease->args.changed)
+        lease->args.changed(lease->args.changed_data, phase == SERVING);
     if (phase == SERVING) {
         log_event(LOG_LEVEL_INFO, "serving", LOG_TEXT("lease", lease->title),
                   LOG_NUMBER("ms", clock_ms() - lease->taken_ms));

@@ -30,6 +30,9 @@ struct lease_args {
     struct store *store;
     struct journal *journal;
     struct lease_refresh refresh;
+    /* Called by the lease's thread when a term has begun or ended, or NULL. Must not block. */
+    void (*changed)(void *data, bool serves);
+    void *changed_data;
     const char *ns;
     const char *name;
     const char *identity; /* NULL: this host's name and something random */
