@@ -42,9 +42,16 @@ static bool check_serving(const struct operations *operations, char **ret_why)
     return false;
 }
 
-static bool check_further(const struct operations *operations, char **ret_why)
+static bool check_elected(const struct operations *operations, char **ret_why)
 {
-    return !operations->ready || operations->ready(operations->ready_data, ret_why);
+    return !operations->replica ||
+           operations->replica->is_elected(operations->replica->data, ret_why);
+}
+
+static bool check_labelled(const struct operations *operations, char **ret_why)
+{
+    return !operations->replica ||
+           operations->replica->is_labelled(operations->replica->data, ret_why);
 }
 
 static const struct {
@@ -53,17 +60,39 @@ static const struct {
 } ready_checks[] = {
     {"synced", check_synced},
     {"serving", check_serving},
-    {"elected", check_further},
+    {"elected", check_elected},
+    {"labelled", check_labelled},
 };
 
-/* In the form that Kubernetes' own components use. */
+static bool is_ready_check(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(ready_checks); i++) {
+        if (strcmp(ready_checks[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. */
 static void handle_ready(void *context, const struct http_request *request,
                          struct http_response *response)
 {
-    bool verbose = http_request_query(request, "verbose") != NULL;
+    const bool verbose = http_request_query(request, "verbose") != NULL;
+    const char *exclude = http_request_query(request, "exclude");
 
+    if (exclude && !is_ready_check(exclude)) {
+        http_response_fail(response, MHD_HTTP_BAD_REQUEST,
+                           "there is no check '%s'; ?verbose lists them", exclude);
+        return;
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(ready_checks); i++) {
         g_autofree char *why = NULL;
+
+        if (g_strcmp0(ready_checks[i].name, exclude) == 0) {
+            if (verbose)
+                g_string_append_printf(response->body, "[+]%s excluded: ok\n", exclude);
+            continue;
+        }
         bool passes = ready_checks[i].passes(context, &why);
 
         if (!passes)

@@ -52,13 +52,20 @@ struct snapshot_hooks {
     bool (*delete_pod)(void *data, const char *ns, const char *name, GError **error);
 };
 
+/* This process as one of several replicas. Both are conditions of being ready; false sets why, for
+ * people (g_free). */
+struct replica_hooks {
+    void *data;
+    bool (*is_elected)(void *data, char **ret_why);
+    /* Whether its pod's label cannot mislead anybody who selects by it. */
+    bool (*is_labelled)(void *data, char **ret_why);
+};
+
 /* The context of operations_routes; all borrowed. */
 struct operations {
     struct extender *extender;
     const struct snapshot_hooks *snapshot; /* NULL: the cluster is a real one */
-    /* A further condition of being ready, or NULL. False sets why, for people (g_free). */
-    bool (*ready)(void *data, char **ret_why);
-    void *ready_data;
+    const struct replica_hooks *replica;   /* NULL: it is the only one */
     struct auditor *auditor;
 };
 

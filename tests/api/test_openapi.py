@@ -184,6 +184,9 @@ def check_about(walk):
     verbose = walk.text("/readyz?verbose")
     walk.tap.ok(re.fullmatch(r"(\[\+\]\w+ ok\n)+readyz check passed\n", verbose), "checks by name")
     walk.tap.equal(walk.text("/readyz?verbose=1"), verbose, "verbose with a value is the same")
+    for name in re.findall(r"(\w+) ok", verbose):
+        walk.tap.equal(walk.text(f"/readyz?exclude={name}"), "ok\n", f"{name} may be left out")
+    walk.json("/readyz?exclude=nothing", status=400)
     same = walk.ask("operations", "GET", "/openapi.yaml", media="application/yaml")
     walk.tap.ok(same == text(SOURCE), "/openapi.yaml is the document", "build again")
     version = walk.json("/version")

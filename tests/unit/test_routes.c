@@ -95,14 +95,23 @@ static bool fake_delete_pod(void *data, const char *ns, const char *name, GError
 
 static const struct snapshot_hooks fake_snapshot = {NULL, fake_add_pod, fake_delete_pod};
 
-static bool ready = true;
+static gint elected = 1, labelled = 1; /* atomic */
 
-static bool fake_ready(void *data, char **ret_why)
+static bool fake_is_elected(void *data, char **ret_why)
 {
-    if (!ready)
+    if (!g_atomic_int_get(&elected))
         *ret_why = g_strdup("another replica leads");
-    return ready;
+    return g_atomic_int_get(&elected);
 }
+
+static bool fake_is_labelled(void *data, char **ret_why)
+{
+    if (!g_atomic_int_get(&labelled))
+        *ret_why = g_strdup("still labelled");
+    return g_atomic_int_get(&labelled);
+}
+
+static const struct replica_hooks fake_replica = {NULL, fake_is_elected, fake_is_labelled};
 
 enum listener { SCHEDULER, OPERATIONS, LISTENERS_N };
 
@@ -112,7 +121,20 @@ static struct routes routes[LISTENERS_N];
 static struct server *servers[LISTENERS_N];
 static int connections[LISTENERS_N];
 
-static void world_begin(void)
+static void feed_store(void)
+{
+    for (int feed = 0; feed < FEED_N; feed++) {
+        store_list_begin(extender.store, (enum feed)feed);
+        if (feed == FEED_NODES)
+            apply_node(extender.store);
+        if (feed == FEED_PODS)
+            apply_pod(extender.store);
+        store_list_end(extender.store, (enum feed)feed);
+    }
+}
+
+/* Nothing has been read yet. */
+static void world_begin_empty(void)
 {
     static const struct store_options store_options = {
         .policy = policies,
@@ -125,15 +147,7 @@ static void world_begin(void)
         .cluster = &fake_cluster,
         .bind_timeout_ms = 1000,
     };
-    operations = (struct operations){&extender, &fake_snapshot, fake_ready, NULL, NULL};
-    for (int feed = 0; feed < FEED_N; feed++) {
-        store_list_begin(extender.store, (enum feed)feed);
-        if (feed == FEED_NODES)
-            apply_node(extender.store);
-        if (feed == FEED_PODS)
-            apply_pod(extender.store);
-        store_list_end(extender.store, (enum feed)feed);
-    }
+    operations = (struct operations){&extender, &fake_snapshot, &fake_replica, NULL};
     operations.auditor = auditor_start(&extender, &(struct auditor_options){0}, NULL);
     for (int i = 0; i < LISTENERS_N; i++) {
         routes[i] =
@@ -154,6 +168,12 @@ static void world_begin(void)
         ck_assert_ptr_nonnull(servers[i]);
         connections[i] = http_connect(server_port(servers[i]));
     }
+}
+
+static void world_begin(void)
+{
+    world_begin_empty();
+    feed_store();
 }
 
 static void world_end(void)
@@ -227,7 +247,7 @@ static const struct answer_case {
     {OPERATIONS, "GET", "/livez", NULL, NULL, 200, TEXT, "ok\n"},
     {OPERATIONS, "GET", "/readyz", NULL, NULL, 200, TEXT, "ok\n"},
     {OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, 200, TEXT,
-     "[+]synced ok\n[+]serving ok\n[+]elected ok\nreadyz check passed\n"},
+     "[+]synced ok\n[+]serving ok\n[+]elected ok\n[+]labelled ok\nreadyz check passed\n"},
     {OPERATIONS, "GET", "/readyz?verbose=1", NULL, NULL, 200, TEXT, "~[+]synced ok\n"},
     {OPERATIONS, "GET", "/version", NULL, NULL, 200, JSON,
      "~\"cluster\":\"fake\",\"dialects\":[\"gpushare\""},
@@ -404,16 +424,10 @@ static void assert_not_ready(const char *line)
 
 START_TEST(readiness_names_feeds_not_read)
 {
-    static const struct store_options store_options = {.policy = policies};
-    struct store *synced = extender.store;
-
-    extender.store = store_new(&store_options);
     assert_not_ready("[-]synced failed: not yet read from the cluster: nodes, pods, configmaps");
     store_list_begin(extender.store, FEED_NODES);
     store_list_end(extender.store, FEED_NODES);
     assert_not_ready("[-]synced failed: not yet read from the cluster: pods, configmaps");
-    store_free(extender.store);
-    extender.store = synced;
 }
 END_TEST
 
@@ -426,15 +440,38 @@ START_TEST(readiness_ends_with_draining)
     call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &verbose);
     ck_assert_int_eq(verbose.status, 503);
     ck_assert_str_eq(verbose.body->str, "[+]synced ok\n[-]serving failed: shutting down\n"
-                                        "[+]elected ok\nreadyz check failed\n");
+                                        "[+]elected ok\n[+]labelled ok\nreadyz check failed\n");
 }
 END_TEST
 
-START_TEST(readiness_may_have_a_further_condition)
+START_TEST(who_stands_by_is_not_ready)
 {
-    ready = false;
+    g_atomic_int_set(&elected, 0);
     assert_not_ready("[-]elected failed: another replica leads");
-    ready = true;
+    g_atomic_int_set(&elected, 1);
+    g_atomic_int_set(&labelled, 0);
+    assert_not_ready("[-]labelled failed: still labelled");
+    g_atomic_int_set(&labelled, 1);
+}
+END_TEST
+
+START_TEST(a_check_can_be_left_out)
+{
+    g_auto(http_reply) probe = {0};
+    g_auto(http_reply) other = {0};
+    g_auto(http_reply) unknown = {0};
+
+    g_atomic_int_set(&elected, 0);
+    call(OPERATIONS, "GET", "/readyz?exclude=elected&verbose", NULL, NULL, &probe);
+    call(OPERATIONS, "GET", "/readyz?exclude=labelled", NULL, NULL, &other);
+    g_atomic_int_set(&elected, 1);
+    ck_assert_int_eq(probe.status, 200);
+    ck_assert_str_eq(probe.body->str, "[+]synced ok\n[+]serving ok\n[+]elected excluded: ok\n"
+                                      "[+]labelled ok\nreadyz check passed\n");
+    ck_assert_int_eq(other.status, 503);
+    call(OPERATIONS, "GET", "/readyz?exclude=elect", NULL, NULL, &unknown);
+    ck_assert_int_eq(unknown.status, 400);
+    ck_assert_ptr_nonnull(strstr(unknown.body->str, "no check 'elect'"));
 }
 END_TEST
 
@@ -483,20 +520,25 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("routes");
     TCase *tc = tcase_create("routes");
+    TCase *empty = tcase_create("empty");
 
     tcase_set_timeout(tc, 60);
+    tcase_set_timeout(empty, 60);
     tcase_add_checked_fixture(tc, world_begin, world_end);
     tcase_add_loop_test(tc, answers, 0, (int)G_N_ELEMENTS(answer_cases));
     tcase_add_test(tc, an_audit_is_asked_for);
     tcase_add_test(tc, the_schedulers_version_is_bare);
     tcase_add_test(tc, a_pod_is_bound_and_shown);
     tcase_add_test(tc, other_methods_are_told_which_are_allowed);
-    tcase_add_test(tc, readiness_names_feeds_not_read);
     tcase_add_test(tc, readiness_ends_with_draining);
-    tcase_add_test(tc, readiness_may_have_a_further_condition);
+    tcase_add_test(tc, who_stands_by_is_not_ready);
+    tcase_add_test(tc, a_check_can_be_left_out);
     tcase_add_test(tc, snapshot_routes_need_a_snapshot);
     tcase_add_test(tc, every_row_is_reached_listed_and_described);
     suite_add_tcase(s, tc);
+    tcase_add_checked_fixture(empty, world_begin_empty, world_end);
+    tcase_add_test(empty, readiness_names_feeds_not_read);
+    suite_add_tcase(s, empty);
     return s;
 }
 
