@@ -23,7 +23,7 @@ struct backend {
 
 /* --- an API server ---------------------------------------------------------------------------- */
 
-static bool open_api(struct backend *backend, GError **error)
+struct api_client *backend_new_client(const struct backend *backend, GError **error)
 {
     const struct config *config = backend->config;
     g_autoptr(GError) failure = NULL;
@@ -36,9 +36,15 @@ static bool open_api(struct backend *backend, GError **error)
                         : "no cluster is given: %s; name one with --kubeconfig, or serve a saved "
                           "one with --snapshot",
                     failure->message);
-        return false;
+        return NULL;
     }
-    backend->client = api_client_new(kube, error);
+    return api_client_new(kube, error);
+}
+
+static bool open_api(struct backend *backend, GError **error)
+{
+    const struct config *config = backend->config;
+    backend->client = backend_new_client(backend, error);
     if (!backend->client)
         return false;
     backend->api_cluster = api_cluster_new(backend->client);
@@ -61,6 +67,16 @@ static bool start_reflectors(struct backend *backend, GError **error)
             return false;
     }
     return true;
+}
+
+uint64_t backend_relist_pods(struct backend *backend)
+{
+    return reflector_relist(backend->reflectors[FEED_PODS]);
+}
+
+bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted)
+{
+    return reflector_has_listed(backend->reflectors[FEED_PODS], wanted);
 }
 
 /* All are told before the first is waited for. */

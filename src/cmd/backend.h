@@ -8,6 +8,7 @@
 #include "app/store.h"
 #include "cmd/config.h"
 #include "http/routes.h"
+#include "kube/api_client.h"
 
 struct backend;
 
@@ -26,6 +27,14 @@ const char *backend_title(const struct backend *backend);
 
 /* Begins to feed the store. */
 bool backend_start(struct backend *backend, GError **error);
+
+/* For a backend that has an API server and was started: asks for a list of the pods that begins
+ * after this call, and whether it has ended. Any thread. */
+uint64_t backend_relist_pods(struct backend *backend);
+bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted);
+
+/* Another client of the same API server, for calls that must not wait for others. */
+struct api_client *backend_new_client(const struct backend *backend, GError **error);
 
 /* Ends feeding and leaves behind what the options ask for (--snapshot-out). */
 bool backend_stop(struct backend *backend, GError **error);

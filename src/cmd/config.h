@@ -66,6 +66,13 @@ struct config {
     int64_t assign_patience_ms;
     bool wake;
 
+    bool leader_elect;
+    char *lease_name;
+    char *lease_namespace;
+    int64_t lease_duration_ms;
+    char *lease_identity; /* "": the host's name and something random */
+    char *pod_name;       /* "": no label is kept */
+
     int64_t audit_interval_ms; /* 0: only when asked */
     bool events;
     int64_t log_level;  /* enum log_level */

@@ -9,8 +9,9 @@
 
 const char *const option_groups[GROUP_N] = {
     [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
-    [GROUP_PLACEMENT] = "Placing pods",           [GROUP_RUNNING] = "Running",
-    [GROUP_CLIENT] = "Asking a running extender", [GROUP_GENERAL] = "General",
+    [GROUP_PLACEMENT] = "Placing pods",           [GROUP_REPLICAS] = "Several replicas",
+    [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
+    [GROUP_GENERAL] = "General",
 };
 
 /* --- choices --------------------------------------------------------------------------------- */
@@ -316,6 +317,55 @@ const struct option options[] = {
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "
              "patch on pods. Without it such a pod may wait for minutes in a quiet cluster."},
+
+    {.name = "leader-elect",
+     BOOL(leader_elect),
+     .fallback = "false",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve only while holding a Lease, so that several replicas may run: one answers "
+             "kube-scheduler, the others follow the cluster and stand by. Needs the verbs get, "
+             "create and update on leases of the group coordination.k8s.io."},
+    {.name = "lease-name",
+     TEXT(lease_name),
+     .metavar = "NAME",
+     .fallback = "gpuledger",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "The Lease. All that book cards of one cluster must share it."},
+    {.name = "lease-namespace",
+     TEXT(lease_namespace),
+     .metavar = "NAMESPACE",
+     .fallback = "kube-system",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "Where it is."},
+    {.name = "lease-duration",
+     DURATION(lease_duration_ms, 3000, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "15s",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "For how long the others wait for a holder that does not renew it, in whole seconds. "
+             "The holder itself stops binding when it could not renew it for two thirds of this."},
+    {.name = "lease-identity",
+     TEXT(lease_identity),
+     .metavar = "NAME",
+     .fallback = "",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "The holder's name in the Lease. No two replicas may share one. Without it: the "
+             "host's name, which is a pod's own, and something random."},
+
+    {.name = "pod-name",
+     TEXT(pod_name),
+     .metavar = "NAME",
+     .fallback = "",
+     .group = GROUP_REPLICAS,
+     .commands = COMMAND_SERVE,
+     .help = "The pod that this runs in, in the Lease's namespace: while it serves it has the "
+             "label gpuledger.io/holder=true, for a Service to select. Needs the verb patch on "
+             "pods. Without it the Service has to go by readiness alone."},
 
     {.name = "audit-interval",
      DURATION(audit_interval_ms, 0, 24 * 60 * MINUTE_MS),

@@ -12,6 +12,7 @@
 #include "app/version.h"
 #include "cmd/backend.h"
 #include "cmd/command.h"
+#include "cmd/replica.h"
 #include "http/bearer.h"
 #include "http/routes.h"
 #include "http/tls.h"
@@ -49,6 +50,7 @@ struct serve {
     const struct config_inputs *inputs;
     struct store *store;
     struct backend *backend;
+    struct replica *replica; /* NULL: the only one */
     struct extender extender;
     struct auditor *auditor;
     struct operations operations;
@@ -111,7 +113,8 @@ static void *keep_house(void *data)
     do {
         if (synced) {
             extender_settle(housekeeping->extender, SETTLE_AGE_MS);
-            if (housekeeping->extender->wake)
+            /* Whoever serves has refused the pods. */
+            if (housekeeping->extender->wake && fence_term(housekeeping->extender->fence) != 0)
                 wake_run(housekeeping->extender->wake, housekeeping->extender->store,
                          housekeeping->extender->cluster);
         } else if (store_is_synced(housekeeping->extender->store)) {
@@ -242,6 +245,7 @@ static bool listen_all(struct serve *serve, GError **error)
     serve->operations = (struct operations){
         .extender = &serve->extender,
         .snapshot = backend_hooks(serve->backend),
+        .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
     };
     serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer};
@@ -362,9 +366,16 @@ static bool open_all(struct serve *serve, GError **error)
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)
         return false;
+    if (config->leader_elect) {
+        serve->replica = replica_start(config, serve->store, serve->backend, error);
+        if (!serve->replica)
+            return false;
+    }
     serve->extender = (struct extender){
         .store = serve->store,
         .cluster = backend_cluster(serve->backend),
+        .fence = replica_fence(serve->replica),
+        .journal = replica_journal(serve->replica),
         .bind_timeout_ms = config->bind_timeout_ms,
         .wake = config->wake ? wake_new() : NULL,
     };
@@ -386,13 +397,23 @@ static void close_all(struct serve *serve)
     bearer_free(serve->bearer);
     stop_housekeeping(serve);
     auditor_free(serve->auditor);
+    replica_free(serve->replica);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
     store_free(serve->store);
     config_free(serve->current);
 }
 
-/* Readiness goes first, so that nobody new is sent here; the probes go on being answered. */
+/* Binds that wait for something look up, and leave the pod to another replica. */
+static void hurry_binds(struct serve *serve)
+{
+    store_lock(serve->store);
+    store_notify(serve->store);
+    store_unlock(serve->store);
+}
+
+/* Readiness goes first, so that nobody new is sent here; the probes go on being answered. The Lease
+ * goes next: what is still under way is in the journal that goes with it. */
 static enum exit_code drain(struct serve *serve, int signal_number)
 {
     const struct config *config = serve->current ? serve->current : serve->started;
@@ -400,7 +421,9 @@ static enum exit_code drain(struct serve *serve, int signal_number)
     int64_t start_ms = now_ms();
     g_atomic_int_set(&serve->extender.draining, 1);
     log_event(LOG_LEVEL_INFO, "draining", LOG_TEXT("signal", strsignal(signal_number)));
+    hurry_binds(serve);
     bool drained = server_drain(serve->scheduler_server, config->drain_timeout_ms);
+    replica_stop(serve->replica);
     if (serve->operations_server)
         server_drain(serve->operations_server, OPS_DRAIN_MS);
     if (!backend_stop(serve->backend, &failure)) {

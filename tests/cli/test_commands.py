@@ -13,6 +13,13 @@ import unittest
 
 from program import PROGRAM, SNAPSHOT, Server, run
 
+# Of an API server that nobody asks for anything.
+KUBECONFIG = json.dumps({
+    "clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+    "users": [{"name": "x", "user": {}}],
+    "current-context": "x",
+})
 COMMANDS = ["serve", "nodes", "inspect", "audit", "completion", "man", "version", "help"]
 
 
@@ -154,6 +161,26 @@ class Errors(Case):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr,
                          r"^gpuledger: option '--kubeconfig': .*/nonexistent/config")
+
+    def test_leases_that_cannot_be(self):
+        self.fails(
+            1,
+            "option '--leader-elect': a saved cluster (--snapshot) has no Leases; leave out one of "
+            "the two",
+            "serve", "--leader-elect", f"--snapshot={SNAPSHOT}",
+            env={"GPULEDGER_LOG_LEVEL": "error"},
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            kubeconfig = pathlib.Path(directory) / "config"
+            kubeconfig.write_text(KUBECONFIG)
+            for option, message in (
+                ("--lease-duration=3500ms",
+                 "option '--lease-duration': a Lease counts in whole seconds; round it"),
+                ("--lease-name=",
+                 "options '--lease-name' and '--lease-namespace': neither may be empty"),
+            ):
+                self.fails(1, message, "serve", "--leader-elect", f"--kubeconfig={kubeconfig}",
+                           "--listen=127.0.0.1:0", option, env={"GPULEDGER_LOG_LEVEL": "error"})
 
     def test_bad_snapshots(self):
         self.fails(
