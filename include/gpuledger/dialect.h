@@ -19,13 +19,13 @@ struct dialect_options {
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
 };
 
-#define ANNOTATIONS_MAX 16
+#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 16)
 
-/* Annotations to write: keys are constants, values are owned. */
+/* Annotations to write; keys and values are owned. */
 struct annotations {
     size_t n;
     struct {
-        const char *key;
+        char *key;
         char *value;
     } items[ANNOTATIONS_MAX];
 };
@@ -45,7 +45,18 @@ struct in_flight {
 struct dialect {
     const char *name;          /* "gpushare": options, metrics, JSON */
     const char *title;         /* for people */
-    const char *const *resources; /* pod resources it owns; NULL-terminated */
+    /* Pod resources it reads; NULL-terminated. An item that ends with '*' stands for all that
+     * begin so. Where two dialects read a pod, and see the same resources, the node decides. */
+    const char *const *resources;
+
+    /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
+     * share a node, on different cards; else a node serves one dialect at a time. */
+    bool names_cards;
+    enum isolation isolation;
+
+    /* For a node side that chooses the card itself, by an order that must be foreseen; NULL: any
+     * policy will do. */
+    const struct policy *policy;
 
     /* Namespace and name prefix of ConfigMaps that say which cards are unhealthy; the rest of the
      * name is the node's. NULL if the dialect has none. */
@@ -71,7 +82,7 @@ struct dialect {
     enum reason (*refuse)(const struct node *node, const struct request *request,
                           const struct dialect_options *options);
 
-    /* Which pods on the node the node side could mistake for the new one. */
+    /* Which pods on the node the node side could mistake for the new one; NULL: it never does. */
     void (*in_flight)(const struct node *node, const struct request *request,
                       struct in_flight *ret_in_flight);
 
@@ -80,11 +91,12 @@ struct dialect {
                               struct annotations *annotations);
 
     /* The annotations that the node side itself writes when it takes the pod; a player and the
-     * embedded cluster use them. */
+     * embedded cluster use them. NULL: it writes none. */
     void (*write_assigned)(const struct allocation *allocation, int64_t now_ns,
                            struct annotations *annotations);
 
-    /* Card indices from a health ConfigMap: appends int32_t; `ret_warning` names bad items. */
+    /* Card indices from a health ConfigMap: appends int32_t; `ret_warning` names bad items. NULL if
+     * there is no health_prefix. */
     void (*read_health)(const struct configmap_view *view, GArray *indices, char **ret_warning);
 };
 
@@ -93,8 +105,8 @@ extern const struct dialect *const dialects[];
 
 const struct dialect *dialect_find(const char *name);
 
-/* What the pod asks for, in whichever dialect; NULL without an error: no GPU. A pod that asks in two
- * dialects is an error. */
+/* What the pod asks for, in whichever dialect, as a chain of alternatives if several read the same
+ * resources; NULL without an error: no GPU. A pod that asks in two ways is an error. */
 struct request *dialect_read_request(const struct pod_view *view,
                                      const struct dialect_options *options, GError **error);
 
@@ -103,8 +115,9 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
                                            const struct dialect_options *options,
                                            char **ret_warning);
 
-/* The node's cards by the first dialect that claims it; false: none does (or its word is unusable,
- * then with an error). */
+/* The node's cards and pools by all dialects that claim it; false: none does (or the word of the
+ * first is unusable, then with an error). Where several do, they must agree on the number of cards;
+ * a card has the least memory that anyone says, and is unhealthy if anyone says so. */
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error);
 

@@ -18,6 +18,7 @@
  */
 #include <gpuledger/reason.h>
 #include <gpuledger/request.h>
+#include <gpuledger/terms.h>
 
 #pragma GCC visibility push(default)
 
@@ -25,25 +26,75 @@
 /* 16 TiB: no card is as large. Amounts saturate here, so that sums of any number of them fit. */
 #define AMOUNT_BYTES_MAX (INT64_C(1) << 44)
 #define CARD_UNKNOWN (-1)
+/* Dialects whose node sides run on one node. */
+#define NODE_DIALECTS_MAX 4
+#define NODE_POOLS_MAX 64
 
 /* One GPU as its node side numbers it. */
 struct card {
     int32_t index;       /* the number that annotations carry */
-    int32_t holders;     /* shares on it */
+    int32_t holders;     /* slots taken on it */
     int32_t exclusive;   /* shares on it that tolerate no other */
     int32_t core_used;   /* thousandths */
+    int32_t core;        /* capacity, thousandths; CORE_WHOLE unless the node side oversubscribes */
+    int32_t slots;       /* holders at most; 0: any number */
+    int32_t numa;
     bool healthy;
+    bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
+    uint64_t key;        /* card_key of its UUID; 0: known by index only */
+    char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
+    char *model;
+    char *mode;
 };
 
-/* A node's cards as a dialect reads them from a Node object. */
-struct topology {
-    const struct dialect *dialect;
-    int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
-    int32_t n_cards;
-    int64_t card_memory[NODE_CARDS_MAX]; /* bytes, by index */
+/* A card as a dialect reads it from a Node object; zero means that nothing is said. */
+struct topology_card {
+    int64_t memory; /* bytes */
+    int32_t core;   /* thousandths; 0: CORE_WHOLE */
+    int32_t slots;  /* 0: any number */
+    int32_t numa;
+    bool unhealthy;
+    const char *uuid; /* see topology_keep */
+    const char *model;
+    const char *mode;
 };
+
+/* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node
+ * knows. */
+struct pool {
+    char *resource; /* "nvidia.com/mig-1g.5gb" */
+    char *model;    /* or NULL */
+    int32_t capacity;
+    int32_t used;   /* may exceed capacity */
+    int32_t at_once; /* devices that one container may have; 0: any number */
+    int64_t memory; /* bytes of one device; 0: not known */
+    bool shared;    /* several devices are one card */
+};
+
+/* A node's cards and pools as its dialects read them from a Node object. */
+struct topology {
+    const struct dialect *dialect; /* the one that is reading, afterwards the first that did */
+    const struct dialect *dialects[NODE_DIALECTS_MAX];
+    int32_t n_dialects; /* 0 stands for `dialect` alone */
+    int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
+    int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
+    int32_t driver;      /* major version; 0: not known */
+    int32_t n_cards;
+    int32_t n_pools;
+    struct topology_card cards[NODE_CARDS_MAX]; /* by index */
+    struct pool pools[NODE_POOLS_MAX];          /* strings by topology_keep */
+    GStringChunk *strings;
+};
+
+struct topology *topology_new(void);
+void topology_free(struct topology *topology);
+typedef struct topology topology; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(topology, topology_free)
+
+/* A copy that lives as long as the topology. NULL gives NULL. */
+char *topology_keep(struct topology *topology, const char *text);
 
 enum allocation_state {
     ALLOCATION_RESERVED,  /* its Binding is being sent */
@@ -61,13 +112,18 @@ enum doubt {
     DOUBT_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
 };
 
-/* What one container (or the pod as a whole) holds of one card. */
+/* What one container (or the pod as a whole) holds of one card, or how many devices of a pool. */
 struct share {
     struct amount memory;
-    int32_t container; /* as in struct card_ask */
-    int32_t card;      /* index, or CARD_UNKNOWN */
-    int32_t core;      /* thousandths */
+    int32_t container;  /* as in struct card_ask */
+    int32_t card;       /* index, or CARD_UNKNOWN */
+    int32_t core;       /* thousandths */
     bool exclusive;
+    bool init;          /* as in struct card_ask */
+    int32_t devices;    /* of the pool `device` */
+    const char *device; /* as in struct card_ask; NULL: a share of a card */
+    uint64_t key;       /* card_key of the UUID that names the card; `card` is then the ledger's to
+                         * set, for the node as it is. 0: `card` is what was said */
 };
 
 struct allocation {
@@ -76,6 +132,7 @@ struct allocation {
     const char *name;
     struct node *node;
     const struct dialect *dialect;
+    struct terms *terms; /* a reference, or NULL */
     enum allocation_state state;
     enum doubt doubt;
     bool assigned;           /* the node side has taken it */
@@ -91,11 +148,12 @@ struct allocation {
 struct node {
     /* What filter asks of thousands of nodes a call, together and first. */
     const char *name;              /* lives in the node's own block */
-    const struct dialect *dialect; /* NULL: no dialect's node side runs here */
+    const struct dialect *dialect; /* the first of `dialects`; NULL: no node side runs here */
     int64_t memory_free_max;       /* bytes free on the emptiest healthy card */
     int64_t memory_unit;
     int32_t n_cards;
     int32_t n_waiting; /* allocations that the node side may still match to a container */
+    int32_t n_dialects;
     bool present;      /* the Node object exists */
     struct node *followed_by; /* ledger_next_node's guess */
 
@@ -103,6 +161,10 @@ struct node {
     int32_t unplaced_exclusive;
     int64_t unplaced_memory; /* bytes of shares on no known card; counts on every card */
     int64_t unplaced_core;
+    const struct dialect *dialects[NODE_DIALECTS_MAX];
+    int32_t compute, driver; /* as in struct topology */
+    int32_t n_pools;
+    struct pool *pools;
     struct card *cards;
     GArray *unhealthy;      /* int32_t card indices, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
@@ -152,6 +214,9 @@ void allocation_free(struct allocation *allocation);
 typedef struct allocation allocation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 
+/* On the same card, or devices of the same pool. */
+bool share_same_place(const struct share *a, const struct share *b);
+
 /* Same pod, node, dialect, doubt, flags, assume time and shares; state, since_ms and generation
  * apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
@@ -186,15 +251,36 @@ void ledger_each(const struct ledger *ledger, ledger_visit visit, void *data);
 
 /* --- arithmetic ----------------------------------------------------------------------------- */
 
-/* Bytes of an amount on a node, at most AMOUNT_BYTES_MAX. */
+/* Bytes of an amount, at most AMOUNT_BYTES_MAX. Of AMOUNT_THOUSANDTHS only card_bytes knows. */
 int64_t amount_bytes(struct amount amount, int64_t memory_unit);
+
+/* Bytes of an amount on a card of the node; NULL: on the node's largest. Thousandths are rounded
+ * down, as the node sides do. */
+int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount);
+
+/* A number that stands for a UUID, never 0. */
+uint64_t card_key(const char *uuid);
 
 /* What is left of a card, unplaced shares of the node counted; never negative. */
 int64_t card_memory_free(const struct node *node, const struct card *card);
 int32_t card_core_free(const struct node *node, const struct card *card);
+int32_t card_slots_free(const struct node *node, const struct card *card);
 
 /* The card of that index, or NULL. */
 const struct card *node_card(const struct node *node, int32_t index);
+
+/* The card that a share is on, or NULL if that is not known. */
+const struct card *node_share_card(const struct node *node, const struct share *share);
+
+/* The pool of that resource, or NULL. */
+const struct pool *node_pool(const struct node *node, const char *resource);
+
+/* Whether a node side of this dialect runs on the node. */
+bool node_offers(const struct node *node, const struct dialect *dialect);
+
+/* Whether a pod of another dialect holds something of the card; `card` NULL: of the node. */
+bool node_taken_by_other(const struct node *node, const struct card *card,
+                         const struct dialect *dialect);
 
 /* Recomputes every node's usage from its allocations and compares. */
 bool ledger_verify(const struct ledger *ledger, GError **error);

@@ -22,6 +22,7 @@ extern const struct policy policies[];
 const struct policy *policy_find(const char *name);
 
 struct placement {
+    const struct request *request; /* or its alternative: what was placed */
     uint32_t n_shares;
     struct share shares[REQUEST_ASKS_MAX];
 };

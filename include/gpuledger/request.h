@@ -11,13 +11,16 @@
 #pragma GCC visibility push(default)
 
 struct dialect;
+struct terms;
 
 #define CORE_WHOLE 1000 /* a whole card's compute, in thousandths */
 
-/* Memory as the pod states it. Some dialects count in a unit that only the node knows. */
+/* Memory as the pod states it. Some dialects count in a unit that only the node knows, some in
+ * parts of whatever card it will be. */
 enum amount_kind {
     AMOUNT_BYTES,
-    AMOUNT_NODE_UNITS, /* multiples of struct topology.memory_unit */
+    AMOUNT_NODE_UNITS,  /* multiples of struct topology.memory_unit */
+    AMOUNT_THOUSANDTHS, /* of the card's memory */
 };
 
 struct amount {
@@ -26,13 +29,15 @@ struct amount {
 };
 
 /* One container's wish (or the pod's as a whole): the same amount on each of `count` different
- * cards. */
+ * cards; or, if `device` is set, `count` devices of a pool (ledger.h), and nothing else. */
 struct card_ask {
     struct amount memory; /* per card */
-    int32_t container;    /* position in spec.containers, CONTAINER_POD for the pod as a whole */
+    int32_t container;    /* position in pod_view.containers, CONTAINER_POD for the pod as a whole */
     int32_t count;        /* different cards, at least 1 */
     int32_t core;         /* thousandths of each card */
     bool exclusive;       /* tolerates no other holder on its cards */
+    bool init;            /* of a plain init container, which ends before the others begin */
+    const char *device;   /* the pool's resource; lives in the request's terms or for ever */
 };
 
 #define CONTAINER_POD (-1)
@@ -45,13 +50,16 @@ enum request_trait {
 
 struct request {
     const struct dialect *dialect;
-    uint32_t traits;       /* enum request_trait */
+    struct terms *terms;         /* terms.h; NULL: none */
+    struct request *alternative; /* the same resources as another dialect reads them, or NULL */
+    uint32_t traits;             /* enum request_trait */
     uint32_t n_asks;
-    int64_t match_amount;  /* by what the node side tells its waiting pods apart, dialect's units */
+    int64_t match_amount; /* by what the node side tells its waiting pods apart, dialect's units */
     struct card_ask asks[];
 };
 
-/* An empty request of `n_asks` zeroed asks; free with request_free (g_free). */
+/* An empty request of `n_asks` zeroed asks; free with request_free, which frees its alternatives
+ * too and lets go of the terms. A duplicate shares the terms. */
 struct request *request_new(const struct dialect *dialect, size_t n_asks);
 struct request *request_dup(const struct request *request);
 void request_free(struct request *request);

@@ -100,7 +100,7 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
     if (!chosen || !found || chosen->n_shares != found->n_shares)
         return false;
     for (uint32_t i = 0; i < found->n_shares; i++) {
-        if (chosen->shares[i].card != found->shares[i].card)
+        if (!share_same_place(&chosen->shares[i], &found->shares[i]))
             return false;
     }
     return true;
@@ -223,16 +223,17 @@ static void describe(struct bind *bind, const struct allocation *allocation)
 
 /* Under the lock. */
 static bool reserve(struct bind *bind, struct ledger *ledger, const struct node *node,
-                    const struct request *request, const struct placement *placement,
-                    enum reason *ret_reason)
+                    const struct placement *placement, enum reason *ret_reason)
 {
+    const struct request *request = placement->request;
     struct allocation *allocation =
         allocation_new(bind->args->pod_uid, bind->args->pod_namespace, bind->args->pod_name,
                        placement->n_shares);
 
     allocation->dialect = request->dialect;
     allocation->state = ALLOCATION_RESERVED;
-    allocation->waiting = true;
+    allocation->terms = terms_ref(request->terms);
+    allocation->waiting = request->dialect->in_flight != NULL;
     allocation->match_amount = request->match_amount;
     allocation->assume_time_ns = next_assume_time(node);
     allocation->since_ms = now_ms();
@@ -253,8 +254,18 @@ static bool enter(struct bind *bind, struct ledger *ledger, GError **error)
     return fail(bind, BIND_RESULT_NOT_READY, error, "too many binds are not settled; try again");
 }
 
+/* Under the lock: a booking that another replica left holds no names that annotations carry. */
+static void adopt_terms(struct allocation *held, const struct request *request)
+{
+    while (request && request->dialect != held->dialect)
+        request = request->alternative;
+    if (request && !held->terms)
+        held->terms = terms_ref(request->terms);
+}
+
 /* Under the lock: the pod has an allocation already. STEP_FAILED without an error: look again. */
-static enum step join_earlier(struct bind *bind, struct allocation *held, GError **error)
+static enum step join_earlier(struct bind *bind, struct allocation *held,
+                              const struct request *request, GError **error)
 {
     if (!g_str_equal(held->node->name, bind->args->node)) {
         g_autofree char *text =
@@ -270,6 +281,7 @@ static enum step join_earlier(struct bind *bind, struct allocation *held, GError
         return STEP_DONE;
     case ALLOCATION_UNKNOWN:
         held->state = ALLOCATION_RESERVED;
+        adopt_terms(held, request);
         held->since_ms = now_ms();
         describe(bind, held);
         bind->doubtful = true;
@@ -306,7 +318,7 @@ static enum step place(struct bind *bind, struct ledger *ledger, const struct re
                  "no time was left to bind the pod; try again");
             return STEP_FAILED;
         }
-        if (reserve(bind, ledger, node, request, &placement, &reason))
+        if (reserve(bind, ledger, node, &placement, &reason))
             return enter(bind, ledger, error) ? STEP_SEND : STEP_FAILED;
         break;
     case ADMISSION_NO:
@@ -403,7 +415,7 @@ static enum step secure(struct bind *bind, GError **error)
         if (!request && pending)
             request = request_dup(pending);
         if (held)
-            step = join_earlier(bind, held, &failure);
+            step = join_earlier(bind, held, request, &failure);
         else if (request)
             step = place(bind, ledger, request, &failure);
         else

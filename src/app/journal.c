@@ -39,6 +39,12 @@ static void write_share(struct json_writer *writer, const struct share *share)
     json_key_int(writer, "core", share->core);
     json_key_int(writer, "container", share->container);
     json_key_bool(writer, "exclusive", share->exclusive);
+    if (share->init)
+        json_key_bool(writer, "init", true);
+    if (share->device) {
+        json_key_string(writer, "device", share->device);
+        json_key_int(writer, "devices", share->devices);
+    }
     json_end_object(writer);
 }
 
@@ -159,8 +165,9 @@ static const struct json_field booking_fields[] = {
 };
 
 struct booked_share {
-    int64_t memory, card, core, container;
-    bool units, exclusive;
+    int64_t memory, card, core, container, devices;
+    bool units, exclusive, init;
+    const char *device;
 };
 
 static const struct json_field share_fields[] = {
@@ -170,6 +177,9 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_INT64(struct booked_share, core, "core", 0),
     JSON_FIELD_INT64(struct booked_share, container, "container", 0),
     JSON_FIELD_BOOL(struct booked_share, exclusive, "exclusive", 0),
+    JSON_FIELD_BOOL(struct booked_share, init, "init", 0),
+    JSON_FIELD_STRING(struct booked_share, device, "device", 0),
+    JSON_FIELD_INT64(struct booked_share, devices, "devices", 0),
     JSON_FIELD_END,
 };
 
@@ -179,7 +189,8 @@ static bool read_share(struct json_arena *arena, const cJSON *object, struct sha
 
     if (!json_decode(arena, object, share_fields, &share, NULL) || share.memory < 0 ||
         share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
-        share.core > INT32_MAX || share.container < CONTAINER_POD || share.container > INT32_MAX)
+        share.core > INT32_MAX || share.container < CONTAINER_POD ||
+        share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX)
         return false;
     *ret_share = (struct share){
         .memory = {share.memory, share.units ? AMOUNT_NODE_UNITS : AMOUNT_BYTES},
@@ -187,8 +198,32 @@ static bool read_share(struct json_arena *arena, const cJSON *object, struct sha
         .card = (int32_t)share.card,
         .core = (int32_t)share.core,
         .exclusive = share.exclusive,
+        .init = share.init,
+        .devices = (int32_t)share.devices,
+        .device = share.device,
     };
     return true;
+}
+
+/* The devices' names outlive the document. */
+static void keep_devices(struct allocation *allocation)
+{
+    g_autoptr(GStrvBuilder) devices = g_strv_builder_new();
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation->shares[i].device)
+            g_strv_builder_add(devices, allocation->shares[i].device);
+    }
+    g_auto(GStrv) kept = g_strv_builder_end(devices);
+    if (!*kept)
+        return;
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation->shares[i].device)
+            allocation->shares[i].device = kept[n++];
+    }
+    allocation->terms = terms_new();
+    allocation->terms->devices = g_steal_pointer(&kept);
 }
 
 /* NULL: it cannot be understood. */
@@ -213,9 +248,10 @@ static struct allocation *read_booking(struct json_arena *arena, const cJSON *ob
         if (!read_share(arena, item, &allocation->shares[n++]))
             return NULL;
     }
+    keep_devices(allocation);
     allocation->dialect = dialect;
     allocation->state = ALLOCATION_UNKNOWN;
-    allocation->waiting = true;
+    allocation->waiting = dialect->in_flight != NULL;
     allocation->match_amount = booking.amount;
     allocation->assume_time_ns = time_ns;
     allocation->since_ms = g_get_monotonic_time() / 1000;

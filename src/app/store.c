@@ -123,12 +123,15 @@ static void forget_pod(struct store *store, const char *uid)
     ledger_drop(store->ledger, uid);
 }
 
-static char *format_cards(const struct allocation *allocation)
+static char *format_cards(const struct node *node, const struct allocation *allocation)
 {
     GString *text = g_string_new(NULL);
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++)
-        g_string_append_printf(text, "%s%d", i ? "," : "", allocation->shares[i].card);
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct card *card = node_share_card(node, &allocation->shares[i]);
+        g_string_append_printf(text, "%s%d", i ? "," : "",
+                               card ? card->index : allocation->shares[i].card);
+    }
     return g_string_free(text, FALSE);
 }
 
@@ -137,7 +140,7 @@ static bool same_cards(const struct allocation *a, const struct allocation *b)
     bool same = a->n_shares == b->n_shares;
 
     for (uint32_t i = 0; same && i < a->n_shares; i++)
-        same = a->shares[i].card == b->shares[i].card;
+        same = share_same_place(&a->shares[i], &b->shares[i]);
     return same;
 }
 
@@ -150,11 +153,11 @@ static void note_move(struct store *store, const struct allocation *known,
 
     if (known->state != ALLOCATION_CONFIRMED || same_cards(known, new))
         return;
-    g_autofree char *to = format_cards(new);
+    g_autofree char *to = format_cards(known->node, new);
     if (first && g_str_equal(first, to))
         g_hash_table_remove(store->moved, known->uid);
     else if (!first && known->shares[0].card != CARD_UNKNOWN)
-        g_hash_table_insert(store->moved, g_strdup(known->uid), format_cards(known));
+        g_hash_table_insert(store->moved, g_strdup(known->uid), format_cards(known->node, known));
 }
 
 /* Under the lock: what the API server says of a pod with a node is what counts. Returns whether
@@ -165,7 +168,7 @@ static bool record_allocation(struct store *store, const char *node,
     const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
     const struct share *old = known ? &known->shares[0] : NULL;
     const struct share *new = &take_allocation->shares[0];
-    bool news = !old || !g_str_equal(known->node->name, node) || old->card != new->card ||
+    bool news = !old || !g_str_equal(known->node->name, node) || !share_same_place(old, new) ||
                 old->memory.value != new->memory.value;
 
     if (known)
@@ -191,7 +194,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, boo
     g_autofree char *warning = NULL;
     struct allocation *allocation =
         dialect_read_allocation(pod, &store->options.dialects, &warning);
-    bool unplaced = allocation && allocation->shares[0].card == CARD_UNKNOWN;
+    bool unplaced = allocation && allocation->doubt != DOUBT_NONE &&
+                    allocation->doubt != DOUBT_EDITED;
     bool news = false;
 
     store_lock(store);
@@ -265,7 +269,7 @@ void store_delete_pod(struct store *store, const char *uid)
 
 void store_apply_node(struct store *store, const struct node_view *view)
 {
-    g_autofree struct topology *topology = g_new0(struct topology, 1);
+    g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL;
     g_autoptr(GError) failure = NULL;
     bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Usage is kept, not computed: every allocation that enters or leaves a node is charged to or
- * credited from its cards by the one function node_count(). A change of the cards themselves
- * counts everything anew.
+ * Which nodes and allocations there are. What they hold of a node's cards is counted in node.c.
  */
-#include <gpuledger/error.h>
-#include <gpuledger/ledger.h>
+#include "core/node.h"
+
 #include <string.h>
 
 struct ledger {
@@ -16,126 +14,6 @@ struct ledger {
     uint64_t freed; /* counts what may have made room */
     struct node *first_asked; /* ledger_next_node's guess for the first name */
 };
-
-/* --- amounts and cards ---------------------------------------------------------------------- */
-
-int64_t amount_bytes(struct amount amount, int64_t memory_unit)
-{
-    int64_t unit = amount.kind == AMOUNT_NODE_UNITS ? memory_unit : 1;
-    int64_t bytes;
-
-    if (__builtin_mul_overflow(amount.value, unit, &bytes) || bytes > AMOUNT_BYTES_MAX)
-        return AMOUNT_BYTES_MAX;
-    return MAX(bytes, 0);
-}
-
-static struct card *find_card(const struct node *node, int32_t index)
-{
-    /* Cards are numbered from 0 without gaps by every node side read so far; the search is for
-     * those that will not be. */
-    if (index >= 0 && index < node->n_cards && node->cards[index].index == index)
-        return &node->cards[index];
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        if (node->cards[i].index == index)
-            return &node->cards[i];
-    }
-    return NULL;
-}
-
-const struct card *node_card(const struct node *node, int32_t index)
-{
-    return find_card(node, index);
-}
-
-int64_t card_memory_free(const struct node *node, const struct card *card)
-{
-    int64_t left = card->memory - card->memory_used - node->unplaced_memory;
-    return MAX(left, 0);
-}
-
-int32_t card_core_free(const struct node *node, const struct card *card)
-{
-    int64_t left = CORE_WHOLE - (int64_t)card->core_used - node->unplaced_core;
-    return left > 0 ? (int32_t)left : 0;
-}
-
-/* --- nodes ---------------------------------------------------------------------------------- */
-
-static void node_free(gpointer data)
-{
-    struct node *node = data;
-    g_free(node->cards);
-    g_clear_pointer(&node->unhealthy, g_array_unref);
-    g_ptr_array_unref(node->allocations);
-    g_free(node);
-}
-
-/* A card that somebody has to himself is not free, whatever its memory. */
-static void node_summarize(struct node *node)
-{
-    node->memory_free_max = -1;
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *card = &node->cards[i];
-        if (card->healthy && card->exclusive + node->unplaced_exclusive == 0)
-            node->memory_free_max = MAX(node->memory_free_max, card_memory_free(node, card));
-    }
-}
-
-/* Adds (sign 1) or takes away (sign -1) what an allocation holds. */
-static void node_count(struct node *node, const struct allocation *allocation, int sign)
-{
-    for (uint32_t i = 0; i < allocation->n_shares; i++) {
-        const struct share *share = &allocation->shares[i];
-        int64_t bytes = amount_bytes(share->memory, node->memory_unit);
-        struct card *card = node->n_cards == 1 ? &node->cards[0] : find_card(node, share->card);
-
-        if (card) {
-            card->memory_used += sign * bytes;
-            card->core_used += sign * share->core;
-            card->holders += sign;
-            card->exclusive += share->exclusive ? sign : 0;
-        } else {
-            node->unplaced_memory += sign * bytes;
-            node->unplaced_core += sign * share->core;
-            node->unplaced_holders += sign;
-            node->unplaced_exclusive += share->exclusive ? sign : 0;
-        }
-    }
-    if (allocation->waiting)
-        node->n_waiting += sign;
-}
-
-static void node_charge(struct node *node, const struct allocation *allocation, int sign)
-{
-    node_count(node, allocation, sign);
-    node_summarize(node);
-}
-
-static void node_charge_all(struct node *node)
-{
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        struct card *card = &node->cards[i];
-        card->holders = card->exclusive = card->core_used = 0;
-        card->memory_used = 0;
-    }
-    node->unplaced_memory = node->unplaced_core = 0;
-    node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
-    for (guint i = 0; i < node->allocations->len; i++)
-        node_count(node, g_ptr_array_index(node->allocations, i), 1);
-    node_summarize(node);
-}
-
-static void node_apply_health(struct node *node)
-{
-    for (int32_t i = 0; i < node->n_cards; i++)
-        node->cards[i].healthy = true;
-    for (guint i = 0; node->unhealthy && i < node->unhealthy->len; i++) {
-        struct card *card = find_card(node, g_array_index(node->unhealthy, int32_t, i));
-        if (card)
-            card->healthy = false;
-    }
-    node_summarize(node);
-}
 
 struct node *ledger_node(const struct ledger *ledger, const char *name)
 {
@@ -177,11 +55,7 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     if (node)
         return node;
 
-    size_t size = strlen(name) + 1;
-    node = g_malloc0(sizeof *node + size);
-    node->name = memcpy(node + 1, name, size);
-    node->memory_unit = 1;
-    node->allocations = g_ptr_array_new();
+    node = node_new(name);
     g_hash_table_add(ledger->nodes, node);
     ledger->sorted_stale = true;
     return node;
@@ -238,19 +112,7 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     if (!topology)
         topology = &none;
     node->present = true;
-    node->dialect = topology->dialect;
-    node->memory_unit = topology->memory_unit;
-    if (node->n_cards != topology->n_cards) {
-        node->n_cards = topology->n_cards;
-        g_free(node->cards);
-        node->cards = g_new0(struct card, (gsize)topology->n_cards);
-    }
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        node->cards[i].index = i;
-        node->cards[i].memory = topology->card_memory[i];
-    }
-    node_apply_health(node);
-    node_charge_all(node);
+    node_set_topology(node, topology);
     ledger_note_freed(ledger, node);
     return node;
 }
@@ -303,14 +165,22 @@ struct allocation *allocation_new(const char *uid, const char *ns, const char *n
 
 void allocation_free(struct allocation *allocation)
 {
+    if (allocation)
+        terms_unref(allocation->terms);
     g_free(allocation);
+}
+
+bool share_same_place(const struct share *a, const struct share *b)
+{
+    return a->key == b->key && (a->key || a->card == b->card) &&
+           g_strcmp0(a->device, b->device) == 0;
 }
 
 static bool share_equal(const struct share *a, const struct share *b)
 {
     return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
-           a->container == b->container && a->card == b->card && a->core == b->core &&
-           a->exclusive == b->exclusive;
+           a->container == b->container && share_same_place(a, b) && a->core == b->core &&
+           a->exclusive == b->exclusive && a->init == b->init && a->devices == b->devices;
 }
 
 bool allocation_equal(const struct allocation *a, const struct allocation *b)
@@ -388,49 +258,13 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     return ledger_add(ledger, node, take_allocation);
 }
 
-/* Whether every share fits its card beside what is there, several on one card added up. */
-static enum reason check_fit(const struct node *node, const struct allocation *allocation)
-{
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *card = &node->cards[i];
-        int64_t memory = 0, core = 0;
-        int32_t shares = 0, exclusive = 0;
-
-        for (uint32_t j = 0; j < allocation->n_shares; j++) {
-            const struct share *share = &allocation->shares[j];
-            if (share->card != card->index)
-                continue;
-            memory += amount_bytes(share->memory, node->memory_unit);
-            core += share->core;
-            exclusive += share->exclusive;
-            shares++;
-        }
-        if (shares == 0)
-            continue;
-        if (!card->healthy)
-            return REASON_CARD_UNHEALTHY;
-        if (memory > card_memory_free(node, card))
-            return REASON_INSUFFICIENT_MEMORY;
-        if (core > card_core_free(node, card))
-            return REASON_INSUFFICIENT_CORE;
-        if (card->exclusive + node->unplaced_exclusive > 0 ||
-            (exclusive > 0 && card->holders + node->unplaced_holders + shares > 1))
-            return REASON_INSUFFICIENT_MEMORY;
-    }
-    for (uint32_t j = 0; j < allocation->n_shares; j++) {
-        if (!node_card(node, allocation->shares[j].card))
-            return REASON_CARD_COUNT;
-    }
-    return REASON_NONE;
-}
-
 struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
                                   struct allocation *take_allocation, enum reason *ret_reason)
 {
     struct node *node = ledger_node(ledger, node_name);
 
     g_assert(!ledger_get(ledger, take_allocation->uid));
-    *ret_reason = node && node->present ? check_fit(node, take_allocation) : REASON_NODE_UNKNOWN;
+    *ret_reason = node && node->present ? node_check_fit(node, take_allocation) : REASON_NODE_UNKNOWN;
     if (*ret_reason != REASON_NONE) {
         allocation_free(take_allocation);
         return NULL;
@@ -493,6 +327,11 @@ static gboolean node_equal(gconstpointer a, gconstpointer b)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+static void free_node(gpointer data)
+{
+    node_free(data);
+}
+
 static void free_allocation(gpointer data)
 {
     allocation_free(data);
@@ -501,7 +340,7 @@ static void free_allocation(gpointer data)
 struct ledger *ledger_new(void)
 {
     struct ledger *ledger = g_new0(struct ledger, 1);
-    ledger->nodes = g_hash_table_new_full(node_hash, node_equal, node_free, NULL);
+    ledger->nodes = g_hash_table_new_full(node_hash, node_equal, free_node, NULL);
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->sorted = g_ptr_array_new();
@@ -519,52 +358,6 @@ void ledger_free(struct ledger *ledger)
 }
 
 /* --- verification --------------------------------------------------------------------------- */
-
-static bool verify_failed(GError **error, const struct node *node, const char *what, int64_t kept,
-                          int64_t found)
-{
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
-                "node '%s': %s is kept as %" G_GINT64_FORMAT " but adds up to %" G_GINT64_FORMAT,
-                node->name, what, kept, found);
-    return false;
-}
-
-static bool node_verify(const struct node *node, GError **error)
-{
-    struct node fresh = *node;
-    g_autofree struct card *cards = g_memdup2(node->cards, sizeof(struct card) *
-                                                               (gsize)node->n_cards);
-    fresh.cards = cards;
-    node_charge_all(&fresh);
-
-    if (fresh.memory_free_max != node->memory_free_max)
-        return verify_failed(error, node, "the largest free amount", node->memory_free_max,
-                             fresh.memory_free_max);
-    if (fresh.unplaced_memory != node->unplaced_memory)
-        return verify_failed(error, node, "unplaced memory", node->unplaced_memory,
-                             fresh.unplaced_memory);
-    if (fresh.unplaced_core != node->unplaced_core)
-        return verify_failed(error, node, "unplaced core", node->unplaced_core,
-                             fresh.unplaced_core);
-    if (fresh.unplaced_holders != node->unplaced_holders ||
-        fresh.unplaced_exclusive != node->unplaced_exclusive)
-        return verify_failed(error, node, "unplaced holders", node->unplaced_holders,
-                             fresh.unplaced_holders);
-    if (fresh.n_waiting != node->n_waiting)
-        return verify_failed(error, node, "waiting pods", node->n_waiting, fresh.n_waiting);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *kept = &node->cards[i], *found = &cards[i];
-        if (kept->memory_used != found->memory_used)
-            return verify_failed(error, node, "a card's memory", kept->memory_used,
-                                 found->memory_used);
-        if (kept->core_used != found->core_used)
-            return verify_failed(error, node, "a card's core", kept->core_used,
-                                 found->core_used);
-        if (kept->holders != found->holders || kept->exclusive != found->exclusive)
-            return verify_failed(error, node, "a card's holders", kept->holders, found->holders);
-    }
-    return true;
-}
 
 bool ledger_verify(const struct ledger *ledger, GError **error)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/placement.h>
+#include <stdlib.h>
 
 /* --- policies ------------------------------------------------------------------------------- */
 
@@ -39,47 +40,62 @@ const struct policy *policy_find(const char *name)
 
 /* How far the best card for an ask got; the refusal tells of the one that got furthest. */
 enum obstacle {
+    OBSTACLE_TERMS,
     OBSTACLE_SIZE,
     OBSTACLE_HEALTH,
+    OBSTACLE_OTHER_USE,
+    OBSTACLE_SLOTS,
     OBSTACLE_MEMORY,
     OBSTACLE_CORE,
     OBSTACLE_NONE,
 };
 
 static const enum reason obstacle_reasons[] = {
+    [OBSTACLE_TERMS] = REASON_TERMS,
     [OBSTACLE_SIZE] = REASON_CARD_TOO_SMALL,
     [OBSTACLE_HEALTH] = REASON_CARD_UNHEALTHY,
+    [OBSTACLE_OTHER_USE] = REASON_OTHER_USE,
+    [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
     [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* cards with room are too few */
 };
 
+/* Sets of cards tried before the search gives up: it runs under the caller's lock. */
+#define TRIES_MAX 2048
+/* Candidates of all asks together that need no memory of their own. */
+#define CANDIDATES_INLINE 256
+
+/* A card on which one share of an ask fits. */
+struct candidate {
+    int64_t cost;
+    const struct card *card;
+};
+
 struct search {
     const struct node *node;
+    const struct request *request;
     const struct policy *policy;
     int32_t pinned;
     struct placement *placement; /* shares chosen so far count as taken */
+    struct candidate *candidates; /* n_cards for each ask */
+    unsigned tries;
+    enum reason reason; /* why the first ask that failed did */
 };
 
-static bool taken_by_ask(const struct search *search, uint32_t first_share, int32_t card)
-{
-    for (uint32_t i = first_share; i < search->placement->n_shares; i++) {
-        if (search->placement->shares[i].card == card)
-            return true;
-    }
-    return false;
-}
-
-/* The card as it will be with the shares chosen so far. */
-static struct card with_chosen(const struct search *search, const struct card *card)
+/* The card as it will be with the shares chosen so far; what ends before this share begins, or begins
+ * after it ends, is not beside it. */
+static struct card with_chosen(const struct search *search, const struct card_ask *ask,
+                               const struct card *card)
 {
     struct card later = *card;
 
     for (uint32_t i = 0; i < search->placement->n_shares; i++) {
         const struct share *share = &search->placement->shares[i];
-        if (share->card != card->index)
+        if (share->device || share->card != card->index || share->init != ask->init ||
+            (share->init && share->container != ask->container))
             continue;
-        later.memory_used += amount_bytes(share->memory, search->node->memory_unit);
+        later.memory_used += card_bytes(search->node, card, share->memory);
         later.core_used += share->core;
         later.holders++;
         later.exclusive += share->exclusive;
@@ -87,48 +103,183 @@ static struct card with_chosen(const struct search *search, const struct card *c
     return later;
 }
 
-static enum obstacle card_obstacle(const struct node *node, const struct card_ask *ask,
-                                   int64_t bytes, const struct card *card)
+/* `card` as it will be, `now` as it is. */
+static enum obstacle card_obstacle(const struct search *search, const struct card_ask *ask,
+                                   const struct card *card, const struct card *now)
 {
+    const struct node *node = search->node;
+    const struct terms *terms = search->request->terms;
+    const int64_t bytes = card_bytes(node, card, ask->memory);
+
+    if (!terms_accept_card(terms, card))
+        return OBSTACLE_TERMS;
     if (bytes > card->memory)
         return OBSTACLE_SIZE;
     if (!card->healthy)
         return OBSTACLE_HEALTH;
+    if (node->n_dialects > 1 && node_taken_by_other(node, card, search->request->dialect))
+        return OBSTACLE_OTHER_USE;
+    if (card_slots_free(node, card) == 0)
+        return OBSTACLE_SLOTS;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
-        (ask->exclusive && card->holders + node->unplaced_holders > 0))
+        ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
         return OBSTACLE_MEMORY;
-    if (ask->core > card_core_free(node, card))
+    /* Who asks for no compute in particular needs some all the same. */
+    if (ask->core > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
     return OBSTACLE_NONE;
 }
 
-/* The best card for one share of an ask, or NULL and how far the best got. */
-static const struct card *best_card(const struct search *search, const struct card_ask *ask,
-                                    uint32_t first_share, enum obstacle *ret_obstacle)
+static gint compare_candidates(gconstpointer a, gconstpointer b)
+{
+    const struct candidate *left = a, *right = b;
+
+    if (left->cost != right->cost)
+        return left->cost < right->cost ? -1 : 1;
+    return left->card->index < right->card->index ? -1 : 1;
+}
+
+/* The cards on which a share of the ask fits, best first. */
+static int32_t find_candidates(const struct search *search, const struct card_ask *ask,
+                               struct candidate *candidates, enum obstacle *ret_furthest)
 {
     const struct node *node = search->node;
-    int64_t bytes = amount_bytes(ask->memory, node->memory_unit);
-    const struct card *best = NULL;
-    int64_t best_cost = 0;
-    enum obstacle furthest = OBSTACLE_SIZE;
+    int32_t n = 0;
 
+    *ret_furthest = OBSTACLE_TERMS;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         if (search->pinned != CARD_UNKNOWN && card->index != search->pinned)
             continue;
-        const struct card later = with_chosen(search, card);
-        enum obstacle obstacle = card_obstacle(node, ask, bytes, &later);
-        furthest = MAX(furthest, obstacle);
-        if (obstacle != OBSTACLE_NONE || taken_by_ask(search, first_share, card->index))
-            continue;
-        int64_t cost = search->policy->cost(node, &later);
-        if (!best || cost < best_cost) {
-            best = card;
-            best_cost = cost;
-        }
+        const struct card later = with_chosen(search, ask, card);
+        const enum obstacle obstacle = card_obstacle(search, ask, &later, card);
+        *ret_furthest = MAX(*ret_furthest, obstacle);
+        if (obstacle == OBSTACLE_NONE)
+            candidates[n++] = (struct candidate){search->policy->cost(node, &later), card};
     }
-    *ret_obstacle = furthest;
-    return best;
+    if (n > 1)
+        qsort(candidates, (size_t)n, sizeof *candidates, compare_candidates);
+    return n;
+}
+
+static bool place_from(struct search *search, uint32_t first);
+
+/* Chooses `left` more cards for an ask among its candidates from `from` on, the rest of the asks
+ * after them. */
+static bool choose_cards(struct search *search, uint32_t at, const struct candidate *candidates,
+                         int32_t n, int32_t from, int32_t left)
+{
+    const struct card_ask *ask = &search->request->asks[at];
+    struct placement *placement = search->placement;
+    const struct terms *terms = search->request->terms;
+
+    if (left == 0)
+        return place_from(search, at + 1);
+    for (int32_t i = from; i + left <= n && search->tries < TRIES_MAX; i++) {
+        const struct card *card = candidates[i].card;
+        const uint32_t before = placement->n_shares;
+        if (terms && terms->same_numa && left < ask->count &&
+            node_card(search->node, placement->shares[before - 1].card)->numa != card->numa)
+            continue;
+        search->tries++;
+        placement->shares[placement->n_shares++] = (struct share){
+            .memory = ask->memory.kind == AMOUNT_THOUSANDTHS
+                          ? (struct amount){card_bytes(search->node, card, ask->memory),
+                                            AMOUNT_BYTES}
+                          : ask->memory,
+            .container = ask->container,
+            .card = card->index,
+            .core = ask->core,
+            .exclusive = ask->exclusive,
+            .init = ask->init,
+        };
+        if (choose_cards(search, at, candidates, n, i + 1, left - 1))
+            return true;
+        placement->n_shares = before;
+    }
+    return false;
+}
+
+static enum reason pool_obstacle(const struct search *search, const struct card_ask *ask)
+{
+    const struct pool *pool = node_pool(search->node, ask->device);
+    const struct terms *terms = search->request->terms;
+    int32_t left;
+
+    if (!pool)
+        return REASON_CARD_COUNT;
+    if (!terms_accept_model(terms, pool->model) ||
+        (terms && (pool->memory < terms->memory_min || (terms->unshared && pool->shared))))
+        return REASON_TERMS;
+    if (pool->at_once > 0 && ask->count > pool->at_once)
+        return REASON_DEVICES_AT_ONCE;
+    if (ask->count > pool->capacity)
+        return REASON_CARD_COUNT;
+    left = pool->capacity - pool->used;
+    for (uint32_t i = 0; i < search->placement->n_shares; i++) {
+        const struct share *share = &search->placement->shares[i];
+        if (share->device && !share->init && g_str_equal(share->device, ask->device))
+            left -= share->devices;
+    }
+    return ask->count > left ? REASON_INSUFFICIENT_DEVICES : REASON_NONE;
+}
+
+static bool place_devices(struct search *search, uint32_t at)
+{
+    const struct card_ask *ask = &search->request->asks[at];
+    const enum reason reason = pool_obstacle(search, ask);
+
+    if (reason != REASON_NONE) {
+        search->reason = search->reason == REASON_NONE ? reason : search->reason;
+        return false;
+    }
+    search->placement->shares[search->placement->n_shares++] = (struct share){
+        .container = ask->container,
+        .card = CARD_UNKNOWN,
+        .init = ask->init,
+        .devices = ask->count,
+        .device = ask->device,
+    };
+    if (place_from(search, at + 1))
+        return true;
+    search->placement->n_shares--;
+    return false;
+}
+
+/* Places the asks from `at` on. */
+static bool place_from(struct search *search, uint32_t at)
+{
+    const struct node *node = search->node;
+    const struct request *request = search->request;
+
+    if (at == request->n_asks)
+        return true;
+    const struct card_ask *ask = &request->asks[at];
+    if (ask->device)
+        return place_devices(search, at);
+
+    struct candidate *candidates = &search->candidates[at * (uint32_t)node->n_cards];
+    enum obstacle furthest;
+    const int32_t n = find_candidates(search, ask, candidates, &furthest);
+    const bool placed = n >= ask->count && choose_cards(search, at, candidates, n, 0, ask->count);
+    if (!placed && search->reason == REASON_NONE)
+        search->reason = obstacle_reasons[furthest];
+    return placed;
+}
+
+static enum reason check_counts(const struct node *node, const struct request *request)
+{
+    int64_t shares = 0;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        if (!ask->device && node->n_cards == 0)
+            return REASON_NOT_GPU_SHARE;
+        if (!ask->device && ask->count > node->n_cards)
+            return REASON_CARD_COUNT;
+        shares += ask->device ? 1 : ask->count;
+    }
+    return shares > REQUEST_ASKS_MAX ? REASON_CARD_COUNT : REASON_NONE;
 }
 
 bool placement_is_obvious(const struct node *node, const struct request *request)
@@ -136,6 +287,8 @@ bool placement_is_obvious(const struct node *node, const struct request *request
     const struct card_ask *ask = &request->asks[0];
 
     return request->n_asks == 1 && ask->count == 1 && ask->core == 0 && !ask->exclusive &&
+           !ask->device && !request->terms && node->n_dialects == 1 &&
+           ask->memory.kind != AMOUNT_THOUSANDTHS &&
            amount_bytes(ask->memory, node->memory_unit) <= node->memory_free_max;
 }
 
@@ -143,30 +296,22 @@ enum reason placement_find(const struct node *node, const struct request *reques
                            const struct policy *policy, int32_t pinned,
                            struct placement *ret_placement)
 {
-    struct search search = {node, policy, pinned, ret_placement};
+    struct candidate few[CANDIDATES_INLINE];
+    g_autofree struct candidate *many = NULL;
+    const size_t n = (size_t)node->n_cards * request->n_asks;
+    struct search search = {.node = node,
+                            .request = request,
+                            .policy = policy,
+                            .pinned = pinned,
+                            .placement = ret_placement,
+                            .candidates = few};
 
+    ret_placement->request = request;
     ret_placement->n_shares = 0;
-    if (node->n_cards == 0)
-        return REASON_NOT_GPU_SHARE;
-    for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        uint32_t first_share = ret_placement->n_shares;
-
-        if (ask->count > node->n_cards || first_share + (uint32_t)ask->count > REQUEST_ASKS_MAX)
-            return REASON_CARD_COUNT;
-        for (int32_t k = 0; k < ask->count; k++) {
-            enum obstacle obstacle;
-            const struct card *card = best_card(&search, ask, first_share, &obstacle);
-            if (!card)
-                return obstacle_reasons[obstacle];
-            ret_placement->shares[ret_placement->n_shares++] = (struct share){
-                .memory = ask->memory,
-                .container = ask->container,
-                .card = card->index,
-                .core = ask->core,
-                .exclusive = ask->exclusive,
-            };
-        }
-    }
-    return REASON_NONE;
+    search.reason = check_counts(node, request);
+    if (search.reason != REASON_NONE)
+        return search.reason;
+    if (n > CANDIDATES_INLINE)
+        search.candidates = many = g_new(struct candidate, n);
+    return place_from(&search, 0) ? REASON_NONE : search.reason;
 }

@@ -20,6 +20,18 @@ static const struct reason_info table[REASON_N] = {
                                INSUFFICIENT ": the cards large enough are unhealthy", false},
     [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
                                   true},
+    [REASON_INSUFFICIENT_DEVICES] = {"insufficient_devices", "Insufficient GPU devices", true},
+    [REASON_DEVICES_AT_ONCE] =
+        {"devices_at_once", "The node's GPU plugin gives a container fewer devices at a time than "
+                            "the pod asks for", false},
+    [REASON_NO_SLOT] = {"no_slot", "The GPUs with room have as many holders as they may", true},
+    [REASON_OTHER_USE] = {"other_use",
+                          "The node's GPUs are in use by pods that share them in another way",
+                          true},
+    [REASON_TERMS] = {"terms", "The node has no GPU of the kind that the pod asks for", false},
+    [REASON_ISOLATION] =
+        {"isolation", "The node does not keep pods on one GPU apart as well as the pod asks",
+         false},
     [REASON_CARD_COUNT] = {"card_count", "The node has fewer GPUs than the pod asks for", false},
     [REASON_SEVERAL_GPU_CONTAINERS] =
         {"several_gpu_containers",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/request.h>
+#include <gpuledger/terms.h>
 
 static size_t request_size(size_t n_asks)
 {
@@ -17,10 +18,20 @@ struct request *request_new(const struct dialect *dialect, size_t n_asks)
 
 struct request *request_dup(const struct request *request)
 {
-    return g_memdup2(request, request_size(request->n_asks));
+    struct request *copy = g_memdup2(request, request_size(request->n_asks));
+
+    terms_ref(copy->terms);
+    if (copy->alternative)
+        copy->alternative = request_dup(copy->alternative);
+    return copy;
 }
 
 void request_free(struct request *request)
 {
-    g_free(request);
+    while (request) {
+        struct request *next = request->alternative;
+        terms_unref(request->terms);
+        g_free(request);
+        request = next;
+    }
 }

@@ -2,6 +2,7 @@
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
+#include <string.h>
 
 const struct dialect *const dialects[] = {
     &dialect_gpushare,
@@ -17,28 +18,69 @@ const struct dialect *dialect_find(const char *name)
     return NULL;
 }
 
+static bool reads(const struct dialect *dialect, const char *resource)
+{
+    for (const char *const *own = dialect->resources; *own; own++) {
+        const size_t stem = strlen(*own) - 1;
+        if ((*own)[stem] == '*' ? strncmp(resource, *own, stem) == 0 : g_str_equal(resource, *own))
+            return true;
+    }
+    return false;
+}
+
+/* A resource of the pod that the one dialect reads and the other does not, or NULL. */
+static const char *find_own(const struct pod_view *view, const struct dialect *one,
+                            const struct dialect *other)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        const struct string_pairs *all[] = {&container->limits, &container->requests};
+        for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
+            for (size_t k = 0; k < all[j]->n; k++) {
+                const char *resource = all[j]->items[k].key;
+                if (reads(one, resource) && !reads(other, resource))
+                    return resource;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool reads_the_same(const struct pod_view *view, const struct dialect *one,
+                           const struct dialect *other, GError **error)
+{
+    const char *left = find_own(view, one, other), *right = find_own(view, other, one);
+
+    if (one == other || (!left && !right))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "the pod asks for GPUs in two ways, '%s' (%s) and '%s' (%s): keep one",
+                left ? left : one->resources[0], one->title, right ? right : other->resources[0],
+                other->title);
+    return false;
+}
+
 struct request *dialect_read_request(const struct pod_view *view,
                                      const struct dialect_options *options, GError **error)
 {
-    g_autoptr(request) found = NULL;
+    g_autoptr(request) first = NULL;
+    struct request **end = &first;
 
     for (size_t i = 0; dialects[i]; i++) {
         GError *failure = NULL;
-        g_autoptr(request) request = dialects[i]->read_request(view, options, &failure);
+        struct request *request = dialects[i]->read_request(view, options, &failure);
         if (failure) {
             g_propagate_error(error, failure);
             return NULL;
         }
-        if (request && found) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "the pod asks for GPUs in two ways, '%s' and '%s': keep one",
-                        found->dialect->resources[0], request->dialect->resources[0]);
+        if (!request)
+            continue;
+        *end = request;
+        end = &request->alternative;
+        if (!reads_the_same(view, first->dialect, request->dialect, error))
             return NULL;
-        }
-        if (request)
-            found = g_steal_pointer(&request);
     }
-    return g_steal_pointer(&found);
+    return g_steal_pointer(&first);
 }
 
 struct allocation *dialect_read_allocation(const struct pod_view *view,
@@ -53,19 +95,87 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
     return NULL;
 }
 
+static void merge_cards(struct topology *topology, const struct topology *other)
+{
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        struct topology_card *card = &topology->cards[i];
+        const struct topology_card *said = &other->cards[i];
+        card->memory = MIN(card->memory, said->memory);
+        card->core = card->core ? card->core : said->core;
+        card->slots = card->slots ? card->slots : said->slots;
+        card->numa = card->numa ? card->numa : said->numa;
+        card->unhealthy |= said->unhealthy;
+        if (!card->uuid && said->uuid)
+            card->uuid = topology_keep(topology, said->uuid);
+        if (!card->model && said->model)
+            card->model = topology_keep(topology, said->model);
+        if (!card->mode && said->mode)
+            card->mode = topology_keep(topology, said->mode);
+    }
+}
+
+/* Adds what another dialect says of the node, if the two can be of one node. */
+static void merge_topology(struct topology *topology, const struct topology *other,
+                           char **ret_warning)
+{
+    const bool first_cards = topology->n_cards == 0;
+
+    if ((!first_cards && other->n_cards > 0 && topology->n_cards != other->n_cards) ||
+        topology->n_dialects == NODE_DIALECTS_MAX ||
+        topology->n_pools + other->n_pools > NODE_POOLS_MAX) {
+        g_free(*ret_warning);
+        *ret_warning = g_strdup_printf("has %d GPUs as %s, but %d as %s, which is ignored",
+                                       topology->n_cards, topology->dialect->title, other->n_cards,
+                                       other->dialect->title);
+        return;
+    }
+    topology->dialects[topology->n_dialects++] = other->dialect;
+    topology->compute = topology->compute ? topology->compute : other->compute;
+    topology->driver = topology->driver ? topology->driver : other->driver;
+    if (other->memory_unit > 1)
+        topology->memory_unit = other->memory_unit;
+    if (first_cards) {
+        topology->n_cards = other->n_cards;
+        memset(topology->cards, 0, sizeof topology->cards);
+        for (int32_t i = 0; i < other->n_cards; i++)
+            topology->cards[i].memory = AMOUNT_BYTES_MAX;
+    }
+    if (other->n_cards > 0)
+        merge_cards(topology, other);
+    for (int32_t i = 0; i < other->n_pools; i++) {
+        struct pool *pool = &topology->pools[topology->n_pools++];
+        *pool = other->pools[i];
+        pool->resource = topology_keep(topology, pool->resource);
+        pool->model = topology_keep(topology, pool->model);
+    }
+}
+
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error)
 {
+    bool claimed = false;
+
     for (size_t i = 0; dialects[i]; i++) {
+        g_autoptr(topology) other = claimed ? topology_new() : NULL;
+        struct topology *topology = claimed ? other : ret_topology;
+        g_autofree char *warning = NULL;
         GError *failure = NULL;
-        if (dialects[i]->read_topology(view, options, ret_topology, ret_warning, &failure))
-            return true;
-        if (failure) {
+        const bool claims =
+            dialects[i]->read_topology(view, options, topology, &warning, &failure);
+        if (failure && !claimed) {
             g_propagate_error(error, failure);
             return false;
         }
+        if (claims && claimed)
+            merge_topology(ret_topology, other, &warning);
+        else if (claims)
+            ret_topology->dialects[ret_topology->n_dialects++] = ret_topology->dialect;
+        claimed |= claims;
+        if (ret_warning && !*ret_warning && (failure || warning))
+            *ret_warning = g_strdup(failure ? failure->message : warning);
+        g_clear_error(&failure);
     }
-    return false;
+    return claimed;
 }
 
 /* --- annotations ---------------------------------------------------------------------------- */
@@ -73,36 +183,79 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
 void annotations_add(struct annotations *annotations, const char *key, char *take_value)
 {
     g_assert(annotations->n < ANNOTATIONS_MAX);
-    annotations->items[annotations->n].key = key;
+    annotations->items[annotations->n].key = g_strdup(key);
     annotations->items[annotations->n].value = take_value;
     annotations->n++;
 }
 
 void annotations_clear(struct annotations *annotations)
 {
-    for (size_t i = 0; i < annotations->n; i++)
+    for (size_t i = 0; i < annotations->n; i++) {
+        g_free(annotations->items[i].key);
         g_free(annotations->items[i].value);
+    }
     annotations->n = 0;
 }
 
 /* --- admission ------------------------------------------------------------------------------ */
 
+/* The pod's request as a node side that runs on the node reads it; NULL: none of them does. */
+static const struct request *pick_alternative(const struct node *node,
+                                              const struct request *request)
+{
+    while (request && request->dialect != node->dialect && !node_offers(node, request->dialect))
+        request = request->alternative;
+    return request;
+}
+
+/* A node side that chooses cards by itself knows nothing of what others hold. */
+static bool is_in_other_use(const struct node *node, const struct dialect *dialect)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other->dialect != dialect && !(other->dialect->names_cards && dialect->names_cards))
+            return true;
+    }
+    return false;
+}
+
+static const struct policy *pick_policy(const struct request *request,
+                                        const struct policy *policy)
+{
+    if (request->dialect->policy)
+        return request->dialect->policy;
+    return request->terms && request->terms->policy ? request->terms->policy : policy;
+}
+
+static enum reason check_node(const struct node *node, const struct request *request,
+                              const struct dialect_options *options)
+{
+    const struct terms *terms = request->terms;
+
+    if (terms && (node->compute < terms->compute_min || node->driver < terms->driver_min))
+        return REASON_TERMS;
+    if (terms && request->dialect->isolation < terms->isolation_min)
+        return REASON_ISOLATION;
+    if (node->n_dialects > 1 && is_in_other_use(node, request->dialect))
+        return REASON_OTHER_USE;
+    return request->dialect->refuse(node, request, options);
+}
+
 /* Kept out of line: its placement is large, and waiting is rare. */
 G_GNUC_NO_INLINE static enum admission
-admit_beside_waiting(const struct node *node, const struct admission_query *query,
-                     const struct in_flight *in_flight, struct placement *ret_placement,
-                     enum reason *ret_reason)
+admit_beside_waiting(const struct node *node, const struct request *request,
+                     const struct admission_query *query, const struct in_flight *in_flight,
+                     struct placement *ret_placement, enum reason *ret_reason)
 {
+    const struct policy *policy = pick_policy(request, query->policy);
     struct placement scratch;
 
     if (!ret_placement)
         ret_placement = &scratch;
     if (in_flight->card != CARD_UNKNOWN &&
-        placement_find(node, query->request, query->policy, in_flight->card, ret_placement) ==
-            REASON_NONE)
+        placement_find(node, request, policy, in_flight->card, ret_placement) == REASON_NONE)
         return ADMISSION_YES;
-    *ret_reason =
-        placement_find(node, query->request, query->policy, CARD_UNKNOWN, ret_placement);
+    *ret_reason = placement_find(node, request, policy, CARD_UNKNOWN, ret_placement);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)
@@ -113,13 +266,14 @@ admit_beside_waiting(const struct node *node, const struct admission_query *quer
 
 /* Out of line for the same reason: filter gets here for nodes without room only. */
 G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
+                                                    const struct request *request,
                                                     const struct admission_query *query,
                                                     struct placement *ret_placement,
                                                     enum reason *ret_reason)
 {
     struct placement scratch;
 
-    *ret_reason = placement_find(node, query->request, query->policy, CARD_UNKNOWN,
+    *ret_reason = placement_find(node, request, pick_policy(request, query->policy), CARD_UNKNOWN,
                                  ret_placement ? ret_placement : &scratch);
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }
@@ -127,7 +281,7 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
 enum admission dialect_admit(const struct node *node, const struct admission_query *query,
                              struct placement *ret_placement, enum reason *ret_reason)
 {
-    const struct request *request = query->request;
+    const struct request *request = NULL;
     struct in_flight in_flight = {.card = CARD_UNKNOWN};
 
     *ret_reason = REASON_NONE;
@@ -135,18 +289,18 @@ enum admission dialect_admit(const struct node *node, const struct admission_que
         *ret_reason = REASON_NODE_UNKNOWN;
     else if (!node->dialect)
         *ret_reason = REASON_NOT_GPU_SHARE;
-    else if (node->dialect != request->dialect)
+    else if (!(request = pick_alternative(node, query->request)))
         *ret_reason = REASON_OTHER_DIALECT;
     else
-        *ret_reason = request->dialect->refuse(node, request, query->options);
+        *ret_reason = check_node(node, request, query->options);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
 
-    if (node->n_waiting > 0)
+    if (node->n_waiting > 0 && request->dialect->in_flight)
         request->dialect->in_flight(node, request, &in_flight);
     if (in_flight.restricted)
-        return admit_beside_waiting(node, query, &in_flight, ret_placement, ret_reason);
+        return admit_beside_waiting(node, request, query, &in_flight, ret_placement, ret_reason);
     if (!ret_placement && placement_is_obvious(node, request))
         return ADMISSION_YES;
-    return admit_freely(node, query, ret_placement, ret_reason);
+    return admit_freely(node, request, query, ret_placement, ret_reason);
 }

@@ -117,7 +117,7 @@ static bool read_card_sizes(const struct node_view *view, struct topology *topol
                                  items[i]));
             return false;
         }
-        topology->card_memory[i] = units;
+        topology->cards[i].memory = units;
     }
     return true;
 }
@@ -151,11 +151,11 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
                                                           : guess_unit(view, units_per_card);
     if (!read_card_sizes(view, topology, ret_warning)) {
         for (int32_t i = 0; i < topology->n_cards; i++)
-            topology->card_memory[i] = units_per_card;
+            topology->cards[i].memory = units_per_card;
     }
     for (int32_t i = 0; i < topology->n_cards; i++) {
-        struct amount size = {topology->card_memory[i], AMOUNT_NODE_UNITS};
-        topology->card_memory[i] = amount_bytes(size, topology->memory_unit);
+        struct amount size = {topology->cards[i].memory, AMOUNT_NODE_UNITS};
+        topology->cards[i].memory = amount_bytes(size, topology->memory_unit);
     }
     return true;
 }
@@ -412,6 +412,8 @@ const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
     .resources = resources,
+    .names_cards = true,
+    .isolation = ISOLATION_NONE,
     .health_namespace = "kube-system",
     .health_prefix = "unhealthy-gpu-",
     .read_topology = read_topology,

@@ -60,7 +60,7 @@ static void check_topology(const struct topology *topology)
     FUZZ_CHECK(topology->dialect && topology->memory_unit > 0);
     FUZZ_CHECK(topology->n_cards > 0 && topology->n_cards <= NODE_CARDS_MAX);
     for (int32_t i = 0; i < topology->n_cards; i++)
-        FUZZ_CHECK(topology->card_memory[i] >= 0 && topology->card_memory[i] <= AMOUNT_BYTES_MAX);
+        FUZZ_CHECK(topology->cards[i].memory >= 0 && topology->cards[i].memory <= AMOUNT_BYTES_MAX);
 }
 
 static void check_allocation(const struct allocation *allocation)

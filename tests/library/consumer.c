@@ -35,6 +35,7 @@ int main(void)
             continue;
         }
         struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
+        allocation->dialect = placement.request->dialect;
         allocation->shares[0] = placement.shares[0];
         ledger_reserve(ledger, "n1", allocation, &reason);
         printf("%s: card %d\n", uid, placement.shares[0].card);

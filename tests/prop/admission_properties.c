@@ -377,7 +377,7 @@ static void compare_policies(void *data)
     *topology = (struct topology){
         .dialect = row, .memory_unit = GIB, .n_cards = (int32_t)chance_between(1, 8)};
     for (int32_t i = 0; i < topology->n_cards; i++)
-        topology->card_memory[i] = 16 * GIB;
+        topology->cards[i].memory = 16 * GIB;
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         ledgers[i] = ledger_new();
         ledger_set_topology(ledgers[i], "n", topology);

@@ -91,6 +91,7 @@ static bool fits_card(const struct oracle *oracle, int node, int32_t card,
     int32_t holders = there.holders + unplaced.holders + added.holders;
     return !oracle->nodes[node].sick[card] &&
            added.memory <= oracle_memory_free(oracle, node, card) &&
+           oracle_core_free(oracle, node, card) > 0 &&
            added.core <= oracle_core_free(oracle, node, card) && (exclusive == 0 || holders == 1);
 }
 
@@ -165,7 +166,8 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
     HOLDS(node->unplaced_exclusive == unplaced.exclusive, "%s", node->name);
     for (int32_t i = 0; i < expected->n_cards; i++) {
         check_card(oracle, at, node, i);
-        if (!expected->sick[i] && oracle_usage(oracle, at, i).exclusive + unplaced.exclusive == 0)
+        if (!expected->sick[i] && oracle_core_free(oracle, at, i) > 0 &&
+            oracle_usage(oracle, at, i).exclusive + unplaced.exclusive == 0)
             most = MAX(most, oracle_memory_free(oracle, at, i));
     }
     HOLDS(node->memory_free_max == most || (most < 0 && expected->n_cards == 0), "%s", node->name);
@@ -240,7 +242,8 @@ void oracle_topology(const struct oracle_node *node, const struct dialect *diale
         .memory_unit = node->unit,
         .n_cards = node->n_cards,
     };
-    memcpy(ret_topology->card_memory, node->memory, sizeof node->memory);
+    for (int32_t i = 0; i < node->n_cards; i++)
+        ret_topology->cards[i].memory = node->memory[i];
 }
 
 size_t oracle_sick(const struct oracle_node *node, int32_t *ret_indices)

@@ -40,7 +40,7 @@ struct pod {
     bool bound, pending, started;
     uint32_t n_containers, n_served; /* kubelet asks for one container after the other */
     char amounts[CONTAINERS][8];
-    struct string_pair annotations[ANNOTATIONS_MAX]; /* values are owned */
+    struct string_pair annotations[ANNOTATIONS_MAX]; /* keys and values are owned */
     size_t n_annotations;
     uint64_t bound_as; /* the how-manieth */
 };
@@ -82,7 +82,7 @@ static void annotate(struct pod *pod, const struct annotations *annotations)
                !g_str_equal(pod->annotations[at].key, annotations->items[i].key))
             at++;
         if (at == pod->n_annotations)
-            pod->annotations[pod->n_annotations++].key = annotations->items[i].key;
+            pod->annotations[pod->n_annotations++].key = g_strdup(annotations->items[i].key);
         else
             g_free((char *)pod->annotations[at].value);
         pod->annotations[at].value = g_strdup(annotations->items[i].value);
@@ -91,8 +91,10 @@ static void annotate(struct pod *pod, const struct annotations *annotations)
 
 static void pod_clear(struct pod *pod)
 {
-    for (size_t i = 0; i < pod->n_annotations; i++)
+    for (size_t i = 0; i < pod->n_annotations; i++) {
+        g_free((char *)pod->annotations[i].key);
         g_free((char *)pod->annotations[i].value);
+    }
     *pod = (struct pod){0};
 }
 
@@ -115,8 +117,10 @@ static void tell(struct world *world, const struct pod *pod)
 {
     struct pod *event = g_memdup2(pod, sizeof *pod);
 
-    for (size_t i = 0; i < event->n_annotations; i++)
+    for (size_t i = 0; i < event->n_annotations; i++) {
+        event->annotations[i].key = g_strdup(event->annotations[i].key);
         event->annotations[i].value = g_strdup(event->annotations[i].value);
+    }
     g_queue_push_tail(&world->feed, event);
 }
 
@@ -419,7 +423,7 @@ static void world_renew(struct world *world, bool wild)
     topology->memory_unit = GIB;
     topology->n_cards = world->n_cards;
     for (int32_t i = 0; i < world->n_cards; i++)
-        topology->card_memory[i] = 16 * GIB;
+        topology->cards[i].memory = 16 * GIB;
     ledger_set_topology(world->ledger, "n", topology);
 }
 

@@ -41,7 +41,7 @@ static inline struct node *set_cards(const char *name, int64_t unit, int32_t n,
     topology->memory_unit = unit;
     topology->n_cards = n;
     for (int32_t i = 0; i < n; i++)
-        topology->card_memory[i] = units[i] * unit;
+        topology->cards[i].memory = units[i] * unit;
     return ledger_set_topology(book, name, topology);
 }
 

@@ -32,7 +32,7 @@ static struct node *set_cards(int32_t n, const int64_t *gib)
     topology->memory_unit = GIB;
     topology->n_cards = n;
     for (int32_t i = 0; i < n; i++)
-        topology->card_memory[i] = gib[i] * GIB;
+        topology->cards[i].memory = gib[i] * GIB;
     return ledger_set_topology(book, "n1", topology);
 }
 

@@ -372,7 +372,7 @@ static struct ledger *ledger_of(int32_t n_cards, int64_t units)
     topology->memory_unit = GIB;
     topology->n_cards = n_cards;
     for (int32_t i = 0; i < n_cards; i++)
-        topology->card_memory[i] = units * GIB;
+        topology->cards[i].memory = units * GIB;
     ledger_set_topology(ledger, "n1", topology);
     return ledger;
 }

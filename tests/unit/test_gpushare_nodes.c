@@ -117,8 +117,8 @@ START_TEST(nodes_are_read)
     ck_assert_ptr_eq(topology->dialect, gpushare);
     ck_assert_int_eq(topology->n_cards, c->n_cards);
     ck_assert_int_eq(topology->memory_unit, c->unit);
-    ck_assert_int_eq(topology->card_memory[0], MIN(c->first * c->unit, AMOUNT_BYTES_MAX));
-    ck_assert_int_eq(topology->card_memory[c->n_cards - 1], c->last * c->unit);
+    ck_assert_int_eq(topology->cards[0].memory, MIN(c->first * c->unit, AMOUNT_BYTES_MAX));
+    ck_assert_int_eq(topology->cards[c->n_cards - 1].memory, c->last * c->unit);
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(a_node_is_read_without_asking_for_warnings)
     g_autofree struct topology *topology = g_new0(struct topology, 1);
 
     ck_assert(gpushare->read_topology(&view, &options, topology, NULL, NULL));
-    ck_assert_int_eq(topology->card_memory[1], 15 * GIB);
+    ck_assert_int_eq(topology->cards[1].memory, 15 * GIB);
 }
 END_TEST
 
@@ -148,7 +148,7 @@ START_TEST(capacity_counts_and_not_what_is_allocatable)
 
     ck_assert(gpushare->read_topology(&view, &options, topology, NULL, NULL));
     ck_assert_int_eq(topology->n_cards, 2);
-    ck_assert_int_eq(topology->card_memory[0], 15 * GIB);
+    ck_assert_int_eq(topology->cards[0].memory, 15 * GIB);
 }
 END_TEST
 

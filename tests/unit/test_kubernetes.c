@@ -287,9 +287,9 @@ END_TEST
 
 START_TEST(encodes_a_binding)
 {
-    char value[] = "say \"1\"";
-    const struct annotations annotations = {
-        .n = 2, .items = {{"example.com/card", value}, {"example.com/empty", value + 7}}};
+    char value[] = "say \"1\"", card[] = "example.com/card", empty[] = "example.com/empty";
+    const struct annotations annotations = {.n = 2,
+                                            .items = {{card, value}, {empty, value + 7}}};
     struct binding binding = {
         .ns = "ml", .name = "train-0", .uid = "7c1d", .node = "gpu-1", .annotations = &annotations};
     GString *text = g_string_new(NULL);

@@ -31,7 +31,7 @@ static const struct node *build(struct ledger *ledger, const struct cards *cards
     topology->memory_unit = GIB;
     topology->n_cards = cards->n;
     for (int32_t i = 0; i < cards->n; i++)
-        topology->card_memory[i] = cards->size[i] * GIB;
+        topology->cards[i].memory = cards->size[i] * GIB;
     ledger_set_topology(ledger, "n", topology);
     for (int32_t i = 0; i < cards->n; i++) {
         g_autofree char *uid = g_strdup_printf("u%d", i);

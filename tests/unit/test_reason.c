@@ -78,7 +78,9 @@ END_TEST
 START_TEST(preemption_is_invited_where_it_helps)
 {
     static const enum reason resolvable[] = {REASON_NONE, REASON_NODE_UNKNOWN,
-                                             REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE};
+                                             REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE,
+                                             REASON_INSUFFICIENT_DEVICES, REASON_NO_SLOT,
+                                             REASON_OTHER_USE};
 
     for (int reason = 0; reason < REASON_N; reason++) {
         bool expected = false;

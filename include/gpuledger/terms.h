@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a pod says in words rather than amounts: conditions on the cards it will accept, and names
+ * that its node side wants to read again. Immutable once made, shared by reference between the
+ * request, its duplicates and the allocation. Any thread may hold a reference.
+ */
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+
+struct card;
+struct policy;
+
+/* How well a node side keeps the holders of one card apart, weakest first. */
+enum isolation {
+    ISOLATION_NONE,     /* amounts are a promise */
+    ISOLATION_HOOK,     /* the CUDA library is intercepted in the container */
+    ISOLATION_KERNEL,   /* in the driver */
+    ISOLATION_HARDWARE, /* a partition of the card, or the card as a whole */
+    ISOLATION_N
+};
+
+/* Lists end with NULL; a list that is NULL says nothing. */
+struct terms {
+    char **models;        /* the card's model contains one of these, case ignored */
+    char **models_not;    /* and none of these */
+    char **uuids;         /* the card is one of these */
+    char **uuids_not;     /* and none of these */
+    char *mode;           /* the card's mode is contained in this */
+    bool same_numa;       /* all cards of a container are on one NUMA node */
+    bool idle;            /* cards without holders only */
+    bool unshared;        /* devices of pools that are not shared only */
+    int64_t memory_min;   /* bytes that a card or device must have as a whole */
+    int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */
+    int32_t driver_min;   /* major version of the driver */
+    enum isolation isolation_min;
+    const struct policy *policy; /* the pod's own choice, or NULL */
+
+    char **devices;       /* where asks' and shares' `device` may point */
+    char **containers;    /* names, as pod_view.containers has them; NULL: nobody will ask */
+    int32_t n_init;       /* how many of these, the last ones, are init containers */
+};
+
+/* Zeroed, with one reference; the maker fills it before it gives it away. Lists and strings are
+ * owned (g_strfreev, g_free). */
+struct terms *terms_new(void);
+struct terms *terms_ref(struct terms *terms); /* NULL gives NULL */
+void terms_unref(struct terms *terms);        /* NULL is ignored */
+typedef struct terms terms;                   /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(terms, terms_unref)
+
+/* Whether a card meets the terms, whatever is free on it; a card's or pool's model alone. NULL terms
+ * accept everything, a NULL model is in no list. */
+bool terms_accept_card(const struct terms *terms, const struct card *card);
+bool terms_accept_model(const struct terms *terms, const char *model);
+
+/* "none", "hook", "kernel", "hardware"; never NULL. */
+const char *isolation_name(enum isolation isolation);
+bool isolation_find(const char *name, enum isolation *ret_isolation);
+
+#pragma GCC visibility pop

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Usage is kept, not computed: every allocation that enters or leaves a node is charged to or
+ * credited from its cards by the one function node_count(). A change of the cards themselves
+ * counts everything anew.
+ */
+#include "core/node.h"
+
+#include <string.h>
+
+#define MIB (INT64_C(1) << 20)
+
+/* --- amounts and cards ---------------------------------------------------------------------- */
+
+int64_t amount_bytes(struct amount amount, int64_t memory_unit)
+{
+    int64_t unit = amount.kind == AMOUNT_NODE_UNITS ? memory_unit : 1;
+    int64_t bytes;
+
+    if (__builtin_mul_overflow(amount.value, unit, &bytes) || bytes > AMOUNT_BYTES_MAX)
+        return AMOUNT_BYTES_MAX;
+    return MAX(bytes, 0);
+}
+
+int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount)
+{
+    int64_t whole = card ? card->memory : 0;
+
+    if (amount.kind != AMOUNT_THOUSANDTHS)
+        return amount_bytes(amount, node->memory_unit);
+    for (int32_t i = 0; !card && i < node->n_cards; i++)
+        whole = MAX(whole, node->cards[i].memory);
+    int64_t part = whole / 1000 * amount.value + whole % 1000 * amount.value / 1000;
+    return whole % MIB == 0 ? part - part % MIB : part;
+}
+
+uint64_t card_key(const char *uuid)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+    for (; *uuid; uuid++)
+        key = (key ^ (unsigned char)*uuid) * UINT64_C(0x100000001b3);
+    return key ? key : 1;
+}
+
+static struct card *find_card(const struct node *node, int32_t index)
+{
+    /* Cards are numbered from 0 without gaps by every node side read so far; the search is for
+     * those that will not be. */
+    if (index >= 0 && index < node->n_cards && node->cards[index].index == index)
+        return &node->cards[index];
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].index == index)
+            return &node->cards[i];
+    }
+    return NULL;
+}
+
+static struct card *find_share_card(const struct node *node, const struct share *share)
+{
+    if (node->n_cards == 1)
+        return &node->cards[0];
+    if (!share->key)
+        return find_card(node, share->card);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].key == share->key)
+            return &node->cards[i];
+    }
+    return NULL;
+}
+
+const struct card *node_card(const struct node *node, int32_t index)
+{
+    return find_card(node, index);
+}
+
+const struct card *node_share_card(const struct node *node, const struct share *share)
+{
+    return share->device ? NULL : find_share_card(node, share);
+}
+
+static struct pool *find_pool(const struct node *node, const char *resource)
+{
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        if (g_str_equal(node->pools[i].resource, resource))
+            return &node->pools[i];
+    }
+    return NULL;
+}
+
+const struct pool *node_pool(const struct node *node, const char *resource)
+{
+    return find_pool(node, resource);
+}
+
+int64_t card_memory_free(const struct node *node, const struct card *card)
+{
+    int64_t left = card->memory - card->memory_used - node->unplaced_memory;
+    return MAX(left, 0);
+}
+
+int32_t card_core_free(const struct node *node, const struct card *card)
+{
+    int64_t left = card->core - (int64_t)card->core_used - node->unplaced_core;
+    return left > 0 ? (int32_t)left : 0;
+}
+
+int32_t card_slots_free(const struct node *node, const struct card *card)
+{
+    int32_t left = card->slots - card->holders - node->unplaced_holders;
+    return card->slots == 0 ? INT32_MAX : MAX(left, 0);
+}
+
+bool node_offers(const struct node *node, const struct dialect *dialect)
+{
+    for (int32_t i = 0; i < node->n_dialects; i++) {
+        if (node->dialects[i] == dialect)
+            return true;
+    }
+    return false;
+}
+
+bool node_taken_by_other(const struct node *node, const struct card *card,
+                         const struct dialect *dialect)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other->dialect == dialect)
+            continue;
+        if (!card)
+            return true;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct card *held = node_share_card(node, &other->shares[j]);
+            if (held ? held == card : !other->shares[j].device)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* --- counting ------------------------------------------------------------------------------- */
+
+/* What is held of one card, or of those that are not known. */
+struct usage {
+    int64_t memory, core;
+    int32_t holders, exclusive;
+};
+
+static struct usage share_usage(const struct node *node, const struct card *card,
+                                const struct share *share)
+{
+    return (struct usage){card_bytes(node, card, share->memory), share->core, 1,
+                          share->exclusive};
+}
+
+static void charge_card(struct node *node, struct card *card, const struct usage *usage, int sign)
+{
+    if (card) {
+        card->memory_used += sign * usage->memory;
+        card->core_used += (int32_t)(sign * usage->core);
+        card->holders += sign * usage->holders;
+        card->exclusive += sign * usage->exclusive;
+    } else {
+        node->unplaced_memory += sign * usage->memory;
+        node->unplaced_core += sign * usage->core;
+        node->unplaced_holders += sign * usage->holders;
+        node->unplaced_exclusive += sign * usage->exclusive;
+    }
+}
+
+/* What init containers hold of a card beyond what the others will: they run before them, one at a
+ * time. */
+static struct usage init_surplus(const struct node *node, const struct card *card,
+                                 const struct allocation *allocation)
+{
+    struct usage later = {0}, peak = {0};
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        if (share->device || find_share_card(node, share) != card)
+            continue;
+        const struct usage one = share_usage(node, card, share);
+        if (share->init) {
+            peak.memory = MAX(peak.memory, one.memory);
+            peak.core = MAX(peak.core, one.core);
+            peak.holders = 1;
+            peak.exclusive = MAX(peak.exclusive, one.exclusive);
+        } else {
+            later.memory += one.memory;
+            later.core += one.core;
+            later.holders++;
+            later.exclusive += one.exclusive;
+        }
+    }
+    return (struct usage){MAX(peak.memory - later.memory, 0), MAX(peak.core - later.core, 0),
+                          MAX(peak.holders - later.holders, 0),
+                          MAX(peak.exclusive - later.exclusive, 0)};
+}
+
+/* Whether an earlier share of an init container is on the same card. */
+static bool init_seen(const struct node *node, const struct allocation *allocation, uint32_t i)
+{
+    const struct card *card = find_share_card(node, &allocation->shares[i]);
+
+    for (uint32_t j = 0; j < i; j++) {
+        const struct share *share = &allocation->shares[j];
+        if (share->init && !share->device && find_share_card(node, share) == card)
+            return true;
+    }
+    return false;
+}
+
+static void node_count(struct node *node, struct allocation *allocation, int sign)
+{
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        struct share *share = &allocation->shares[i];
+        if (share->device) {
+            struct pool *pool = find_pool(node, share->device);
+            if (pool)
+                pool->used += sign * share->devices;
+            continue;
+        }
+        struct card *card = find_share_card(node, share);
+        if (share->key)
+            share->card = card ? card->index : CARD_UNKNOWN;
+        if (share->init && init_seen(node, allocation, i))
+            continue;
+        struct usage usage = share->init ? init_surplus(node, card, allocation)
+                                         : share_usage(node, card, share);
+        charge_card(node, card, &usage, sign);
+    }
+    if (allocation->waiting)
+        node->n_waiting += sign;
+}
+
+/* The emptiest card that anybody may still join: one that somebody has to himself, or that has no
+ * compute or no slot left, is not free, whatever its memory. */
+static void node_summarize(struct node *node)
+{
+    node->memory_free_max = -1;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct card *card = &node->cards[i];
+        if (card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
+            card_core_free(node, card) > 0 && card_slots_free(node, card) > 0)
+            node->memory_free_max = MAX(node->memory_free_max, card_memory_free(node, card));
+    }
+}
+
+void node_charge(struct node *node, struct allocation *allocation, int sign)
+{
+    node_count(node, allocation, sign);
+    node_summarize(node);
+}
+
+static void node_charge_all(struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card *card = &node->cards[i];
+        card->holders = card->exclusive = card->core_used = 0;
+        card->memory_used = 0;
+    }
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i].used = 0;
+    node->unplaced_memory = node->unplaced_core = 0;
+    node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
+    for (guint i = 0; i < node->allocations->len; i++)
+        node_count(node, g_ptr_array_index(node->allocations, i), 1);
+    node_summarize(node);
+}
+
+enum reason node_check_fit(const struct node *node, const struct allocation *allocation)
+{
+    /* Charged to copies, by the function that will charge it. */
+    struct node trial = *node;
+    g_autofree struct card *cards =
+        g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
+    g_autofree struct pool *pools =
+        g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
+    trial.cards = cards;
+    trial.pools = pools;
+    node_count(&trial, (struct allocation *)allocation, 1);
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        if (share->device) {
+            const struct pool *pool = node_pool(&trial, share->device);
+            if (!pool || pool->used > pool->capacity)
+                return REASON_INSUFFICIENT_DEVICES;
+            continue;
+        }
+        const struct card *card = node_share_card(&trial, share);
+        if (!card || (!share->key && card->index != share->card))
+            return REASON_CARD_COUNT;
+        if (!card->healthy)
+            return REASON_CARD_UNHEALTHY;
+        /* A card that others have overbooked may still take what needs nothing of it. */
+        const struct card *before = &node->cards[card - trial.cards];
+        if (card->memory_used > before->memory_used &&
+            card->memory_used + trial.unplaced_memory > card->memory)
+            return REASON_INSUFFICIENT_MEMORY;
+        if (card_core_free(node, before) == 0 ||
+            (card->core_used > before->core_used &&
+             card->core_used + trial.unplaced_core > card->core))
+            return REASON_INSUFFICIENT_CORE;
+        if (card->slots > 0 && card->holders + trial.unplaced_holders > card->slots)
+            return REASON_NO_SLOT;
+        if (card->exclusive + trial.unplaced_exclusive > 0 &&
+            card->holders + trial.unplaced_holders > 1)
+            return REASON_INSUFFICIENT_MEMORY;
+    }
+    return REASON_NONE;
+}
+
+/* --- cards and pools ------------------------------------------------------------------------ */
+
+static void card_clear(struct card *card)
+{
+    g_free(card->uuid);
+    g_free(card->model);
+    g_free(card->mode);
+}
+
+static void free_hardware(struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++)
+        card_clear(&node->cards[i]);
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        g_free(node->pools[i].resource);
+        g_free(node->pools[i].model);
+    }
+    g_clear_pointer(&node->cards, g_free);
+    g_clear_pointer(&node->pools, g_free);
+    node->n_cards = node->n_pools = 0;
+}
+
+struct node *node_new(const char *name)
+{
+    size_t size = strlen(name) + 1;
+    struct node *node = g_malloc0(sizeof *node + size);
+
+    node->name = memcpy(node + 1, name, size);
+    node->memory_unit = 1;
+    node->allocations = g_ptr_array_new();
+    return node;
+}
+
+void node_free(struct node *node)
+{
+    free_hardware(node);
+    g_clear_pointer(&node->unhealthy, g_array_unref);
+    g_ptr_array_unref(node->allocations);
+    g_free(node);
+}
+
+void node_apply_health(struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++)
+        node->cards[i].healthy = !node->cards[i].broken;
+    for (guint i = 0; node->unhealthy && i < node->unhealthy->len; i++) {
+        struct card *card = find_card(node, g_array_index(node->unhealthy, int32_t, i));
+        if (card)
+            card->healthy = false;
+    }
+    node_summarize(node);
+}
+
+void node_set_topology(struct node *node, const struct topology *topology)
+{
+    free_hardware(node);
+    node->dialect = topology->dialect;
+    node->n_dialects = topology->n_dialects;
+    memcpy(node->dialects, topology->dialects, sizeof node->dialects);
+    if (topology->dialect && topology->n_dialects == 0)
+        node->dialects[node->n_dialects++] = topology->dialect;
+    node->memory_unit = topology->memory_unit;
+    node->compute = topology->compute;
+    node->driver = topology->driver;
+    node->n_cards = topology->n_cards;
+    node->cards = g_new0(struct card, (gsize)node->n_cards);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct topology_card *said = &topology->cards[i];
+        node->cards[i] = (struct card){
+            .index = i,
+            .core = said->core ? said->core : CORE_WHOLE,
+            .slots = said->slots,
+            .numa = said->numa,
+            .broken = said->unhealthy,
+            .memory = said->memory,
+            .key = said->uuid ? card_key(said->uuid) : 0,
+            .uuid = g_strdup(said->uuid),
+            .model = g_strdup(said->model),
+            .mode = g_strdup(said->mode),
+        };
+    }
+    node->n_pools = topology->n_pools;
+    node->pools = g_new0(struct pool, (gsize)node->n_pools);
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        node->pools[i] = topology->pools[i];
+        node->pools[i].resource = g_strdup(topology->pools[i].resource);
+        node->pools[i].model = g_strdup(topology->pools[i].model);
+    }
+    node_apply_health(node);
+    node_charge_all(node);
+}
+
+struct topology *topology_new(void)
+{
+    return g_new0(struct topology, 1);
+}
+
+void topology_free(struct topology *topology)
+{
+    if (topology && topology->strings)
+        g_string_chunk_free(topology->strings);
+    g_free(topology);
+}
+
+char *topology_keep(struct topology *topology, const char *text)
+{
+    if (!text)
+        return NULL;
+    if (!topology->strings)
+        topology->strings = g_string_chunk_new(256);
+    return g_string_chunk_insert(topology->strings, text);
+}
+
+/* --- verification --------------------------------------------------------------------------- */
+
+static bool verify_failed(GError **error, const struct node *node, const char *what, int64_t kept,
+                          int64_t found)
+{
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                "node '%s': %s is kept as %" G_GINT64_FORMAT " but adds up to %" G_GINT64_FORMAT,
+                node->name, what, kept, found);
+    return false;
+}
+
+bool node_verify(const struct node *node, GError **error)
+{
+    struct node fresh = *node;
+    g_autofree struct card *cards =
+        g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
+    g_autofree struct pool *pools =
+        g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
+    fresh.cards = cards;
+    fresh.pools = pools;
+    node_charge_all(&fresh);
+
+    if (fresh.memory_free_max != node->memory_free_max)
+        return verify_failed(error, node, "the largest free amount", node->memory_free_max,
+                             fresh.memory_free_max);
+    if (fresh.unplaced_memory != node->unplaced_memory)
+        return verify_failed(error, node, "unplaced memory", node->unplaced_memory,
+                             fresh.unplaced_memory);
+    if (fresh.unplaced_core != node->unplaced_core)
+        return verify_failed(error, node, "unplaced core", node->unplaced_core,
+                             fresh.unplaced_core);
+    if (fresh.unplaced_holders != node->unplaced_holders ||
+        fresh.unplaced_exclusive != node->unplaced_exclusive)
+        return verify_failed(error, node, "unplaced holders", node->unplaced_holders,
+                             fresh.unplaced_holders);
+    if (fresh.n_waiting != node->n_waiting)
+        return verify_failed(error, node, "waiting pods", node->n_waiting, fresh.n_waiting);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct card *kept = &node->cards[i], *found = &cards[i];
+        if (kept->memory_used != found->memory_used)
+            return verify_failed(error, node, "a card's memory", kept->memory_used,
+                                 found->memory_used);
+        if (kept->core_used != found->core_used)
+            return verify_failed(error, node, "a card's core", kept->core_used,
+                                 found->core_used);
+        if (kept->holders != found->holders || kept->exclusive != found->exclusive)
+            return verify_failed(error, node, "a card's holders", kept->holders, found->holders);
+    }
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        if (node->pools[i].used != pools[i].used)
+            return verify_failed(error, node, "a pool's devices", node->pools[i].used,
+                                 pools[i].used);
+    }
+    return true;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One node's cards and pools, and what is counted on them: the arithmetic beneath the ledger, which
+ * says which allocations there are. Only core/ledger.c changes nodes.
+ */
+#include <gpuledger/error.h>
+#include <gpuledger/ledger.h>
+
+struct node *node_new(const char *name);
+void node_free(struct node *node);
+
+/* Adds (sign 1) or takes away (sign -1) what an allocation holds, and says in its shares which
+ * cards that is. */
+void node_charge(struct node *node, struct allocation *allocation, int sign);
+
+/* Replaces cards and pools and counts the node's allocations anew. */
+void node_set_topology(struct node *node, const struct topology *topology);
+
+/* After a change of node->unhealthy. */
+void node_apply_health(struct node *node);
+
+/* Whether every share fits its card or pool beside what is there, several on one added up. */
+enum reason node_check_fit(const struct node *node, const struct allocation *allocation);
+
+/* Whether the kept sums are those of the allocations. */
+bool node_verify(const struct node *node, GError **error);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/ledger.h>
+#include <gpuledger/terms.h>
+#include <string.h>
+
+static const char *const isolation_names[ISOLATION_N] = {
+    [ISOLATION_NONE] = "none",
+    [ISOLATION_HOOK] = "hook",
+    [ISOLATION_KERNEL] = "kernel",
+    [ISOLATION_HARDWARE] = "hardware",
+};
+
+struct terms *terms_new(void)
+{
+    return g_atomic_rc_box_new0(struct terms);
+}
+
+struct terms *terms_ref(struct terms *terms)
+{
+    return terms ? g_atomic_rc_box_acquire(terms) : NULL;
+}
+
+static void terms_clear(gpointer data)
+{
+    struct terms *terms = data;
+    g_strfreev(terms->models);
+    g_strfreev(terms->models_not);
+    g_strfreev(terms->uuids);
+    g_strfreev(terms->uuids_not);
+    g_strfreev(terms->containers);
+    g_strfreev(terms->devices);
+    g_free(terms->mode);
+}
+
+void terms_unref(struct terms *terms)
+{
+    if (terms)
+        g_atomic_rc_box_release_full(terms, terms_clear);
+}
+
+static bool contains_one_of(const char *text, char **parts)
+{
+    for (char **part = parts; text && *part; part++) {
+        if (strcasestr(text, *part))
+            return true;
+    }
+    return false;
+}
+
+bool terms_accept_model(const struct terms *terms, const char *model)
+{
+    return !terms || ((!terms->models || contains_one_of(model, terms->models)) &&
+                      (!terms->models_not || !contains_one_of(model, terms->models_not)));
+}
+
+static bool is_one_of(const char *text, char **all)
+{
+    return text && g_strv_contains((const char *const *)all, text);
+}
+
+bool terms_accept_card(const struct terms *terms, const struct card *card)
+{
+    if (!terms)
+        return true;
+    return card->memory >= terms->memory_min && terms_accept_model(terms, card->model) &&
+           (!terms->uuids || is_one_of(card->uuid, terms->uuids)) &&
+           (!terms->uuids_not || !is_one_of(card->uuid, terms->uuids_not)) &&
+           (!terms->mode || (card->mode && strstr(terms->mode, card->mode)));
+}
+
+const char *isolation_name(enum isolation isolation)
+{
+    return isolation_names[(unsigned)isolation < ISOLATION_N ? isolation : ISOLATION_NONE];
+}
+
+bool isolation_find(const char *name, enum isolation *ret_isolation)
+{
+    for (unsigned i = 0; i < ISOLATION_N; i++) {
+        if (g_strcmp0(isolation_names[i], name) == 0) {
+            *ret_isolation = i;
+            return true;
+        }
+    }
+    return false;
+}
