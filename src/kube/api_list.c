@@ -29,67 +29,126 @@ static const struct json_field list_fields[] = {
     JSON_FIELD_END,
 };
 
-static bool feed(const char *bytes, size_t length, void *data, GError **error)
+struct listing {
+    struct api_stream *stream;
+    const struct api_list_call *call;
+    char *version;    /* all pages are of one moment; the first one names it */
+    GPtrArray *pages; /* struct page * */
+};
+
+struct page {
+    struct listing *listing;
+    struct framer *framer;
+    bool begun;    /* an item of it has been seen */
+    bool asked_on; /* for the page after it */
+};
+
+static void page_free(void *data)
 {
-    return framer_feed(data, bytes, length, error);
+    struct page *page = data;
+
+    framer_free(page->framer);
+    g_free(page);
 }
 
-/* Sets the version with the first page, and always what asks for the next one (NULL: nothing). */
-static bool read_envelope(struct framer *framer, char **version, char **ret_more, GError **error)
+static void ask(struct listing *listing, const char *more);
+
+/* Reads what the page has beside its items, which `tail` makes complete, and asks for the page
+ * after it. */
+static bool read_envelope(struct page *page, const char *tail, GError **error)
 {
+    struct listing *listing = page->listing;
     g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) text = g_string_new(NULL);
     struct list_envelope envelope = {0};
     size_t length;
+    const char *head = framer_envelope(page->framer, &length);
 
-    *ret_more = NULL;
-    if (!framer_is_complete(framer)) {
+    g_string_append_len(text, head, (gssize)length);
+    g_string_append(text, tail);
+    const cJSON *tree = json_parse(arena, text->str, text->len, error);
+    if (!tree || !json_decode(arena, tree, list_fields, &envelope, error))
+        return false;
+    if (!listing->version)
+        listing->version = g_strdup(envelope.version);
+    if (envelope.more && *envelope.more && !page->asked_on) {
+        page->asked_on = true;
+        ask(listing, envelope.more);
+    }
+    return true;
+}
+
+/* The API server says what comes before what it consists of, so that it can write the next page
+ * while we read this one. From another order no harm comes: the end of the page tells, too. */
+static bool on_item(const char *text, size_t length, void *data, GError **error)
+{
+    struct page *page = data;
+    const struct api_list_call *call = page->listing->call;
+
+    if (!page->begun)
+        read_envelope(page, "]}", NULL);
+    page->begun = true;
+    return call->emit(text, length, call->data, error);
+}
+
+static bool on_bytes(const char *bytes, size_t length, void *data, GError **error)
+{
+    const struct page *page = data;
+    return framer_feed(page->framer, bytes, length, error);
+}
+
+static bool on_end(void *data, GError **error)
+{
+    struct page *page = data;
+
+    if (!framer_is_complete(page->framer)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "the list ends in the middle");
         return false;
     }
-    const char *text = framer_envelope(framer, &length);
-    const cJSON *tree = json_parse(arena, text, length, error);
-    if (!tree || !json_decode(arena, tree, list_fields, &envelope, error))
+    if (!read_envelope(page, "", error))
         return false;
-    /* All pages are of one moment; the first one names it. */
-    if (!*version)
-        *version = g_strdup(envelope.version);
-    if (envelope.more && *envelope.more)
-        *ret_more = g_strdup(envelope.more);
+    g_ptr_array_remove_fast(page->listing->pages, page);
     return true;
+}
+
+/* `more`: as the page before says; NULL: for the first one. */
+static void ask(struct listing *listing, const char *more)
+{
+    const struct api_list_call *call = listing->call;
+    struct page *page = g_new0(struct page, 1);
+    g_autoptr(GString) url = g_string_new(call->path);
+
+    page->listing = listing;
+    page->framer = framer_new(FRAMER_LIST, 0, on_item, page);
+    g_ptr_array_add(listing->pages, page);
+    if (call->field_selector)
+        api_url_add(url, "fieldSelector", call->field_selector);
+    if (call->page > 0)
+        api_url_add_number(url, "limit", call->page);
+    if (more)
+        api_url_add(url, "continue", more);
+    api_stream_add(listing->stream, &(struct api_stream_call){.path = url->str,
+                                                              .compressed = true,
+                                                              .idle_ms = call->idle_ms,
+                                                              .receive = on_bytes,
+                                                              .complete = on_end,
+                                                              .data = page});
 }
 
 struct stream_result api_list_run(struct api_stream *stream, const struct api_list_call *call,
                                   char **ret_version, GError **error)
 {
-    g_autoptr(framer) framer = framer_new(FRAMER_LIST, 0, call->emit, call->data);
-    g_autofree char *version = NULL;
-    g_autofree char *page = NULL;
-    struct stream_result result;
+    struct listing listing = {
+        .stream = stream,
+        .call = call,
+        .pages = g_ptr_array_new_with_free_func(page_free),
+    };
 
-    do {
-        g_autoptr(GString) url = g_string_new(call->path);
-        char *more = NULL;
-
-        if (call->field_selector)
-            api_url_add(url, "fieldSelector", call->field_selector);
-        if (call->page > 0)
-            api_url_add_number(url, "limit", call->page);
-        if (page)
-            api_url_add(url, "continue", page);
-        framer_clear(framer);
-        result = api_stream_run(stream,
-                                &(struct api_stream_call){.path = url->str,
-                                                          .compressed = true,
-                                                          .idle_ms = call->idle_ms,
-                                                          .receive = feed,
-                                                          .data = framer},
-                                error);
-        if (result.end == STREAM_COMPLETE && !read_envelope(framer, &version, &more, error))
-            result.end = STREAM_ABORTED;
-        g_free(page);
-        page = more;
-    } while (result.end == STREAM_COMPLETE && page);
+    ask(&listing, NULL);
+    const struct stream_result result = api_stream_run(stream, error);
     if (result.end == STREAM_COMPLETE)
-        *ret_version = g_steal_pointer(&version);
+        *ret_version = g_steal_pointer(&listing.version);
+    g_free(listing.version);
+    g_ptr_array_unref(listing.pages);
     return result;
 }

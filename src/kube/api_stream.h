@@ -2,9 +2,11 @@
 #pragma once
 /*
  * Replies that are too long to keep or never end: lists and watches, handed on as they arrive.
- * A stream is one connection of one thread; only api_stream_stop and _wake may come from another.
+ * A stream belongs to one thread; only api_stream_stop and _wake may come from another.
  */
 #include "kube/api_client.h"
+
+#define API_STREAM_CALLS 2 /* at a time, each on a connection of its own */
 
 struct api_stream;
 
@@ -29,8 +31,10 @@ struct api_stream_call {
     bool compressed;
     bool wakeable;   /* api_stream_wake ends it */
     int64_t idle_ms; /* without one byte for that long the connection counts as dead */
-    /* What the body of a 200 brings. False, with an error, ends the call. */
+    /* What the body of a 200 brings. False, with an error, ends the run. */
     bool (*receive)(const char *bytes, size_t length, void *data, GError **error);
+    /* After the last byte of it; or NULL. */
+    bool (*complete)(void *data, GError **error);
     void *data;
 };
 
@@ -39,7 +43,7 @@ enum stream_end {
     STREAM_CUT,         /* the connection was lost, or idle for too long, after bytes of a 200 */
     STREAM_STATUS,      /* another status than 200 */
     STREAM_UNREACHABLE, /* no reply at all */
-    STREAM_ABORTED,     /* by `receive` */
+    STREAM_ABORTED,     /* by `receive` or `complete` */
     STREAM_STOPPED,
     STREAM_WOKEN,
 };
@@ -50,6 +54,11 @@ struct stream_result {
     int64_t retry_after_ms; /* 0: not said */
 };
 
-/* GETs. All ends but STREAM_COMPLETE, _STOPPED and _WOKEN come with an error. */
-struct stream_result api_stream_run(struct api_stream *stream, const struct api_stream_call *call,
-                                    GError **error);
+/* Adds a GET to those that the next run, or the one under way, makes: from `receive` and `complete`
+ * too. It begins as soon as fewer than API_STREAM_CALLS are under way; only one can wait for that.
+ * `path` is copied. */
+void api_stream_add(struct api_stream *stream, const struct api_stream_call *call);
+
+/* Until all calls are complete, or one of them is not: then the others are given up. All ends but
+ * STREAM_COMPLETE, _STOPPED and _WOKEN come with an error. */
+struct stream_result api_stream_run(struct api_stream *stream, GError **error);

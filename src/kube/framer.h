@@ -42,5 +42,6 @@ bool framer_feed(struct framer *framer, const char *bytes, size_t length, GError
 /* Nothing is half read: between objects, or after the list. */
 bool framer_is_complete(const struct framer *framer);
 
-/* FRAMER_LIST, complete: the list without its items. Borrowed until the next call. */
+/* FRAMER_LIST: the list without its items, as far as it has been read. Borrowed until the next call.
+ */
 const char *framer_envelope(const struct framer *framer, size_t *ret_length);

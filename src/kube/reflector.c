@@ -312,7 +312,8 @@ static enum step watch(struct reflector *reflector)
         .receive = feed_events,
         .data = reflector,
     };
-    const struct stream_result result = api_stream_run(reflector->stream, &call, &error);
+    api_stream_add(reflector->stream, &call);
+    const struct stream_result result = api_stream_run(reflector->stream, &error);
     if (result.end == STREAM_STOPPED || result.end == STREAM_WOKEN)
         return STEP_ON;
     metrics_count(COUNTER_WATCH_RESTARTS, reflector->feed);

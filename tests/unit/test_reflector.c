@@ -233,8 +233,62 @@ START_TEST(lists_in_pages_then_watches)
     const char *timeout = strstr(watch, "timeoutSeconds=") + strlen("timeoutSeconds=");
     ck_assert_int_ge(g_ascii_strtoll(timeout, NULL, 10), 300);
     ck_assert_int_le(g_ascii_strtoll(timeout, NULL, 10), 600);
-    /* One connection for all of it. */
-    ck_assert_uint_eq(fake_server_connections(server), 1);
+    /* Connections are kept: one for the list's pages, and the one that a page came over ahead. */
+    ck_assert_uint_le(fake_server_connections(server), 2);
+}
+END_TEST
+
+START_TEST(asks_for_the_next_page_while_one_arrives)
+{
+    /* The first page never ends; the others come all the same, over one more connection. */
+    script(&(struct fake_reply){
+        .match = "limit=2 ",
+        .end = FAKE_HANG,
+        .chunks = {"{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"b\"},\"items\":[",
+                   POD("u1", "1", "n1") ","}});
+    script(&(struct fake_reply){.match = "continue=b",
+                                .chunks = {PAGE_OF("10", "c", POD("u2", "2", "n1"))}});
+    script(&(struct fake_reply){.match = "continue=c",
+                                .chunks = {PAGE_OF("10", "d", POD("u3", "3", "n1"))}});
+    script(&(struct fake_reply){.match = "continue=d", .chunks = {LIST_OF("10", "")}});
+    start(FEED_PODS);
+    expect_trace("( u1@n1 u2@n1 u3@n1 ");
+    expect_request(3, "continue=d");
+    ck_assert_uint_eq(fake_server_connections(server), 2);
+}
+END_TEST
+
+START_TEST(a_page_that_fails_ends_the_list)
+{
+    script(&(struct fake_reply){
+        .match = "limit=2 ",
+        .end = FAKE_HANG,
+        .chunks = {"{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"b\"},\"items\":[",
+                   POD("u1", "1", "n1")}});
+    script(&(struct fake_reply){
+        .match = "continue=b",
+        .status = 410,
+        .chunks = {"{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}"}});
+    script(&(struct fake_reply){.match = "Failed ",
+                                .chunks = {LIST_OF("20", POD("u1", "1", "n1"))}});
+    script_quiet_watch();
+    start(FEED_PODS);
+    expect_trace("( u1@n1 ( u1@n1 ) ");
+    expect_request(3, "watch=1&resourceVersion=20&");
+}
+END_TEST
+
+START_TEST(takes_a_list_that_says_at_its_end_how_it_goes_on)
+{
+    script(&(struct fake_reply){
+        .match = "limit=2 ",
+        .chunks = {"{\"items\":[" POD("u1", "1", "n1") "],",
+                   "\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"b\"}}"}});
+    script(&(struct fake_reply){.match = "continue=b", .chunks = {LIST_OF("11", "")}});
+    script_quiet_watch();
+    start(FEED_PODS);
+    expect_trace("( u1@n1 ) ");
+    expect_request(2, "watch=1&resourceVersion=10&");
 }
 END_TEST
 
@@ -583,6 +637,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, lists_in_pages_then_watches);
+    tcase_add_test(tcase, asks_for_the_next_page_while_one_arrives);
+    tcase_add_test(tcase, a_page_that_fails_ends_the_list);
+    tcase_add_test(tcase, takes_a_list_that_says_at_its_end_how_it_goes_on);
     tcase_add_test(tcase, objects_reach_the_store_before_the_page_ends);
     tcase_add_test(tcase, a_list_that_expires_between_pages_is_read_at_once);
     tcase_add_loop_test(tcase, a_list_that_fails_is_begun_again, 0, G_N_ELEMENTS(bad_lists));
