@@ -120,6 +120,7 @@ static void ask(struct listing *listing, const char *more)
 
     page->listing = listing;
     page->framer = framer_new(FRAMER_LIST, 0, on_item, page);
+    framer_skip(page->framer, API_LIST_UNREAD);
     g_ptr_array_add(listing->pages, page);
     if (call->field_selector)
         api_url_add(url, "fieldSelector", call->field_selector);

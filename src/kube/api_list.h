@@ -8,6 +8,8 @@
 #include "kube/framer.h"
 
 #define API_LIST_PAGE 500
+/* A third and more of what the API server writes, about who wrote what; objects come without it. */
+#define API_LIST_UNREAD "managedFields"
 
 struct api_list_call {
     const char *path;           /* without query, escaped */

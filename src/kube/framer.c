@@ -19,6 +19,10 @@ struct framer {
 
     GString *object;   /* the one under way */
     GString *envelope; /* of a list */
+    char *skip;        /* quoted, with its colon: what stands before an array to be skipped; or NULL */
+    size_t skip_length;
+    bool skipping;     /* inside such an array, */
+    size_t skip_depth; /* with that many open brackets around it */
     size_t depth;      /* open brackets */
     bool quoted;       /* inside a string */
     bool escaped;      /* after a backslash in a string */
@@ -51,7 +55,15 @@ void framer_free(struct framer *framer)
         return;
     g_string_free(framer->object, TRUE);
     g_string_free(framer->envelope, TRUE);
+    g_free(framer->skip);
     g_free(framer);
+}
+
+void framer_skip(struct framer *framer, const char *key)
+{
+    g_free(framer->skip);
+    framer->skip = g_strdup_printf("\"%s\":", key);
+    framer->skip_length = strlen(framer->skip);
 }
 
 static void truncate_kept(GString **text)
@@ -71,6 +83,7 @@ void framer_clear(struct framer *framer)
     framer->depth = 0;
     framer->quoted = false;
     framer->escaped = false;
+    framer->skipping = false;
     framer->in_items = false;
     framer->ended = false;
     framer->failed = false;
@@ -244,11 +257,35 @@ static bool step(struct framer *framer, char c, GError **error)
 
 /* --- objects -------------------------------------------------------------------------------- */
 
-/* Bytes of the object under way, to its end or that of the input. Nearly all bytes of a stream
- * pass here, so they are only looked at, and kept as one piece. */
+/* Byte `back` before the input, whose first `n` bytes go on with what has been kept; 0: none. */
+static char byte_before(const struct framer *framer, const char *bytes, size_t n, size_t back)
+{
+    if (back <= n)
+        return bytes[n - back];
+    back -= n;
+    return back <= framer->object->len ? framer->object->str[framer->object->len - back] : '\0';
+}
+
+/* Whether the bracket at bytes[n] begins an array to be skipped. What looks like its key is one: a
+ * quote inside of a string has a backslash before it. */
+static bool begins_skip(const struct framer *framer, const char *bytes, size_t n)
+{
+    if (!framer->skip)
+        return false;
+    for (size_t i = 0; i < framer->skip_length; i++) {
+        if (byte_before(framer, bytes, n, i + 1) != framer->skip[framer->skip_length - 1 - i])
+            return false;
+    }
+    const char before = byte_before(framer, bytes, n, framer->skip_length + 1);
+    return before == ',' || before == '{';
+}
+
+/* Bytes of the object under way, to its end, the beginning or the end of an array to be skipped, or
+ * the end of the input. Nearly all bytes of a stream pass here, so they are only looked at, and
+ * kept as one piece. */
 static size_t object_span(struct framer *framer, const char *bytes, size_t length)
 {
-    const size_t base = base_depth(framer);
+    const size_t base = framer->skipping ? framer->skip_depth : base_depth(framer);
     size_t i = 0;
 
     while (i < length && framer->depth > base) {
@@ -260,8 +297,15 @@ static size_t object_span(struct framer *framer, const char *bytes, size_t lengt
         case '"':
             framer->quoted = true;
             break;
-        case '{':
         case '[':
+            if (!framer->skipping && begins_skip(framer, bytes, i - 1)) {
+                framer->skipping = true;
+                framer->skip_depth = framer->depth++;
+                return i;
+            }
+            framer->depth++;
+            break;
+        case '{':
             framer->depth++;
             break;
         case '}':
@@ -279,9 +323,16 @@ static size_t object_span(struct framer *framer, const char *bytes, size_t lengt
 static bool feed_object(struct framer *framer, const char *bytes, size_t length, size_t *ret_taken,
                         GError **error)
 {
+    const bool skipped = framer->skipping;
     const size_t span = object_span(framer, bytes, length);
 
     *ret_taken = span;
+    if (skipped) {
+        if (framer->depth > framer->skip_depth)
+            return true;
+        framer->skipping = false;
+        return keep(framer->object, framer->object_max, bytes + span - 1, 1, error);
+    }
     if (!keep(framer->object, framer->object_max, bytes, span, error))
         return false;
     if (framer->depth > base_depth(framer))

@@ -32,6 +32,11 @@ void framer_free(struct framer *framer);
 typedef struct framer framer; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(framer, framer_free)
 
+/* Objects are handed out with the array of that name, which is copied, empty, wherever in them it
+ * is: what nobody will look at is not worth parsing. Only where nothing but a comma or a bracket
+ * stands before the key, and nothing around the colon after it, as the API server writes. */
+void framer_skip(struct framer *framer, const char *key);
+
 /* Starts over, with nothing read. */
 void framer_clear(struct framer *framer);
 

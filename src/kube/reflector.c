@@ -433,6 +433,7 @@ struct reflector *reflector_start(struct api_client *client, struct store *store
     reflector->random = g_rand_new();
     reflector->arena = json_arena_new();
     reflector->events = framer_new(FRAMER_SEQUENCE, 0, on_event, reflector);
+    framer_skip(reflector->events, API_LIST_UNREAD);
     reflector->stream = api_stream_new(client);
 
     const int failure = start_thread(reflector);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first byte chooses the mode, the second seeds the cuts, the rest is the stream. However it
- * is cut, the same objects come out and the same verdict; no object exceeds the limit, and each
- * stands between braces.
+ * The first byte chooses the mode and whether arrays are skipped, the second seeds the cuts, the
+ * rest is the stream. However it is cut, the same objects come out and the same verdict; no object
+ * exceeds the limit, and each stands between braces.
  */
 #include "target.h"
 
@@ -31,13 +31,16 @@ static bool collect(const char *object, size_t length, void *data, GError **erro
 }
 
 /* `step` 0: all at once; else the cuts follow from it. */
-static void run(enum framer_mode mode, const char *bytes, size_t size, unsigned step,
+static void run(uint8_t mode, const char *bytes, size_t size, unsigned step,
                 struct outcome *outcome)
 {
-    struct framer *framer = framer_new(mode, OBJECT_MAX, collect, outcome);
+    struct framer *framer =
+        framer_new(mode & 1 ? FRAMER_LIST : FRAMER_SEQUENCE, OBJECT_MAX, collect, outcome);
     g_autoptr(GError) error = NULL;
     size_t length;
 
+    if (mode & 2)
+        framer_skip(framer, "a");
     outcome->objects = g_string_new(NULL);
     outcome->ok = true;
     for (size_t at = 0; at < size && outcome->ok;) {
@@ -71,11 +74,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
-    const enum framer_mode mode = data[0] & 1 ? FRAMER_LIST : FRAMER_SEQUENCE;
     const char *bytes = (const char *)data + 2;
 
-    run(mode, bytes, size - 2, 0, &whole);
-    run(mode, bytes, size - 2, data[1] + 1u, &pieces);
+    run(data[0], bytes, size - 2, 0, &whole);
+    run(data[0], bytes, size - 2, data[1] + 1u, &pieces);
     FUZZ_CHECK(g_string_equal(whole.objects, pieces.objects));
     FUZZ_CHECK(whole.ok == pieces.ok && whole.complete == pieces.complete);
     /* Where a stream fails, pieces may have kept less of it. */

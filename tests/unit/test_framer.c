@@ -52,6 +52,7 @@ struct stream {
     const char *text;
     const char *envelope; /* of a list */
     const char *expected[6];
+    const char *skip;
 };
 
 static const struct stream streams[] = {
@@ -91,6 +92,20 @@ static const struct stream streams[] = {
      {"{\"d\":1}"}},
     {FRAMER_LIST, "{\"items\":{\"a\":[{}]},\"b\":[]}", "{\"items\":{\"a\":[{}]},\"b\":[]}", {NULL}},
     {FRAMER_LIST, "{\"items\":\"items\",\"b\":[{}]}", "{\"items\":\"items\",\"b\":[{}]}", {NULL}},
+    /* An array to be skipped, empty and full, and what only looks like its beginning: the key of an
+     * object, a longer key, a string that quotes it, one whose key the framer need not know. */
+    {FRAMER_LIST,
+     "{\"skip\":[1],\"items\":[{\"skip\":[{\"a\":[1,\"]\\\"[\"]},[]],\"b\":{\"c\":1,\"skip\":[]}},"
+     "{\"skip\":{\"d\":[2]}},{\"noskip\":[3],\"x\\\"skip\":[4],\"e\":\",\\\"skip\\\":[5]\"}]}",
+     "{\"skip\":[1],\"items\":[]}",
+     {"{\"skip\":[],\"b\":{\"c\":1,\"skip\":[]}}", "{\"skip\":{\"d\":[2]}}",
+      "{\"noskip\":[3],\"x\\\"skip\":[4],\"e\":\",\\\"skip\\\":[5]\"}"},
+     "skip"},
+    {FRAMER_SEQUENCE,
+     "{\"skip\":[[],{\"a\":\"]\"}]}\n{\"skip\" :[1],\"b\":[{\"skip\":[2]},3]}{}",
+     NULL,
+     {"{\"skip\":[]}", "{\"skip\" :[1],\"b\":[{\"skip\":[]},3]}", "{}"},
+     "skip"},
 };
 
 static void expect_envelope(const struct framer *framer, const char *expected)
@@ -109,6 +124,8 @@ START_TEST(frames_alike_wherever_the_bytes_are_cut)
     g_autoptr(framer) framer = framer_new(stream->mode, 0, collect, NULL);
     g_autoptr(GRand) random = g_rand_new_with_seed((guint32)_i);
 
+    if (stream->skip)
+        framer_skip(framer, stream->skip);
     for (unsigned round = 0; round < ROUNDS; round++) {
         /* All at once, byte by byte, then at random. */
         for (size_t at = 0; at < length;) {
