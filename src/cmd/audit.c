@@ -93,8 +93,7 @@ static const cJSON *look_at_cluster(struct json_arena *arena, const struct confi
                                     GError **error)
 {
     g_autoptr(store) store = store_new(&(struct store_options){
-        .dialects = {.gpushare_memory_unit = config->memory_unit,
-                     .gpushare_any_on_single_card = config->any_on_single_card},
+        .dialects = config->dialects,
         .silent = true,
     });
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);

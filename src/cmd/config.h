@@ -8,6 +8,7 @@
  * A struct config owns its strings. It is filled once and then only read: any thread.
  */
 #include <glib.h>
+#include <gpuledger/dialect.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,8 +61,7 @@ struct config {
     char *ops_token_file;
 
     int64_t policy;      /* index into policies[] */
-    int64_t memory_unit; /* bytes in one aliyun.com/gpu-mem; 0: guess per node */
-    bool any_on_single_card;
+    struct dialect_options dialects;
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
     bool wake;

@@ -274,7 +274,7 @@ const struct option options[] = {
      .flags = OPTION_LIVE,
      .help = "Which card of the node a pod gets, among those it fits on."},
     {.name = "gpushare-memory-unit",
-     CHOICE(memory_unit, memory_unit_choice),
+     CHOICE(dialects.gpushare_memory_unit, memory_unit_choice),
      .metavar = "UNIT",
      .fallback = "auto",
      .group = GROUP_PLACEMENT,
@@ -282,7 +282,7 @@ const struct option options[] = {
      .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "
              "shown, placement is right either way."},
     {.name = "gpushare-any-on-single-card",
-     BOOL(any_on_single_card),
+     BOOL(dialects.gpushare_any_on_single_card),
      .fallback = "false",
      .group = GROUP_PLACEMENT,
      .commands = CLUSTER,

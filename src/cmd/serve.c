@@ -358,8 +358,7 @@ static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
     serve->store = store_new(&(struct store_options){
-        .dialects = {.gpushare_memory_unit = config->memory_unit,
-                     .gpushare_any_on_single_card = config->any_on_single_card},
+        .dialects = config->dialects,
         .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
     });
