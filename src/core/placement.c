@@ -38,7 +38,8 @@ const struct policy *policy_find(const char *name)
 
 /* --- search --------------------------------------------------------------------------------- */
 
-/* How far the best card for an ask got; the refusal tells of the one that got furthest. */
+/* How far a card got with an ask. The refusal tells of the last card that would have been needed, were
+ * they taken in the order of how far they got. */
 enum obstacle {
     OBSTACLE_TERMS,
     OBSTACLE_SIZE,
@@ -58,7 +59,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
-    [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* cards with room are too few */
+    [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* each has room, but not all asks together */
 };
 
 /* Sets of cards tried before the search gives up: it runs under the caller's lock. */
@@ -139,24 +140,28 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
     return left->card->index < right->card->index ? -1 : 1;
 }
 
-/* The cards on which a share of the ask fits, best first. */
+/* The cards on which a share of the ask fits, best first, and what to say if they do not suffice. */
 static int32_t find_candidates(const struct search *search, const struct card_ask *ask,
-                               struct candidate *candidates, enum obstacle *ret_furthest)
+                               struct candidate *candidates, enum reason *ret_reason)
 {
+    int32_t got[OBSTACLE_NONE + 1] = {0}, needed = ask->count;
+    enum obstacle last = OBSTACLE_NONE;
     const struct node *node = search->node;
     int32_t n = 0;
 
-    *ret_furthest = OBSTACLE_TERMS;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         if (search->pinned != CARD_UNKNOWN && card->index != search->pinned)
             continue;
         const struct card later = with_chosen(search, ask, card);
         const enum obstacle obstacle = card_obstacle(search, ask, &later, card);
-        *ret_furthest = MAX(*ret_furthest, obstacle);
+        got[obstacle]++;
         if (obstacle == OBSTACLE_NONE)
             candidates[n++] = (struct candidate){search->policy->cost(node, &later), card};
     }
+    for (; last > OBSTACLE_TERMS && got[last] < needed; last--)
+        needed -= got[last];
+    *ret_reason = got[last] < needed ? REASON_CARD_COUNT : obstacle_reasons[last];
     if (n > 1)
         qsort(candidates, (size_t)n, sizeof *candidates, compare_candidates);
     return n;
@@ -259,11 +264,11 @@ static bool place_from(struct search *search, uint32_t at)
         return place_devices(search, at);
 
     struct candidate *candidates = &search->candidates[at * (uint32_t)node->n_cards];
-    enum obstacle furthest;
-    const int32_t n = find_candidates(search, ask, candidates, &furthest);
+    enum reason reason;
+    const int32_t n = find_candidates(search, ask, candidates, &reason);
     const bool placed = n >= ask->count && choose_cards(search, at, candidates, n, 0, ask->count);
     if (!placed && search->reason == REASON_NONE)
-        search->reason = obstacle_reasons[furthest];
+        search->reason = reason;
     return placed;
 }
 

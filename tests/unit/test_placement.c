@@ -193,14 +193,14 @@ static const struct refusal_case refusal_cases[] = {
     {{2, {16, 16}, .unplaced = 1}, ASK(1, .exclusive = true), ANY, REASON_INSUFFICIENT_MEMORY},
     {{2, {16, 16}}, ASK(1, .count = 3), ANY, REASON_CARD_COUNT},
     {{2, {16, 16}, {9, 0}}, ASK(8, .count = 2), ANY, REASON_INSUFFICIENT_MEMORY},
-    {{2, {16, 16}, .sick = {true}}, ASK(8, .count = 2), ANY, REASON_INSUFFICIENT_MEMORY},
+    {{2, {16, 16}, .sick = {true}}, ASK(8, .count = 2), ANY, REASON_CARD_UNHEALTHY},
     /* one card to use */
     {{2, {16, 16}}, ASK(8), 1, REASON_NONE},
     {{2, {16, 16}, {0, 9}}, ASK(8), 1, REASON_INSUFFICIENT_MEMORY},
     {{2, {16, 8}}, ASK(9), 1, REASON_CARD_TOO_SMALL},
     {{2, {16, 16}, .sick = {false, true}}, ASK(8), 1, REASON_CARD_UNHEALTHY},
     {{2, {16, 16}, .core = {0, 600}}, ASK(8, .core = 500), 1, REASON_INSUFFICIENT_CORE},
-    {{2, {16, 16}}, ASK(8, .count = 2), 1, REASON_INSUFFICIENT_MEMORY},
+    {{2, {16, 16}}, ASK(8, .count = 2), 1, REASON_CARD_COUNT},
 };
 
 START_TEST(refusals_tell_of_the_card_that_got_furthest)
