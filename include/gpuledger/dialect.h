@@ -42,9 +42,20 @@ struct in_flight {
     int64_t since_ns;     /* Unix time at which the oldest of those pods was placed */
 };
 
+/* What people should know of a dialect: Markdown, a sentence or two each; `gpuledger dialects`
+ * prints it. */
+struct dialect_notes {
+    const char *asks;   /* what pods write, with units */
+    const char *nodes;  /* what is read of a node */
+    const char *writes; /* what a bind writes, and who reads it */
+    const char *played; /* node sides that the tests replay, with their versions */
+    const char *limits; /* what is refused and why, what cannot be known */
+};
+
 struct dialect {
     const char *name;          /* "gpushare": options, metrics, JSON */
     const char *title;         /* for people */
+    struct dialect_notes notes;
     /* Pod resources it reads; NULL-terminated. An item that ends with '*' stands for all that
      * begin so. Where two dialects read a pod, and see the same resources, the node decides. */
     const char *const *resources;

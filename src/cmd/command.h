@@ -37,6 +37,7 @@ const struct command *command_find(const char *name);
 enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);

@@ -49,6 +49,13 @@ const struct command commands[] = {
          "cards that are gone or overbooked, and pods that their node side does not take.\n\n"
          "Exit status: 0 nothing found, 3 something found, 1 it could not be done.",
      .run = audit_run},
+    {.name = "dialects",
+     .bit = COMMAND_DIALECTS,
+     .words = "",
+     .summary = "Describe every way of sharing GPUs that is understood",
+     .description = "What pods ask, what nodes say, what a bind writes, and what each node side "
+                    "cannot serve, as Markdown.",
+     .run = dialects_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,
      .words = "bash|zsh|fish",

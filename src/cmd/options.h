@@ -33,11 +33,12 @@ enum command_bit {
     COMMAND_NODES = 1 << 1,
     COMMAND_INSPECT = 1 << 2,
     COMMAND_AUDIT = 1 << 3,
-    COMMAND_COMPLETION = 1 << 4,
-    COMMAND_MAN = 1 << 5,
-    COMMAND_VERSION = 1 << 6,
-    COMMAND_HELP = 1 << 7,
-    COMMAND_ANY = (1 << 8) - 1,
+    COMMAND_DIALECTS = 1 << 4,
+    COMMAND_COMPLETION = 1 << 5,
+    COMMAND_MAN = 1 << 6,
+    COMMAND_VERSION = 1 << 7,
+    COMMAND_HELP = 1 << 8,
+    COMMAND_ANY = (1 << 9) - 1,
 };
 
 enum option_group {

@@ -411,6 +411,24 @@ static const char *const resources[] = {RESOURCE_MEM, NULL};
 const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
+    .notes =
+        {
+            .asks = "`aliyun.com/gpu-mem` of one container: memory of one card, in the node's unit.",
+            .nodes = "Capacity `aliyun.com/gpu-mem` and `aliyun.com/gpu-count`: a card is their "
+                     "quotient. Whether a unit is a GiB or a MiB is guessed per node, or said with "
+                     "`--gpushare-memory-unit`. Unequal cards: annotation "
+                     "`gpuledger.io/card-memory`, in the same unit, by index (`10,20`). The "
+                     "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out.",
+            .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
+                      "plugin hands out the card of the oldest unassigned pod of the same size, so "
+                      "pods of one size wait for each other unless they share a card.",
+            .played = "device plugin aff8a23, 2656995 and 45fb8b8",
+            .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
+                      "matches each container against the pod's total and never finds it (but for "
+                      "one-card nodes with a plugin newer than b0d42f5: "
+                      "`--gpushare-any-on-single-card`). One card per pod: the plugin reads one "
+                      "index.",
+        },
     .resources = resources,
     .names_cards = true,
     .isolation = ISOLATION_NONE,

@@ -291,6 +291,15 @@ def check_layers(tap):
     tap.equal(sorted(table), sorted(folders), "ARCHITECTURE: the layers are the folders of src")
 
 
+def check_dialects(tap):
+    printed = run("dialects").stdout
+    tap.equal(text("docs/dialects.md"), printed, "docs/dialects.md is what `gpuledger dialects` prints")
+    rows = re.findall(r"^\| `?([\w-]+)`? \(", text("README.md"), re.M)
+    named = re.findall(r"^## (\S+)$", printed, re.M)
+    for name in named:
+        tap.ok(name in rows, f"README: the matrix has {name}")
+
+
 def check_urls(tap):
     """What kube-scheduler is told to call is a port and a prefix that we have."""
     ports = set(facts.ports().values())
@@ -350,6 +359,7 @@ def check(tap):
     check_readme_pods(tap, readme)
     check_numbers(tap, readme)
     check_layers(tap)
+    check_dialects(tap)
     check_urls(tap)
     check_advice(tap)
     check_container(tap)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command "dialects": the table of dialects as a document. docs/dialects.md is what it prints. */
+#include "cmd/command.h"
+
+#include <gpuledger/dialect.h>
+#include <stdio.h>
+
+static void write_overview(GString *text)
+{
+    g_string_append(text, "| dialect | resources | isolation | who chooses the card | beside others "
+                          "on a node |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; dialects[i]; i++) {
+        const struct dialect *dialect = dialects[i];
+        g_autofree char *resources = g_strjoinv("`, `", (char **)dialect->resources);
+        g_string_append_printf(text, "| [%s](#%s) | `%s` | %s | %s | %s |\n", dialect->name,
+                               dialect->name, resources, isolation_name(dialect->isolation),
+                               dialect->names_cards ? "gpuledger" : "the node",
+                               dialect->names_cards ? "on other cards" : "one at a time");
+    }
+}
+
+static void write_note(GString *text, const char *heading, const char *note)
+{
+    if (note)
+        g_string_append_printf(text, "- **%s** %s\n", heading, note);
+}
+
+static void write_dialect(GString *text, const struct dialect *dialect)
+{
+    const struct dialect_notes *notes = &dialect->notes;
+
+    g_string_append_printf(text, "\n## %s\n\n%s\n\n", dialect->name, dialect->title);
+    write_note(text, "Pods ask:", notes->asks);
+    write_note(text, "Nodes say:", notes->nodes);
+    write_note(text, "A bind writes:", notes->writes);
+    write_note(text, "Played in the tests:", notes->played);
+    write_note(text, "Limits:", notes->limits);
+}
+
+enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GString) text = g_string_new(
+        "# Dialects\n\n"
+        "Printed by `gpuledger dialects` from the program's own table.\n\n"
+        "Isolation is how well a node side keeps the holders of one card apart: none, hook (the "
+        "CUDA library is intercepted), kernel, hardware; a pod may demand it with the annotation "
+        "`gpuledger.io/isolation`. A node may run the node sides of several dialects. Where both "
+        "obey the card that gpuledger chose, their pods use different cards of the node; else the "
+        "node serves one dialect at a time: the first pod decides, and the last one's end frees "
+        "it.\n\n");
+
+    write_overview(text);
+    for (size_t i = 0; dialects[i]; i++)
+        write_dialect(text, dialects[i]);
+    fputs(text->str, stdout);
+    return EXIT_OK;
+}
