@@ -118,7 +118,7 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
         return OBSTACLE_SIZE;
     if (!card->healthy)
         return OBSTACLE_HEALTH;
-    if (node->n_dialects > 1 && node_taken_by_other(node, card, search->request->dialect))
+    if (node->n_dialects > 1 && node_taken_by_other(node, now, search->request->dialect))
         return OBSTACLE_OTHER_USE;
     if (card_slots_free(node, card) == 0)
         return OBSTACLE_SLOTS;
