@@ -100,7 +100,7 @@ START_TEST(two_that_obey_use_different_cards)
     ck_assert_int_eq(grant("b", asking(&shares, 4, 1)), REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 1);
     ck_assert_int_eq(grant("c", asking(&slices, 12, 1)), REASON_NONE);
-    ck_assert_int_eq(grant("d", asking(&slices, 4, 1)), REASON_OTHER_USE);
+    ck_assert_int_eq(grant("d", asking(&slices, 4, 1)), REASON_INSUFFICIENT_MEMORY);
     ck_assert_int_eq(grant("d", asking(&shares, 12, 1)), REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 1);
 }
