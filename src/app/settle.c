@@ -7,9 +7,9 @@
 #include "app/extender.h"
 #include "app/log.h"
 
-/* The API server gives up on a request after a minute (--request-timeout); what it has not written
- * some time after that, it will never write. */
-#define UNKNOWN_FOR_AT_MOST_MS 90000
+/* The API server closes a connection that has been silent for 90 s, and gives up on a request after a
+ * minute (--request-timeout): what it has not written by then, it will never write. */
+#define UNKNOWN_FOR_AT_MOST_MS 150000
 #define SETTLE_CALL_MS 5000
 
 static int64_t now_ms(void)

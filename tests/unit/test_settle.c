@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define NOT_KNOWN "it is not known whether the pod was bound: fake: timed out"
-#define LONG_AGO_MS 91000 /* no Binding of then can still be under way */
+#define LONG_AGO_MS 151000 /* no Binding of then can still be under way */
 
 static struct world world;
 static struct fake_cluster *cluster;
