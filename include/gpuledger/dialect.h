@@ -17,6 +17,7 @@
 struct dialect_options {
     int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
+    int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
 };
 
 #define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 16)

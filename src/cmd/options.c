@@ -289,6 +289,15 @@ const struct option options[] = {
      .help = "The gpushare plugin hands out the only card of a one-card node without asking "
              "which pod it is for, so that pods with several GPU containers may go there. The "
              "plugin's latest version does; the images that its manifests name do not."},
+    {.name = "volcano-memory-factor",
+     INT(dialects.volcano_memory_factor, 1, 1 << 20),
+     .metavar = "N",
+     .fallback = "1",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "How many MiB one volcano.sh/gpu-memory is: the --gpu-memory-factor that the plugin "
+             "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
+             "shown, and beside other ways to share the same cards."},
     {.name = "bind-timeout",
      DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
      .metavar = "DURATION",

@@ -6,6 +6,7 @@
 
 const struct dialect *const dialects[] = {
     &dialect_gpushare,
+    &dialect_volcano,
     NULL,
 };
 

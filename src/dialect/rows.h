@@ -4,3 +4,4 @@
 #include <gpuledger/dialect.h>
 
 extern const struct dialect dialect_gpushare;
+extern const struct dialect dialect_volcano;

@@ -18,6 +18,7 @@ struct input {
     struct string_pair pairs[256][LINES_MAX]; /* by letter */
     size_t n[256];
     struct container_view containers[3 * LINES_MAX];
+    char names[3 * LINES_MAX][8];
     size_t n_containers;
 };
 
@@ -30,8 +31,10 @@ static struct string_pairs pairs_of(const struct input *input, char letter)
 static void add_containers(struct input *input, char letter)
 {
     for (size_t i = 0; i < input->n[(unsigned char)letter]; i++) {
+        char *name = input->names[input->n_containers];
+        g_snprintf(name, sizeof input->names[0], "%c%u", letter, (unsigned)i);
         input->containers[input->n_containers++] = (struct container_view){
-            .name = "c",
+            .name = name,
             .init = letter != 'l',
             .sidecar = letter == 's',
             .limits = {&input->pairs[(unsigned char)letter][i], 1},
@@ -91,6 +94,28 @@ static void read_health(struct ledger *ledger, const struct input *input,
     ledger_set_unhealthy(ledger, "n", (const int32_t *)(void *)indices->data, indices->len);
 }
 
+/* Amounts may have been settled for the card meanwhile, and a node side that mistakes no pod for
+ * another needs no times. */
+static bool holds_the_same(const struct allocation *back, const struct allocation *ours)
+{
+    const struct node *node = ours->node;
+
+    if (back->dialect != ours->dialect || back->doubt != DOUBT_NONE ||
+        back->waiting != ours->waiting || back->match_amount != ours->match_amount ||
+        (ours->waiting && back->assume_time_ns != ours->assume_time_ns) ||
+        back->n_shares != ours->n_shares)
+        return false;
+    for (uint32_t i = 0; i < back->n_shares; i++) {
+        const struct share *a = &back->shares[i], *b = &ours->shares[i];
+        const struct card *card = node_share_card(node, b);
+        if (!share_same_place(a, b) || a->container != b->container || a->core != b->core ||
+            a->exclusive != b->exclusive || a->init != b->init || a->devices != b->devices ||
+            card_bytes(node, card, a->memory) != card_bytes(node, card, b->memory))
+            return false;
+    }
+    return true;
+}
+
 /* A pod that is told yes can be reserved, described, and read back. */
 static void bind(struct ledger *ledger, const struct pod_view *pod, const struct request *request,
                  const struct dialect_options *options)
@@ -106,9 +131,10 @@ static void bind(struct ledger *ledger, const struct pod_view *pod, const struct
     if (admission != ADMISSION_YES)
         return;
     struct allocation *allocation = allocation_new("new", "ml", "new", placement.n_shares);
-    allocation->dialect = request->dialect;
-    allocation->waiting = true;
-    allocation->match_amount = request->match_amount;
+    allocation->dialect = placement.request->dialect;
+    allocation->terms = terms_ref(placement.request->terms);
+    allocation->waiting = allocation->dialect->in_flight != NULL;
+    allocation->match_amount = placement.request->match_amount;
     allocation->assume_time_ns = 1;
     memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
     allocation = ledger_reserve(ledger, "n", allocation, &reason);
@@ -118,16 +144,14 @@ static void bind(struct ledger *ledger, const struct pod_view *pod, const struct
     g_auto(annotations) written = {0};
     struct string_pair pairs[ANNOTATIONS_MAX];
     struct pod_view bound = *pod;
-    request->dialect->write_annotations(allocation, node, &written);
+    allocation->dialect->write_annotations(allocation, node, &written);
     for (size_t i = 0; i < written.n; i++)
         pairs[i] = (struct string_pair){written.items[i].key, written.items[i].value};
     bound.uid = bound.name = "new";
     bound.phase = "Pending";
     bound.annotations = (struct string_pairs){pairs, written.n};
     g_autoptr(allocation) back = dialect_read_allocation(&bound, options, NULL);
-    FUZZ_CHECK(back);
-    back->node = allocation->node;
-    FUZZ_CHECK(allocation_equal(back, allocation));
+    FUZZ_CHECK(back && holds_the_same(back, allocation));
 }
 
 static void play(const struct input *input, const struct dialect_options *options)
