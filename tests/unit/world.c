@@ -197,7 +197,7 @@ void world_age(struct world *world, const char *uid, int64_t ms)
 
 static void age(struct allocation *allocation, void *data)
 {
-    allocation->since_ms -= 100000;
+    allocation->since_ms -= 200000;
 }
 
 void world_settle_down(struct world *world)
