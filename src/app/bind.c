@@ -118,6 +118,7 @@ static enum truth ask_for_truth(struct bind *bind)
 {
     g_autoptr(GError) ignored = NULL;
     struct pod_view pod = {0};
+    uint32_t asked = store_ask(bind->extender->store);
 
     switch (call_get_pod(bind, &pod, &ignored)) {
     case OUTCOME_OK:
@@ -133,7 +134,7 @@ static enum truth ask_for_truth(struct bind *bind)
         return TRUTH_FOREIGN;
     if (!pod_view_is_bound(&pod))
         return pod.terminating || pod_view_is_terminal(&pod) ? TRUTH_FOREIGN : TRUTH_UNBOUND;
-    store_settle_pod(bind->extender->store, &pod);
+    store_settle_pod(bind->extender->store, &pod, asked);
     return g_str_equal(pod.node_name, bind->args->node) && is_on_our_cards(bind, &pod)
                ? TRUTH_BOUND
                : TRUTH_FOREIGN;
@@ -447,7 +448,7 @@ static void conclude(struct bind *bind)
             ledger_set_state(ledger, allocation, ALLOCATION_BOUND);
         else if (bind->result == BIND_RESULT_UNKNOWN)
             ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
-        else
+        else if (allocation->state == ALLOCATION_RESERVED) /* else it is bound all the same */
             ledger_drop(ledger, bind->args->pod_uid);
     }
     store_notify(bind->extender->store);

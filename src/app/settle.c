@@ -77,6 +77,7 @@ static bool settle(struct extender *extender, struct json_arena *arena,
     struct cluster *cluster = extender->cluster;
     g_autoptr(GError) failure = NULL;
     struct pod_view pod = {0};
+    uint32_t asked = store_ask(extender->store);
     enum outcome outcome = cluster->ops->get_pod(cluster, arena, unsettled->ns, unsettled->name,
                                                  now_ms() + SETTLE_CALL_MS, &pod, &failure);
 
@@ -84,7 +85,7 @@ static bool settle(struct extender *extender, struct json_arena *arena,
         return false;
     bool same = outcome == OUTCOME_OK && g_strcmp0(pod.uid, unsettled->uid) == 0;
     if (same && (pod_view_is_bound(&pod) || pod_view_is_terminal(&pod)))
-        store_settle_pod(extender->store, &pod);
+        store_settle_pod(extender->store, &pod, asked);
     else if ((same && !unsettled->expired) || !drop_unsettled(extender->store, unsettled))
         return false;
     log_event(LOG_LEVEL_INFO, "settled", LOG_TEXT("uid", unsettled->uid),

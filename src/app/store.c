@@ -22,6 +22,7 @@ struct store {
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];
+    bool listing[FEED_N]; /* a list has begun that has not ended */
 };
 
 static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps"};
@@ -163,7 +164,7 @@ static void note_move(struct store *store, const struct allocation *known,
 /* Under the lock: what the API server says of a pod with a node is what counts. Returns whether
  * that is news. */
 static bool record_allocation(struct store *store, const char *node,
-                              struct allocation *take_allocation)
+                              struct allocation *take_allocation, enum allocation_state state)
 {
     const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
     const struct share *old = known ? &known->shares[0] : NULL;
@@ -173,7 +174,7 @@ static bool record_allocation(struct store *store, const char *node,
 
     if (known)
         note_move(store, known, take_allocation);
-    take_allocation->state = ALLOCATION_CONFIRMED;
+    take_allocation->state = state;
     take_allocation->since_ms = g_get_monotonic_time() / 1000;
     take_allocation->generation = store->generation[FEED_PODS];
     ledger_put(store->ledger, node, take_allocation);
@@ -189,7 +190,14 @@ static void report_distrust(const struct pod_view *pod, bool unplaced, const cha
               LOG_TEXT("node", pod->node_name), LOG_TEXT("why", warning));
 }
 
-static void apply_bound_pod(struct store *store, const struct pod_view *pod, bool only_unsettled)
+/* Under the lock: the number of the last list of the pods; 0 while one is under way. */
+static uint32_t moment(const struct store *store)
+{
+    return store->listing[FEED_PODS] ? 0 : store->generation[FEED_PODS];
+}
+
+/* `asked` as in store_settle_pod, NULL for what the watch or a list says. */
+static void apply_bound_pod(struct store *store, const struct pod_view *pod, const uint32_t *asked)
 {
     g_autofree char *warning = NULL;
     struct allocation *allocation =
@@ -200,13 +208,15 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, boo
 
     store_lock(store);
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
-    if (only_unsettled && (!known || known->state == ALLOCATION_CONFIRMED)) {
+    bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
+    if (asked && (!known || known->state == ALLOCATION_CONFIRMED)) {
         /* The watch was faster, and it may have seen the pod's end. */
         allocation_free(allocation);
     } else {
         g_hash_table_remove(store->pending, pod->uid);
         if (allocation)
-            news = record_allocation(store, pod->node_name, allocation);
+            news = record_allocation(store, pod->node_name, allocation,
+                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
         else
             forget_pod(store, pod->uid);
         store_notify(store);
@@ -244,17 +254,25 @@ void store_apply_pod(struct store *store, const struct pod_view *pod)
     if (pod_view_is_terminal(pod))
         store_delete_pod(store, pod->uid);
     else if (pod_view_is_bound(pod))
-        apply_bound_pod(store, pod, false);
+        apply_bound_pod(store, pod, NULL);
     else
         apply_pending_pod(store, pod);
 }
 
-void store_settle_pod(struct store *store, const struct pod_view *pod)
+uint32_t store_ask(struct store *store)
+{
+    store_lock(store);
+    uint32_t asked = moment(store);
+    store_unlock(store);
+    return asked;
+}
+
+void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked)
 {
     if (pod_view_is_terminal(pod))
         store_delete_pod(store, pod->uid);
     else if (pod_view_is_bound(pod))
-        apply_bound_pod(store, pod, true);
+        apply_bound_pod(store, pod, &asked);
 }
 
 void store_delete_pod(struct store *store, const char *uid)
@@ -417,6 +435,7 @@ void store_list_begin(struct store *store, enum feed feed)
 {
     store_lock(store);
     store->generation[feed]++;
+    store->listing[feed] = true;
     store_unlock(store);
 }
 
@@ -424,6 +443,7 @@ void store_list_end(struct store *store, enum feed feed)
 {
     store_lock(store);
     sweeps[feed](store);
+    store->listing[feed] = false;
     store->synced[feed] = true;
     store_notify(store);
     store_unlock(store);

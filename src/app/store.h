@@ -46,8 +46,11 @@ void store_list_end(struct store *store, enum feed feed);
 void store_apply_pod(struct store *store, const struct pod_view *pod);
 void store_delete_pod(struct store *store, const char *uid);
 /* Like apply, with what a GET said, which may be older than what the watch has said since: counts
- * only for an allocation that the watch has not confirmed. */
-void store_settle_pod(struct store *store, const struct pod_view *pod);
+ * only for an allocation that the watch has not confirmed. `asked` is what store_ask said before
+ * the GET was sent. If a list of the pods has begun since, it may have been the word of the pod's
+ * end: then the allocation is not confirmed, only bound, and will be asked about again. */
+void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
+uint32_t store_ask(struct store *store);
 void store_apply_node(struct store *store, const struct node_view *node);
 void store_delete_node(struct store *store, const char *name);
 void store_apply_configmap(struct store *store, const struct configmap_view *configmap);

@@ -203,6 +203,71 @@ START_TEST(a_draining_extender_asks_for_no_more)
 }
 END_TEST
 
+/* --- settling and lists at once -------------------------------------------------------------- */
+
+/* The watch was cut, and the list that follows leaves out what has ended meanwhile: nothing else
+ * will ever say so. */
+static void end_unseen(void *data)
+{
+    fake_cluster_delete_pod(cluster, "p");
+    if (data)
+        store_list_begin(world.store, FEED_PODS);
+    g_ptr_array_unref(fake_cluster_snapshot(cluster, FEED_PODS));
+    store_list_end(world.store, FEED_PODS);
+}
+
+/* The list begins while the GET is under way, or before. */
+static void begin_list(bool before)
+{
+    if (before)
+        store_list_begin(world.store, FEED_PODS);
+    fake_cluster_script_get(
+        cluster, &(struct fake_step){FAKE_ANSWER, .then = end_unseen, .data = before ? NULL : cluster});
+}
+
+START_TEST(a_get_older_than_a_list_does_not_confirm)
+{
+    leave[_i / 2](FAKE_LOSE_REPLY);
+    begin_list(_i % 2);
+    settle(1);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6);
+    settle(1);
+    ck_assert_int_eq(world_state(&world, "uid-p"), -1);
+}
+END_TEST
+
+START_TEST(nor_does_that_of_a_bind)
+{
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_LOSE_REPLY});
+    begin_list(_i);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    settle(1);
+    ck_assert_int_eq(world_state(&world, "uid-p"), -1);
+}
+END_TEST
+
+static void bind_elsewhere_unseen(void *data)
+{
+    fake_cluster_bind_bare(cluster, "p", "mono");
+    store_list_begin(world.store, FEED_PODS);
+}
+
+/* What others have bound counts where it is, though the bind itself has failed. */
+START_TEST(a_bind_keeps_what_a_get_has_shown)
+{
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_CONFLICT,
+                                                          .then = bind_elsewhere_unseen});
+    world_expect_bind(&world, "p", "duo", "fake: conflict");
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_BOUND);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    ck_assert_int_eq(world_used(&world, "mono", 0), 6);
+    fake_cluster_list(cluster, world.store, FEED_PODS);
+    ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_CONFIRMED);
+}
+END_TEST
+
 /* --- settling and binding at once ----------------------------------------------------------- */
 
 static void bind_again(void *data)
@@ -271,6 +336,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_bind_in_flight_is_left_alone);
     tcase_add_test(tc, all_are_settled_in_one_go);
     tcase_add_test(tc, a_draining_extender_asks_for_no_more);
+    tcase_add_loop_test(tc, a_get_older_than_a_list_does_not_confirm, 0, 4);
+    tcase_add_loop_test(tc, nor_does_that_of_a_bind, 0, 2);
+    tcase_add_test(tc, a_bind_keeps_what_a_get_has_shown);
     tcase_add_loop_test(tc, a_bind_that_was_repeated_meanwhile_is_left_alone, 0, 2);
     tcase_add_test(tc, who_waits_for_an_unsettled_pod_goes_on);
     suite_add_tcase(s, tc);
