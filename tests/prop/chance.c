@@ -37,6 +37,22 @@ void chance_init(const char *property, unsigned default_events)
     fflush(stdout);
 }
 
+void chance_restart(uint64_t seed)
+{
+    chance.seed = chance.state = seed;
+    chance.done = 0;
+}
+
+uint64_t chance_seed(void)
+{
+    return chance.seed;
+}
+
+unsigned chance_events(void)
+{
+    return chance.events;
+}
+
 bool chance_next_event(void)
 {
     if (chance.done == chance.events)

@@ -11,6 +11,12 @@
 /* Prints both; the seed is another one in every run unless it is set. */
 void chance_init(const char *property, unsigned default_events);
 
+/* What happens from here on has a seed of its own, which a failure names. */
+void chance_restart(uint64_t seed);
+uint64_t chance_seed(void);
+/* How many events are to be tried in all. */
+unsigned chance_events(void);
+
 /* How many events of those to be tried are left; counts one off. */
 bool chance_next_event(void);
 
