@@ -21,7 +21,7 @@ struct reflector_options {
     int64_t backoff_reset_ms; /* without a failure, the next pause is a first one again: 120,000 */
     int64_t idle_ms; /* silence that means a dead peer; bookmarks come each minute: 100,000 */
     int64_t short_watch_ms; /* a watch that ends sooner, without events, is a failure: 1,000 */
-    int64_t page;           /* objects in one reply: 500 */
+    int64_t page;           /* objects in one reply: API_LIST_PAGE */
 };
 
 /* Borrows the client and the store; options may be NULL. NULL with an error if no thread can be
