@@ -13,11 +13,19 @@
 
 #pragma GCC visibility push(default)
 
+/* How Tencent's gpu-manager orders cards with equal core free. */
+enum tencent_order {
+    TENCENT_ORDER_BLOCKS_MINOR, /* memory in blocks of 256 MiB, then by minor number */
+    TENCENT_ORDER_BLOCKS_NVML,  /* memory in blocks, then in the order in which NVML counts */
+    TENCENT_ORDER_BYTES_NVML,   /* memory in bytes */
+};
+
 /* What the administrator says about the node side, all dialects together; zero is the default. */
 struct dialect_options {
     int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
     int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
+    int64_t tencent_order;           /* enum tencent_order */
 };
 
 #define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 16)

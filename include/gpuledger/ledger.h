@@ -39,6 +39,7 @@ struct card {
     int32_t core;        /* capacity, thousandths; CORE_WHOLE unless the node side oversubscribes */
     int32_t slots;       /* holders at most; 0: any number */
     int32_t numa;
+    int32_t rank;        /* place in the node side's own order of equal cards */
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
@@ -55,6 +56,7 @@ struct topology_card {
     int32_t core;   /* thousandths; 0: CORE_WHOLE */
     int32_t slots;  /* 0: any number */
     int32_t numa;
+    int32_t rank;
     bool unhealthy;
     const char *uuid; /* see topology_keep */
     const char *model;

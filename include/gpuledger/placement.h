@@ -13,6 +13,7 @@ struct policy {
     const char *help;
     /* Lower is better, among cards that fit. */
     int64_t (*cost)(const struct node *node, const struct card *card);
+    bool foreseen; /* the node side itself takes the first card of this order, never another */
 };
 
 /* Ends with a row whose name is NULL; the first row is the default. */

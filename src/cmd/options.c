@@ -42,6 +42,18 @@ static bool memory_unit_choice(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
+static bool gpu_manager_choice(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"8cd842e", "and what was built from later sources", TENCENT_ORDER_BLOCKS_MINOR},
+        {"v1.1.5", "equal cards go in the order in which NVML counts them",
+         TENCENT_ORDER_BLOCKS_NVML},
+        {"v1.1.4", "and earlier: also, a few MiB of difference between cards count",
+         TENCENT_ORDER_BYTES_NVML},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
 static bool log_level_choice(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {
@@ -298,6 +310,14 @@ const struct option options[] = {
      .help = "How many MiB one volcano.sh/gpu-memory is: the --gpu-memory-factor that the plugin "
              "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
              "shown, and beside other ways to share the same cards."},
+    {.name = "tencent-gpu-manager",
+     CHOICE(dialects.tencent_order, gpu_manager_choice),
+     .metavar = "VERSION",
+     .fallback = "8cd842e",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "
+             "gpu-manager fails pods whose card was not the one that it would take itself."},
     {.name = "bind-timeout",
      DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
      .metavar = "DURATION",

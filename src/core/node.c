@@ -384,6 +384,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .core = said->core ? said->core : CORE_WHOLE,
             .slots = said->slots,
             .numa = said->numa,
+            .rank = said->rank,
             .broken = said->unhealthy,
             .memory = said->memory,
             .key = said->uuid ? card_key(said->uuid) : 0,

@@ -201,6 +201,8 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
         if (choose_cards(search, at, candidates, n, i + 1, left - 1))
             return true;
         placement->n_shares = before;
+        if (search->policy->foreseen)
+            break;
     }
     return false;
 }

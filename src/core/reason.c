@@ -39,6 +39,21 @@ static const struct reason_info table[REASON_N] = {
     [REASON_GPU_INIT_CONTAINER] =
         {"gpu_init_container",
          "The node's GPU share plugin cannot serve GPU memory in an init container", false},
+    [REASON_CORE_STEP] =
+        {"core_step", "The node's GPU plugin gives parts of one GPU, or whole GPUs, but no part "
+                      "beside a whole", false},
+    [REASON_CORE_WITHOUT_MEMORY] =
+        {"core_without_memory",
+         "The node's GPU plugin gives no part of a GPU to a container without GPU memory", false},
+    [REASON_MEMORY_WITHOUT_CORE] =
+        {"memory_without_core",
+         "The node's GPU plugin gives no GPU to a container that asks for GPU memory only", false},
+    [REASON_CORE_LIMIT] =
+        {"core_limit", "The pod's limit of GPU core is not a whole number", false},
+    [REASON_UNFORESEEN_CARD] =
+        {"unforeseen_card",
+         "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "
+         "whole GPUs", false},
     [REASON_AWAITING_ASSIGNMENT] =
         {"awaiting_assignment",
          "A pod of the same size on the node still waits for its GPU", false},

@@ -7,6 +7,7 @@
 const struct dialect *const dialects[] = {
     &dialect_gpushare,
     &dialect_volcano,
+    &dialect_tencent,
     NULL,
 };
 

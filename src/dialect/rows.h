@@ -5,3 +5,4 @@
 
 extern const struct dialect dialect_gpushare;
 extern const struct dialect dialect_volcano;
+extern const struct dialect dialect_tencent;

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tencent gpu-manager: tencent.com/vcuda-core (100 are a card) and tencent.com/vcuda-memory (blocks
+ * of 256 MiB), per container.
+ *
+ * Source of keys, order and checks: tkestack/gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e,
+ * tkestack/gpu-admission 47d56ae.
+ *
+ * gpu-manager chooses the card itself. Below 100 core it sorts the cards in an order of its own,
+ * takes the first with room and fails the pod if the annotation says another: so we foresee that
+ * choice. From 100 core on it takes whole cards by PCI topology, which nobody outside can foresee,
+ * and writes their numbers into the pod when it starts: so what we write is provisional.
+ *
+ * kubelet calls it without naming the pod. It takes the pending, unassigned pod with the oldest
+ * predicate time that has a container of that much core. Two pods that kubelet has not admitted yet
+ * can be taken for each other, or be served in another order than they were foreseen in. Hence
+ * in_flight(): one at a time, until kubelet reports the pod's start time.
+ */
+#include "dialect/rows.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+#define RESOURCE_CORE "tencent.com/vcuda-core"
+#define RESOURCE_MEMORY "tencent.com/vcuda-memory"
+
+#define KEY_TIME "tencent.com/predicate-time"
+#define KEY_NODE "tencent.com/predicate-node"
+#define KEY_IDX "tencent.com/predicate-gpu-idx-"
+#define KEY_ASSIGNED "tencent.com/gpu-assigned"
+/* The user's: compute is a share to begin with, and may grow to this while the card is idle. */
+#define KEY_CORE_LIMIT "tencent.com/vcuda-core-limit"
+
+/* Ours: the true size of each card by its minor number, in blocks ("59,59") or bytes
+ * ("15109Mi,15107Mi"). gpu-manager tells kubelet their sum only. */
+#define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
+/* Ours: the minor numbers in the order in which NVML counts the cards: "1,0". */
+#define NODE_KEY_CARD_ORDER "gpuledger.io/card-order"
+
+#define BLOCK_BYTES (INT64_C(256) << 20)
+#define CARD_CORE 100
+#define TIME_MAX (INT64_MAX / 2)
+
+static void warn(char **ret_warning, char *take_text)
+{
+    if (ret_warning && !*ret_warning)
+        *ret_warning = take_text;
+    else
+        g_free(take_text);
+}
+
+/* Decimal digits only. */
+static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)
+{
+    guint64 value;
+
+    if (!g_ascii_isdigit(*text) ||
+        !g_ascii_string_to_unsigned(text, 10, 0, (guint64)max, &value, NULL))
+        return false;
+    *ret_value = (int64_t)value;
+    return true;
+}
+
+/* The amount of a resource; 0 if there is no text. */
+static bool read_amount(const char *resource, const char *text, int64_t *ret_value, GError **error)
+{
+    *ret_value = 0;
+    if (!text || quantity_parse(text, ret_value, error))
+        return true;
+    g_prefix_error(error, "%s: ", resource);
+    return false;
+}
+
+/* --- gpu-manager's order -------------------------------------------------------------------- */
+
+/* The least core free, then the least memory; among equals the card's place in gpu-manager's list.
+ * 10 bits, 44 bits, 8 bits. */
+static int64_t cost_gpu_manager(const struct node *node, const struct card *card)
+{
+    const int64_t memory = MIN(card_memory_free(node, card), AMOUNT_BYTES_MAX - 1);
+
+    return ((int64_t)card_core_free(node, card) << 52) | memory << 8 | card->rank;
+}
+
+static const struct policy policy = {
+    .name = "gpu-manager",
+    .help = "the card that Tencent's gpu-manager will take by itself",
+    .cost = cost_gpu_manager,
+    .foreseen = true,
+};
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+/* The annotation's items, one per card; NULL otherwise. */
+static char **split_by_card(const struct node_view *view, const char *key, int32_t n_cards,
+                            char **ret_warning)
+{
+    const char *text = string_pairs_get(&view->annotations, key);
+    if (!text)
+        return NULL;
+
+    g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
+    if (g_strv_length(items) == (guint)n_cards) {
+        for (char **item = items; *item; item++)
+            g_strstrip(*item);
+        return g_steal_pointer(&items);
+    }
+    warn(ret_warning, g_strdup_printf("annotation '%s' lists %u cards of %d and is ignored", key,
+                                      g_strv_length(items), n_cards));
+    return NULL;
+}
+
+static bool read_size(const char *text, int64_t *ret_bytes)
+{
+    if (parse_digits(text, AMOUNT_BYTES_MAX / BLOCK_BYTES, ret_bytes)) {
+        *ret_bytes *= BLOCK_BYTES;
+        return true;
+    }
+    return quantity_parse(text, ret_bytes, NULL) && *ret_bytes <= AMOUNT_BYTES_MAX;
+}
+
+/* gpu-manager compares cards by blocks since v1.1.5, by bytes before. */
+static void read_sizes(const struct node_view *view, const struct dialect_options *options,
+                       struct topology *topology, char **ret_warning)
+{
+    const bool bytewise = options->tencent_order == TENCENT_ORDER_BYTES_NVML;
+    g_auto(GStrv) items = split_by_card(view, NODE_KEY_CARD_MEMORY, topology->n_cards, ret_warning);
+    int64_t bytes[NODE_CARDS_MAX];
+
+    if (!items)
+        return;
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        if (!read_size(items[i], &bytes[i])) {
+            warn(ret_warning, g_strdup_printf("annotation '" NODE_KEY_CARD_MEMORY "': '%.32s' is "
+                                              "not a size; all cards are taken to be equal",
+                                              items[i]));
+            return;
+        }
+    }
+    for (int32_t i = 0; i < topology->n_cards; i++)
+        topology->cards[i].memory = bytewise ? bytes[i] : bytes[i] - bytes[i] % BLOCK_BYTES;
+}
+
+static void read_order(const struct node_view *view, struct topology *topology, char **ret_warning)
+{
+    g_auto(GStrv) items = split_by_card(view, NODE_KEY_CARD_ORDER, topology->n_cards, ret_warning);
+    bool seen[NODE_CARDS_MAX] = {false};
+    int64_t minors[NODE_CARDS_MAX];
+
+    if (!items)
+        return;
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        if (!parse_digits(items[i], topology->n_cards - 1, &minors[i]) || seen[minors[i]]) {
+            warn(ret_warning, g_strdup_printf("annotation '" NODE_KEY_CARD_ORDER "': '%.32s' is "
+                                              "not the number of another card; it is ignored",
+                                              items[i]));
+            return;
+        }
+        seen[minors[i]] = true;
+    }
+    for (int32_t i = 0; i < topology->n_cards; i++)
+        topology->cards[minors[i]].rank = i;
+}
+
+static bool read_topology(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *ret_topology, char **ret_warning, GError **error)
+{
+    /* Capacity, as gpu-manager states it once and for all: its devices never become unhealthy. */
+    const char *core_text = string_pairs_get(&view->capacity, RESOURCE_CORE);
+    const char *memory_text = string_pairs_get(&view->capacity, RESOURCE_MEMORY);
+    struct topology *topology = ret_topology;
+    int64_t core, blocks;
+
+    if (!read_amount(RESOURCE_CORE, core_text, &core, error) ||
+        !read_amount(RESOURCE_MEMORY, memory_text, &blocks, error)) {
+        g_prefix_error(error, "node '%s': capacity ", view->name);
+        return false;
+    }
+    if (core == 0)
+        return false;
+    if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                    "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                    " and " RESOURCE_MEMORY " is %" G_GINT64_FORMAT
+                    "; expected 100 of the one, and some of the other, for each of 1 to %d cards",
+                    view->name, core, blocks, NODE_CARDS_MAX);
+        return false;
+    }
+    topology->dialect = &dialect_tencent;
+    topology->n_cards = (int32_t)(core / CARD_CORE);
+    topology->memory_unit = BLOCK_BYTES;
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        const struct amount size = {blocks / topology->n_cards, AMOUNT_NODE_UNITS};
+        topology->cards[i].memory = amount_bytes(size, BLOCK_BYTES);
+        topology->cards[i].rank = i;
+    }
+    read_sizes(view, options, topology, ret_warning);
+    if (options->tencent_order != TENCENT_ORDER_BLOCKS_MINOR)
+        read_order(view, topology, ret_warning);
+    return true;
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+/* What gpu-manager does not serve, and says so too late for anybody to read. Bits beside those of
+ * enum request_trait. */
+enum {
+    TRAIT_CORE_STEP = 1 << 16,
+    TRAIT_CORE_ALONE = 1 << 17,
+    TRAIT_MEMORY_ALONE = 1 << 18,
+    TRAIT_CORE_LIMIT = 1 << 19,
+    TRAIT_WHOLE_FIRST = 1 << 20, /* a container that shares a card comes after one that does not */
+};
+
+struct demand {
+    uint32_t traits;
+    uint32_t n_asks;
+    int32_t n_cards; /* of all asks */
+    int64_t core;
+    bool whole; /* some ask is for whole cards */
+    struct card_ask asks[REQUEST_ASKS_MAX];
+};
+
+static uint32_t find_traits(const struct container_view *container, int64_t core, int64_t blocks)
+{
+    if (container->init)
+        return REQUEST_GPU_INIT_CONTAINER;
+    if (core == 0)
+        return TRAIT_MEMORY_ALONE;
+    if (core > CARD_CORE && core % CARD_CORE != 0)
+        return TRAIT_CORE_STEP;
+    return core < CARD_CORE && blocks == 0 ? TRAIT_CORE_ALONE : 0;
+}
+
+static bool add_ask(struct demand *demand, int32_t container, int64_t core, int64_t blocks)
+{
+    const bool whole = core >= CARD_CORE;
+    const int64_t cards = whole ? core / CARD_CORE : 1;
+    const struct amount memory = {blocks, AMOUNT_NODE_UNITS};
+
+    if (cards > REQUEST_ASKS_MAX - demand->n_cards)
+        return false;
+    if (demand->whole && !whole)
+        demand->traits |= TRAIT_WHOLE_FIRST;
+    demand->whole |= whole;
+    demand->n_cards += (int32_t)cards;
+    demand->core += core;
+    demand->asks[demand->n_asks++] = (struct card_ask){
+        /* Who has a card to himself has all its memory, whatever he asked for. */
+        .memory = {whole ? 0 : amount_bytes(memory, BLOCK_BYTES), AMOUNT_BYTES},
+        .container = container,
+        .count = (int32_t)cards,
+        .core = (int32_t)(whole ? CORE_WHOLE : core * CORE_WHOLE / CARD_CORE),
+        .exclusive = whole,
+    };
+    return true;
+}
+
+static bool add_container(struct demand *demand, const struct pod_view *view, size_t i,
+                          GError **error)
+{
+    const struct container_view *container = &view->containers[i];
+    int64_t core, blocks;
+
+    if (!read_amount(RESOURCE_CORE, container_view_amount(container, RESOURCE_CORE), &core,
+                     error) ||
+        !read_amount(RESOURCE_MEMORY, container_view_amount(container, RESOURCE_MEMORY), &blocks,
+                     error)) {
+        g_prefix_error(error, "container '%s': ", container->name);
+        return false;
+    }
+    if (core == 0 && blocks == 0)
+        return true;
+    const uint32_t traits = find_traits(container, core, blocks);
+    demand->traits |= traits;
+    if (traits != 0 || add_ask(demand, (int32_t)i, core, blocks))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                "container '%s': " RESOURCE_CORE ": the pod's containers ask for more than %d GPUs",
+                container->name, REQUEST_ASKS_MAX);
+    return false;
+}
+
+static bool read_demand(const struct pod_view *view, struct demand *ret_demand, GError **error)
+{
+    const char *limit = string_pairs_get(&view->annotations, KEY_CORE_LIMIT);
+    int64_t number;
+
+    *ret_demand = (struct demand){0};
+    for (size_t i = 0; i < view->n_containers; i++) {
+        if (!add_container(ret_demand, view, i, error))
+            return false;
+    }
+    if (limit && ret_demand->n_asks > 0 && !parse_digits(limit, INT32_MAX, &number))
+        ret_demand->traits |= TRAIT_CORE_LIMIT;
+    return true;
+}
+
+static struct request *read_request(const struct pod_view *view,
+                                    const struct dialect_options *options, GError **error)
+{
+    struct demand demand;
+
+    if (!read_demand(view, &demand, error) || (demand.n_asks == 0 && demand.traits == 0))
+        return NULL;
+    struct request *request = request_new(&dialect_tencent, demand.n_asks);
+    request->traits = demand.traits;
+    request->match_amount = demand.core;
+    memcpy(request->asks, demand.asks, demand.n_asks * sizeof *demand.asks);
+    return request;
+}
+
+static bool is_marked(const struct pod_view *view)
+{
+    for (size_t i = 0; i < view->annotations.n; i++) {
+        const char *key = view->annotations.items[i].key;
+        if (g_str_equal(key, KEY_TIME) || g_str_equal(key, KEY_NODE) ||
+            g_str_equal(key, KEY_ASSIGNED) || g_str_has_prefix(key, KEY_IDX))
+            return true;
+    }
+    return false;
+}
+
+/* As many different card numbers as there are shares. */
+static bool parse_cards(const char *text, int32_t count, struct share *shares)
+{
+    g_auto(GStrv) items = g_strsplit(text, ",", count + 1);
+
+    if (g_strv_length(items) != (guint)count)
+        return false;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t card;
+        if (!parse_digits(items[i], NODE_CARDS_MAX - 1, &card))
+            return false;
+        for (int32_t j = 0; j < i; j++) {
+            if (shares[j].card == card)
+                return false;
+        }
+        shares[i].card = (int32_t)card;
+    }
+    return true;
+}
+
+/* Fills in the cards of one container's shares, or CARD_UNKNOWN and why. */
+static void read_cards(const struct pod_view *view, const struct card_ask *ask,
+                       struct share *shares, enum doubt *doubt, char **ret_warning)
+{
+    g_autofree char *key = g_strdup_printf(KEY_IDX "%d", ask->container);
+    const char *text = string_pairs_get(&view->annotations, key);
+
+    if (text && parse_cards(text, ask->count, shares))
+        return;
+    for (int32_t i = 0; i < ask->count; i++)
+        shares[i].card = CARD_UNKNOWN;
+    if (text) {
+        *doubt = DOUBT_MALFORMED;
+        warn(ret_warning, g_strdup_printf("annotation '%s' '%.32s' is not the numbers of %d cards",
+                                          key, text, ask->count));
+    } else if (is_marked(view)) {
+        *doubt = DOUBT_LOST;
+        warn(ret_warning, g_strdup_printf("has lost the annotation '%s'", key));
+    } else {
+        *doubt = DOUBT_UNMARKED;
+        warn(ret_warning, g_strdup("holds " RESOURCE_CORE " without '" KEY_IDX
+                                   "…': bound by another scheduler?"));
+    }
+}
+
+static struct allocation *read_allocation(const struct pod_view *view,
+                                          const struct dialect_options *options,
+                                          char **ret_warning)
+{
+    g_autoptr(GError) failure = NULL;
+    struct demand demand;
+
+    if (!read_demand(view, &demand, &failure)) {
+        /* The API server admits no such quantity, and no node has so many cards. */
+        warn(ret_warning, g_strdup(failure->message));
+        return NULL;
+    }
+    if (demand.n_cards == 0)
+        return NULL;
+
+    const char *time = string_pairs_get(&view->annotations, KEY_TIME);
+    const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
+    const bool settled = assigned && !g_str_equal(assigned, "false");
+    const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
+    struct allocation *allocation =
+        allocation_new(view->uid, view->ns, view->name, (size_t)demand.n_cards);
+    struct share *share = allocation->shares;
+
+    allocation->dialect = &dialect_tencent;
+    allocation->match_amount = demand.core;
+    if (time && !parse_digits(time, TIME_MAX, &allocation->assume_time_ns))
+        warn(ret_warning, g_strdup_printf("annotation " KEY_TIME " '%.32s' is not a time", time));
+    for (uint32_t i = 0; i < demand.n_asks; i++) {
+        const struct card_ask *ask = &demand.asks[i];
+        for (int32_t k = 0; k < ask->count; k++)
+            share[k] = (struct share){
+                .memory = ask->memory,
+                .container = ask->container,
+                .core = ask->core,
+                .exclusive = ask->exclusive,
+            };
+        read_cards(view, ask, share, &allocation->doubt, ret_warning);
+        share += ask->count;
+    }
+    /* kubelet reports the start time after gpu-manager has handed out cards; which whole ones, it
+     * writes down before the container starts. */
+    allocation->assigned = settled || view->started;
+    allocation->waiting = pending && (!view->started || (demand.whole && !settled));
+    return allocation;
+}
+
+/* --- placement ------------------------------------------------------------------------------ */
+
+static enum reason refuse(const struct node *node, const struct request *request,
+                          const struct dialect_options *options)
+{
+    static const struct {
+        uint32_t trait;
+        enum reason reason;
+    } refusals[] = {
+        {REQUEST_GPU_INIT_CONTAINER, REASON_GPU_INIT_CONTAINER},
+        {TRAIT_CORE_STEP, REASON_CORE_STEP},
+        {TRAIT_CORE_ALONE, REASON_CORE_WITHOUT_MEMORY},
+        {TRAIT_MEMORY_ALONE, REASON_MEMORY_WITHOUT_CORE},
+        {TRAIT_CORE_LIMIT, REASON_CORE_LIMIT},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
+        if (request->traits & refusals[i].trait)
+            return refusals[i].reason;
+    }
+    if ((request->traits & TRAIT_WHOLE_FIRST) && node->n_cards > 1)
+        return REASON_UNFORESEEN_CARD;
+    return REASON_NONE;
+}
+
+/* Cards of which nobody has anything: those without a sharer, less one for each that some pod has
+ * to itself, wherever that is. Two of those may claim one number until both have been told apart. */
+static int32_t count_free(const struct node *node)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < node->n_cards; i++)
+        n += node->cards[i].holders == node->cards[i].exclusive;
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        for (uint32_t j = 0; j < other->n_shares; j++)
+            n -= other->shares[j].exclusive;
+    }
+    return n;
+}
+
+/* gpu-manager has given out whole cards and not said which. Who wants whole ones needs only enough
+ * of them. Who wants a part of one is foreseen if it will be a card that others share already:
+ * gpu-manager prefers those, and they are not given out as a whole. */
+static void look_beyond(const struct node *node, const struct request *request,
+                        struct in_flight *in_flight)
+{
+    const struct card_ask *ask = &request->asks[0];
+    struct placement placement;
+
+    in_flight->restricted = true;
+    if (request->n_asks != 1)
+        return;
+    if (ask->exclusive) {
+        in_flight->restricted = ask->count > count_free(node);
+    } else if (placement_find(node, request, &policy, CARD_UNKNOWN, &placement) == REASON_NONE) {
+        const struct card *card = node_card(node, placement.shares[0].card);
+        in_flight->card = card->holders > 0 ? card->index : CARD_UNKNOWN;
+    }
+}
+
+static bool takes_whole(const struct allocation *allocation)
+{
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation->shares[i].exclusive)
+            return true;
+    }
+    return false;
+}
+
+static void in_flight(const struct node *node, const struct request *request,
+                      struct in_flight *ret_in_flight)
+{
+    struct in_flight found = {.card = CARD_UNKNOWN, .since_ns = INT64_MAX};
+    bool unsettled = false;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (!other->waiting || other->dialect != &dialect_tencent)
+            continue;
+        if (other->assigned && takes_whole(other))
+            unsettled = true;
+        else
+            found.restricted = true;
+        found.since_ns = MIN(found.since_ns, other->assume_time_ns);
+    }
+    if (!found.restricted && unsettled)
+        look_beyond(node, request, &found);
+    *ret_in_flight = found;
+}
+
+/* --- annotations ---------------------------------------------------------------------------- */
+
+static void write_cards(const struct allocation *allocation, struct annotations *annotations)
+{
+    for (uint32_t i = 0; i < allocation->n_shares;) {
+        const int32_t container = allocation->shares[i].container;
+        g_autofree char *key = g_strdup_printf(KEY_IDX "%d", container);
+        GString *cards = g_string_new(NULL);
+
+        for (; i < allocation->n_shares && allocation->shares[i].container == container; i++)
+            g_string_append_printf(cards, "%s%d", cards->len ? "," : "",
+                                   allocation->shares[i].card);
+        annotations_add(annotations, key, g_string_free(cards, FALSE));
+    }
+}
+
+static void write_annotations(const struct allocation *allocation, const struct node *node,
+                              struct annotations *annotations)
+{
+    annotations_add(annotations, KEY_TIME,
+                    g_strdup_printf("%" G_GINT64_FORMAT, allocation->assume_time_ns));
+    annotations_add(annotations, KEY_NODE, g_strdup(node->name));
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("false"));
+    write_cards(allocation, annotations);
+}
+
+static void write_assigned(const struct allocation *allocation, int64_t now_ns,
+                           struct annotations *annotations)
+{
+    write_cards(allocation, annotations);
+    annotations_add(annotations, KEY_ASSIGNED, g_strdup("true"));
+}
+
+static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
+
+const struct dialect dialect_tencent = {
+    .name = "tencent",
+    .title = "Tencent gpu-manager",
+    .resources = resources,
+    .isolation = ISOLATION_HOOK,
+    .policy = &policy,
+    .notes =
+        {
+            .asks = "Per container: `tencent.com/vcuda-core`, of which 100 are a card, and "
+                    "`tencent.com/vcuda-memory` in blocks of 256 MiB. Below 100 it is a share of one "
+                    "card; a multiple of 100 is as many whole cards, whatever the memory. "
+                    "Annotation `tencent.com/vcuda-core-limit`: compute may grow to this while the "
+                    "card is idle; what is promised remains `vcuda-core`.",
+            .nodes = "Capacity of the same names: 100 core are a card, each with an equal part of "
+                     "the memory. Unequal cards: annotation `gpuledger.io/card-memory` by minor "
+                     "number, in blocks (`60,40`) or bytes (`15109Mi,15107Mi`). For gpu-manager "
+                     "v1.1.5 and older (`--tencent-gpu-manager`), which takes equal cards as NVML "
+                     "counts them: annotation `gpuledger.io/card-order`, the minor numbers in that "
+                     "order (`1,0`).",
+            .writes = "`tencent.com/predicate-gpu-idx-N` for each container N, `predicate-time`, "
+                      "`predicate-node` and `gpu-assigned`. gpu-manager takes the least used card "
+                      "with room by its own count, and fails the pod if the annotation says "
+                      "another; `--policy` does not apply. One pod at a time: the next bind to the "
+                      "node waits until kubelet has reported the start time of the last. Which "
+                      "whole cards a pod has, gpu-manager writes before its containers start.",
+            .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
+            .limits = "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
+                      "without core, GPUs of init containers, a container that shares a card after "
+                      "one of the pod that takes whole ones, a core limit that is no number. Not "
+                      "known: which of two equally used cards has fewer processes, which "
+                      "gpu-manager looks at before their numbers; a pod whose containers have ended "
+                      "but which is not yet gone, which gpu-manager counts no more.",
+        },
+    .read_topology = read_topology,
+    .read_request = read_request,
+    .read_allocation = read_allocation,
+    .refuse = refuse,
+    .in_flight = in_flight,
+    .write_annotations = write_annotations,
+    .write_assigned = write_assigned,
+};
