@@ -23,6 +23,13 @@ enum isolation {
     ISOLATION_N
 };
 
+/* Where the containers of one pod go. */
+enum neighbours {
+    NEIGHBOURS_ANY,
+    NEIGHBOURS_SAME_CARD,
+    NEIGHBOURS_DIFFERENT_CARDS,
+};
+
 /* Lists end with NULL; a list that is NULL says nothing. */
 struct terms {
     char **models;        /* the card's model contains one of these, case ignored */
@@ -30,6 +37,7 @@ struct terms {
     char **uuids;         /* the card is one of these */
     char **uuids_not;     /* and none of these */
     char *mode;           /* the card's mode is contained in this */
+    enum neighbours neighbours;
     bool same_numa;       /* all cards of a container are on one NUMA node */
     bool idle;            /* cards without holders only */
     bool unshared;        /* devices of pools that are not shared only */

@@ -169,6 +169,25 @@ static int32_t find_candidates(const struct search *search, const struct card_as
 
 static bool place_from(struct search *search, uint32_t first);
 
+/* Whether a card is beside, or apart from, the pod's other containers as the terms want it. */
+static bool suits_neighbours(const struct search *search, const struct card_ask *ask,
+                             const struct card *card)
+{
+    const struct placement *placement = search->placement;
+    const enum neighbours wanted =
+        search->request->terms ? search->request->terms->neighbours : NEIGHBOURS_ANY;
+    bool others = false, beside = false;
+
+    for (uint32_t i = 0; wanted != NEIGHBOURS_ANY && i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device || share->init || share->container == ask->container)
+            continue;
+        others = true;
+        beside |= share->card == card->index;
+    }
+    return ask->init || !others || beside == (wanted == NEIGHBOURS_SAME_CARD);
+}
+
 /* Chooses `left` more cards for an ask among its candidates from `from` on, the rest of the asks
  * after them. */
 static bool choose_cards(struct search *search, uint32_t at, const struct candidate *candidates,
@@ -187,6 +206,8 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
             node_card(search->node, placement->shares[before - 1].card)->numa != card->numa)
             continue;
         search->tries++;
+        if (!suits_neighbours(search, ask, card))
+            continue;
         placement->shares[placement->n_shares++] = (struct share){
             .memory = ask->memory.kind == AMOUNT_THOUSANDTHS
                           ? (struct amount){card_bytes(search->node, card, ask->memory),

@@ -131,6 +131,28 @@ START_TEST(a_mode_is_one_of_those_accepted)
 }
 END_TEST
 
+START_TEST(containers_are_beside_each_other_or_apart)
+{
+    struct terms *same = terms_new(), *different = terms_new();
+
+    same->neighbours = NEIGHBOURS_SAME_CARD;
+    different->neighbours = NEIGHBOURS_DIFFERENT_CARDS;
+#define THREE {.memory = {4 * GIB, AMOUNT_BYTES}, .count = 1, .container = 0},                     \
+              {.memory = {4 * GIB, AMOUNT_BYTES}, .count = 1, .container = 1},                     \
+              {.memory = {4 * GIB, AMOUNT_BYTES}, .count = 1, .container = 2}
+    put("n1", "u1", 0, 8 * GIB); /* leaves room for two of them */
+    ck_assert_int_eq(find(ASKING(same, THREE)), REASON_NONE);
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_int_eq(placement.shares[i].card, 1);
+    ck_assert_int_eq(find(ASKING(terms_ref(different), THREE)), REASON_NONE);
+    for (int32_t i = 0; i < 3; i++)
+        ck_assert_int_eq(placement.shares[i].card, i);
+    hardware->cards[2].unhealthy = hardware->cards[3].unhealthy = true;
+    ck_assert_int_ne(find(ASKING(different, THREE)), REASON_NONE);
+    ck_assert_int_eq(find(ASKING(NULL, THREE)), REASON_NONE);
+}
+END_TEST
+
 START_TEST(an_earlier_container_makes_room_for_a_later_one)
 {
     struct terms *terms = LIST(uuids, "GPU-0,GPU-1");
@@ -214,6 +236,7 @@ static Suite *suite(void)
     tcase_add_test(tc, cards_of_a_container_share_a_numa_node);
     tcase_add_test(tc, idle_cards_have_no_holders);
     tcase_add_test(tc, a_mode_is_one_of_those_accepted);
+    tcase_add_test(tc, containers_are_beside_each_other_or_apart);
     tcase_add_test(tc, an_earlier_container_makes_room_for_a_later_one);
     tcase_add_test(tc, a_search_without_end_is_given_up);
     tcase_add_test(tc, init_containers_are_placed_beside_nobody_of_their_pod);
