@@ -7,8 +7,8 @@
 #include "app/extender.h"
 #include "app/log.h"
 
-/* The API server closes a connection that has been silent for 90 s, and gives up on a request after a
- * minute (--request-timeout): what it has not written by then, it will never write. */
+/* The API server closes a connection that has been silent for 90 s, and gives up on a request after
+ * a minute (--request-timeout): what it has not written by then, it will never write. */
 #define UNKNOWN_FOR_AT_MOST_MS 150000
 #define SETTLE_CALL_MS 5000
 

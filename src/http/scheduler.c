@@ -13,11 +13,21 @@
 
 #define JSON "application/json"
 
+/* A replica that stands by lets go of its caller, whose next connection may lead to the one that
+ * serves: a Service chooses per connection, and kube-scheduler would keep this one as long as it
+ * calls. */
+static void close_unless_serving(const struct extender *extender, struct http_response *response)
+{
+    if (fence_term(extender->fence) == 0)
+        http_response_add_header(response, MHD_HTTP_HEADER_CONNECTION, g_strdup("close"));
+}
+
 static void handle_filter(void *context, const struct http_request *request,
                           struct http_response *response)
 {
     metrics_observe(VERB_FILTER, PHASE_READ, request->read_us);
     extender_filter(context, request->body, request->length, response->body);
+    close_unless_serving(context, response);
 }
 
 static void handle_bind(void *context, const struct http_request *request,
@@ -25,6 +35,7 @@ static void handle_bind(void *context, const struct http_request *request,
 {
     metrics_observe(VERB_BIND, PHASE_READ, request->read_us);
     extender_bind(context, request->body, request->length, response->body);
+    close_unless_serving(context, response);
 }
 
 static void handle_inspect(void *context, const struct http_request *request,

@@ -55,8 +55,8 @@ void election_release(struct election *election);
 enum election_step election_next(struct election *election, int64_t now_ms, bool willing,
                                  bool eager, int64_t *ret_until_ms);
 
-/* How a call went, of the Lease no more than version, holder and duration: what was read (NULL: there is no Lease), what was written by a call that began
- * at `began_ms`, or that it failed. */
+/* How a call went: what was read (NULL: there is no Lease), what was written by a call that began at
+ * `began_ms`, or that it failed. Of the Lease no more than version, holder and duration count. */
 void election_read(struct election *election, const struct lease_view *lease, int64_t now_ms);
 void election_wrote(struct election *election, const struct lease_view *lease, int64_t began_ms,
                     int64_t now_ms);

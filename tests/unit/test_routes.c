@@ -104,6 +104,24 @@ static bool fake_is_elected(void *data, char **ret_why)
     return g_atomic_int_get(&elected);
 }
 
+static uint64_t fake_term(struct fence *fence)
+{
+    return g_atomic_int_get(&elected) ? 1 : 0;
+}
+
+static int64_t fake_until_ms(struct fence *fence, uint64_t term)
+{
+    return INT64_MAX;
+}
+
+static bool fake_publish(struct fence *fence, uint64_t term, int64_t deadline_ms, GError **error)
+{
+    return true;
+}
+
+static const struct fence_ops fake_fence_ops = {fake_term, fake_until_ms, fake_publish};
+static struct fence fake_fence = {&fake_fence_ops};
+
 static bool fake_is_labelled(void *data, char **ret_why)
 {
     if (!g_atomic_int_get(&labelled))
@@ -145,6 +163,7 @@ static void world_begin_empty(void)
     extender = (struct extender){
         .store = store_new(&store_options),
         .cluster = &fake_cluster,
+        .fence = &fake_fence,
         .bind_timeout_ms = 1000,
     };
     operations = (struct operations){&extender, &fake_snapshot, &fake_replica, NULL};
@@ -455,6 +474,30 @@ START_TEST(who_stands_by_is_not_ready)
 }
 END_TEST
 
+/* A Service would lead the same connection to the same replica for ever. */
+START_TEST(who_stands_by_lets_go_of_the_caller)
+{
+    static const char *const paths[] = {"/gpushare-scheduler/filter", "/gpushare-scheduler/bind"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_auto(http_reply) serving = {0};
+        g_auto(http_reply) standing_by = {0};
+
+        call(SCHEDULER, "POST", paths[i], NULL, "{}", &serving);
+        g_autofree char *kept = http_header(&serving, "Connection");
+        ck_assert_ptr_null(kept);
+        g_atomic_int_set(&elected, 0);
+        call(SCHEDULER, "POST", paths[i], NULL, "{}", &standing_by);
+        g_atomic_int_set(&elected, 1);
+        g_autofree char *closed = http_header(&standing_by, "Connection");
+        ck_assert_int_eq(standing_by.status, 200);
+        ck_assert_pstr_eq(closed, "close");
+        close(connections[SCHEDULER]);
+        connections[SCHEDULER] = http_connect(server_port(servers[SCHEDULER]));
+    }
+}
+END_TEST
+
 START_TEST(a_check_can_be_left_out)
 {
     g_auto(http_reply) probe = {0};
@@ -532,6 +575,7 @@ static Suite *suite(void)
     tcase_add_test(tc, other_methods_are_told_which_are_allowed);
     tcase_add_test(tc, readiness_ends_with_draining);
     tcase_add_test(tc, who_stands_by_is_not_ready);
+    tcase_add_test(tc, who_stands_by_lets_go_of_the_caller);
     tcase_add_test(tc, a_check_can_be_left_out);
     tcase_add_test(tc, snapshot_routes_need_a_snapshot);
     tcase_add_test(tc, every_row_is_reached_listed_and_described);
