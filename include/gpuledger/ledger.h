@@ -40,6 +40,7 @@ struct card {
     int32_t slots;       /* holders at most; 0: any number */
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
+    bool best_effort;    /* promises no compute: only who asks for none in particular */
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
@@ -58,6 +59,7 @@ struct topology_card {
     int32_t numa;
     int32_t rank;
     bool unhealthy;
+    bool best_effort;
     const char *uuid; /* see topology_keep */
     const char *model;
     const char *mode;

@@ -47,7 +47,12 @@ enum exit_code dialects_run(const struct config *config, const struct config_inp
         "`gpuledger.io/isolation`. A node may run the node sides of several dialects. Where both "
         "obey the card that gpuledger chose, their pods use different cards of the node; else the "
         "node serves one dialect at a time: the first pod decides, and the last one's end frees "
-        "it.\n\n");
+        "it.\n\n"
+        "Annotations of a node that hold for every dialect, by card index or `*`: "
+        "`gpuledger.io/cordoned-cards` (`1,3`: no new pods), `gpuledger.io/exclusive-cards` (`0`: one "
+        "holder at a time, as in compute mode EXCLUSIVE_PROCESS), `gpuledger.io/share-class` "
+        "(`0=fixed:4,1=equal:4,2=best-effort:4`: at most so many holders; a best-effort card "
+        "promises no compute, so pods that ask for some stay away).\n\n");
 
     write_overview(text);
     for (size_t i = 0; dialects[i]; i++)

@@ -386,6 +386,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .numa = said->numa,
             .rank = said->rank,
             .broken = said->unhealthy,
+            .best_effort = said->best_effort,
             .memory = said->memory,
             .key = said->uuid ? card_key(said->uuid) : 0,
             .uuid = g_strdup(said->uuid),

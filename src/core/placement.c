@@ -114,6 +114,8 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
 
     if (!terms_accept_card(terms, card))
         return OBSTACLE_TERMS;
+    if (card->best_effort && (ask->core > 0 || ask->exclusive))
+        return OBSTACLE_TERMS;
     if (bytes > card->memory)
         return OBSTACLE_SIZE;
     if (!card->healthy)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/node_marks.h"
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
@@ -177,6 +178,8 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
             *ret_warning = g_strdup(failure ? failure->message : warning);
         g_clear_error(&failure);
     }
+    if (claimed)
+        node_marks_apply(view, ret_topology, ret_warning);
     return claimed;
 }
 

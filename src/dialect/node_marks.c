@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/node_marks.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define SLOTS_MAX 1000
+
+/* One item's say about one card; false: it cannot be understood. */
+typedef bool (*mark)(struct topology_card *card, const char *value);
+
+static bool cordon(struct topology_card *card, const char *value)
+{
+    card->unhealthy = true;
+    return !value;
+}
+
+static bool make_exclusive(struct topology_card *card, const char *value)
+{
+    card->slots = 1;
+    return !value;
+}
+
+static bool set_class(struct topology_card *card, const char *value)
+{
+    static const char *const classes[] = {"fixed:", "equal:", "best-effort:"};
+    guint64 slots;
+
+    for (size_t i = 0; value && i < G_N_ELEMENTS(classes); i++) {
+        if (!g_str_has_prefix(value, classes[i]))
+            continue;
+        if (!g_ascii_string_to_unsigned(value + strlen(classes[i]), 10, 1, SLOTS_MAX, &slots, NULL))
+            return false;
+        card->slots = (int32_t)slots;
+        card->best_effort = i == 2;
+        return true;
+    }
+    return false;
+}
+
+static const struct {
+    const char *key;
+    const char *example;
+    mark apply;
+} marks[] = {
+    {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class},
+    {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
+    {"gpuledger.io/cordoned-cards", "0,2", cordon},
+};
+
+/* "3" or "*", and what follows a '='. */
+static bool apply_item(struct topology *topology, char *item, mark apply)
+{
+    char *value = strchr(item, '=');
+    guint64 first = 0, last = (guint64)topology->n_cards;
+
+    if (value)
+        *value++ = '\0';
+    if (!g_str_equal(item, "*")) {
+        if (!g_ascii_string_to_unsigned(item, 10, 0, NODE_CARDS_MAX - 1, &first, NULL))
+            return false;
+        last = MIN(last, first + 1);
+    }
+    for (guint64 i = first; i < last; i++) {
+        struct topology_card card = topology->cards[i];
+        if (!apply(&card, value))
+            return false;
+        topology->cards[i] = card;
+    }
+    return first < (guint64)topology->n_cards;
+}
+
+void node_marks_apply(const struct node_view *view, struct topology *topology,
+                      char **ret_warning)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
+        const char *text = string_pairs_get(&view->annotations, marks[i].key);
+        if (!text)
+            continue;
+        g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
+        for (char **item = items; *item; item++) {
+            g_autofree char *said = g_strdup(g_strstrip(*item));
+            if (*said && !apply_item(topology, *item, marks[i].apply) && ret_warning &&
+                !*ret_warning)
+                *ret_warning = g_strdup_printf("annotation '%s': '%.32s' names none of the %d cards "
+                                               "or is not like '%s'; it is ignored",
+                                               marks[i].key, said, topology->n_cards,
+                                               marks[i].example);
+        }
+    }
+}

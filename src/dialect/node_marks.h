@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the administrator says of a node's cards, whichever dialects share them, in annotations of
+ * the Node. Cards are named by index, `*` stands for all.
+ *
+ *   gpuledger.io/cordoned-cards   "1,3"   take no new pods
+ *   gpuledger.io/exclusive-cards  "0"     take one holder at a time (compute mode EXCLUSIVE_PROCESS)
+ *   gpuledger.io/share-class      "0=fixed:4,*=best-effort:8"
+ *                                         at most so many holders; best-effort cards promise no compute
+ */
+#include <gpuledger/dialect.h>
+
+/* Pure. Items that cannot be read are ignored, and `ret_warning`, unless it is NULL or set, says
+ * which. */
+void node_marks_apply(const struct node_view *view, struct topology *topology,
+                      char **ret_warning);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the administrator says of single cards, on a node that a dialect shares. */
+#include <check.h>
+#include <gpuledger/dialect.h>
+
+#define GIB (INT64_C(1) << 30)
+
+static struct topology *hardware;
+static char *warning;
+static struct ledger *book;
+
+static const struct node *read_node(const char *key, const char *value)
+{
+    const struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "64"},
+                                           {"aliyun.com/gpu-count", "4"}};
+    const struct string_pair annotations[] = {{key, value}};
+    const struct node_view view = {
+        .name = "n", .capacity = {capacity, 2}, .annotations = {annotations, 1}};
+    const struct dialect_options options = {0};
+
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    return ledger_set_topology(book, "n", hardware);
+}
+
+static void setup(void)
+{
+    hardware = topology_new();
+    book = ledger_new();
+}
+
+static void teardown(void)
+{
+    topology_free(hardware);
+    ledger_free(book);
+    g_clear_pointer(&warning, g_free);
+}
+
+START_TEST(cordoned_cards_take_nobody)
+{
+    const struct node *node = read_node("gpuledger.io/cordoned-cards", "1, 3");
+
+    ck_assert_ptr_null(warning);
+    for (int32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(node->cards[i].healthy, i % 2 == 0);
+}
+END_TEST
+
+START_TEST(an_exclusive_card_never_gets_a_second_holder)
+{
+    const struct node *node = read_node("gpuledger.io/exclusive-cards", "*");
+    enum reason reason;
+
+    for (int i = 0; i < 5; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        struct request *request = request_new(hardware->dialect, 1);
+        request->asks[0] = (struct card_ask){.memory = {1, AMOUNT_NODE_UNITS}, .count = 1};
+        struct placement placement;
+        reason = placement_find(node, request, policies, CARD_UNKNOWN, &placement);
+        if (i < 4) {
+            struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
+            ck_assert_int_eq(placement.shares[0].card, i);
+            allocation->dialect = hardware->dialect;
+            allocation->shares[0] = placement.shares[0];
+            ck_assert_ptr_nonnull(ledger_reserve(book, "n", allocation, &reason));
+        }
+        request_free(request);
+    }
+    ck_assert_int_eq(reason, REASON_NO_SLOT);
+}
+END_TEST
+
+START_TEST(guaranteed_compute_is_had_where_it_is_promised)
+{
+    const struct node *node =
+        read_node("gpuledger.io/share-class", "0=best-effort:2,1=equal:2,2=fixed:4,3=best-effort:1");
+    struct request *request = request_new(hardware->dialect, 1);
+    struct placement placement;
+
+    ck_assert_ptr_null(warning);
+    request->asks[0] =
+        (struct card_ask){.memory = {1, AMOUNT_NODE_UNITS}, .count = 1, .core = 250};
+    ck_assert_int_eq(placement_find(node, request, policies, 0, &placement), REASON_TERMS);
+    ck_assert_int_eq(placement_find(node, request, policies, 1, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, request, policies, 2, &placement), REASON_NONE);
+    request->asks[0].core = 0;
+    ck_assert_int_eq(placement_find(node, request, policies, 0, &placement), REASON_NONE);
+    ck_assert_int_eq(node->cards[0].slots, 2);
+    ck_assert_int_eq(node->cards[2].slots, 4);
+    request_free(request);
+}
+END_TEST
+
+static const struct {
+    const char *key, *value;
+} bad[] = {
+    {"gpuledger.io/cordoned-cards", "4"},          {"gpuledger.io/cordoned-cards", "-1"},
+    {"gpuledger.io/cordoned-cards", "1=yes"},      {"gpuledger.io/cordoned-cards", "GPU-1"},
+    {"gpuledger.io/exclusive-cards", "99999999999999999999"},
+    {"gpuledger.io/share-class", "0"},             {"gpuledger.io/share-class", "0=fixed"},
+    {"gpuledger.io/share-class", "0=fixed:0"},     {"gpuledger.io/share-class", "0=fixed:1001"},
+    {"gpuledger.io/share-class", "0=golden:4"},    {"gpuledger.io/share-class", "*="},
+};
+
+START_TEST(what_cannot_be_read_is_said_and_changes_nothing)
+{
+    const struct node *node = read_node(bad[_i].key, bad[_i].value);
+
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_msg(strstr(warning, bad[_i].key) != NULL, "%s", warning);
+    for (int32_t i = 0; i < 4; i++) {
+        ck_assert(node->cards[i].healthy && !node->cards[i].best_effort);
+        ck_assert_int_eq(node->cards[i].slots, 0);
+    }
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("node marks");
+    TCase *tc = tcase_create("marks");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, cordoned_cards_take_nobody);
+    tcase_add_test(tc, an_exclusive_card_never_gets_a_second_holder);
+    tcase_add_test(tc, guaranteed_compute_is_had_where_it_is_promised);
+    tcase_add_loop_test(tc, what_cannot_be_read_is_said_and_changes_nothing, 0, G_N_ELEMENTS(bad));
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
