@@ -21,8 +21,8 @@ DOCUMENTS = [name for name in files() if name.endswith(".md") and not name.start
 # Whose words are all our own.
 OWN = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
 
-# Paths of machines, which are not of this tree, and what a build makes.
-ELSEWHERE = ("/etc/kubernetes", "/dev/", "~/", "build/", "${")
+# Paths of machines, which are not of this tree, what a build makes, and keys that look like paths.
+ELSEWHERE = ("/etc/kubernetes", "/dev/", "~/", "build/", "${", "volcano.sh/")
 
 # Texts that are examples of themselves.
 MADE = {"area: imperative summary", "Problem:"}

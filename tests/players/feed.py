@@ -19,6 +19,10 @@ def key(pod):
     return meta["namespace"], meta["name"]
 
 
+def has_ended(pod):
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
 class PodFeed(threading.Thread):
     """Calls each of `handlers` with (type, pod) for every change, in the server's order.
 
@@ -52,7 +56,8 @@ class PodFeed(threading.Thread):
         found = {key(pod): pod for pod in answer["items"]}
         for gone in self._known.keys() - found.keys():
             self._emit("DELETED", self._known[gone])
-        for pod in found.values():
+        # What has ended first: whoever adds up must not see the room taken before it was left.
+        for pod in sorted(found.values(), key=lambda pod: not has_ended(pod)):
             self._emit("MODIFIED", pod)
         return answer["metadata"]["resourceVersion"]
 
