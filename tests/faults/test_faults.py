@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The real program over real sockets, one fault after the other: each is scripted, must strike, and
+may cost time but nothing else. Every pod gets its card, no card is given twice, and in the end the
+ledger is what the API server has.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import sys
+import tempfile
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+
+# pylint: disable=wrong-import-position
+from apiserver import Fault  # noqa: E402
+from cluster import IDX, PATIENCE, Cluster, Program, require  # noqa: E402
+from pki import Authority  # noqa: E402
+
+GONE = {"status": 410, "reason": "Expired"}
+BUSY = {"status": 429, "reason": "TooManyRequests"}
+
+# What goes wrong with a bind; True: the first call may fail, kube-scheduler's next one does not.
+BINDS = {
+    "409": ([Fault("bind", "status", 409, "Conflict")], True),
+    "403": ([Fault("bind", "status", 403, "Forbidden")], True),
+    "429": ([Fault("bind", "status", **BUSY)], False),
+    "429 with Retry-After": ([Fault("bind", "status", retry_after=1, **BUSY)], False),
+    "500": ([Fault("bind", "status")], False),
+    "500 twice": ([Fault("bind", "status", times=2)], False),
+    "done, answered with 500": ([Fault("bind", "done-status")], False),
+    "done, answered with 504": ([Fault("bind", "done-status", 504, "Timeout")], False),
+    "done, reply lost": ([Fault("bind", "done-cut")], False),
+    "done, reply lost, GET fails": ([Fault("bind", "done-cut"), Fault("get", "status", times=2)],
+                                    False),
+    "reply cut in the middle": ([Fault("bind", "cut")], False),
+    "connection cut": ([Fault("bind", "refuse")], False),
+    "request lost": ([Fault("bind", "lost")], False),
+    "slow": ([Fault("bind", "slow", seconds=1)], False),
+}
+
+# What goes wrong with a watch of the pods, after so many changes.
+WATCHES = {
+    "410": [Fault("watch", "status", times=3, **GONE)],
+    "429 with Retry-After": [Fault("watch", "status", retry_after=1, times=3, **BUSY)],
+    "500": [Fault("watch", "status", times=3)],
+    "401": [Fault("watch", "status", 401, "Unauthorized", times=3)],
+    "cut mid-line": [Fault("watch", "cut", after=1, times=3)],
+    "ERROR 410": [Fault("watch", "error", after=1, times=3, **GONE)],
+    "ERROR 500": [Fault("watch", "error", after=1, times=3)],
+    "a change told twice": [Fault("watch", "repeat", after=1, times=3)],
+    "ends": [Fault("watch", "end", after=1, times=3)],
+}
+
+LISTS = {
+    "410 between pages": [Fault("list", "status", page=True, **GONE)],
+    "429 with Retry-After": [Fault("list", "status", retry_after=1, **BUSY)],
+    "500 between pages": [Fault("list", "status", page=True)],
+    "cut mid-object": [Fault("list", "cut", times=3)],
+    "cut between pages": [Fault("list", "refuse", page=True)],
+    "no connection": [Fault("list", "refuse", times=3)],
+    "401": [Fault("list", "status", 401, "Unauthorized", times=3)],
+}
+
+
+@contextlib.asynccontextmanager
+async def running(cluster, *options, kubeconfig=None):
+    """The program, in sync with a cluster that may be in trouble."""
+    program = Program(cluster, kubeconfig or cluster.api.kubeconfig())
+    try:
+        await program.start(*options)
+        yield program
+    finally:
+        await program.end()
+
+
+@contextlib.asynccontextmanager
+async def cluster_of(*shapes):
+    with tempfile.TemporaryDirectory() as directory:
+        cluster = Cluster(directory, shapes or ((2, 16), (2, 16)))
+        await cluster.start()
+        try:
+            yield cluster
+        finally:
+            await cluster.api.stop()
+
+
+async def bind(program, obj, may_fail=False):
+    """As kube-scheduler does: asks, binds, and if that fails asks and binds again."""
+    passing = await program.filter(obj)
+    require(passing, f"no node for {obj['metadata']['name']}")
+    error = await program.bind(obj, passing[0])
+    if error and may_fail:
+        passing = await program.filter(obj)
+        require(passing, "no node after a bind that failed")
+        error = await program.bind(obj, passing[0])
+    require(error == "", f"bind: {error}")
+    require(obj["spec"].get("nodeName") == passing[0], f"{obj} is not bound")
+
+
+async def bind_test(faults, may_fail):
+    async with cluster_of((2, 16)) as cluster, running(cluster) as program:
+        cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
+        # 9 of 16 each: both fit only if neither is booked twice
+        for name in ("a", "b"):
+            obj = cluster.create(name, 9)
+            await bind(program, obj, may_fail)
+            card = obj["metadata"]["annotations"][IDX]
+            require(await program.bind(obj, "n0") == "", "a repeated bind")
+            require(obj["metadata"]["annotations"][IDX] == card, "a repeated bind moves nothing")
+            cluster.play()
+            await program.settle()
+        require(not faults, f"{faults} did not strike")
+        require(await program.filter(cluster.create("c", 8)) == [], "there is no room left")
+        cluster.end(("test", "a"))
+        await program.settle()
+        await bind(program, cluster.create("d", 16))
+        cluster.check()
+
+
+async def watch_test(faults):
+    """One fault for each of the three watches, which begin at the same time."""
+    async with cluster_of() as cluster:
+        cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
+        async with running(cluster) as program:
+            for i in range(12):
+                await bind(program, cluster.create(f"p{i}", 5))
+                cluster.play()
+                cluster.api.put("nodes", dict(cluster.api.objects["nodes"][(None, "n0")]))
+                cluster.api.put("configmaps", {
+                    "metadata": {"namespace": "kube-system", "name": "unhealthy-gpu-n1"},
+                    "data": {"gpus": ""}})
+                if i % 2:
+                    cluster.end(("test", f"p{i}"))
+                await program.settle()
+            require(not faults, f"{faults} did not strike")
+
+
+async def list_test(faults):
+    """A cluster of several pages, read with a fault in it."""
+    async with cluster_of(*(((2, 16),) * 30)) as cluster:
+        for i in range(1100):
+            obj = cluster.create(f"p{i}", 1)
+            where = {IDX: str(i % 2), "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}
+            if i < 600:
+                obj["metadata"]["annotations"] = where
+                obj["spec"]["nodeName"] = f"n{i % 30}"
+                obj["status"]["phase"] = "Running"
+        cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
+        async with running(cluster) as program:
+            require(not faults, f"{faults} did not strike")
+            await program.settle()
+
+
+async def compaction_test():
+    """The watches are cut, and what they have missed is no longer there to be told."""
+    async with cluster_of() as cluster, running(cluster) as program:
+        for i in range(3):
+            await bind(program, cluster.create(f"p{i}", 9 + i))
+        cluster.play()
+        await program.settle()
+        cluster.api.cut_all()
+        cluster.end(("test", "p0"))
+        cluster.api.compact()
+        await program.settle()
+        require(await program.filter(cluster.create("q", 16)), "its room is free")
+
+
+async def restart_test():
+    """The API server goes away in the middle of a bind, and comes back."""
+    async with cluster_of() as cluster, running(cluster) as program:
+        obj = cluster.create("p", 9)
+        passing = await program.filter(obj)
+        cluster.api.faults = [Fault("bind", "lost", seconds=0.1)]
+        call = asyncio.create_task(program.bind(obj, passing[0]))
+        while cluster.api.faults:
+            await asyncio.sleep(0.01)
+        await cluster.api.stop()
+        await cluster.api.start()
+        error = await call
+        if error:
+            require(await program.bind(obj, passing[0]) == "", "bind")
+        await program.settle()
+
+
+async def token_test():
+    """The token is replaced; the old one ends with it."""
+    async with cluster_of() as cluster, running(cluster) as program:
+        for i, token in enumerate(("second", "third")):
+            await bind(program, cluster.create(f"p{i}", 5))
+            cluster.play()
+            (cluster.api.directory / "token").write_text(f"{token}\n")
+            cluster.api.tokens = {token}
+            # Renewed at most every 5 s: kube-scheduler asks again.
+            deadline = asyncio.get_running_loop().time() + PATIENCE
+            obj = cluster.create(f"q{i}", 5)
+            while await program.bind(obj, "n0"):
+                require(asyncio.get_running_loop().time() < deadline, "the new token is not used")
+                await asyncio.sleep(0.2)
+            cluster.play()
+            cluster.api.cut_all()  # watches keep their token for as long as they live
+            cluster.end(("test", f"p{i}"))
+            await program.settle()
+
+
+async def certificate_test():
+    """The server's certificate is replaced by another of the same authority; then by one of nobody
+    we know, which is worse than no answer, and back."""
+    with tempfile.TemporaryDirectory() as directory:
+        ours, other = Authority(directory), Authority(directory, "other")
+        cluster = Cluster(directory)
+        await cluster.start(ours.sign("one"))
+        kubeconfig = cluster.api.kubeconfig(ours.certificate)
+
+        async def replace(identity):
+            await cluster.api.stop()
+            await cluster.api.start(identity)
+
+        async with running(cluster, kubeconfig=kubeconfig) as program:
+            await bind(program, cluster.create("a", 9))
+            cluster.play()
+            await replace(ours.sign("two"))
+            await bind(program, cluster.create("b", 9))
+            cluster.play()
+            await program.settle()
+            await replace(other.sign("three"))
+            obj = cluster.create("c", 9)
+            passing = await program.filter(obj)
+            error = await program.bind(obj, passing[0])
+            require(error and not obj["spec"].get("nodeName"), f"bound by a stranger: {error}")
+            await replace(ours.sign("four"))
+            await bind(program, obj)
+            await program.settle()
+        await cluster.api.stop()
+
+
+def tests():
+    for title, (faults, may_fail) in BINDS.items():
+        yield f"bind: {title}", bind_test(faults, may_fail)
+    for title, faults in WATCHES.items():
+        yield f"watch: {title}", watch_test(faults)
+    for title, faults in LISTS.items():
+        yield f"list: {title}", list_test(faults)
+    yield "watch: compaction", compaction_test()
+    yield "the API server restarts", restart_test()
+    yield "the token is rotated", token_test()
+    yield "the certificate is replaced", certificate_test()
+
+
+async def main(wanted):
+    failed = n = 0
+    for title, test in tests():
+        if wanted not in title:
+            test.close()
+            continue
+        n += 1
+        try:
+            await test
+            print(f"ok {n} - {title}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"not ok {n} - {title}")
+            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+    print(f"1..{n}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1] if sys.argv[1:] else "")) > 0)
