@@ -261,9 +261,10 @@ static GArray *read_cards(const struct pod_view *view, enum doubt *ret_doubt, ch
     }
     g_autoptr(GArray) cards = g_array_new(FALSE, FALSE, sizeof(int32_t));
     g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
-    for (char **item = items; *item; item++) {
+    for (char **item = items; *item || cards->len == 0; item++) {
         guint64 index;
-        if (!g_ascii_string_to_unsigned(*item, 10, 0, NODE_CARDS_MAX - 1, &index, NULL)) {
+        if (!*item ||
+            !g_ascii_string_to_unsigned(*item, 10, 0, NODE_CARDS_MAX - 1, &index, NULL)) {
             *ret_doubt = DOUBT_MALFORMED;
             warn(ret_warning,
                  g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a list of cards", text));
@@ -437,6 +438,23 @@ static const char *const resources[] = {RESOURCE_MEMORY, RESOURCE_NUMBER, NULL};
 const struct dialect dialect_volcano = {
     .name = "volcano",
     .title = "Volcano gpushare",
+    .notes =
+        {
+            .asks = "`volcano.sh/gpu-memory` of one container: memory of one card, in MiB times the "
+                    "plugin's factor (`--volcano-memory-factor`). Or `volcano.sh/gpu-number`: "
+                    "whole cards.",
+            .nodes = "Capacity `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`: a card is their "
+                     "quotient. A node that reports no gpu-memory serves whole cards only, any "
+                     "other only memory: its plugin registers one of the two. Annotation "
+                     "`volcano.sh/gpu-unhealthy-ids` takes cards out.",
+            .writes = "`volcano.sh/gpu-index` (`0`, or `0,1`), `volcano.sh/predicate-time`, and "
+                      "`volcano.sh/gpu-assigned` as `false`. The plugin hands out the cards of the "
+                      "oldest unassigned pod that has a container of the same size, so pods of one "
+                      "size wait for each other unless they share a card.",
+            .played = "device plugin 0d68534, and 95b591b6 in both of its modes",
+            .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
+                      "marks the pod as served after the first. Both resources in one pod.",
+        },
     .resources = resources,
     .names_cards = true,
     .isolation = ISOLATION_NONE,

@@ -214,6 +214,7 @@ static const struct card_case card_cases[] = {
     {NUMBER, "2", "3,1", "7", DOUBT_NONE, {3, 1, -2}},
     {NUMBER, "2", "0", "7", DOUBT_EDITED, {0, UNKNOWN, -2}},
     {NUMBER, "1", "0,1", "7", DOUBT_EDITED, {0, -2}},
+    {NUMBER, "2", "", "7", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
     {NUMBER, "2", "0,,1", "7", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
     {NUMBER, "2", NULL, NULL, DOUBT_UNMARKED, {UNKNOWN, UNKNOWN, -2}},
 };
