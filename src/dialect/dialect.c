@@ -9,6 +9,10 @@ const struct dialect *const dialects[] = {
     &dialect_gpushare,
     &dialect_volcano,
     &dialect_tencent,
+    &dialect_elastic,
+    &dialect_elastic_com,
+    &dialect_nano_io,
+    &dialect_nano,
     NULL,
 };
 

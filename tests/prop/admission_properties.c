@@ -275,6 +275,7 @@ static void pass_time(void *data)
 static struct pod_view draw_pod(struct container_view *containers, struct string_pair *limits,
                                 char amounts[][8], bool anything)
 {
+    static const char *const names[CONTAINERS_MAX] = {"c0", "c1", "c2", "c3"};
     size_t n = 1 + chance_below(CONTAINERS_MAX), gpu = chance_below((uint32_t)n);
     size_t n_init = anything ? chance_below((uint32_t)n) : 0;
 
@@ -283,7 +284,7 @@ static struct pod_view draw_pod(struct container_view *containers, struct string
         g_snprintf(amounts[i], sizeof amounts[i], "%u", 1 + chance_below(4));
         limits[i] = (struct string_pair){asks ? row->resources[0] : "cpu", amounts[i]};
         containers[i] = (struct container_view){
-            .name = "c",
+            .name = names[i],
             .init = i >= n - n_init,
             .sidecar = i >= n - n_init && chance_percent(30),
             .limits = {&limits[i], 1},
@@ -342,9 +343,11 @@ static void encode_and_decode(void *data)
         return;
     struct allocation *allocation = allocation_new(pod.uid, pod.ns, pod.name, placement.n_shares);
     allocation->dialect = row;
-    allocation->waiting = true;
+    allocation->terms = terms_ref(request->terms);
     allocation->match_amount = request->match_amount;
-    allocation->assume_time_ns = world->now_ns;
+    /* A node side that mistakes no pod for another needs no times. */
+    allocation->waiting = row->in_flight != NULL;
+    allocation->assume_time_ns = row->in_flight ? world->now_ns : 0;
     memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
     allocation = ledger_reserve(world->ledger, node->name, allocation, &reason);
     HOLDS(allocation, "%s", reason_info(reason)->code);
