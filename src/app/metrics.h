@@ -19,6 +19,7 @@ enum counter {
     COUNTER_WATCH_RESTARTS,       /* by enum feed */
     COUNTER_LISTS,                /* by enum feed */
     COUNTER_EVENTS,               /* by enum feed */
+    COUNTER_FEED_DENIED,          /* by enum feed: lists and watches that we may not have */
     COUNTER_OBJECTS_BAD,          /* by enum feed: objects that could not be decoded or trusted */
     COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
     COUNTER_WAKES,                /* pods woken because room had appeared */

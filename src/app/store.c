@@ -22,6 +22,7 @@ struct store {
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];
+    char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
 };
 
@@ -58,6 +59,8 @@ void store_free(struct store *store)
 {
     if (!store)
         return;
+    for (int feed = 0; feed < FEED_N; feed++)
+        g_free(store->trouble[feed]);
     ledger_free(store->ledger);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->moved);
@@ -460,15 +463,44 @@ bool store_is_synced(struct store *store)
     return synced;
 }
 
+/* Under the lock. */
+static void append_feed(const struct store *store, int feed, GString *text)
+{
+    g_string_append_printf(text, "%s%s", text->len ? ", " : "", feed_names[feed]);
+    if (store->trouble[feed])
+        g_string_append_printf(text, " (%s)", store->trouble[feed]);
+}
+
 char *store_unsynced(struct store *store)
 {
-    GString *names = g_string_new(NULL);
+    GString *text = g_string_new(NULL);
 
     store_lock(store);
     for (int feed = 0; feed < FEED_N; feed++) {
         if (!store->synced[feed])
-            g_string_append_printf(names, "%s%s", names->len ? ", " : "", feed_names[feed]);
+            append_feed(store, feed, text);
     }
     store_unlock(store);
-    return g_string_free(names, FALSE);
+    return g_string_free(text, FALSE);
+}
+
+void store_set_trouble(struct store *store, enum feed feed, const char *why)
+{
+    store_lock(store);
+    g_free(store->trouble[feed]);
+    store->trouble[feed] = g_strdup(why);
+    store_unlock(store);
+}
+
+char *store_troubles(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (store->trouble[feed])
+            append_feed(store, feed, text);
+    }
+    store_unlock(store);
+    return g_string_free(text, FALSE);
 }

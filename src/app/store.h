@@ -51,15 +51,21 @@ void store_delete_pod(struct store *store, const char *uid);
  * end: then the allocation is not confirmed, only bound, and will be asked about again. */
 void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
 uint32_t store_ask(struct store *store);
-void store_apply_node(struct store *store, const struct node_view *node);
+void store_apply_node(struct store *store, const struct node_view *view);
 void store_delete_node(struct store *store, const char *name);
-void store_apply_configmap(struct store *store, const struct configmap_view *configmap);
-void store_delete_configmap(struct store *store, const struct configmap_view *configmap);
+void store_apply_configmap(struct store *store, const struct configmap_view *view);
+void store_delete_configmap(struct store *store, const struct configmap_view *view);
 
 /* Every feed has completed a list. */
 bool store_is_synced(struct store *store);
-/* Which feed has not, for people: "pods, nodes"; "" if all have. Free with g_free. */
+/* Which feed has not, and why if that is known, for people: "nodes, pods (pods is forbidden: …)"; ""
+ * if all have. Free with g_free. */
 char *store_unsynced(struct store *store);
+
+/* Why a feed cannot be read any more, or not as it should; NULL: it is read. */
+void store_set_trouble(struct store *store, enum feed feed, const char *why);
+/* For people: "nodes (nodes is forbidden: …)"; "" if there is none. Free with g_free. */
+char *store_troubles(struct store *store);
 
 /* --- for the verbs -------------------------------------------------------------------------- */
 

@@ -28,8 +28,10 @@ static bool check_synced(const struct operations *operations, char **ret_why)
 {
     g_autofree char *missing = store_unsynced(operations->extender->store);
 
-    if (missing[0] == '\0')
+    if (missing[0] == '\0') {
+        *ret_why = store_troubles(operations->extender->store);
         return true;
+    }
     *ret_why = g_strdup_printf("not yet read from the cluster: %s", missing);
     return false;
 }
@@ -101,7 +103,8 @@ static void handle_ready(void *context, const struct http_request *request,
             g_string_append_printf(response->body, "[-]%s failed: %s\n", ready_checks[i].name,
                                    why ? why : "");
         else if (verbose)
-            g_string_append_printf(response->body, "[+]%s ok\n", ready_checks[i].name);
+            g_string_append_printf(response->body, "[+]%s ok%s%s\n", ready_checks[i].name,
+                                   why && *why ? ", but cannot be read: " : "", why ? why : "");
     }
     if (response->status == MHD_HTTP_OK)
         g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");

@@ -64,6 +64,7 @@ struct reflector {
     bool unpaged;       /* the next list asks for all at once: the last one expired between pages */
     bool ended;         /* the store has been told of the end of a list */
     bool denied;        /* an optional feed that we may not read, and have said so */
+    bool watch_denied;  /* so it is listed again and again */
     uint64_t n_objects; /* of the list under way */
     int64_t backoff_ms;
     int64_t failed_ms; /* when the last failure was; 0: never */
@@ -190,6 +191,7 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
                         const GError *error)
 {
     if (status == 401 || status == FORBIDDEN) {
+        metrics_count(COUNTER_FEED_DENIED, reflector->feed);
         g_autofree char *place = reflector->ns ? g_strdup_printf(" in namespace %s", reflector->ns)
                                                : g_strdup(" in the whole cluster");
         g_autofree char *advice = g_strdup_printf("grant the verbs get, list and watch on %s%s",
@@ -208,6 +210,12 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
 }
 
 /* --- list ----------------------------------------------------------------------------------- */
+
+/* NULL: all is well. For those who ask whether the program is. */
+static void set_trouble(const struct reflector *reflector, const GError *error)
+{
+    store_set_trouble(reflector->store, reflector->feed, error ? error->message : NULL);
+}
 
 /* Goes on without an optional feed, and says so once. It is tried again, for roles change. */
 static void do_without(struct reflector *reflector, const GError *error)
@@ -248,6 +256,7 @@ static enum step list(struct reflector *reflector)
     if (result.end == STREAM_STOPPED)
         return STEP_ON;
     if (result.end != STREAM_COMPLETE) {
+        set_trouble(reflector, error);
         if (result.status == FORBIDDEN && reflector->row->optional)
             do_without(reflector, error);
         else
@@ -261,6 +270,8 @@ static enum step list(struct reflector *reflector)
     store_list_end(reflector->store, reflector->feed);
     reflector->ended = true;
     reflector->denied = false;
+    if (!reflector->watch_denied)
+        set_trouble(reflector, NULL);
     atomic_store(&reflector->listed, wanted);
 
     metrics_count(COUNTER_LISTS, reflector->feed);
@@ -275,15 +286,20 @@ static enum step list(struct reflector *reflector)
 
 /* --- watch ---------------------------------------------------------------------------------- */
 
-/* The version is of no use any more, or something is wrong that a list may heal. */
+/* The version is of no use any more, or something is wrong that a list may heal, or stand in for: who
+ * may not watch lists after every pause. */
 static bool wants_list(long status)
 {
-    return status >= 400 && status < 500 && status != 401 && status != FORBIDDEN && status != 429;
+    return status >= 400 && status < 500 && status != 401 && status != 429;
 }
 
 static bool feed_events(const char *bytes, size_t length, void *data, GError **error)
 {
     struct reflector *reflector = data;
+
+    if (reflector->watch_denied)
+        set_trouble(reflector, NULL);
+    reflector->watch_denied = false;
     return framer_feed(reflector->events, bytes, length, error);
 }
 
@@ -325,6 +341,9 @@ static enum step watch(struct reflector *reflector)
         reflector->retry_after_ms = result.retry_after_ms;
     if (wants_list(status))
         g_clear_pointer(&reflector->version, g_free);
+    reflector->watch_denied = status == FORBIDDEN;
+    if (reflector->watch_denied)
+        set_trouble(reflector, error);
     if (status == GONE) {
         log_event(LOG_LEVEL_INFO, "watch expired", LOG_TEXT("resource", reflector->row->resource));
         return lived ? STEP_ON : STEP_PAUSE;

@@ -60,6 +60,19 @@ void store_list_end(struct store *store, enum feed feed)
     note(")");
 }
 
+/* Only changes; read once the trace says that they have been made. */
+static GString *troubles;
+
+void store_set_trouble(struct store *store, enum feed feed, const char *why)
+{
+    g_autofree char *word = g_strconcat(why ? why : "well", " ", NULL);
+
+    pthread_mutex_lock(&trace_lock);
+    if (!g_str_has_suffix(troubles->str, word))
+        g_string_append(troubles, word);
+    pthread_mutex_unlock(&trace_lock);
+}
+
 void store_apply_pod(struct store *store, const struct pod_view *pod)
 {
     note("%s@%s", pod->uid, pod->node_name ? pod->node_name : "");
@@ -115,6 +128,7 @@ static void setup(void)
     signal(SIGPIPE, SIG_IGN);
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     trace = g_string_new(NULL);
+    troubles = g_string_new(NULL);
     server = fake_server_new();
     config->source = g_strdup("test");
     config->server = g_strdup(fake_server_url(server));
@@ -130,6 +144,7 @@ static void teardown(void)
     api_client_free(client);
     fake_server_free(server);
     g_string_free(trace, TRUE);
+    g_string_free(troubles, TRUE);
 }
 
 static void script(const struct fake_reply *reply)
@@ -461,7 +476,6 @@ static const struct hiccup hiccups[] = {
     {503, FAKE_KEEP, NULL, "oops", 20},
     {429, FAKE_KEEP, "Retry-After: 1\r\n", "{}", 1000},
     {429, FAKE_KEEP, NULL, "{\"message\":\"busy\",\"details\":{\"retryAfterSeconds\":1}}", 1000},
-    {403, FAKE_KEEP, NULL, "{\"kind\":\"Status\",\"message\":\"no\"}", 20},
     {401, FAKE_KEEP, NULL, "{}", 20},
     {200, FAKE_NO_REPLY, NULL, NULL, 0}, /* libcurl itself repeats a GET on a kept connection */
     {200, FAKE_KEEP, NULL, ERROR_EVENT("500"), 20},
@@ -601,6 +615,28 @@ START_TEST(follows_only_the_configmaps_of_unhealthy_cards)
 }
 END_TEST
 
+START_TEST(lists_instead_of_a_watch_that_is_not_permitted)
+{
+    const uint64_t before = metrics_counted(COUNTER_FEED_DENIED, FEED_PODS);
+
+    for (int i = 0; i < 2; i++) {
+        script(&(struct fake_reply){.match = "limit=",
+                                    .chunks = {LIST_OF("10", POD("u1", "1", ""))}});
+        script(&(struct fake_reply){.match = "watch=1",
+                                    .status = 403,
+                                    .chunks = {"{\"kind\":\"Status\",\"message\":\"no\"}"}});
+    }
+    script(&(struct fake_reply){.match = "limit=", .chunks = {LIST_OF("10", POD("u1", "1", ""))}});
+    script(&(struct fake_reply){.match = "watch=1",
+                                .end = FAKE_HANG,
+                                .chunks = {EVENT("ADDED", POD("u2", "11", ""))}});
+    start(FEED_PODS);
+    expect_trace("( u1@ ) ( u1@ ) ( u1@ ) u2@ ");
+    ck_assert_str_eq(troubles->str, "well no well ");
+    ck_assert_uint_eq(metrics_counted(COUNTER_FEED_DENIED, FEED_PODS), before + 2);
+}
+END_TEST
+
 START_TEST(does_without_configmaps_until_they_are_permitted)
 {
     for (int i = 0; i < 2; i++)
@@ -613,6 +649,7 @@ START_TEST(does_without_configmaps_until_they_are_permitted)
     script_quiet_watch();
     start(FEED_CONFIGMAPS);
     expect_trace("( ) ( ( kube-system/unhealthy-gpu-n1=0 ) ");
+    ck_assert(g_str_has_prefix(troubles->str, "no "));
 }
 END_TEST
 
@@ -654,6 +691,7 @@ int main(void)
     tcase_add_loop_test(tcase, stops_at_once_whatever_it_waits_for, 0, G_N_ELEMENTS(endless));
     tcase_add_test(tcase, follows_nodes);
     tcase_add_test(tcase, follows_only_the_configmaps_of_unhealthy_cards);
+    tcase_add_test(tcase, lists_instead_of_a_watch_that_is_not_permitted);
     tcase_add_test(tcase, does_without_configmaps_until_they_are_permitted);
     tcase_add_test(tcase, one_namespace_serves_all_dialects);
     suite_add_tcase(suite, tcase);

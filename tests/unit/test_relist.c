@@ -34,6 +34,10 @@ void store_list_end(struct store *store, enum feed feed)
     atomic_fetch_add(&ended, 1);
 }
 
+void store_set_trouble(struct store *store, enum feed feed, const char *why)
+{
+}
+
 void store_apply_pod(struct store *store, const struct pod_view *pod)
 {
 }

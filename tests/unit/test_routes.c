@@ -446,7 +446,8 @@ START_TEST(readiness_names_feeds_not_read)
     assert_not_ready("[-]synced failed: not yet read from the cluster: nodes, pods, configmaps");
     store_list_begin(extender.store, FEED_NODES);
     store_list_end(extender.store, FEED_NODES);
-    assert_not_ready("[-]synced failed: not yet read from the cluster: pods, configmaps");
+    store_set_trouble(extender.store, FEED_PODS, "we may not");
+    assert_not_ready("[-]synced failed: not yet read from the cluster: pods (we may not), configmaps");
 }
 END_TEST
 

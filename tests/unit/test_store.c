@@ -90,6 +90,23 @@ START_TEST(it_is_synced_after_a_list_of_every_feed)
 }
 END_TEST
 
+START_TEST(says_why_a_feed_cannot_be_read)
+{
+    g_autoptr(store) store = store_new(&(struct store_options){0});
+
+    store_set_trouble(store, FEED_PODS, "not now");
+    store_set_trouble(store, FEED_PODS, "no");
+    store_list_begin(store, FEED_NODES);
+    store_list_end(store, FEED_NODES);
+    g_autofree char *unsynced = store_unsynced(store), *troubles = store_troubles(store);
+    ck_assert_str_eq(unsynced, "pods (no), configmaps");
+    ck_assert_str_eq(troubles, "pods (no)");
+    store_set_trouble(store, FEED_PODS, NULL);
+    g_autofree char *none = store_troubles(store);
+    ck_assert_str_eq(none, "");
+}
+END_TEST
+
 START_TEST(a_list_sweeps_what_it_does_not_name)
 {
     world_add_bound(&world, "a", "duo", 3, "0");
@@ -377,6 +394,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, it_is_synced_after_a_list_of_every_feed);
+    tcase_add_test(tc, says_why_a_feed_cannot_be_read);
     tcase_add_test(tc, a_list_sweeps_what_it_does_not_name);
     tcase_add_test(tc, a_list_sweeps_its_own_feed_only);
     tcase_add_test(tc, a_list_that_failed_midway_sweeps_nothing);
