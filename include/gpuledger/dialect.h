@@ -72,6 +72,8 @@ struct dialect {
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;
+
+    bool node_units; /* its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most */
     enum isolation isolation;
 
     /* For a node side that chooses the card itself, by an order that must be foreseen; NULL: any

@@ -139,7 +139,8 @@ static void merge_topology(struct topology *topology, const struct topology *oth
     topology->dialects[topology->n_dialects++] = other->dialect;
     topology->compute = topology->compute ? topology->compute : other->compute;
     topology->driver = topology->driver ? topology->driver : other->driver;
-    if (other->memory_unit > 1)
+    /* Who does not count in it only shows amounts in it. */
+    if (other->dialect->node_units)
         topology->memory_unit = other->memory_unit;
     if (first_cards) {
         topology->n_cards = other->n_cards;

@@ -431,6 +431,7 @@ const struct dialect dialect_gpushare = {
         },
     .resources = resources,
     .names_cards = true,
+    .node_units = true,
     .isolation = ISOLATION_NONE,
     .health_namespace = "kube-system",
     .health_prefix = "unhealthy-gpu-",

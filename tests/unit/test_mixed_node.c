@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node on which the node sides of several dialects run, as the table of dialects reads it. */
+#include <check.h>
+#include <gpuledger/dialect.h>
+#include <string.h>
+
+#define GIB (INT64_C(1) << 30)
+
+static struct topology *hardware;
+static struct ledger *book;
+static char *warning;
+static const struct dialect_options options;
+static struct placement placement;
+static struct request *asked; /* the last one, which the placement is of */
+
+static const struct node *read_node(size_t n, const struct string_pair *capacity)
+{
+    const struct node_view view = {.name = "n", .capacity = {capacity, n}};
+
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    return ledger_set_topology(book, "n", hardware);
+}
+#define READ_NODE(...)                                                                             \
+    read_node(G_N_ELEMENTS(((const struct string_pair[]){__VA_ARGS__})),                           \
+              (const struct string_pair[]){__VA_ARGS__})
+
+static enum reason admit(size_t n, const struct string_pair *limits)
+{
+    const struct container_view container = {.name = "main", .limits = {limits, n}};
+    const struct pod_view pod = {.containers = &container, .n_containers = 1};
+    request_free(asked);
+    asked = dialect_read_request(&pod, &options, NULL);
+    const struct admission_query query = {
+        .request = asked, .policy = &policies[0], .options = &options};
+    enum reason reason;
+
+    ck_assert_ptr_nonnull(asked);
+    dialect_admit(ledger_node(book, "n"), &query, &placement, &reason);
+    return reason;
+}
+#define ADMIT(...)                                                                                 \
+    admit(G_N_ELEMENTS(((const struct string_pair[]){__VA_ARGS__})),                               \
+          (const struct string_pair[]){__VA_ARGS__})
+
+static void book_placement(const char *uid)
+{
+    struct allocation *allocation = allocation_new(uid, "ml", uid, placement.n_shares);
+    enum reason reason;
+
+    allocation->dialect = placement.request->dialect;
+    memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof placement.shares[0]);
+    ck_assert_ptr_nonnull(ledger_reserve(book, "n", allocation, &reason));
+}
+
+static void setup(void)
+{
+    hardware = topology_new();
+    book = ledger_new();
+}
+
+static void teardown(void)
+{
+    topology_free(hardware);
+    ledger_free(book);
+    g_clear_pointer(&warning, g_free);
+    g_clear_pointer(&asked, request_free);
+}
+
+#define GPUSHARE {"aliyun.com/gpu-mem", "32"}, {"aliyun.com/gpu-count", "2"}
+#define TENCENT(core) {"tencent.com/vcuda-core", core}, {"tencent.com/vcuda-memory", "120"}
+
+START_TEST(the_cards_are_those_that_all_speak_of)
+{
+    const struct node *node = READ_NODE(GPUSHARE, TENCENT("200"));
+
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(node->n_dialects, 2);
+    ck_assert_int_eq(node->n_cards, 2);
+    /* 16 GiB as the one says, 15 as the other. */
+    ck_assert_int_eq(node->cards[1].memory, 15 * GIB);
+    /* gpushare's pods count in it. */
+    ck_assert_int_eq(node->memory_unit, GIB);
+}
+END_TEST
+
+START_TEST(who_counts_otherwise_is_ignored_and_named)
+{
+    const struct node *node = READ_NODE(GPUSHARE, TENCENT("400"));
+
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_msg(strstr(warning, "gpu-manager") != NULL, "%s", warning);
+    ck_assert_int_eq(node->n_dialects, 1);
+    ck_assert_int_eq(node->n_cards, 2);
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_OTHER_DIALECT);
+}
+END_TEST
+
+START_TEST(the_first_pod_decides_and_the_last_ones_end_frees)
+{
+    READ_NODE(GPUSHARE, TENCENT("200"));
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    book_placement("a");
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_OTHER_USE);
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_NONE);
+    ledger_drop(book, "a");
+    ck_assert_int_eq(ADMIT({"tencent.com/vcuda-core", "10"}, {"tencent.com/vcuda-memory", "4"}),
+                     REASON_NONE);
+    book_placement("b");
+    ck_assert_int_eq(ADMIT({"aliyun.com/gpu-mem", "4"}), REASON_OTHER_USE);
+}
+END_TEST
+
+START_TEST(a_pod_may_not_ask_in_two_ways)
+{
+    static const struct string_pair limits[] = {{"aliyun.com/gpu-mem", "4"},
+                                                {"tencent.com/vcuda-core", "10"},
+                                                {"tencent.com/vcuda-memory", "4"}};
+    const struct container_view container = {.name = "main", .limits = {limits, 3}};
+    const struct pod_view pod = {.containers = &container, .n_containers = 1};
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(dialect_read_request(&pod, &options, &error));
+    ck_assert_ptr_nonnull(error);
+    ck_assert_str_eq(error->message,
+                     "the pod asks for GPUs in two ways, 'aliyun.com/gpu-mem' (Aliyun gpushare) and "
+                     "'tencent.com/vcuda-core' (Tencent gpu-manager): keep one");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("mixed node");
+    TCase *tc = tcase_create("mixed node");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_cards_are_those_that_all_speak_of);
+    tcase_add_test(tc, who_counts_otherwise_is_ignored_and_named);
+    tcase_add_test(tc, the_first_pod_decides_and_the_last_ones_end_frees);
+    tcase_add_test(tc, a_pod_may_not_ask_in_two_ways);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
