@@ -11,6 +11,10 @@
  * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */
 bool view_inspect(struct store *store, const char *node, GString *reply);
 
+/* GET /scheduler/status: what is free on each card, for each resource that some node offers, in
+ * the shape of elastic-gpu-scheduler. */
+void view_status(struct store *store, GString *reply);
+
 /* GET /api/v1/nodes[/name] as JSON. */
 bool view_nodes(struct store *store, const char *node, GString *reply);
 

@@ -48,6 +48,14 @@ static void handle_inspect(void *context, const struct http_request *request,
         response->status = MHD_HTTP_NOT_FOUND;
 }
 
+static void handle_status(void *context, const struct http_request *request,
+                          struct http_response *response)
+{
+    const struct extender *extender = context;
+
+    view_status(extender->store, response->body);
+}
+
 /* Without a newline: scripts compare it. */
 static void handle_version(void *context, const struct http_request *request,
                            struct http_response *response)
@@ -64,6 +72,7 @@ const struct route scheduler_routes[] = {
     {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},
+    {"GET", "/scheduler/status", JSON, handle_status, "what is free on which card"},
     {"GET", "/version", "text/plain; charset=utf-8", handle_version, "the version"},
     {NULL},
 };

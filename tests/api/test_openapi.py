@@ -367,6 +367,14 @@ def check_inspect(walk):
     walk.ask("scheduler", "GET", path, headers={"Accept": "text/plain"})
 
 
+def check_status(walk):
+    answer = walk.ask("scheduler", "GET", "/scheduler/status")
+    cards = json.loads(answer["aliyun.com/gpu-mem"])
+    walk.tap.ok(cards and all(set(card) == {"CoreAvailable", "CoreTotal", "MemoryAvailable",
+                                            "MemoryTotal"} for card in sum(cards.values(), [])),
+                "JSON in a string, a list of cards for each node")
+
+
 def check_sizes(walk, listener):
     """Bodies that are too large, and then too many at a time."""
     operations = [o for o in walk.document.operations
@@ -490,7 +498,7 @@ def check(tap: Tap):
         walk = Walk(tap, document, server)
         for part in (check_index, check_methods, check_spellings, check_unknown, check_about,
                      check_metrics, check_nodes, check_new_pods, check_audit, check_verbs,
-                     check_nodes, check_pods, check_inspect, check_old_pods):
+                     check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
         for listener in walk.bases:
             check_sizes(walk, listener)

@@ -258,6 +258,10 @@ static const struct answer_case {
     {SCHEDULER, "GET", "/gpushare-scheduler/inspect/n%31/", NULL, NULL, 200, JSON, INSPECTION},
     {SCHEDULER, "GET", "/gpushare-scheduler/inspect/no", NULL, NULL, 404, JSON,
      "{\"nodes\":[],\"error\":\"node 'no' is not known\"}"},
+    {SCHEDULER, "GET", "/scheduler/status", NULL, NULL, 200, JSON,
+     "~{\"aliyun.com/gpu-mem\":\"{\\\"n1\\\":[{\\\"CoreAvailable\\\":100,"
+     "\\\"MemoryAvailable\\\":9216,\\\"CoreTotal\\\":100,\\\"MemoryTotal\\\":15360}"},
+    {SCHEDULER, "POST", "/scheduler/status", NULL, "{}", 405, NULL, ""},
     {SCHEDULER, "GET", "/gpushare-scheduler/filter", NULL, NULL, 405, NULL, ""},
     {SCHEDULER, "POST", "/gpushare-scheduler/prioritize", NULL, "{}", 404, NULL, ""},
     {SCHEDULER, "GET", "/metrics", NULL, NULL, 404, NULL, ""},
