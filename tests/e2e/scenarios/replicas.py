@@ -31,6 +31,7 @@ ROUNDS = int(os.environ.get("E2E_ROUNDS", "1"))
 WORKERS = 12
 NODES = {f"n{number}": [100, 100] for number in range(3)}
 BINDS_BETWEEN = 40  # before the next thing happens to the holder
+BINDS_MEANWHILE = 20  # by the next one, before the former holder comes back
 PROBED = "probed"  # a node with room for every probe
 PATIENCE_S = 60
 CALL_S = 4  # how long a caller waits for a bind
@@ -343,7 +344,7 @@ def await_pair(replicas):
     return wait_for(pair, PATIENCE_S, 0.05, "one serves, the other stands by")
 
 
-def attack(tap, world, watch, replicas, name):
+def attack(tap, world, watch, replicas, load, name):
     """Seconds from the moment the Lease could be taken to the first bind by the other one."""
     holder, standby = await_pair(replicas)
     probe = Probe(world, standby)
@@ -351,6 +352,7 @@ def attack(tap, world, watch, replicas, name):
     recover = ATTACKS[name](holder)
     try:
         bound_s = probe.await_bound()
+        load.await_binds(BINDS_MEANWHILE)
     except TimeoutError as error:
         tap.ok(False, f"{name}: the other one takes over", f"{error}\n{standby.get('/readyz')}")
         return None
@@ -444,7 +446,7 @@ def scenario_replicas(tap):
             for _ in range(ROUNDS):
                 for name in ATTACKS:
                     load.await_binds(BINDS_BETWEEN)
-                    took = attack(tap, world, watch, replicas, name)
+                    took = attack(tap, world, watch, replicas, load, name)
                     if took is not None:
                         seconds[name].append(took)
                 slow_down(tap, world, replicas, load)
