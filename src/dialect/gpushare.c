@@ -12,7 +12,9 @@
  *  - a pod with several GPU containers (or a GPU init container) never matches its own total; only
  *    the newest plugin, and only on a node with one card, serves it all the same;
  *  - two unassigned pods of one size on one node can swap cards; if both are on the same card, the
- *    swap means nothing. Hence in_flight(): the newcomer joins the card of the one that waits.
+ *    swap means nothing. Hence in_flight(): the newcomer joins the card of the one that waits;
+ *  - a pod whose turn was taken by another finds none left once that one runs: kubelet must be able
+ *    to admit all that wait in less time than a container takes to start. Hence so few may join.
  */
 #include "dialect/rows.h"
 
@@ -39,6 +41,10 @@
 #define GIB (INT64_C(1) << 30)
 /* Year 2116; later ones still fit above it. */
 #define ASSUME_TIME_MAX (INT64_MAX / 2)
+
+/* Of one size on one node. Allocate takes the plugin a list and a patch, tens of milliseconds;
+ * kubelet makes one call at a time, so that a place comes free as fast as it is needed. */
+#define UNASSIGNED_MAX 8
 
 static void warn(char **ret_warning, char *take_text)
 {
@@ -366,6 +372,7 @@ static void in_flight(const struct node *node, const struct request *request,
                       struct in_flight *ret_in_flight)
 {
     struct in_flight found = {.card = CARD_UNKNOWN, .since_ns = INT64_MAX};
+    int n = 0;
 
     /* On a single card every pod joins the same one anyway. */
     for (guint i = 0; node->n_cards > 1 && i < node->allocations->len; i++) {
@@ -377,7 +384,10 @@ static void in_flight(const struct node *node, const struct request *request,
         found.card = !found.restricted || found.card == card ? card : CARD_UNKNOWN;
         found.restricted = true;
         found.since_ns = MIN(found.since_ns, other->assume_time_ns);
+        n++;
     }
+    if (n >= UNASSIGNED_MAX)
+        found.card = CARD_UNKNOWN;
     *ret_in_flight = found;
 }
 

@@ -5,7 +5,7 @@
 All pods wait before kube-scheduler is started; the rate is that between the first and the last of
 them that a watch sees with a node. Both ways use the same configuration but for the extender, and
 take turns, so that whatever else the machine does hits both. No node is played: the pods are small
-enough that those of a node never have to wait for each other's device plugin.
+and of several sizes, so that those of a node never have to wait for each other's device plugin.
 
 etcd's data is on tmpfs without fsync, kube-scheduler's client is not limited (5,000 calls a
 second), everything shares one machine: the ratio is the result, not the rates.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from tap import Tap  # noqa: E402
 from world import World, wait_for  # noqa: E402
 
-CARDS, CARD_UNITS, POD_UNITS = 4, 64, 1
+CARDS, CARD_UNITS, SIZES = 4, 64, 8
 WANTED = 0.9
 
 
@@ -61,7 +61,7 @@ class Stopwatch(threading.Thread):
 
 def measure(world, count, extender):
     for number in range(count):
-        world.pod(f"p{number}", POD_UNITS)
+        world.pod(f"p{number}", 1 + number % SIZES)
     config = world.scheduler_config()
     if not extender:
         del config["extenders"]

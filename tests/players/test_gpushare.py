@@ -131,6 +131,24 @@ class KnownDefects(unittest.TestCase):
         a, b = pod("a", 4, card=0, placed=1), pod("b", 4, card=1, placed=2)
         self.assertEqual(admit(HEAD, [0, 1], [a, b], [b, a]), {"b": [0], "a": [1]})
 
+    def test_what_runs_leaves_no_turn_to_a_pod_whose_own_was_taken(self):
+        """In the worst order, the youngest first. The dialect lets eight pods wait at a time."""
+        allocate_s, start_s = 0.06, 0.5
+
+        def lost(count):
+            batch = [pod(f"p{i}", 2, card=0, placed=i) for i in range(count)]
+            runs_at = {}
+            cards = []
+            for number, admitted in enumerate([batch[-1], *batch[:-1]], 1):
+                now = number * allocate_s
+                pending = [one for one in batch if runs_at.get(one["metadata"]["name"], now) >= now]
+                cards += admit(MIDDLE, [0, 1], pending, [admitted])[admitted["metadata"]["name"]]
+                runs_at[admitted["metadata"]["name"]] = now + start_s
+            return cards.count(NO_CARD)
+
+        self.assertEqual(lost(8), 0)
+        self.assertEqual(lost(32), 1)
+
     def test_equal_pods_on_one_card_cannot_swap(self):
         a, b = pod("a", 4, card=1, placed=1), pod("b", 4, card=1, placed=2)
         self.assertEqual(admit(HEAD, [0, 1], [a, b], [b, a]), {"b": [1], "a": [1]})

@@ -112,6 +112,7 @@ static struct verdict judge(const struct world *world, int node, int64_t units, 
     int32_t wanted = choose(world, node, units, policy), joined = CARD_UNKNOWN;
     int64_t oldest = INT64_MAX;
     bool one = true;
+    int waiting = 0;
 
     for (int i = 0; i < ORACLE_PODS; i++) {
         const struct oracle_pod *pod = &world->oracle.pods[i];
@@ -121,9 +122,10 @@ static struct verdict judge(const struct world *world, int node, int64_t units, 
             one = false;
         joined = pod->shares[0].card;
         oldest = MIN(oldest, pod->assume_time_ns);
+        waiting++;
     }
     if (where->n_cards > 1 && oldest != INT64_MAX) {
-        if (one && joined != CARD_UNKNOWN && fits(world, node, units, joined))
+        if (one && waiting < 8 && joined != CARD_UNKNOWN && fits(world, node, units, joined))
             return (struct verdict){ADMISSION_YES, REASON_NONE, joined};
         if (wanted != CARD_UNKNOWN && world->now_ns < oldest + PATIENCE_NS)
             return (struct verdict){ADMISSION_WAIT, REASON_NONE, CARD_UNKNOWN};

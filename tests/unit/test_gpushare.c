@@ -443,6 +443,24 @@ START_TEST(those_waiting_on_two_cards_leave_none_to_join)
 }
 END_TEST
 
+START_TEST(few_may_wait_at_a_time)
+{
+    g_autoptr(ledger) ledger = ledger_of(4, 64);
+
+    put(ledger, "other", 6, 2, TODAY_NS);
+    for (int i = 1; i <= 8; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        put(ledger, uid, 5, 2, TODAY_NS + i);
+        struct in_flight found = ask_in_flight(ledger, 5);
+        ck_assert(found.restricted);
+        ck_assert_int_eq(found.card, i < 8 ? 2 : CARD_UNKNOWN);
+        ck_assert_int_eq(found.since_ns, TODAY_NS + 1);
+    }
+    ledger_drop(ledger, "u3");
+    ck_assert_int_eq(ask_in_flight(ledger, 5).card, 2);
+}
+END_TEST
+
 START_TEST(one_card_knows_no_swap)
 {
     g_autoptr(ledger) ledger = ledger_of(1, 16);
@@ -613,6 +631,7 @@ static Suite *suite(void)
                         G_N_ELEMENTS(waiting_cases));
     tcase_add_test(tc, only_equal_sizes_can_be_mistaken);
     tcase_add_test(tc, the_oldest_of_those_waiting_counts);
+    tcase_add_test(tc, few_may_wait_at_a_time);
     tcase_add_loop_test(tc, those_waiting_on_two_cards_leave_none_to_join, 0, 7);
     tcase_add_test(tc, one_card_knows_no_swap);
     tcase_add_test(tc, a_taken_pod_no_longer_waits);
