@@ -52,6 +52,7 @@ static const char *const audit_result_names[AUDIT_RESULT_N] = {
     [AUDIT_RESULT_FAILED] = "failed",
 };
 
+static const char *const wake_result_names[WAKE_RESULT_N] = {"woken", "failed"};
 static const char *const pod_event_result_names[POD_EVENT_RESULT_N] = {
     [POD_EVENT_RESULT_WRITTEN] = "written",       [POD_EVENT_RESULT_MERGED] = "merged",
     [POD_EVENT_RESULT_LIMITED] = "limited",       [POD_EVENT_RESULT_QUEUE_FULL] = "queue_full",
@@ -122,7 +123,8 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
                           "Pods seen to hold GPU memory on no known card.", NULL, 1},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",
-                       "Refused pods woken because room had appeared for them.", NULL, 1},
+                       "Refused pods woken, or not, because room had appeared for them.", "result",
+                       CELLS(wake_result_names)},
     [COUNTER_HTTP_RESPONSES] = {"gpuledger_http_responses_total",
                                 "Answers sent, by class of the status code.", "class",
                                 CELLS(status_names)},

@@ -22,7 +22,7 @@ enum counter {
     COUNTER_FEED_DENIED,          /* by enum feed: lists and watches that we may not have */
     COUNTER_OBJECTS_BAD,          /* by enum feed: objects that could not be decoded or trusted */
     COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
-    COUNTER_WAKES,                /* pods woken because room had appeared */
+    COUNTER_WAKES,                /* by enum wake_result */
     COUNTER_HTTP_RESPONSES,       /* by first digit of the status code */
     COUNTER_LEASE_CHANGES,        /* by enum lease_change */
     COUNTER_LEASE_FAILURES,       /* by enum outcome */
@@ -30,6 +30,13 @@ enum counter {
     COUNTER_AUDITS,               /* by enum audit_result */
     COUNTER_POD_EVENTS,           /* by enum pod_event_result */
     COUNTER_N
+};
+
+/* What became of a try to wake a pod for which room had appeared. */
+enum wake_result {
+    WAKE_RESULT_WOKEN,
+    WAKE_RESULT_FAILED, /* the API server did not take it, or does not let us */
+    WAKE_RESULT_N
 };
 
 /* How a call of the bind verb ended. */

@@ -185,7 +185,7 @@ static void set_tried(struct wake *wake, const struct candidate *candidate, uint
     pthread_mutex_unlock(&wake->lock);
 }
 
-static void call(struct cluster *cluster, const struct candidate *candidate)
+static enum wake_result call(struct cluster *cluster, const struct candidate *candidate)
 {
     g_autoptr(GError) failure = NULL;
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
@@ -200,11 +200,13 @@ static void call(struct cluster *cluster, const struct candidate *candidate)
     };
 
     if (cluster->ops->annotate_pod(cluster, &annotation, now_ms() + CALL_MS, &failure) ==
-        OUTCOME_OK)
+        OUTCOME_OK) {
         log_event(LOG_LEVEL_INFO, "woken: there is room now", LOG_TEXT("pod", pod));
-    else
-        log_event(LOG_LEVEL_WARN, "pod cannot be woken", LOG_TEXT("pod", pod),
-                  LOG_TEXT("why", failure->message));
+        return WAKE_RESULT_WOKEN;
+    }
+    log_event(LOG_LEVEL_WARN, "pod cannot be woken", LOG_TEXT("pod", pod),
+              LOG_TEXT("why", failure->message));
+    return WAKE_RESULT_FAILED;
 }
 
 unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluster)
@@ -223,8 +225,7 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
             wake_forget(wake, candidate->uid);
         } else if (candidate->admitted) {
             set_tried(wake, candidate, freed);
-            call(cluster, candidate);
-            metrics_count(COUNTER_WAKES, 0);
+            metrics_count(COUNTER_WAKES, call(cluster, candidate));
             woken++;
         }
     }
