@@ -7,6 +7,7 @@
  * repeats a Binding whose outcome is unknown with the very same annotations, or reports success.
  * The API server accepts one Binding per pod, so repeating one can never grant twice.
  */
+#include "app/booking.h"
 #include "app/extender.h"
 #include "app/log.h"
 #include "wire/extender.h"
@@ -99,6 +100,9 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
     g_autoptr(allocation) found = bind->dialect->read_allocation(pod, options, NULL);
     if (!chosen || !found || chosen->n_shares != found->n_shares)
         return false;
+    /* A node side that chooses cards itself may have said which, but not when it was bound. */
+    if (bind->dialect->policy && chosen->assume_time_ns == found->assume_time_ns)
+        return true;
     for (uint32_t i = 0; i < found->n_shares; i++) {
         if (!share_same_place(&chosen->shares[i], &found->shares[i]))
             return false;
@@ -200,19 +204,6 @@ enum step {
     STEP_FAILED,
 };
 
-/* Later than every other pod's on the node: the node side serves the oldest first. */
-static int64_t next_assume_time(const struct node *node)
-{
-    int64_t time_ns = g_get_real_time() * 1000;
-
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->assume_time_ns >= time_ns)
-            time_ns = other->assume_time_ns + 1;
-    }
-    return time_ns;
-}
-
 /* Under the lock. */
 static void describe(struct bind *bind, const struct allocation *allocation)
 {
@@ -226,24 +217,13 @@ static void describe(struct bind *bind, const struct allocation *allocation)
 static bool reserve(struct bind *bind, struct ledger *ledger, const struct node *node,
                     const struct placement *placement, enum reason *ret_reason)
 {
-    const struct request *request = placement->request;
-    struct allocation *allocation =
-        allocation_new(bind->args->pod_uid, bind->args->pod_namespace, bind->args->pod_name,
-                       placement->n_shares);
+    const struct booking_pod pod = {bind->args->pod_uid, bind->args->pod_namespace,
+                                    bind->args->pod_name};
+    const struct allocation *booked = booking_reserve(ledger, node, &pod, placement, ret_reason);
 
-    allocation->dialect = request->dialect;
-    allocation->state = ALLOCATION_RESERVED;
-    allocation->terms = terms_ref(request->terms);
-    allocation->waiting = request->dialect->in_flight != NULL;
-    allocation->match_amount = request->match_amount;
-    allocation->assume_time_ns = next_assume_time(node);
-    allocation->since_ms = now_ms();
-    memcpy(allocation->shares, placement->shares,
-           placement->n_shares * sizeof *placement->shares);
-    allocation = ledger_reserve(ledger, bind->args->node, allocation, ret_reason);
-    if (allocation)
-        describe(bind, allocation);
-    return allocation != NULL;
+    if (booked)
+        describe(bind, booked);
+    return booked != NULL;
 }
 
 /* Under the lock: leaves word of a fresh reservation to the next holder of the Lease. */

@@ -18,6 +18,7 @@ struct extender {
     struct fence *fence;     /* NULL: the only replica, and then there is no journal either */
     struct journal *journal;
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
+    bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     gint draining;           /* atomic: new binds are turned away */
 };

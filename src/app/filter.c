@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/predicate.h"
 #include "wire/extender.h"
 
 #include <gpuledger/error.h>
@@ -73,6 +74,19 @@ static void note_outcome(struct extender *extender, const struct filter_args *ar
         wake_forget(extender->wake, args->pod.uid);
 }
 
+/* There will be no bind. */
+static bool book(struct extender *extender, const struct filter_args *args,
+                 const struct request *request, enum reason *ret_reasons, GError **error)
+{
+    const uint64_t freed = ledger_freed(store_lock(extender->store));
+
+    store_unlock(extender->store);
+    if (!predicate_book(extender, args, request, ret_reasons, error))
+        return false;
+    note_outcome(extender, args, request, ret_reasons, freed);
+    return true;
+}
+
 static bool decide(struct extender *extender, const struct filter_args *args,
                    enum reason *ret_reasons, int64_t *since_us, GError **error)
 {
@@ -90,6 +104,11 @@ static bool decide(struct extender *extender, const struct filter_args *args,
     }
 
     observe_phase(PHASE_DECODE, since_us);
+    if (extender->filter_books && request->dialect->filter_only) {
+        const bool booked = book(extender, args, request, ret_reasons, error);
+        observe_phase(PHASE_DECIDE, since_us);
+        return booked;
+    }
     struct ledger *ledger = store_lock(extender->store);
     observe_phase(PHASE_LOCK, since_us);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);

@@ -149,13 +149,14 @@ static bool same_cards(const struct allocation *a, const struct allocation *b)
 }
 
 /* Under the lock: a container stays on the card that it was started with, whatever becomes of the
- * annotations afterwards. */
+ * annotations afterwards. A node side that chooses cards itself says which when it takes the pod. */
 static void note_move(struct store *store, const struct allocation *known,
                       const struct allocation *new)
 {
     const char *first = store_first_cards(store, known->uid);
 
-    if (known->state != ALLOCATION_CONFIRMED || same_cards(known, new))
+    if (known->state != ALLOCATION_CONFIRMED || same_cards(known, new) ||
+        (known->waiting && known->dialect->policy))
         return;
     g_autofree char *to = format_cards(known->node, new);
     if (first && g_str_equal(first, to))

@@ -62,6 +62,7 @@ struct config {
 
     int64_t policy;      /* index into policies[] */
     struct dialect_options dialects;
+    bool predicates_only;
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
     bool wake;

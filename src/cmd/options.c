@@ -318,6 +318,14 @@ const struct option options[] = {
      .commands = CLUSTER,
      .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "
              "gpu-manager fails pods whose card was not the one that it would take itself."},
+    {.name = "tencent-predicates-only",
+     BOOL(predicates_only),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "kube-scheduler is configured as for gpu-admission, with filterVerb 'predicates' and "
+             "no bindVerb: the filter call then books the cards, writes the annotations and passes "
+             "one node."},
     {.name = "bind-timeout",
      DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
      .metavar = "DURATION",

@@ -544,6 +544,7 @@ const struct dialect dialect_tencent = {
     .title = "Tencent gpu-manager",
     .resources = resources,
     .isolation = ISOLATION_HOOK,
+    .filter_only = true,
     .policy = &policy,
     .notes =
         {
@@ -563,7 +564,10 @@ const struct dialect dialect_tencent = {
                       "with room by its own count, and fails the pod if the annotation says "
                       "another; `--policy` does not apply. One pod at a time: the next bind to the "
                       "node waits until kubelet has reported the start time of the last. Which "
-                      "whole cards a pod has, gpu-manager writes before its containers start.",
+                      "whole cards a pod has, gpu-manager writes before its containers start. Where "
+                      "kube-scheduler is configured as for gpu-admission, with `predicates` as its "
+                      "only verb, the filter call books and writes, and passes one node: "
+                      "`--tencent-predicates-only`.",
             .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
             .limits = "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
                       "without core, GPUs of init containers, a container that shares a card after "

@@ -216,7 +216,10 @@ void pod_annotation_encode(struct json_writer *writer, const struct pod_annotati
     json_key_string(writer, "uid", annotation->uid);
     json_key(writer, "annotations");
     json_begin_object(writer);
-    json_key_string(writer, annotation->key, annotation->value);
+    if (annotation->key)
+        json_key_string(writer, annotation->key, annotation->value);
+    for (size_t i = 0; !annotation->key && i < annotation->all->n; i++)
+        json_key_string(writer, annotation->all->items[i].key, annotation->all->items[i].value);
     json_end_object(writer);
     json_end_object(writer);
     json_end_object(writer);

@@ -46,14 +46,15 @@ struct binding {
 };
 void binding_encode(struct json_writer *writer, const struct binding *binding);
 
-/* One annotation of the pod with this UID; borrowed strings. As a merge patch (RFC 7386), which the
+/* Annotations of the pod with this UID; borrowed strings. As a merge patch (RFC 7386), which the
  * API server refuses for a pod with another UID. */
 struct pod_annotation {
     const char *ns;
     const char *name;
     const char *uid;
-    const char *key;
+    const char *key; /* NULL: those of `all` */
     const char *value;
+    const struct annotations *all;
 };
 void pod_annotation_encode(struct json_writer *writer, const struct pod_annotation *annotation);
 

@@ -339,6 +339,15 @@ START_TEST(encodes_an_annotation)
     pod_annotation_encode(&writer, &annotation);
     ck_assert_str_eq(text->str, "{\"metadata\":{\"uid\":\"7c1d\",\"annotations\":"
                                 "{\"example.com/x\":\"\\\"1\\\"\"}}}");
+
+    g_auto(annotations) several = {0};
+    annotations_add(&several, "example.com/x", g_strdup("1"));
+    annotations_add(&several, "example.com/y", g_strdup("2"));
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    pod_annotation_encode(&writer, &(struct pod_annotation){"ml", "a", "7c1d", .all = &several});
+    ck_assert_str_eq(text->str, "{\"metadata\":{\"uid\":\"7c1d\",\"annotations\":"
+                                "{\"example.com/x\":\"1\",\"example.com/y\":\"2\"}}}");
 }
 END_TEST
 
