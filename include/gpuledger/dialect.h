@@ -23,6 +23,8 @@ enum tencent_order {
 /* What the administrator says about the node side, all dialects together; zero is the default. */
 struct dialect_options {
     int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
+    int64_t hami_default_memory; /* MiB of each card for a container that says nothing; 0: all */
+    int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
     int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
     int64_t tencent_order;           /* enum tencent_order */
@@ -113,6 +115,10 @@ struct dialect {
     /* The annotations that make the node side hand out the cards of `allocation`. */
     void (*write_annotations)(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations);
+
+    /* The annotation of a Node that names the pod which its plugin serves next, as
+     * "TIME,NAMESPACE,NAME" with an RFC 3339 time; NULL: the plugin reads none. */
+    const char *lock_key;
 
     /* The annotations that the node side itself writes when it takes the pod; a player and the
      * embedded cluster use them. NULL: it writes none. */

@@ -326,6 +326,21 @@ const struct option options[] = {
      .help = "kube-scheduler is configured as for gpu-admission, with filterVerb 'predicates' and "
              "no bindVerb: the filter call then books the cards, writes the annotations and passes "
              "one node."},
+    {.name = "hami-default-memory",
+     INT(dialects.hami_default_memory, 0, 16777216),
+     .metavar = "MIB",
+     .fallback = "0",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "What a container gets of each card's memory if it asks HAMi's, 4paradigm's or "
+             "Volcano's vGPU plugin for cards and says no more; 0: all of it."},
+    {.name = "hami-default-cores",
+     INT(dialects.hami_default_cores, 0, 100),
+     .metavar = "PERCENT",
+     .fallback = "0",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
     {.name = "bind-timeout",
      DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
      .metavar = "DURATION",

@@ -54,6 +54,8 @@ static const struct reason_info table[REASON_N] = {
         {"unforeseen_card",
          "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "
          "whole GPUs", false},
+    [REASON_MIG_MODE] = {"mig_mode", "The node's GPUs are in MIG mode, which is not served there",
+                         false},
     [REASON_AWAITING_ASSIGNMENT] =
         {"awaiting_assignment",
          "A pod of the same size on the node still waits for its GPU", false},

@@ -7,3 +7,6 @@ extern const struct dialect dialect_gpushare;
 extern const struct dialect dialect_volcano;
 extern const struct dialect dialect_tencent;
 extern const struct dialect dialect_elastic, dialect_elastic_com, dialect_nano_io, dialect_nano;
+extern const struct dialect dialect_hami;
+extern const struct dialect dialect_4paradigm;
+extern const struct dialect dialect_volcano_vgpu;

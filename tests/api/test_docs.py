@@ -103,6 +103,8 @@ def metric_faults(span, _):
 
 
 def path_faults(span, document):
+    if re.match(r"(hami|volcano)\.sh/", span):
+        return []  # a key of theirs
     return [] if facts.find_files(span, document.folder) else [f"there is no {span}"]
 
 

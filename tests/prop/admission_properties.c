@@ -302,25 +302,41 @@ static struct pod_view draw_pod(struct container_view *containers, struct string
     };
 }
 
-static void read_back(const struct pod_view *asking, const struct allocation *allocation,
-                      const struct dialect_options *options)
+/* Recorded as it is read back, the pod takes of every card what it was given. */
+static void read_back(struct world *world, const struct pod_view *asking,
+                      const struct allocation *allocation, const struct dialect_options *options)
 {
+    const struct node *node = allocation->node;
     g_auto(annotations) annotations = {0};
     struct string_pair pairs[ANNOTATIONS_MAX];
     struct pod_view bound = *asking;
+    struct card before[ORACLE_CARDS];
     g_autofree char *warning = NULL;
 
-    row->write_annotations(allocation, allocation->node, &annotations);
+    memcpy(before, node->cards, (size_t)node->n_cards * sizeof *before);
+    row->write_annotations(allocation, node, &annotations);
     for (size_t i = 0; i < annotations.n; i++)
         pairs[i] = (struct string_pair){annotations.items[i].key, annotations.items[i].value};
-    bound.node_name = allocation->node->name;
+    bound.node_name = node->name;
     bound.annotations = (struct string_pairs){pairs, annotations.n};
-    g_autoptr(allocation) back = dialect_read_allocation(&bound, options, &warning);
+    struct allocation *back = dialect_read_allocation(&bound, options, &warning);
     HOLDS(back, "nothing was read back");
     HOLDS(!warning, "%s", warning);
-    back->node = allocation->node;
-    HOLDS(allocation_equal(back, allocation), "card %d, back %d", allocation->shares[0].card,
-          back->shares[0].card);
+    HOLDS(back->dialect == row, "as %s", back->dialect->name);
+    HOLDS(back->waiting == allocation->waiting && back->match_amount == allocation->match_amount &&
+              back->n_shares == allocation->n_shares,
+          "%u shares, back %u", allocation->n_shares, back->n_shares);
+    HOLDS(ABS(back->assume_time_ns - allocation->assume_time_ns) < INT64_C(1000000000),
+          "back at %" G_GINT64_FORMAT, back->assume_time_ns);
+    ledger_put(world->ledger, node->name, back);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct card *after = &node->cards[i];
+        HOLDS(after->memory_used == before[i].memory_used &&
+                  after->core_used == before[i].core_used && after->holders == before[i].holders &&
+                  after->exclusive == before[i].exclusive,
+              "card %d: %" G_GINT64_FORMAT ", back %" G_GINT64_FORMAT, i, before[i].memory_used,
+              after->memory_used);
+    }
 }
 
 static void encode_and_decode(void *data)
@@ -333,7 +349,7 @@ static void encode_and_decode(void *data)
     struct pod_view pod =
         draw_pod(containers, limits, amounts, options.gpushare_any_on_single_card);
     g_autoptr(GError) error = NULL;
-    g_autoptr(request) request = dialect_read_request(&pod, &options, &error);
+    g_autoptr(request) request = row->read_request(&pod, &options, &error);
     const struct node *node = ledger_node(world->ledger, node_name(world, 0));
     struct placement placement;
     enum reason reason;
@@ -353,7 +369,7 @@ static void encode_and_decode(void *data)
     memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
     allocation = ledger_reserve(world->ledger, node->name, allocation, &reason);
     HOLDS(allocation, "%s", reason_info(reason)->code);
-    read_back(&pod, allocation, &options);
+    read_back(world, &pod, allocation, &options);
     ledger_drop(world->ledger, pod.uid);
 }
 

@@ -237,13 +237,18 @@ struct allocation *oracle_allocation(const struct oracle_pod *pod, const struct 
 void oracle_topology(const struct oracle_node *node, const struct dialect *dialect,
                      struct topology *ret_topology)
 {
+    static const char *const uuids[] = {"GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4",
+                                        "GPU-5", "GPU-6", "GPU-7"};
+    G_STATIC_ASSERT(G_N_ELEMENTS(uuids) >= ORACLE_CARDS);
+
     *ret_topology = (struct topology){
         .dialect = dialect,
         .memory_unit = node->unit,
         .n_cards = node->n_cards,
     };
     for (int32_t i = 0; i < node->n_cards; i++)
-        ret_topology->cards[i].memory = node->memory[i];
+        ret_topology->cards[i] =
+            (struct topology_card){.memory = node->memory[i], .uuid = uuids[i]};
 }
 
 size_t oracle_sick(const struct oracle_node *node, int32_t *ret_indices)

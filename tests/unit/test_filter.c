@@ -152,7 +152,7 @@ START_TEST(a_pod_without_gpu_passes_everywhere)
     static const char *const containers[] = {
         NULL,
         "[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"0\"}}}]",
-        "[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]",
+        "[{\"resources\":{\"limits\":{\"example.com/gpu\":\"1\"}}}]",
         "[]",
     };
 

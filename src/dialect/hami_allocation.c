@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a bound pod holds, as text: per container and card "UUID,NVIDIA,MiB,percent:", and ';' after
+ * every container or between two.
+ *
+ * Source: Project-HAMi/HAMi v2.4.1 to v2.10.0, 4paradigm/k8s-vgpu-scheduler da7d4ed, volcano-sh/
+ * volcano ed72c7c8. The second field is the vendor's word, never the model: the plugins look for it
+ * to learn whether anything is left to hand out. HAMi puts init containers first; before v2.9 it
+ * left them out, and empty places too, so a place means nothing unless there is one for every
+ * container.
+ */
+#include "dialect/hami.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define VENDOR "NVIDIA"
+#define NS_PER_S INT64_C(1000000000)
+/* Year 2116, as elsewhere; later ones are the plugins' "never". */
+#define TIME_MAX_S (G_MAXINT64 / 2 / NS_PER_S)
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* The container that has the n-th place in the text; positions as in pod_view.containers. */
+static int32_t container_at(const struct vgpu *vgpu, int32_t n_containers, int32_t n_init,
+                            int32_t place)
+{
+    if (!vgpu->init_first)
+        return place;
+    return place < n_init ? n_containers - n_init + place : place - n_init;
+}
+
+static int32_t count_places(const struct vgpu *vgpu, int32_t n_containers, int32_t n_init)
+{
+    return vgpu->init_first ? n_containers : n_containers - n_init;
+}
+
+static void write_container(const struct allocation *allocation, const struct node *node,
+                            int32_t container, GString *text)
+{
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        const struct card *card = node_share_card(node, share);
+        /* No card: the node has changed since it was chosen, and the plugin will fail the pod. */
+        if (share->container == container && card && card->uuid)
+            g_string_append_printf(text, "%s," VENDOR ",%" G_GINT64_FORMAT ",%d:", card->uuid,
+                                   card_bytes(node, card, share->memory) / MIB,
+                                   share->core / (CORE_WHOLE / 100));
+    }
+}
+
+static char *write_text(const struct vgpu *vgpu, const struct allocation *allocation,
+                        const struct node *node)
+{
+    const struct terms *terms = allocation->terms;
+    const int32_t n = terms && terms->containers ? (int32_t)g_strv_length(terms->containers) : 0;
+    const int32_t n_init = terms ? terms->n_init : 0, places = count_places(vgpu, n, n_init);
+    GString *text = g_string_new(NULL);
+
+    for (int32_t place = 0; place < places; place++) {
+        write_container(allocation, node, container_at(vgpu, n, n_init, place), text);
+        if (vgpu->ends_each || place + 1 < places)
+            g_string_append_c(text, ';');
+    }
+    return g_string_free(text, FALSE);
+}
+
+void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *allocation,
+                            const struct node *node, struct annotations *annotations)
+{
+    const int64_t seconds = allocation->assume_time_ns / NS_PER_S;
+    g_autofree char *text = write_text(vgpu, allocation, node);
+
+    for (int i = 0; i < VGPU_KEYS_MAX && vgpu->allocated[i]; i++) {
+        annotations_add(annotations, vgpu->allocated[i], g_strdup(text));
+        annotations_add(annotations, vgpu->promised[i], g_strdup(text));
+    }
+    annotations_add(annotations, vgpu->node, g_strdup(node->name));
+    annotations_add(annotations, vgpu->time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
+    annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_ALLOCATING));
+    annotations_add(annotations, vgpu->bind_time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
+}
+
+void vgpu_write_assigned(const struct vgpu *vgpu, const struct allocation *allocation,
+                         struct annotations *annotations)
+{
+    for (int i = 0; i < VGPU_KEYS_MAX && vgpu->promised[i]; i++)
+        annotations_add(annotations, vgpu->promised[i], g_strdup(";"));
+    annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_SUCCESS));
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static void warn(char **ret_warning, char *take_text)
+{
+    if (ret_warning && !*ret_warning)
+        *ret_warning = take_text;
+    else
+        g_free(take_text);
+}
+
+static bool parse_number(const char *text, int64_t max, int64_t *ret_value)
+{
+    return g_ascii_string_to_signed(text, 10, 0, max, ret_value, NULL);
+}
+
+static const char *find_text(const struct vgpu *vgpu, const struct pod_view *view)
+{
+    const char *text = NULL;
+
+    for (int i = 0; !text && i < VGPU_KEYS_MAX && vgpu->allocated[i]; i++)
+        text = string_pairs_get(&view->annotations, vgpu->allocated[i]);
+    return text;
+}
+
+/* One "UUID,vendor,MiB,percent"; of a MIG instance the UUID is the card's with "[…]" behind it. */
+static bool read_piece(char *piece, struct share *ret_share)
+{
+    g_auto(GStrv) fields = g_strsplit(piece, ",", 8);
+    int64_t mib, percent;
+
+    if (g_strv_length(fields) < 4 || !parse_number(fields[2], AMOUNT_BYTES_MAX / MIB, &mib) ||
+        !parse_number(fields[3], 100, &percent))
+        return false;
+    fields[0][strcspn(fields[0], "[")] = '\0';
+    if (!*fields[0])
+        return false;
+    *ret_share = (struct share){
+        .memory = {mib * MIB, AMOUNT_BYTES},
+        .container = CONTAINER_POD,
+        .card = CARD_UNKNOWN,
+        .core = (int32_t)percent * (CORE_WHOLE / 100),
+        .exclusive = percent == 100,
+        .key = card_key(fields[0]),
+    };
+    return true;
+}
+
+static bool read_place(char *text, int32_t container, bool init, GArray *shares)
+{
+    g_auto(GStrv) pieces = g_strsplit(text, ":", -1);
+
+    for (char **piece = pieces; *piece; piece++) {
+        struct share share;
+        if (!strchr(*piece, ',') || **piece == ',') /* the oldest wrote ",,0,0" for nothing */
+            continue;
+        if (shares->len == REQUEST_ASKS_MAX || !read_piece(*piece, &share))
+            return false;
+        share.container = container;
+        share.init = init;
+        g_array_append_val(shares, share);
+    }
+    return true;
+}
+
+static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, const char *text,
+                      GArray *shares)
+{
+    g_auto(GStrv) places = g_strsplit(text, ";", -1);
+    int32_t n = (int32_t)g_strv_length(places), n_init = 0;
+
+    if (n > 0 && vgpu->ends_each && !*places[n - 1])
+        n--;
+    for (size_t i = 0; i < view->n_containers; i++)
+        n_init += view->containers[i].init;
+    const int32_t n_containers = (int32_t)view->n_containers;
+    const bool placed = n == count_places(vgpu, n_containers, n_init);
+    for (int32_t place = 0; place < n; place++) {
+        int32_t container = CONTAINER_POD;
+        if (placed)
+            container = container_at(vgpu, n_containers, n_init, place);
+        const bool init = container != CONTAINER_POD && view->containers[container].init &&
+                          !view->containers[container].sidecar;
+        if (!read_place(places[place], container, init, shares))
+            return false;
+    }
+    return shares->len > 0;
+}
+
+/* The limits cannot be changed after the pod was made, the annotation can: it does not make a share
+ * smaller. */
+static bool raise_to_limits(const struct request *request, GArray *shares)
+{
+    bool raised = false;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        int32_t found = 0;
+        bool known = true;
+        for (guint j = 0; j < shares->len; j++) {
+            struct share *share = &g_array_index(shares, struct share, j);
+            known &= share->container != CONTAINER_POD;
+            if (share->container != ask->container)
+                continue;
+            found++;
+            if (ask->memory.kind == AMOUNT_BYTES && share->memory.value < ask->memory.value) {
+                share->memory = ask->memory;
+                raised = true;
+            }
+            if (share->core < ask->core) {
+                share->core = ask->core;
+                share->exclusive = ask->exclusive;
+                raised = true;
+            }
+        }
+        if (known && found < ask->count && shares->len < REQUEST_ASKS_MAX) {
+            struct share lost = {.memory = ask->memory, .container = ask->container,
+                                 .card = CARD_UNKNOWN, .core = ask->core,
+                                 .exclusive = ask->exclusive, .init = ask->init};
+            g_array_append_val(shares, lost);
+            raised = true;
+        }
+    }
+    return raised;
+}
+
+/* Shares of cards that nobody knows; one for each ask is enough, since it counts on every card. */
+static void take_asks(const struct request *request, GArray *shares)
+{
+    g_array_set_size(shares, 0);
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        struct share share = {.memory = ask->memory, .container = ask->container,
+                              .card = CARD_UNKNOWN, .core = ask->core,
+                              .exclusive = ask->exclusive, .init = ask->init};
+        g_array_append_val(shares, share);
+    }
+}
+
+/* Whether a container says what only a vGPU plugin understands: more than a number of cards. */
+static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        if (container_view_amount(container, vgpu->memory) ||
+            container_view_amount(container, vgpu->percentage) ||
+            container_view_amount(container, vgpu->cores))
+            return true;
+    }
+    return false;
+}
+
+static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *view,
+                              const struct request *request, GArray *shares, char **ret_warning)
+{
+    const char *text = find_text(vgpu, view);
+
+    if (text && read_text(vgpu, view, text, shares)) {
+        if (!raise_to_limits(request, shares))
+            return DOUBT_NONE;
+        warn(ret_warning, g_strdup_printf("annotation '%s' promises less than the containers' "
+                                          "limits, which count",
+                                          vgpu->allocated[0]));
+        return DOUBT_EDITED;
+    }
+    take_asks(request, shares);
+    if (text) {
+        warn(ret_warning,
+             g_strdup_printf("annotation '%s' cannot be read", vgpu->allocated[0]));
+        return DOUBT_MALFORMED;
+    }
+    const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
+    warn(ret_warning,
+         marked ? g_strdup_printf("has lost the annotation '%s'", vgpu->allocated[0])
+                : g_strdup_printf("holds '%s' without '%s': bound by another scheduler?",
+                                  vgpu->count, vgpu->allocated[0]));
+    return marked ? DOUBT_LOST : DOUBT_UNMARKED;
+}
+
+static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
+                          struct allocation *allocation)
+{
+    const char *phase = string_pairs_get(&view->annotations, vgpu->phase);
+    const char *time = string_pairs_get(&view->annotations, vgpu->time);
+    const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
+    const bool over = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0 ||
+                      g_strcmp0(phase, VGPU_PHASE_FAILED) == 0;
+    int64_t seconds;
+
+    allocation->assigned = g_strcmp0(phase, VGPU_PHASE_SUCCESS) == 0;
+    /* A pod that nobody has promised anything may take another's promise until it was admitted. */
+    allocation->waiting = pending && !over && (phase || !view->started);
+    if (time && parse_number(time, TIME_MAX_S, &seconds))
+        allocation->assume_time_ns = seconds * NS_PER_S;
+}
+
+struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct pod_view *view,
+                                        const struct dialect_options *options, char **ret_warning)
+{
+    const bool marked = find_text(vgpu, view) || string_pairs_get(&view->annotations, vgpu->node);
+
+    if (!marked && !(vgpu->claims_unmarked && is_ours(vgpu, view)))
+        return NULL;
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(request) request = vgpu_read_request(vgpu, view, options, &failure);
+    if (!request) {
+        if (failure)
+            warn(ret_warning, g_strdup(failure->message));
+        return NULL;
+    }
+    g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
+    const enum doubt doubt = read_shares(vgpu, view, request, shares, ret_warning);
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
+
+    allocation->dialect = vgpu->dialect;
+    allocation->doubt = doubt;
+    allocation->match_amount = request->match_amount;
+    allocation->terms = terms_ref(request->terms);
+    read_progress(vgpu, view, allocation);
+    memcpy(allocation->shares, shares->data, shares->len * sizeof(struct share));
+    return allocation;
+}
