@@ -54,6 +54,7 @@ struct pod_view {
 
 struct node_view {
     const char *name;
+    const char *resource_version;
     struct string_pairs labels;
     struct string_pairs annotations;
     struct string_pairs capacity;

@@ -10,6 +10,7 @@
 #include "app/booking.h"
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/node_lock.h"
 #include "wire/extender.h"
 
 #include <gpuledger/error.h>
@@ -446,6 +447,38 @@ static bool publish(struct bind *bind, GError **error)
     return published;
 }
 
+static struct node_lock node_lock(const struct bind *bind)
+{
+    return (struct node_lock){bind->extender->cluster, bind->extender->store, bind->dialect,
+                              bind->args->node, bind->args->pod_namespace, bind->args->pod_name};
+}
+
+static bool lock_node(struct bind *bind, GError **error)
+{
+    const struct node_lock lock = node_lock(bind);
+    /* A little more than the time for waiting, all of which may have been spent. */
+    const int64_t until_ms = (bind->queue_until_ms + bind->send_until_ms) / 2;
+    int64_t start_us = g_get_monotonic_time();
+    enum outcome outcome = node_lock_take(
+        &lock, fence_cut(bind->extender->fence, bind->term, until_ms), error);
+    bind->queue_us += g_get_monotonic_time() - start_us;
+    if (outcome == OUTCOME_OK)
+        return true;
+    bind->result = bind->doubtful                  ? BIND_RESULT_UNKNOWN
+                   : outcome == OUTCOME_CONFLICT ? BIND_RESULT_TIMED_OUT
+                                                 : BIND_RESULT_REFUSED;
+    return false;
+}
+
+/* Before the reservation goes, so that nobody who gets its place finds the lock taken. */
+static void unlock_node(struct bind *bind)
+{
+    const struct node_lock lock = node_lock(bind);
+
+    if (bind->result != BIND_RESULT_BOUND && bind->result != BIND_RESULT_UNKNOWN)
+        node_lock_release(&lock, bind->deadline_ms);
+}
+
 static bool run(struct bind *bind, GError **error)
 {
     switch (secure(bind, error)) {
@@ -458,7 +491,8 @@ static bool run(struct bind *bind, GError **error)
     case STEP_SEND:
         break;
     }
-    bool bound = publish(bind, error) && send_binding(bind, error);
+    bool bound = publish(bind, error) && lock_node(bind, error) && send_binding(bind, error);
+    unlock_node(bind);
     conclude(bind);
     return bound;
 }

@@ -40,6 +40,14 @@ struct cluster_ops {
     enum outcome (*annotate_pod)(struct cluster *cluster, const struct pod_annotation *annotation,
                                  int64_t deadline_ms, GError **error);
 
+    /* Reads one Node, consistently, and sets one of its annotations if it has not changed since:
+     * else OUTCOME_CONFLICT. Both NULL: Nodes cannot be changed. */
+    enum outcome (*get_node)(struct cluster *cluster, struct json_arena *arena, const char *name,
+                             int64_t deadline_ms, struct node_view *ret_node, GError **error);
+    enum outcome (*annotate_node)(struct cluster *cluster,
+                                  const struct node_annotation *annotation, int64_t deadline_ms,
+                                  GError **error);
+
     /* Notes an Event about a pod, to be written when there is time; NULL: there are no Events.
      * Never blocks, and drops what is too much. */
     void (*post_event)(struct cluster *cluster, const struct pod_event *event);

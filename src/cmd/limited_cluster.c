@@ -46,6 +46,24 @@ static enum outcome limited_annotate_pod(struct cluster *cluster,
                                              nearer(limited, deadline_ms), error);
 }
 
+static enum outcome limited_get_node(struct cluster *cluster, struct json_arena *arena,
+                                     const char *name, int64_t deadline_ms,
+                                     struct node_view *ret_node, GError **error)
+{
+    struct limited_cluster *limited = (struct limited_cluster *)cluster;
+    return limited->inner->ops->get_node(limited->inner, arena, name,
+                                         nearer(limited, deadline_ms), ret_node, error);
+}
+
+static enum outcome limited_annotate_node(struct cluster *cluster,
+                                          const struct node_annotation *annotation,
+                                          int64_t deadline_ms, GError **error)
+{
+    struct limited_cluster *limited = (struct limited_cluster *)cluster;
+    return limited->inner->ops->annotate_node(limited->inner, annotation,
+                                              nearer(limited, deadline_ms), error);
+}
+
 static void limited_post_event(struct cluster *cluster, const struct pod_event *event)
 {
     struct limited_cluster *limited = (struct limited_cluster *)cluster;
@@ -61,6 +79,8 @@ struct cluster *limited_cluster_new(struct cluster *inner, int64_t timeout_ms)
         .get_pod = limited_get_pod,
         .list = limited_list,
         .annotate_pod = inner->ops->annotate_pod ? limited_annotate_pod : NULL,
+        .get_node = inner->ops->get_node ? limited_get_node : NULL,
+        .annotate_node = inner->ops->annotate_node ? limited_annotate_node : NULL,
         .post_event = inner->ops->post_event ? limited_post_event : NULL,
     };
     limited->cluster.ops = &limited->ops;

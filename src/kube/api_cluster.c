@@ -107,25 +107,37 @@ static char *pod_path(const char *ns, const char *name, const char *subresource,
                : NULL;
 }
 
-static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
-                                const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
-                                GError **error)
+static enum outcome get_object(struct cluster *cluster, struct json_arena *arena, const char *path,
+                               int64_t deadline_ms, const cJSON **ret_object, GError **error)
 {
     struct api_cluster *api = (struct api_cluster *)cluster;
-    g_autofree char *path = pod_path(ns, name, "", error);
     g_autoptr(GString) reply = g_string_new(NULL);
-
-    if (!path)
-        return OUTCOME_REFUSED;
     const struct api_call call = {.method = "GET", .path = path, .deadline_ms = deadline_ms};
     const enum outcome outcome = api_client_call(api->client, &call, reply, error);
+
     if (outcome != OUTCOME_OK)
         return outcome;
     char *text = json_arena_alloc(arena, reply->len + 1);
     memcpy(text, reply->str, reply->len);
-    const cJSON *object = json_parse(arena, text, reply->len, error);
-    if (object && pod_view_decode(arena, object, ret_pod, error))
+    *ret_object = json_parse(arena, text, reply->len, error);
+    if (*ret_object)
         return OUTCOME_OK;
+    g_prefix_error(error, "GET %s: ", path);
+    return OUTCOME_UNKNOWN;
+}
+
+static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
+                                const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
+                                GError **error)
+{
+    g_autofree char *path = pod_path(ns, name, "", error);
+    const cJSON *object;
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    const enum outcome outcome = get_object(cluster, arena, path, deadline_ms, &object, error);
+    if (outcome != OUTCOME_OK || pod_view_decode(arena, object, ret_pod, error))
+        return outcome;
     g_prefix_error(error, "GET %s: ", path);
     return OUTCOME_UNKNOWN;
 }
@@ -295,6 +307,51 @@ static enum outcome api_annotate_pod(struct cluster *cluster,
     return api_client_call(api->client, &call, reply, error);
 }
 
+/* --- Nodes ---------------------------------------------------------------------------------- */
+
+static char *node_path(const char *name, GError **error)
+{
+    g_autofree char *part = transport_escape(name, "node", error);
+    return part ? g_strdup_printf("/api/v1/nodes/%s", part) : NULL;
+}
+
+static enum outcome api_get_node(struct cluster *cluster, struct json_arena *arena,
+                                 const char *name, int64_t deadline_ms, struct node_view *ret_node,
+                                 GError **error)
+{
+    g_autofree char *path = node_path(name, error);
+    const cJSON *object;
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    const enum outcome outcome = get_object(cluster, arena, path, deadline_ms, &object, error);
+    if (outcome != OUTCOME_OK || node_view_decode(arena, object, ret_node, error))
+        return outcome;
+    g_prefix_error(error, "GET %s: ", path);
+    return OUTCOME_UNKNOWN;
+}
+
+static enum outcome api_annotate_node(struct cluster *cluster,
+                                      const struct node_annotation *annotation,
+                                      int64_t deadline_ms, GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autofree char *path = node_path(annotation->node, error);
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!path)
+        return OUTCOME_REFUSED;
+    json_writer_init(&writer, body);
+    node_annotation_encode(&writer, annotation);
+    const struct api_call call = {
+        .method = "PATCH", .path = path, .body = body, .deadline_ms = deadline_ms, .once = true};
+    return api_client_call(api->client, &call, reply, error);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
 static void api_post_event(struct cluster *cluster, const struct pod_event *event)
 {
     struct api_cluster *api = (struct api_cluster *)cluster;
@@ -315,6 +372,8 @@ static const struct cluster_ops api_cluster_ops = {
     .get_pod = api_get_pod,
     .list = api_list,
     .annotate_pod = api_annotate_pod,
+    .get_node = api_get_node,
+    .annotate_node = api_annotate_node,
     .post_event = api_post_event,
 };
 

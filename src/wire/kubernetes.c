@@ -118,6 +118,7 @@ bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_v
 #define NODE(KIND, member, path, flags) JSON_FIELD_##KIND(struct node_view, member, path, flags)
 static const struct json_field node_fields[] = {
     NODE(STRING, name, "metadata.name", JSON_REQUIRED),
+    NODE(STRING, resource_version, "metadata.resourceVersion", 0),
     NODE(PAIRS, labels, "metadata.labels", 0),
     NODE(PAIRS, annotations, "metadata.annotations", 0),
     NODE(PAIRS, capacity, "status.capacity", JSON_NUMBERS),
@@ -220,6 +221,20 @@ void pod_annotation_encode(struct json_writer *writer, const struct pod_annotati
         json_key_string(writer, annotation->key, annotation->value);
     for (size_t i = 0; !annotation->key && i < annotation->all->n; i++)
         json_key_string(writer, annotation->all->items[i].key, annotation->all->items[i].value);
+    json_end_object(writer);
+    json_end_object(writer);
+    json_end_object(writer);
+}
+
+void node_annotation_encode(struct json_writer *writer, const struct node_annotation *annotation)
+{
+    json_begin_object(writer);
+    json_key(writer, "metadata");
+    json_begin_object(writer);
+    json_key_string(writer, "resourceVersion", annotation->version);
+    json_key(writer, "annotations");
+    json_begin_object(writer);
+    json_key_string(writer, annotation->key, annotation->value);
     json_end_object(writer);
     json_end_object(writer);
     json_end_object(writer);

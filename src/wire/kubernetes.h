@@ -58,6 +58,16 @@ struct pod_annotation {
 };
 void pod_annotation_encode(struct json_writer *writer, const struct pod_annotation *annotation);
 
+/* One annotation of a Node; borrowed strings. As a merge patch, which the API server refuses if the
+ * Node has changed since it had that version. */
+struct node_annotation {
+    const char *node;
+    const char *version; /* metadata.resourceVersion */
+    const char *key;
+    const char *value; /* NULL: takes it away */
+};
+void node_annotation_encode(struct json_writer *writer, const struct node_annotation *annotation);
+
 #define EVENT_NOTE_MAX 1024 /* bytes; the API server refuses more */
 #define EVENT_NAME_MAX 253
 #define EVENT_WORD_MAX 128 /* reason, action, instance */

@@ -127,6 +127,11 @@ void fake_cluster_script_annotate(struct fake_cluster *fake, const struct fake_s
     script(fake, &fake->annotate_script, step);
 }
 
+void fake_cluster_script_lock(struct fake_cluster *fake, const struct fake_step *step)
+{
+    script(fake, &fake->lock_script, step);
+}
+
 void fake_cluster_set_chaos(struct fake_cluster *fake, uint32_t seed, unsigned percent)
 {
     lock(fake);
@@ -285,6 +290,50 @@ static enum outcome fake_annotate_pod(struct cluster *cluster,
     return ended(outcome, error);
 }
 
+static enum outcome fake_get_node(struct cluster *cluster, struct json_arena *arena,
+                                  const char *name, int64_t deadline_ms,
+                                  struct node_view *ret_node, GError **error)
+{
+    struct fake_cluster *fake = (struct fake_cluster *)cluster;
+
+    lock(fake);
+    const struct node_object *node = g_tree_lookup(fake->nodes, name);
+    g_autofree char *text = node ? fake_cluster_node_json(node) : NULL;
+    unlock(fake);
+    if (!text)
+        return ended(OUTCOME_NOT_FOUND, error);
+    const cJSON *json = json_parse(arena, text, strlen(text), NULL);
+    ck_assert(json != NULL && node_view_decode(arena, json, ret_node, NULL));
+    return OUTCOME_OK;
+}
+
+static enum outcome fake_annotate_node(struct cluster *cluster,
+                                       const struct node_annotation *annotation,
+                                       int64_t deadline_ms, GError **error)
+{
+    struct fake_cluster *fake = (struct fake_cluster *)cluster;
+    struct fake_step step = next_step(fake, &fake->lock_script, 0);
+    enum outcome outcome = step.act == FAKE_FAIL         ? step.outcome
+                           : step.act == FAKE_LOSE_REPLY ? OUTCOME_UNKNOWN
+                                                         : OUTCOME_OK;
+
+    lock(fake);
+    struct node_object *node = g_tree_lookup(fake->nodes, annotation->node);
+    if (step.act != FAKE_FAIL && !node) {
+        outcome = OUTCOME_NOT_FOUND;
+    } else if (step.act != FAKE_FAIL) {
+        g_autofree char *version = g_strdup_printf("%" G_GINT64_FORMAT, node->version);
+        if (g_str_equal(version, annotation->version))
+            fake_cluster_change_node(fake, node, annotation->key, annotation->value);
+        else
+            outcome = OUTCOME_CONFLICT;
+    }
+    unlock(fake);
+    if (step.then)
+        step.then(step.data);
+    return ended(outcome, error);
+}
+
 static void fake_post_event(struct cluster *cluster, const struct pod_event *event)
 {
     struct fake_cluster *fake = (struct fake_cluster *)cluster;
@@ -358,5 +407,7 @@ const struct cluster_ops fake_cluster_ops = {
     .get_pod = fake_get_pod,
     .list = fake_list,
     .annotate_pod = fake_annotate_pod,
+    .get_node = fake_get_node,
+    .annotate_node = fake_annotate_node,
     .post_event = fake_post_event,
 };

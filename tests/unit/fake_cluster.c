@@ -27,7 +27,9 @@ static void free_pod(gpointer data)
 static void free_node(gpointer data)
 {
     struct node_object *node = data;
-    g_free(node->object);
+    g_free(node->name);
+    g_free(node->status);
+    g_tree_unref(node->annotations);
     g_free(node);
 }
 
@@ -98,6 +100,29 @@ static char *pod_json(const struct pod_object *pod)
     if (pod->started)
         json_key_string(&writer, "startTime", "2026-01-02T03:04:05Z");
     json_end_object(&writer);
+    json_end_object(&writer);
+    return g_string_free(text, FALSE);
+}
+
+char *fake_cluster_node_json(const struct node_object *node)
+{
+    GString *text = g_string_new(NULL);
+    g_autofree char *version = g_strdup_printf("%" G_GINT64_FORMAT, node->version);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key(&writer, "metadata");
+    json_begin_object(&writer);
+    json_key_string(&writer, "name", node->name);
+    json_key_string(&writer, "resourceVersion", version);
+    json_key(&writer, "annotations");
+    json_begin_object(&writer);
+    g_tree_foreach(node->annotations, write_annotation, &writer);
+    json_end_object(&writer);
+    json_end_object(&writer);
+    json_key(&writer, "status");
+    json_raw(&writer, node->status, strlen(node->status));
     json_end_object(&writer);
     return g_string_free(text, FALSE);
 }
@@ -200,7 +225,7 @@ static gboolean collect_pod(gpointer key, gpointer pod, gpointer array)
 static gboolean collect_node(gpointer key, gpointer data, gpointer array)
 {
     const struct node_object *node = data;
-    g_ptr_array_add(array, g_strdup(node->object));
+    g_ptr_array_add(array, fake_cluster_node_json(node));
     return FALSE;
 }
 
@@ -419,19 +444,58 @@ char *fake_cluster_annotation(struct fake_cluster *fake, const char *name, const
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-void fake_cluster_put_node(struct fake_cluster *fake, const char *name, int mem, int count)
+static void put_node(struct fake_cluster *fake, const char *name, int mem, int count,
+                     const char *status)
 {
     struct node_object *node = g_new(struct node_object, 1);
 
-    *node = (struct node_object){
-        mem, count,
-        g_strdup_printf("{\"metadata\":{\"name\":\"%s\"},\"status\":{\"capacity\":{"
-                        "\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-count\":\"%d\"}}}",
-                        name, mem, count)};
+    *node = (struct node_object){mem, count, g_strdup(name), g_strdup(status), 1,
+                                 g_tree_new_full(compare_keys, NULL, g_free, g_free)};
     lock(fake);
-    push_event(fake, FEED_NODES, false, g_strdup(node->object));
+    push_event(fake, FEED_NODES, false, fake_cluster_node_json(node));
     g_tree_insert(fake->nodes, g_strdup(name), node);
     unlock(fake);
+}
+
+void fake_cluster_put_node(struct fake_cluster *fake, const char *name, int mem, int count)
+{
+    g_autofree char *status = g_strdup_printf(
+        "{\"capacity\":{\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-count\":\"%d\"}}", mem,
+        count);
+    put_node(fake, name, mem, count, status);
+}
+
+void fake_cluster_put_other_node(struct fake_cluster *fake, const char *name, const char *status)
+{
+    put_node(fake, name, 0, 0, status);
+}
+
+void fake_cluster_change_node(struct fake_cluster *fake, struct node_object *node, const char *key,
+                              const char *value)
+{
+    if (value)
+        g_tree_insert(node->annotations, g_strdup(key), g_strdup(value));
+    else
+        g_tree_remove(node->annotations, key);
+    node->version++;
+    push_event(fake, FEED_NODES, false, fake_cluster_node_json(node));
+}
+
+void fake_cluster_annotate_node(struct fake_cluster *fake, const char *name, const char *key,
+                                const char *value)
+{
+    lock(fake);
+    fake_cluster_change_node(fake, g_tree_lookup(fake->nodes, name), key, value);
+    unlock(fake);
+}
+
+char *fake_cluster_node_annotation(struct fake_cluster *fake, const char *name, const char *key)
+{
+    lock(fake);
+    const struct node_object *node = g_tree_lookup(fake->nodes, name);
+    char *value = node ? g_strdup(g_tree_lookup(node->annotations, key)) : NULL;
+    unlock(fake);
+    return value;
 }
 
 void fake_cluster_delete_node(struct fake_cluster *fake, const char *name)
@@ -439,7 +503,7 @@ void fake_cluster_delete_node(struct fake_cluster *fake, const char *name)
     lock(fake);
     const struct node_object *node = g_tree_lookup(fake->nodes, name);
     if (node) {
-        push_event(fake, FEED_NODES, true, g_strdup(node->object));
+        push_event(fake, FEED_NODES, true, fake_cluster_node_json(node));
         g_tree_remove(fake->nodes, name);
     }
     unlock(fake);
@@ -490,6 +554,7 @@ void fake_cluster_free(struct fake_cluster *fake)
     g_queue_clear_full(&fake->get_script, g_free);
     g_queue_clear_full(&fake->list_script, g_free);
     g_queue_clear_full(&fake->annotate_script, g_free);
+    g_queue_clear_full(&fake->lock_script, g_free);
     g_queue_clear_full(&fake->delayed, fake_delayed_free);
     g_ptr_array_unref(fake->sent);
     g_ptr_array_unref(fake->posted);

@@ -57,6 +57,13 @@ char *fake_cluster_annotation(struct fake_cluster *fake, const char *name, const
 
 /* `mem` units on `count` cards; 0 for a node without gpushare. */
 void fake_cluster_put_node(struct fake_cluster *fake, const char *name, int mem, int count);
+/* Cards of other dialects: `status` is the Node's, a JSON object. */
+void fake_cluster_put_other_node(struct fake_cluster *fake, const char *name, const char *status);
+/* One MODIFIED; NULL takes the annotation away. */
+void fake_cluster_annotate_node(struct fake_cluster *fake, const char *name, const char *key,
+                                const char *value);
+/* NULL for what the node lacks; free with g_free. */
+char *fake_cluster_node_annotation(struct fake_cluster *fake, const char *name, const char *key);
 void fake_cluster_delete_node(struct fake_cluster *fake, const char *name);
 /* The ConfigMap that names a node's unhealthy cards; NULL deletes it. */
 void fake_cluster_put_unhealthy(struct fake_cluster *fake, const char *node, const char *gpus);
@@ -101,6 +108,8 @@ void fake_cluster_script_bind(struct fake_cluster *fake, const struct fake_step 
 void fake_cluster_script_get(struct fake_cluster *fake, const struct fake_step *step);
 void fake_cluster_script_list(struct fake_cluster *fake, const struct fake_step *step);
 void fake_cluster_script_annotate(struct fake_cluster *fake, const struct fake_step *step);
+/* Of changes to Nodes. */
+void fake_cluster_script_lock(struct fake_cluster *fake, const struct fake_step *step);
 /* Calls without a script go wrong at random, `percent` of them, reproducibly by seed. */
 void fake_cluster_set_chaos(struct fake_cluster *fake, uint32_t seed, unsigned percent);
 

@@ -18,7 +18,9 @@ struct pod_object {
 
 struct node_object {
     int mem, count;
-    char *object;
+    char *name, *status; /* a JSON object */
+    int64_t version;
+    GTree *annotations;
 };
 
 struct event {
@@ -38,7 +40,7 @@ struct fake_cluster {
     GTree *nodes;      /* name -> struct node_object * */
     GTree *configmaps; /* node's name -> text */
     GQueue events[FEED_N];
-    GQueue bind_script, get_script, list_script, annotate_script;
+    GQueue bind_script, get_script, list_script, annotate_script, lock_script;
     GQueue delayed;
     GPtrArray *sent, *posted;
     GRand *chaos;
@@ -58,6 +60,11 @@ static inline void unlock(struct fake_cluster *fake)
     pthread_mutex_unlock(&fake->mutex);
 }
 
+/* Under the lock: the Node as text. */
+char *fake_cluster_node_json(const struct node_object *node);
+/* Under the lock: sets an annotation, or takes it away; one MODIFIED. */
+void fake_cluster_change_node(struct fake_cluster *fake, struct node_object *node, const char *key,
+                              const char *value);
 /* Under the lock: queues the event of a pod that changed, or was deleted. */
 void fake_cluster_pod_changed(struct fake_cluster *fake, const struct pod_object *pod,
                               bool deleted);

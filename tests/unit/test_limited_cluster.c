@@ -12,6 +12,7 @@ static struct {
     const char *ns, *name;
     enum feed feed;
     const struct pod_annotation *annotation;
+    const struct node_annotation *node_annotation;
     const struct pod_event *event;
 } asked;
 
@@ -50,13 +51,39 @@ static enum outcome ask_annotate(struct cluster *cluster, const struct pod_annot
     return OUTCOME_NOT_FOUND;
 }
 
+static enum outcome ask_node(struct cluster *cluster, struct json_arena *arena, const char *name,
+                             int64_t deadline_ms, struct node_view *ret_node, GError **error)
+{
+    asked.deadline_ms = deadline_ms;
+    asked.name = name;
+    ret_node->resource_version = "7";
+    return OUTCOME_OK;
+}
+
+static enum outcome ask_annotate_node(struct cluster *cluster,
+                                      const struct node_annotation *annotation,
+                                      int64_t deadline_ms, GError **error)
+{
+    asked.deadline_ms = deadline_ms;
+    asked.node_annotation = annotation;
+    return OUTCOME_CONFLICT;
+}
+
 static void ask_post(struct cluster *cluster, const struct pod_event *event)
 {
     asked.event = event;
 }
 
-static const struct cluster_ops ops = {"asked",  ask_bind,     ask_pod,
-                                       ask_list, ask_annotate, ask_post};
+static const struct cluster_ops ops = {
+    .name = "asked",
+    .bind = ask_bind,
+    .get_pod = ask_pod,
+    .list = ask_list,
+    .annotate_pod = ask_annotate,
+    .get_node = ask_node,
+    .annotate_node = ask_annotate_node,
+    .post_event = ask_post,
+};
 static struct cluster inner = {&ops};
 
 static int64_t now_ms(void)
@@ -112,6 +139,17 @@ START_TEST(everything_else_is_passed_on)
                      OUTCOME_NOT_FOUND);
     ck_assert_ptr_eq(asked.annotation, &annotation);
     ck_assert_int_le(asked.deadline_ms, now_ms() + 1000);
+    const struct node_annotation lock = {0};
+    struct node_view node = {0};
+    ck_assert_int_eq(cluster->ops->get_node(cluster, NULL, "n", now_ms() + 3600000, &node, NULL),
+                     OUTCOME_OK);
+    ck_assert_int_le(asked.deadline_ms, now_ms() + 1000);
+    ck_assert_str_eq(asked.name, "n");
+    ck_assert_str_eq(node.resource_version, "7");
+    ck_assert_int_eq(cluster->ops->annotate_node(cluster, &lock, now_ms() + 3600000, NULL),
+                     OUTCOME_CONFLICT);
+    ck_assert_int_le(asked.deadline_ms, now_ms() + 1000);
+    ck_assert_ptr_eq(asked.node_annotation, &lock);
     pod_event_post(cluster, &event);
     ck_assert_ptr_eq(asked.event, &event);
 }
@@ -123,6 +161,8 @@ START_TEST(what_is_not_there_is_not_offered)
     static struct cluster poor = {&few};
     g_autofree struct cluster *cluster = limited_cluster_new(&poor, 1000);
     ck_assert_ptr_null(cluster->ops->annotate_pod);
+    ck_assert_ptr_null(cluster->ops->get_node);
+    ck_assert_ptr_null(cluster->ops->annotate_node);
     asked.event = NULL;
     pod_event_post(cluster, &(struct pod_event){0});
     ck_assert_ptr_null(asked.event);
