@@ -55,6 +55,21 @@ static gint compare_pods(gconstpointer a, gconstpointer b)
     return order ? order : strcmp(left->name, right->name);
 }
 
+/* Parts of a card are shown as the bytes that they are of this one. */
+static struct share *copy_shares(const struct allocation *allocation)
+{
+    struct share *shares =
+        g_memdup2(allocation->shares, allocation->n_shares * sizeof(struct share));
+
+    for (uint32_t i = 0; allocation->node && i < allocation->n_shares; i++) {
+        const struct card *card = node_share_card(allocation->node, &shares[i]);
+        if (shares[i].memory.kind == AMOUNT_THOUSANDTHS)
+            shares[i].memory = (struct amount){
+                card_bytes(allocation->node, card, shares[i].memory), AMOUNT_BYTES};
+    }
+    return shares;
+}
+
 static struct pod_copy pod_copy(const struct allocation *allocation)
 {
     return (struct pod_copy){
@@ -68,7 +83,7 @@ static struct pod_copy pod_copy(const struct allocation *allocation)
         .match_amount = allocation->match_amount,
         .assume_time_ns = allocation->assume_time_ns,
         .n_shares = allocation->n_shares,
-        .shares = g_memdup2(allocation->shares, allocation->n_shares * sizeof(struct share)),
+        .shares = copy_shares(allocation),
     };
 }
 
