@@ -73,13 +73,17 @@ static const struct fault no_fault = {"none", ACT_NONE};
 
 static struct {
     unsigned trouble;
+    unsigned factors[G_N_ELEMENTS(faults)]; /* of the weights */
     uint64_t counts[G_N_ELEMENTS(faults)], told;
     struct multi *multis[MULTIS_MAX];
 } net;
 
+/* Some faults come often for a while and others not at all: so those meet that seldom would. */
 void net_set_trouble(unsigned percent)
 {
     net.trouble = percent;
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
+        net.factors[i] = chance_percent(40) ? 0 : chance_percent(70) ? 1 : 10;
 }
 
 const char *net_fault(unsigned i, uint64_t *ret_count)
@@ -98,10 +102,12 @@ static const struct fault *draw_fault(enum way way)
     unsigned total = 0;
 
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
-        total += faults[i].ways & way ? faults[i].weight : 0;
+        total += faults[i].ways & way ? faults[i].weight * net.factors[i] : 0;
+    if (total == 0)
+        return &no_fault;
     unsigned drawn = chance_below(total);
     for (size_t i = 0;; i++) {
-        unsigned weight = faults[i].ways & way ? faults[i].weight : 0;
+        unsigned weight = faults[i].ways & way ? faults[i].weight * net.factors[i] : 0;
         if (drawn < weight) {
             net.counts[i]++;
             return &faults[i];
@@ -283,8 +289,8 @@ static CURLcode exchange(struct easy *easy, const struct fault *fault, struct se
     if (fault->act == ACT_LOSE)
         return wait_in_vain(until_us);
     if (fault->act == ACT_LATE || sim_now_us() + lag_us >= until_us) {
-        /* It gives up after a minute; what it has begun to write by then may still be written. */
-        leave_behind(easy, fault->act == ACT_LATE ? chance_below(65 * S) : lag_us);
+        /* Our words may be under way for a minute and a half, and then be heeded for another. */
+        leave_behind(easy, fault->act == ACT_LATE ? chance_below(140 * S) : lag_us);
         if (fault->act == ACT_LATE && chance_percent(50))
             return CURLE_RECV_ERROR;
         return wait_in_vain(until_us);

@@ -35,7 +35,7 @@
 #define SCHEDULERS 2
 #define EVENTS_PER_WORLD 12000
 #define ACTIONS_PER_ROUND 400
-#define QUIET_US (220 * (int64_t)S) /* whatever was in flight has landed or been given up */
+#define QUIET_US (300 * (int64_t)S) /* whatever was in flight has landed or been given up */
 
 /* kube-scheduler's side of one pod. */
 struct attempt {
@@ -140,6 +140,14 @@ static int call_filter(const struct pod *pod)
     return passing;
 }
 
+/* A pause that doubles, or the scheduler has gone away for a while. */
+static void back_off(struct attempt *attempt)
+{
+    attempt->backoff_us = MIN(attempt->backoff_us * 2, 10 * S);
+    attempt->not_before_us =
+        sim_now_us() + (chance_percent(10) ? chance_below(300 * S) : attempt->backoff_us);
+}
+
 struct binding_call {
     struct scheduler *scheduler;
     int pod, node;
@@ -182,10 +190,8 @@ static void run_binding_call(void *data)
 
     if (g_str_equal(attempt->uid, call->uid)) {
         attempt->binding = false;
-        if (*error) {
-            attempt->backoff_us = MIN(attempt->backoff_us * 2, 10 * S);
-            attempt->not_before_us = sim_now_us() + attempt->backoff_us;
-        }
+        if (*error)
+            back_off(attempt);
     }
     g_free(call);
 }
@@ -218,8 +224,7 @@ static void schedule_one(struct scheduler *scheduler, int i)
     int passing = call_filter(pod);
 
     if (passing <= 0) {
-        attempt->backoff_us = MIN(attempt->backoff_us * 2, 10 * S);
-        attempt->not_before_us = sim_now_us() + attempt->backoff_us;
+        back_off(attempt);
         return;
     }
     struct binding_call *call = g_new0(struct binding_call, 1);
@@ -622,7 +627,7 @@ static void run_round(void)
     static const int64_t paces_us[] = {200, MS, 5 * MS, 20 * MS, 100 * MS, S};
     int64_t pace_us = paces_us[chance_below(G_N_ELEMENTS(paces_us))];
 
-    net_set_trouble(chance_percent(25) ? 0 : (unsigned)chance_between(1, 40));
+    net_set_trouble(chance_percent(25) ? 0 : (unsigned)chance_between(1, chance_percent(20) ? 80 : 40));
     for (int i = 0; i < ACTIONS_PER_ROUND; i++) {
         let_time_pass(chance_between(0, 2 * pace_us));
         int64_t version = server.version;
