@@ -28,6 +28,7 @@ struct dialect_options {
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
     int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
     int64_t tencent_order;           /* enum tencent_order */
+    bool tencent_unchecked;          /* gpu-manager is not to compare its choice with ours */
 };
 
 #define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 16)

@@ -45,6 +45,7 @@ struct terms {
     int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */
     int32_t driver_min;   /* major version of the driver */
     enum isolation isolation_min;
+    bool unchecked;       /* the node side is to tell its own choice rather than compare it */
     const struct policy *policy; /* the pod's own choice, or NULL */
 
     char **devices;       /* where asks' and shares' `device` may point */

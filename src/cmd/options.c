@@ -318,6 +318,14 @@ const struct option options[] = {
      .commands = CLUSTER,
      .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "
              "gpu-manager fails pods whose card was not the one that it would take itself."},
+    {.name = "tencent-unchecked",
+     BOOL(dialects.tencent_unchecked),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "Let gpu-manager take its own card and say which, rather than fail a pod whose card it "
+             "would not have taken: when a pod has ended meanwhile, or equal cards differ in what "
+             "only gpu-manager sees."},
     {.name = "tencent-predicates-only",
      BOOL(predicates_only),
      .fallback = "false",

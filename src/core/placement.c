@@ -133,6 +133,16 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
     return OBSTACLE_NONE;
 }
 
+/* Whether a node side that chooses by itself will think that a card fits: it counts, and knows of
+ * nothing else that speaks against a card. */
+static bool has_amounts(const struct node *node, const struct card_ask *ask,
+                        const struct card *card)
+{
+    return card->exclusive == 0 && (!ask->exclusive || card->holders == 0) &&
+           card_bytes(node, card, ask->memory) <= card_memory_free(node, card) &&
+           ask->core <= card_core_free(node, card);
+}
+
 static gint compare_candidates(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
@@ -149,6 +159,9 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     int32_t got[OBSTACLE_NONE + 1] = {0}, needed = ask->count;
     enum obstacle last = OBSTACLE_NONE;
     const struct node *node = search->node;
+    const bool foreseen = search->policy->foreseen;
+    int64_t barred_cost = INT64_MAX; /* of the card that the node side will take and must not */
+    enum obstacle barred = OBSTACLE_NONE;
     int32_t n = 0;
 
     for (int32_t i = 0; i < node->n_cards; i++) {
@@ -158,14 +171,24 @@ static int32_t find_candidates(const struct search *search, const struct card_as
         const struct card later = with_chosen(search, ask, card);
         const enum obstacle obstacle = card_obstacle(search, ask, &later, card);
         got[obstacle]++;
-        if (obstacle == OBSTACLE_NONE)
+        if (obstacle == OBSTACLE_NONE) {
             candidates[n++] = (struct candidate){search->policy->cost(node, &later), card};
+        } else if (foreseen && has_amounts(node, ask, &later)) {
+            /* Whole cards go by an order that is not known. */
+            const int64_t cost = ask->exclusive ? INT64_MIN : search->policy->cost(node, &later);
+            barred = cost < barred_cost ? obstacle : barred;
+            barred_cost = MIN(barred_cost, cost);
+        }
     }
     for (; last > OBSTACLE_TERMS && got[last] < needed; last--)
         needed -= got[last];
     *ret_reason = got[last] < needed ? REASON_CARD_COUNT : obstacle_reasons[last];
     if (n > 1)
         qsort(candidates, (size_t)n, sizeof *candidates, compare_candidates);
+    if (n > 0 && barred_cost < candidates[0].cost) {
+        *ret_reason = obstacle_reasons[barred];
+        return 0;
+    }
     return n;
 }
 
@@ -208,8 +231,11 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
             node_card(search->node, placement->shares[before - 1].card)->numa != card->numa)
             continue;
         search->tries++;
-        if (!suits_neighbours(search, ask, card))
+        if (!suits_neighbours(search, ask, card)) {
+            if (search->policy->foreseen)
+                break;
             continue;
+        }
         placement->shares[placement->n_shares++] = (struct share){
             .memory = ask->memory.kind == AMOUNT_THOUSANDTHS
                           ? (struct amount){card_bytes(search->node, card, ask->memory),

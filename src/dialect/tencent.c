@@ -26,6 +26,8 @@
 #define RESOURCE_MEMORY "tencent.com/vcuda-memory"
 
 #define KEY_TIME "tencent.com/predicate-time"
+/* Ours, in the other's place: without that, gpu-manager compares nothing and writes its choice. */
+#define KEY_OWN_TIME "gpuledger.io/predicate-time"
 #define KEY_NODE "tencent.com/predicate-node"
 #define KEY_IDX "tencent.com/predicate-gpu-idx-"
 #define KEY_ASSIGNED "tencent.com/gpu-assigned"
@@ -308,6 +310,10 @@ static struct request *read_request(const struct pod_view *view,
     request->traits = demand.traits;
     request->match_amount = demand.core;
     memcpy(request->asks, demand.asks, demand.n_asks * sizeof *demand.asks);
+    if (options->tencent_unchecked) {
+        request->terms = terms_new();
+        request->terms->unchecked = true;
+    }
     return request;
 }
 
@@ -315,8 +321,9 @@ static bool is_marked(const struct pod_view *view)
 {
     for (size_t i = 0; i < view->annotations.n; i++) {
         const char *key = view->annotations.items[i].key;
-        if (g_str_equal(key, KEY_TIME) || g_str_equal(key, KEY_NODE) ||
-            g_str_equal(key, KEY_ASSIGNED) || g_str_has_prefix(key, KEY_IDX))
+        if (g_str_equal(key, KEY_TIME) || g_str_equal(key, KEY_OWN_TIME) ||
+            g_str_equal(key, KEY_NODE) || g_str_equal(key, KEY_ASSIGNED) ||
+            g_str_has_prefix(key, KEY_IDX))
             return true;
     }
     return false;
@@ -382,7 +389,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     if (demand.n_cards == 0)
         return NULL;
 
-    const char *time = string_pairs_get(&view->annotations, KEY_TIME);
+    const char *own_time = string_pairs_get(&view->annotations, KEY_OWN_TIME);
+    const char *time = own_time ? own_time : string_pairs_get(&view->annotations, KEY_TIME);
     const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
     const bool settled = assigned && !g_str_equal(assigned, "false");
     const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
@@ -393,7 +401,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     allocation->dialect = &dialect_tencent;
     allocation->match_amount = demand.core;
     if (time && !parse_digits(time, TIME_MAX, &allocation->assume_time_ns))
-        warn(ret_warning, g_strdup_printf("annotation " KEY_TIME " '%.32s' is not a time", time));
+        warn(ret_warning, g_strdup_printf("annotation '%s' '%.32s' is not a time",
+                                          own_time ? KEY_OWN_TIME : KEY_TIME, time));
     for (uint32_t i = 0; i < demand.n_asks; i++) {
         const struct card_ask *ask = &demand.asks[i];
         for (int32_t k = 0; k < ask->count; k++)
@@ -523,7 +532,9 @@ static void write_cards(const struct allocation *allocation, struct annotations 
 static void write_annotations(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations)
 {
-    annotations_add(annotations, KEY_TIME,
+    const bool unchecked = allocation->terms && allocation->terms->unchecked;
+
+    annotations_add(annotations, unchecked ? KEY_OWN_TIME : KEY_TIME,
                     g_strdup_printf("%" G_GINT64_FORMAT, allocation->assume_time_ns));
     annotations_add(annotations, KEY_NODE, g_strdup(node->name));
     annotations_add(annotations, KEY_ASSIGNED, g_strdup("false"));
@@ -573,8 +584,10 @@ const struct dialect dialect_tencent = {
                       "without core, GPUs of init containers, a container that shares a card after "
                       "one of the pod that takes whole ones, a core limit that is no number. Not "
                       "known: which of two equally used cards has fewer processes, which "
-                      "gpu-manager looks at before their numbers; a pod whose containers have ended "
-                      "but which is not yet gone, which gpu-manager counts no more.",
+                      "gpu-manager looks at before their numbers; a pod that ends between the bind "
+                      "of another and its admission, which gpu-manager counts no more. With "
+                      "`--tencent-unchecked` that fails no pod: `predicate-time` is left out, "
+                      "gpu-manager compares nothing and writes the card that it took.",
         },
     .read_topology = read_topology,
     .read_request = read_request,

@@ -391,6 +391,7 @@ static char *run(const char *uid, struct pod_view pod, enum stage stage)
     allocation->assume_time_ns = NOW;
     g_autoptr(request) request = dialect_read_request(&pod, &options, NULL);
     allocation->match_amount = request->match_amount;
+    allocation->terms = terms_ref(request->terms);
     memcpy(allocation->shares, answer.placement.shares,
            answer.placement.n_shares * sizeof *allocation->shares);
     allocation = ledger_reserve(book, "n1", allocation, &reason);
@@ -503,6 +504,37 @@ START_TEST(cards_are_taken_in_the_order_of_gpu_manager)
 }
 END_TEST
 
+/* gpu-manager is told of nothing that speaks against a card. */
+START_TEST(a_card_that_gpu_manager_would_take_is_not_passed_over)
+{
+    add_node("200", "128", NULL, NULL);
+    ledger_set_unhealthy(book, "n1", (int32_t[]){0}, 1);
+    RUN("a", STARTED, "card_unhealthy", WITH("40", "24"));
+    RUN("a", STARTED, "card_unhealthy", WITH("100", "0"));
+    ledger_set_unhealthy(book, "n1", (int32_t[]){1}, 1);
+    RUN("a", STARTED, "0", WITH("40", "24"));
+    RUN("b", STARTED, "0", WITH("40", "24"));
+    RUN("c", STARTED, "insufficient_memory", WITH("40", "24"));
+}
+END_TEST
+
+START_TEST(unchecked_pods_have_a_time_that_gpu_manager_does_not_read)
+{
+    options.tencent_unchecked = true;
+    add_node("200", "128", NULL, NULL);
+    RUN("a", BOUND, "0", WITH("40", "24"));
+    const struct allocation *held = ledger_get(book, "a");
+    ck_assert_int_eq(held->assume_time_ns, NOW);
+    g_auto(annotations) written = {0};
+    g_autoptr(allocation) other = allocation_new("b", "ml", "b", 1);
+    other->terms = terms_new();
+    other->terms->unchecked = true;
+    tencent->write_annotations(other, held->node, &written);
+    ck_assert_str_eq(written.items[0].key, "gpuledger.io/predicate-time");
+    RUN("b", BOUND, "wait", WITH("30", "24"));
+}
+END_TEST
+
 START_TEST(versions_differ_over_equal_cards)
 {
     /* NVML counts the second minor first, and finds a few MiB more on the first. */
@@ -596,6 +628,8 @@ int main(void)
     tcase_add_test(tcase, memory_adds_up);
     tcase_add_test(tcase, each_container_has_its_cards);
     tcase_add_test(tcase, cards_are_taken_in_the_order_of_gpu_manager);
+    tcase_add_test(tcase, a_card_that_gpu_manager_would_take_is_not_passed_over);
+    tcase_add_test(tcase, unchecked_pods_have_a_time_that_gpu_manager_does_not_read);
     tcase_add_loop_test(tcase, versions_differ_over_equal_cards, 0, 3);
     tcase_add_test(tcase, the_next_pod_waits_until_kubelet_has_admitted_the_last);
     tcase_add_test(tcase, nobody_waits_for_ever);
