@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from tap import Tap  # noqa: E402
 from world import World, wait_for  # noqa: E402
 
-CARDS, CARD_UNITS, SIZES = 4, 64, 8
+CARDS, CARD_UNITS, SIZES = 4, 1000, 8
 WANTED = 0.9
 
 
