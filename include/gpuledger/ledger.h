@@ -85,6 +85,7 @@ struct topology {
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
     int32_t driver;      /* major version; 0: not known */
+    const struct policy *policy; /* the node's own choice, or NULL */
     int32_t n_cards;
     int32_t n_pools;
     struct topology_card cards[NODE_CARDS_MAX]; /* by index */
@@ -166,7 +167,8 @@ struct node {
     int64_t unplaced_memory; /* bytes of shares on no known card; counts on every card */
     int64_t unplaced_core;
     const struct dialect *dialects[NODE_DIALECTS_MAX];
-    int32_t compute, driver; /* as in struct topology */
+    int32_t compute, driver; /* these three as in struct topology */
+    const struct policy *policy;
     int32_t n_pools;
     struct pool *pools;
     struct card *cards;

@@ -375,6 +375,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->memory_unit = topology->memory_unit;
     node->compute = topology->compute;
     node->driver = topology->driver;
+    node->policy = topology->policy;
     node->n_cards = topology->n_cards;
     node->cards = g_new0(struct card, (gsize)node->n_cards);
     for (int32_t i = 0; i < node->n_cards; i++) {

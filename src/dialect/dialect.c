@@ -110,7 +110,8 @@ static void merge_cards(struct topology *topology, const struct topology *other)
     for (int32_t i = 0; i < topology->n_cards; i++) {
         struct topology_card *card = &topology->cards[i];
         const struct topology_card *said = &other->cards[i];
-        card->memory = MIN(card->memory, said->memory);
+        if (said->memory > 0)
+            card->memory = card->memory > 0 ? MIN(card->memory, said->memory) : said->memory;
         card->core = card->core ? card->core : said->core;
         card->slots = card->slots ? card->slots : said->slots;
         card->numa = card->numa ? card->numa : said->numa;
@@ -142,6 +143,7 @@ static void merge_topology(struct topology *topology, const struct topology *oth
     topology->dialects[topology->n_dialects++] = other->dialect;
     topology->compute = topology->compute ? topology->compute : other->compute;
     topology->driver = topology->driver ? topology->driver : other->driver;
+    topology->policy = topology->policy ? topology->policy : other->policy;
     /* Who does not count in it only shows amounts in it. */
     if (other->dialect->node_units)
         topology->memory_unit = other->memory_unit;
@@ -232,12 +234,15 @@ static bool is_in_other_use(const struct node *node, const struct dialect *diale
     return false;
 }
 
-static const struct policy *pick_policy(const struct request *request,
+/* The node side's, else the pod's, the node's, the administrator's. */
+static const struct policy *pick_policy(const struct node *node, const struct request *request,
                                         const struct policy *policy)
 {
     if (request->dialect->policy)
         return request->dialect->policy;
-    return request->terms && request->terms->policy ? request->terms->policy : policy;
+    if (request->terms && request->terms->policy)
+        return request->terms->policy;
+    return node->policy ? node->policy : policy;
 }
 
 static enum reason check_node(const struct node *node, const struct request *request,
@@ -260,7 +265,7 @@ admit_beside_waiting(const struct node *node, const struct request *request,
                      const struct admission_query *query, const struct in_flight *in_flight,
                      struct placement *ret_placement, enum reason *ret_reason)
 {
-    const struct policy *policy = pick_policy(request, query->policy);
+    const struct policy *policy = pick_policy(node, request, query->policy);
     struct placement scratch;
 
     if (!ret_placement)
@@ -284,9 +289,10 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
                                                     struct placement *ret_placement,
                                                     enum reason *ret_reason)
 {
+    const struct policy *policy = pick_policy(node, request, query->policy);
     struct placement scratch;
 
-    *ret_reason = placement_find(node, request, pick_policy(request, query->policy), CARD_UNKNOWN,
+    *ret_reason = placement_find(node, request, policy, CARD_UNKNOWN,
                                  ret_placement ? ret_placement : &scratch);
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }

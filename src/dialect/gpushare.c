@@ -24,6 +24,12 @@
 
 #define RESOURCE_MEM "aliyun.com/gpu-mem"
 #define RESOURCE_COUNT "aliyun.com/gpu-count"
+/* ACK's cGPU adds these: hundredths of the card, and what the node's cGPU divides. */
+#define RESOURCE_CORE "aliyun.com/gpu-core.percentage"
+#define NODE_LABEL_SCHEDULE "ack.node.gpu.schedule"
+#define NODE_LABEL_PLACEMENT "ack.node.gpu.placement"
+#define SCHEDULE_CORE "core_mem"
+#define CORE_PER_CARD 100
 
 #define KEY_IDX "ALIYUN_COM_GPU_MEM_IDX"
 #define KEY_DEV "ALIYUN_COM_GPU_MEM_DEV"
@@ -131,7 +137,7 @@ static bool read_card_sizes(const struct node_view *view, struct topology *topol
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
-    int64_t total, count;
+    int64_t total, count, core;
 
     if (!read_amount(&view->capacity, RESOURCE_MEM, &total, error) ||
         !read_amount(&view->capacity, RESOURCE_COUNT, &count, error)) {
@@ -149,8 +155,15 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         return false;
     }
 
+    if (!read_amount(&view->capacity, RESOURCE_CORE, &core, error)) {
+        g_prefix_error(error, "node '%s': capacity ", view->name);
+        return false;
+    }
     struct topology *topology = ret_topology;
+    const char *mode =
+        core > 0 ? SCHEDULE_CORE : string_pairs_get(&view->labels, NODE_LABEL_SCHEDULE);
     int64_t units_per_card = total / count;
+    topology->policy = policy_find(string_pairs_get(&view->labels, NODE_LABEL_PLACEMENT));
     topology->dialect = &dialect_gpushare;
     topology->n_cards = (int32_t)count;
     topology->memory_unit = options->gpushare_memory_unit ? options->gpushare_memory_unit
@@ -162,6 +175,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     for (int32_t i = 0; i < topology->n_cards; i++) {
         struct amount size = {topology->cards[i].memory, AMOUNT_NODE_UNITS};
         topology->cards[i].memory = amount_bytes(size, topology->memory_unit);
+        topology->cards[i].mode = topology_keep(topology, mode);
     }
     return true;
 }
@@ -191,9 +205,16 @@ static void read_health(const struct configmap_view *view, GArray *indices, char
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
+/* Kubernetes' own rule: app containers and sidecars add up; a plain init container needs its own
+ * amount plus that of the sidecars started before it. */
+struct sums {
+    int64_t apps, sidecars, peak;
+};
+
 struct usage {
     int64_t matched;   /* sum over spec.containers: what the plugin compares */
     int64_t effective; /* what the pod holds at its peak, init containers counted */
+    int32_t core;      /* thousandths, likewise */
     int32_t container; /* the only GPU container, or CONTAINER_POD */
     uint32_t traits;
 };
@@ -203,47 +224,79 @@ static bool add(int64_t *sum, int64_t amount)
     return !__builtin_add_overflow(*sum, amount, sum);
 }
 
-/* Kubernetes' own rule: app containers and sidecars add up; a plain init container needs its own
- * amount plus that of the sidecars started before it. */
+static bool sums_add(struct sums *sums, const struct container_view *container, int64_t amount)
+{
+    int64_t reach = sums->sidecars;
+    bool fits = container->init ? container->sidecar ? add(&sums->sidecars, amount)
+                                                     : add(&reach, amount)
+                                : add(&sums->apps, amount);
+    sums->peak = MAX(sums->peak, reach);
+    return fits;
+}
+
+static int64_t sums_effective(const struct sums *sums)
+{
+    int64_t lasting = sums->apps;
+
+    if (!add(&lasting, sums->sidecars))
+        lasting = INT64_MAX;
+    return MAX(lasting, sums->peak);
+}
+
+static bool read_container(const struct container_view *container, int64_t *ret_memory,
+                           int64_t *ret_core, GError **error)
+{
+    const char *memory = container_view_amount(container, RESOURCE_MEM);
+    const char *core = container_view_amount(container, RESOURCE_CORE);
+
+    *ret_memory = *ret_core = 0;
+    if (memory && !quantity_parse(memory, ret_memory, error)) {
+        g_prefix_error(error, "container '%s': " RESOURCE_MEM ": ", container->name);
+        return false;
+    }
+    if (core && !quantity_parse(core, ret_core, error)) {
+        g_prefix_error(error, "container '%s': " RESOURCE_CORE ": ", container->name);
+        return false;
+    }
+    if (*ret_core > CORE_PER_CARD || (*ret_core > 0 && *ret_memory == 0)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "container '%s': " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                    "; it must be at most %d, with " RESOURCE_MEM " beside it",
+                    container->name, *ret_core, CORE_PER_CARD);
+        return false;
+    }
+    return true;
+}
+
 static bool read_usage(const struct pod_view *view, struct usage *ret_usage, GError **error)
 {
     struct usage usage = {.container = CONTAINER_POD};
-    int64_t sidecars = 0, peak = 0;
+    struct sums memory = {0}, core = {0};
     int gpu_containers = 0;
 
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
-        const char *text = container_view_amount(container, RESOURCE_MEM);
-        int64_t amount, reach = sidecars;
+        int64_t amount, percentage;
 
-        if (!text)
-            continue;
-        if (!quantity_parse(text, &amount, error)) {
-            g_prefix_error(error, "container '%s': " RESOURCE_MEM ": ", container->name);
+        if (!read_container(container, &amount, &percentage, error))
             return false;
-        }
         if (amount == 0)
             continue;
-        bool fits = container->init ? container->sidecar ? add(&sidecars, amount)
-                                                         : add(&reach, amount)
-                                    : add(&usage.matched, amount);
-        if (!fits) {
+        if (!sums_add(&memory, container, amount) || !sums_add(&core, container, percentage)) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
                         "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
                         container->name);
             return false;
         }
-        peak = MAX(peak, reach);
         if (container->init) {
             usage.traits |= REQUEST_GPU_INIT_CONTAINER;
         } else {
             usage.container = gpu_containers++ == 0 ? (int32_t)i : CONTAINER_POD;
         }
     }
-    usage.effective = usage.matched;
-    if (!add(&usage.effective, sidecars))
-        usage.effective = INT64_MAX;
-    usage.effective = MAX(usage.effective, peak);
+    usage.matched = memory.apps;
+    usage.effective = sums_effective(&memory);
+    usage.core = (int32_t)MIN(sums_effective(&core) * CORE_WHOLE / CORE_PER_CARD, INT16_MAX);
     if (gpu_containers > 1)
         usage.traits |= REQUEST_SEVERAL_GPU_CONTAINERS;
     if (usage.traits)
@@ -266,6 +319,7 @@ static struct request *read_request(const struct pod_view *view,
         .memory = {usage.effective, AMOUNT_NODE_UNITS},
         .container = usage.container,
         .count = 1,
+        .core = usage.core,
     };
     return request;
 }
@@ -350,6 +404,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         .memory = {usage.effective, AMOUNT_NODE_UNITS},
         .container = usage.container,
         .card = read_card(view, &usage, &allocation->doubt, ret_warning),
+        .core = usage.core,
     };
     return allocation;
 }
@@ -359,6 +414,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
 static enum reason refuse(const struct node *node, const struct request *request,
                           const struct dialect_options *options)
 {
+    if (request->asks[0].core > 0 && g_strcmp0(node->cards[0].mode, SCHEDULE_CORE) != 0)
+        return REASON_OTHER_DIALECT;
     if (options->gpushare_any_on_single_card && node->n_cards == 1)
         return REASON_NONE;
     if (request->traits & REQUEST_GPU_INIT_CONTAINER)
@@ -416,19 +473,24 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
                     g_strdup_printf("%" G_GINT64_FORMAT, now_ns));
 }
 
-static const char *const resources[] = {RESOURCE_MEM, NULL};
+static const char *const resources[] = {RESOURCE_MEM, RESOURCE_CORE, NULL};
 
 const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
     .notes =
         {
-            .asks = "`aliyun.com/gpu-mem` of one container: memory of one card, in the node's unit.",
+            .asks = "`aliyun.com/gpu-mem` of one container: memory of one card, in the node's "
+                    "unit. `aliyun.com/gpu-core.percentage` (ACK's cGPU) beside it: hundredths of the "
+                    "card's compute.",
             .nodes = "Capacity `aliyun.com/gpu-mem` and `aliyun.com/gpu-count`: a card is their "
                      "quotient. Whether a unit is a GiB or a MiB is guessed per node, or said with "
                      "`--gpushare-memory-unit`. Unequal cards: annotation "
                      "`gpuledger.io/card-memory`, in the same unit, by index (`10,20`). The "
-                     "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out.",
+                     "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out. Of ACK's "
+                     "labels `ack.node.gpu.placement` (`binpack`, `spread`) is the node's own "
+                     "policy, and `ack.node.gpu.schedule` `core_mem`, or a capacity of "
+                     "`aliyun.com/gpu-core.percentage`, says that compute is divided.",
             .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
                       "plugin hands out the card of the oldest unassigned pod of the same size, so "
                       "pods of one size wait for each other unless they share a card.",
@@ -437,7 +499,8 @@ const struct dialect dialect_gpushare = {
                       "matches each container against the pod's total and never finds it (but for "
                       "one-card nodes with a plugin newer than b0d42f5: "
                       "`--gpushare-any-on-single-card`). One card per pod: the plugin reads one "
-                      "index.",
+                      "index. Compute on nodes that do not divide it. ACK's own node side is closed "
+                      "and was not played.",
         },
     .resources = resources,
     .names_cards = true,

@@ -215,7 +215,8 @@ START_TEST(the_configmap_is_the_one_that_others_write)
     ck_assert_str_eq(gpushare->health_namespace, "kube-system");
     ck_assert_str_eq(gpushare->health_prefix, "unhealthy-gpu-");
     ck_assert_str_eq(gpushare->resources[0], MEM);
-    ck_assert_ptr_null(gpushare->resources[1]);
+    ck_assert_str_eq(gpushare->resources[1], "aliyun.com/gpu-core.percentage");
+    ck_assert_ptr_null(gpushare->resources[2]);
 }
 END_TEST
 
