@@ -2,6 +2,7 @@
 #include "net.h"
 
 #include "../prop/chance.h"
+#include "faults.h"
 #include "server.h"
 #include "sim.h"
 
@@ -14,121 +15,14 @@
 #define MULTIS_MAX 16
 #define EASIES_MAX 4
 
-/* --- faults --------------------------------------------------------------------------------- */
-
-/* What a fault does, in this order of a request's way. */
-enum act {
-    ACT_NONE,
-    ACT_REFUSE,    /* no connection */
-    ACT_LOSE,      /* sent, and never heard of again */
-    ACT_STATUS,    /* refused by the server, or something before it: nothing is done */
-    ACT_SLOW,      /* arrives after a while */
-    ACT_LATE,      /* given up by us, carried out later */
-    ACT_DONE_500,  /* done, and answered as if not */
-    ACT_DONE_CUT,  /* done, the reply is lost */
-    ACT_DONE_LOST, /* done, and no reply ever */
-    ACT_CUT,       /* the reply ends in the middle */
-    ACT_REPEAT,    /* of a watch: the last change again */
-    ACT_ERROR,     /* of a watch: an ERROR event */
-    ACT_SILENCE,   /* of a watch: nothing more comes */
-    ACT_END,       /* of a watch: ends well */
-};
-
-enum way { WAY_READ = 1, WAY_WRITE = 2, WAY_LIST = 4, WAY_WATCH = 8 };
-
-static const struct fault {
-    const char *name;
-    enum act act;
-    unsigned ways, weight;
-    long status;
-    int retry_after_s;
-    const char *reason;
-} faults[] = {
-    {"no connection", ACT_REFUSE, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 4},
-    {"request lost", ACT_LOSE, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 2},
-    {"409", ACT_STATUS, WAY_WRITE, 4, 409, 0, "Conflict"},
-    {"410", ACT_STATUS, WAY_LIST | WAY_WATCH, 4, 410, 0, "Expired"},
-    {"429", ACT_STATUS, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 3, 429, 0, "TooManyRequests"},
-    {"429, Retry-After", ACT_STATUS, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 3, 429, 1,
-     "TooManyRequests"},
-    {"500", ACT_STATUS, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 4, 500, 0, "InternalError"},
-    {"503", ACT_STATUS, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 2, 503, 2,
-     "ServiceUnavailable"},
-    {"403", ACT_STATUS, WAY_WRITE, 1, 403, 0, "Forbidden"},
-    {"504", ACT_STATUS, WAY_READ | WAY_WRITE | WAY_LIST, 2, 504, 0, "Timeout"},
-    {"slow", ACT_SLOW, WAY_READ | WAY_WRITE | WAY_LIST | WAY_WATCH, 8},
-    {"given up, carried out later", ACT_LATE, WAY_WRITE, 6},
-    {"done, answered with 500", ACT_DONE_500, WAY_WRITE, 4},
-    {"done, reply cut", ACT_DONE_CUT, WAY_READ | WAY_WRITE, 6},
-    {"done, no reply", ACT_DONE_LOST, WAY_WRITE, 5},
-    {"cut in the middle", ACT_CUT, WAY_READ | WAY_LIST | WAY_WATCH, 5},
-    {"change told twice", ACT_REPEAT, WAY_WATCH, 5},
-    {"watch: ERROR 410", ACT_ERROR, WAY_WATCH, 4, 410, 0, "Expired"},
-    {"watch: ERROR 500", ACT_ERROR, WAY_WATCH, 2, 500, 0, "InternalError"},
-    {"watch: ERROR 429", ACT_ERROR, WAY_WATCH, 1, 429, 0, "TooManyRequests"},
-    {"watch falls silent", ACT_SILENCE, WAY_WATCH, 2},
-    {"watch ends", ACT_END, WAY_WATCH, 5},
-};
-static const struct fault no_fault = {"none", ACT_NONE};
-
 static struct {
-    unsigned trouble;
-    unsigned factors[G_N_ELEMENTS(faults)]; /* of the weights */
-    uint64_t counts[G_N_ELEMENTS(faults)], told;
+    uint64_t told;
     struct multi *multis[MULTIS_MAX];
 } net;
-
-/* Some faults come often for a while and others not at all: so those meet that seldom would. */
-void net_set_trouble(unsigned percent)
-{
-    net.trouble = percent;
-    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
-        net.factors[i] = chance_percent(40) ? 0 : chance_percent(70) ? 1 : 10;
-}
-
-const char *net_fault(unsigned i, uint64_t *ret_count)
-{
-    *ret_count = i < G_N_ELEMENTS(faults) ? net.counts[i] : 0;
-    return i < G_N_ELEMENTS(faults) ? faults[i].name : NULL;
-}
 
 uint64_t net_told(void)
 {
     return net.told;
-}
-
-static const struct fault *draw_fault(enum way way)
-{
-    unsigned total = 0;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
-        total += faults[i].ways & way ? faults[i].weight * net.factors[i] : 0;
-    if (total == 0)
-        return &no_fault;
-    unsigned drawn = chance_below(total);
-    for (size_t i = 0;; i++) {
-        unsigned weight = faults[i].ways & way ? faults[i].weight * net.factors[i] : 0;
-        if (drawn < weight) {
-            net.counts[i]++;
-            return &faults[i];
-        }
-        drawn -= weight;
-    }
-}
-
-static const struct fault *draw(enum way way)
-{
-    return chance_percent(net.trouble) ? draw_fault(way) : &no_fault;
-}
-
-/* How long something takes that mostly takes little. */
-static int64_t draw_lag_us(void)
-{
-    if (net.trouble == 0 || chance_percent(60))
-        return chance_below(2 * MS);
-    if (chance_percent(80))
-        return chance_below(100 * MS);
-    return chance_percent(80) ? chance_below(3 * S) : chance_below(30 * S);
 }
 
 /* --- handles -------------------------------------------------------------------------------- */
@@ -310,7 +204,7 @@ static CURLcode exchange(struct easy *easy, const struct fault *fault, struct se
         return wait_in_vain(until_us);
     if (fault->act == ACT_DONE_500)
         server_refuse(reply, 500, "InternalError", fault->name);
-    if (sim_now_us() + (lag_us = draw_lag_us()) >= until_us)
+    if (sim_now_us() + (lag_us = faults_draw_lag_us()) >= until_us)
         return wait_in_vain(until_us);
     sim_sleep(lag_us);
     easy->status = reply->status;
@@ -327,7 +221,7 @@ CURLcode __wrap_curl_easy_perform(CURL *handle)
 {
     struct easy *easy = handle;
     struct server_reply reply = {.body = g_string_new(NULL)};
-    const struct fault *fault = draw(strcmp(easy->method, "GET") == 0 ? WAY_READ : WAY_WRITE);
+    const struct fault *fault = faults_draw(strcmp(easy->method, "GET") == 0 ? WAY_READ : WAY_WRITE);
 
     easy->status = 0;
     easy->retry_after_s = 0;
@@ -353,7 +247,7 @@ static void begin_stream(struct easy *easy)
     struct server_request request = request_of(easy);
     bool watch = strstr(request.url, "watch=1") != NULL;
 
-    easy->fault = draw(watch ? WAY_WATCH : WAY_LIST);
+    easy->fault = faults_draw(watch ? WAY_WATCH : WAY_LIST);
     easy->until_fault = chance_below(8);
     easy->cut_at = G_MAXSIZE;
     easy->due_us = sim_now_us() + chance_below(2 * MS);
@@ -401,14 +295,14 @@ static void go_on_with_body(struct easy *easy)
     gsize end = MIN(easy->reply.body->len, easy->cut_at), length = end - easy->sent;
 
     easy->status = easy->reply.status;
-    if (length > 1 && net.trouble > 0 && chance_percent(50))
+    if (length > 1 && faults_possible() && chance_percent(50))
         length = 1 + chance_below((uint32_t)length);
     const char *bytes = easy->reply.body->str + easy->sent;
     easy->sent += length;
     if (!deliver(easy, bytes, length)) {
         finish(easy, CURLE_WRITE_ERROR);
     } else if (easy->sent < end) {
-        easy->due_us = sim_now_us() + draw_lag_us();
+        easy->due_us = sim_now_us() + faults_draw_lag_us();
     } else if (end < easy->reply.body->len) {
         finish(easy, CURLE_PARTIAL_FILE);
     } else {
@@ -482,8 +376,9 @@ static void go_on_with_watch(struct easy *easy)
         easy->due_us = MIN(easy->bookmark_us, easy->end_us);
         return;
     }
-    if (chance_below(1000) < net.trouble) {
-        easy->fault = draw_fault(WAY_WATCH);
+    const struct fault *fault = faults_draw_midway();
+    if (fault) {
+        easy->fault = fault;
         easy->until_fault = 0;
     }
     if (easy->until_fault == 0 && fail_watch(easy, change))
@@ -501,7 +396,7 @@ static void go_on_with_watch(struct easy *easy)
             finish(easy, CURLE_WRITE_ERROR);
     }
     server.known[easy->reply.resource] = version;
-    easy->due_us = sim_now_us() + (chance_percent(70) ? 0 : draw_lag_us());
+    easy->due_us = sim_now_us() + (chance_percent(70) ? 0 : faults_draw_lag_us());
 }
 
 void net_tell(void)
@@ -513,7 +408,7 @@ void net_tell(void)
             easy->due_us < MIN(easy->bookmark_us, easy->end_us) ||
             !server_change(easy->reply.resource, easy->reply.cursor, &gone))
             continue;
-        easy->due_us = sim_now_us() + draw_lag_us();
+        easy->due_us = sim_now_us() + faults_draw_lag_us();
         sim_signal(easy->multi);
     }
 }

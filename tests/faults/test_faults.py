@@ -66,6 +66,18 @@ LISTS = {
 }
 
 
+# What goes wrong with the Lease; nothing is bound without it, and nothing is lost.
+LEASES = {
+    "taken without trouble": [],
+    "409": [Fault("put leases", "status", 409, "Conflict", times=2)],
+    "500": [Fault("put leases", "status", times=2)],
+    "done, answered with 500": [Fault("put leases", "done-status", times=2)],
+    "done, reply lost": [Fault("put leases", "done-cut", times=2)],
+    "slow": [Fault("put leases", "slow", seconds=1, times=2)],
+    "GET fails": [Fault("get", "status", times=2)],
+}
+
+
 @contextlib.asynccontextmanager
 async def running(cluster, *options, kubeconfig=None):
     """The program, in sync with a cluster that may be in trouble."""
@@ -153,6 +165,37 @@ async def list_test(faults):
         async with running(cluster) as program:
             require(not faults, f"{faults} did not strike")
             await program.settle()
+
+
+async def lease_test(faults):
+    async with cluster_of((2, 16)) as cluster:
+        cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
+        async with running(cluster, "--leader-elect", "--lease-namespace=test",
+                           "--lease-duration=6s") as program:
+            deadline = asyncio.get_running_loop().time() + PATIENCE
+            for name in ("a", "b"):
+                obj = cluster.create(name, 9)
+                while error := await retry(program, obj):
+                    require(asyncio.get_running_loop().time() < deadline, f"bind: {error}")
+                    await asyncio.sleep(0.1)
+                cluster.play()
+                await program.settle()
+            while faults:  # each renewal may meet one
+                require(asyncio.get_running_loop().time() < deadline, f"{faults} did not strike")
+                await asyncio.sleep(0.1)
+            while error := await retry(program, obj):  # which may have cost the Lease
+                require(asyncio.get_running_loop().time() < deadline, f"bind: {error}")
+                await asyncio.sleep(0.1)
+            cluster.check()
+
+
+async def retry(program, obj):
+    """What goes wrong with one try to bind, "" if nothing does."""
+    if obj["spec"].get("nodeName"):
+        return await program.bind(obj, "n0")
+    if not await program.filter(obj):
+        return "filter"
+    return await program.bind(obj, "n0")
 
 
 async def compaction_test():
@@ -244,6 +287,8 @@ def tests():
         yield f"watch: {title}", watch_test(faults)
     for title, faults in LISTS.items():
         yield f"list: {title}", list_test(faults)
+    for title, faults in LEASES.items():
+        yield f"Lease: {title}", lease_test(faults)
     yield "watch: compaction", compaction_test()
     yield "the API server restarts", restart_test()
     yield "the token is rotated", token_test()
