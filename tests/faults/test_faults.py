@@ -189,6 +189,40 @@ async def lease_test(faults):
             cluster.check()
 
 
+async def late_binding_test():
+    """Killed, started again, and only then is the first one's Binding carried out: its successor
+    knows of it from the Lease, and gives its place to nobody."""
+    elect = ("--leader-elect", "--lease-namespace=test", "--lease-duration=4s")
+    released = asyncio.Event()
+
+    async with cluster_of((1, 16)) as cluster:
+        async with running(cluster, *elect) as first:
+            obj = cluster.create("a", 9)
+
+            async def hold(stage, _):
+                if stage == "received" and not released.is_set():
+                    first.kill()
+                    await released.wait()
+
+            cluster.api.hook = hold
+            deadline = asyncio.get_running_loop().time() + PATIENCE
+            while not first.killed:
+                await retry(first, obj)
+                require(asyncio.get_running_loop().time() < deadline, "nothing was bound")
+                await asyncio.sleep(0.1)
+        async with running(cluster, *elect) as second:
+            other = cluster.create("b", 9)
+            while await second.filter(other) is None:  # until it holds the Lease
+                require(asyncio.get_running_loop().time() < deadline, "nobody holds the Lease")
+                await asyncio.sleep(0.1)
+            require(await second.filter(other) == [], "the place is kept")
+            require(await second.bind(other, "n0") != "", "and given to nobody")
+            released.set()
+            await second.settle()
+            require(obj["spec"].get("nodeName") == "n0", "the late Binding was carried out")
+            cluster.check()
+
+
 async def retry(program, obj):
     """What goes wrong with one try to bind, "" if nothing does."""
     if obj["spec"].get("nodeName"):
@@ -289,6 +323,7 @@ def tests():
         yield f"list: {title}", list_test(faults)
     for title, faults in LEASES.items():
         yield f"Lease: {title}", lease_test(faults)
+    yield "Lease: a Binding that comes after a crash", late_binding_test()
     yield "watch: compaction", compaction_test()
     yield "the API server restarts", restart_test()
     yield "the token is rotated", token_test()
