@@ -26,6 +26,7 @@ struct dialect_options {
     int64_t hami_default_memory; /* MiB of each card for a container that says nothing; 0: all */
     int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */
+    bool gpushare_multiprocessors;    /* compute is divided by whole multiprocessors */
     int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
     int64_t tencent_order;           /* enum tencent_order */
     bool tencent_unchecked;          /* gpu-manager is not to compare its choice with ours */

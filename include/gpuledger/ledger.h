@@ -40,6 +40,7 @@ struct card {
     int32_t slots;       /* holders at most; 0: any number */
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
+    int32_t multiprocessors; /* compute is handed out in these; 0: in any parts */
     bool best_effort;    /* promises no compute: only who asks for none in particular */
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
@@ -59,6 +60,7 @@ struct topology_card {
     int32_t numa;
     int32_t rank;
     bool unhealthy;
+    int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
     const char *uuid; /* see topology_keep */
     const char *model;
@@ -263,6 +265,10 @@ int64_t amount_bytes(struct amount amount, int64_t memory_unit);
 /* Bytes of an amount on a card of the node; NULL: on the node's largest. Thousandths are rounded
  * down, as the node sides do. */
 int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount);
+
+/* Thousandths of the card that a share of `core` takes: whole multiprocessors, where compute is
+ * handed out in those. */
+int32_t card_core(const struct card *card, int32_t core);
 
 /* A number that stands for a UUID, never 0. */
 uint64_t card_key(const char *uuid);

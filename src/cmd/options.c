@@ -301,6 +301,14 @@ const struct option options[] = {
      .help = "The gpushare plugin hands out the only card of a one-card node without asking "
              "which pod it is for, so that pods with several GPU containers may go there. The "
              "plugin's latest version does; the images that its manifests name do not."},
+    {.name = "gpushare-multiprocessors",
+     BOOL(dialects.gpushare_multiprocessors),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "The node side limits compute by giving containers fewer multiprocessors, so that "
+             "what a pod asks of aliyun.com/gpu-core.percentage is rounded up to whole ones, on "
+             "nodes that state them with the label nvidia.com/gpu.multiprocessors."},
     {.name = "volcano-memory-factor",
      INT(dialects.volcano_memory_factor, 1, 1 << 20),
      .metavar = "N",

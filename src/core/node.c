@@ -34,6 +34,17 @@ int64_t card_bytes(const struct node *node, const struct card *card, struct amou
     return whole % MIB == 0 ? part - part % MIB : part;
 }
 
+/* Rounded up twice, so that the parts of a card never are more multiprocessors than it has. */
+int32_t card_core(const struct card *card, int32_t core)
+{
+    const int64_t all = card->multiprocessors;
+
+    if (all == 0)
+        return core;
+    const int64_t taken = (core * all + CORE_WHOLE - 1) / CORE_WHOLE;
+    return (int32_t)((taken * CORE_WHOLE + all - 1) / all);
+}
+
 uint64_t card_key(const char *uuid)
 {
     uint64_t key = UINT64_C(0xcbf29ce484222325);
@@ -149,8 +160,8 @@ struct usage {
 static struct usage share_usage(const struct node *node, const struct card *card,
                                 const struct share *share)
 {
-    return (struct usage){card_bytes(node, card, share->memory), share->core, 1,
-                          share->exclusive};
+    return (struct usage){card_bytes(node, card, share->memory),
+                          card ? card_core(card, share->core) : share->core, 1, share->exclusive};
 }
 
 static void charge_card(struct node *node, struct card *card, const struct usage *usage, int sign)
@@ -387,6 +398,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .numa = said->numa,
             .rank = said->rank,
             .broken = said->unhealthy,
+            .multiprocessors = said->multiprocessors,
             .best_effort = said->best_effort,
             .memory = said->memory,
             .key = said->uuid ? card_key(said->uuid) : 0,

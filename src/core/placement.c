@@ -97,7 +97,7 @@ static struct card with_chosen(const struct search *search, const struct card_as
             (share->init && share->container != ask->container))
             continue;
         later.memory_used += card_bytes(search->node, card, share->memory);
-        later.core_used += share->core;
+        later.core_used += card_core(card, share->core);
         later.holders++;
         later.exclusive += share->exclusive;
     }
@@ -128,7 +128,7 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
         ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
         return OBSTACLE_MEMORY;
     /* Who asks for no compute in particular needs some all the same. */
-    if (ask->core > card_core_free(node, card) || card_core_free(node, now) == 0)
+    if (card_core(card, ask->core) > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
     return OBSTACLE_NONE;
 }

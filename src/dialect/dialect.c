@@ -115,6 +115,8 @@ static void merge_cards(struct topology *topology, const struct topology *other)
         card->core = card->core ? card->core : said->core;
         card->slots = card->slots ? card->slots : said->slots;
         card->numa = card->numa ? card->numa : said->numa;
+        if (card->multiprocessors == 0)
+            card->multiprocessors = said->multiprocessors;
         card->unhealthy |= said->unhealthy;
         if (!card->uuid && said->uuid)
             card->uuid = topology_keep(topology, said->uuid);

@@ -40,8 +40,10 @@
 /* Ours: the true size of each card, in the node's gpu-mem units, by index: "10,20". The plugin
  * sizes every card by the first one. */
 #define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
-/* GPU Feature Discovery: MiB of one card. */
+/* GPU Feature Discovery, of one card. */
 #define NODE_LABEL_MIB "nvidia.com/gpu.memory"
+#define NODE_LABEL_MULTIPROCESSORS "nvidia.com/gpu.multiprocessors"
+#define MULTIPROCESSORS_MAX 1000
 
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
@@ -134,6 +136,19 @@ static bool read_card_sizes(const struct node_view *view, struct topology *topol
     return true;
 }
 
+/* 0: the node side does not count in them, or nobody says how many there are. */
+static int32_t read_multiprocessors(const struct node_view *view,
+                                    const struct dialect_options *options)
+{
+    const char *text = string_pairs_get(&view->labels, NODE_LABEL_MULTIPROCESSORS);
+    int64_t value;
+
+    if (!options->gpushare_multiprocessors || !text ||
+        !parse_digits(text, MULTIPROCESSORS_MAX, &value))
+        return 0;
+    return (int32_t)value;
+}
+
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -160,8 +175,10 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         return false;
     }
     struct topology *topology = ret_topology;
-    const char *mode =
-        core > 0 ? SCHEDULE_CORE : string_pairs_get(&view->labels, NODE_LABEL_SCHEDULE);
+    int32_t multiprocessors = read_multiprocessors(view, options);
+    const char *mode = core > 0 || multiprocessors > 0
+                           ? SCHEDULE_CORE
+                           : string_pairs_get(&view->labels, NODE_LABEL_SCHEDULE);
     int64_t units_per_card = total / count;
     topology->policy = policy_find(string_pairs_get(&view->labels, NODE_LABEL_PLACEMENT));
     topology->dialect = &dialect_gpushare;
@@ -176,6 +193,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         struct amount size = {topology->cards[i].memory, AMOUNT_NODE_UNITS};
         topology->cards[i].memory = amount_bytes(size, topology->memory_unit);
         topology->cards[i].mode = topology_keep(topology, mode);
+        topology->cards[i].multiprocessors = multiprocessors;
     }
     return true;
 }
@@ -490,7 +508,9 @@ const struct dialect dialect_gpushare = {
                      "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out. Of ACK's "
                      "labels `ack.node.gpu.placement` (`binpack`, `spread`) is the node's own "
                      "policy, and `ack.node.gpu.schedule` `core_mem`, or a capacity of "
-                     "`aliyun.com/gpu-core.percentage`, says that compute is divided.",
+                     "`aliyun.com/gpu-core.percentage`, says that compute is divided. With "
+                     "`--gpushare-multiprocessors` it is, by as many as the label "
+                     "`nvidia.com/gpu.multiprocessors` says.",
             .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
                       "plugin hands out the card of the oldest unassigned pod of the same size, so "
                       "pods of one size wait for each other unless they share a card.",

@@ -102,6 +102,50 @@ START_TEST(what_makes_no_sense_is_an_error)
 }
 END_TEST
 
+/* By fewer multiprocessors: 10 % of 80 are 8, of 68 they are 7. */
+START_TEST(compute_is_rounded_up_to_multiprocessors)
+{
+    static const struct {
+        const char *label;
+        int32_t charged;
+        int pods; /* that fit on a card */
+    } cases[] = {{"80", 100, 10}, {"68", 103, 9}, {"1", 1000, 1}};
+
+    options.gpushare_multiprocessors = true;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct node *node = desk_node(&(struct node_view){
+            .name = cases[i].label,
+            .capacity = PAIRS({MEM, "15"}, {COUNT, "1"}),
+            .labels = PAIRS({"nvidia.com/gpu.multiprocessors", cases[i].label}),
+        });
+        for (int pod = 0; pod <= cases[i].pods; pod++) {
+            g_autofree char *uid = g_strdup_printf("%s-%d", cases[i].label, pod);
+            expect(POD(uid, {MEM, "1"}, {CORE, "10"}), cases[i].label,
+                   pod < cases[i].pods ? "0" : "insufficient_core");
+            if (pod == 0)
+                ck_assert_int_eq(node->cards[0].core_used, cases[i].charged);
+        }
+    }
+}
+END_TEST
+
+START_TEST(multiprocessors_count_where_they_are_known_and_meant)
+{
+    static const char *const labels[] = {"", "0", "many", "1001", "-1"};
+
+    for (size_t i = 0; i <= G_N_ELEMENTS(labels); i++) {
+        bool meant = i < G_N_ELEMENTS(labels);
+        options.gpushare_multiprocessors = meant;
+        desk_node(&(struct node_view){
+            .name = "n1",
+            .capacity = PAIRS({MEM, "15"}, {COUNT, "1"}),
+            .labels = PAIRS({"nvidia.com/gpu.multiprocessors", meant ? labels[i] : "80"}),
+        });
+        expect(POD("a", {MEM, "1"}, {CORE, "10"}), "n1", "other_dialect");
+    }
+}
+END_TEST
+
 /* What nobody states is not zero. */
 START_TEST(a_node_side_without_memory_leaves_it_to_others)
 {
@@ -128,6 +172,8 @@ static Suite *suite(void)
                         G_N_ELEMENTS(schedule_cases));
     tcase_add_test(tc, a_nodes_own_policy_counts);
     tcase_add_loop_test(tc, what_makes_no_sense_is_an_error, 0, G_N_ELEMENTS(wrong_cases));
+    tcase_add_test(tc, compute_is_rounded_up_to_multiprocessors);
+    tcase_add_test(tc, multiprocessors_count_where_they_are_known_and_meant);
     tcase_add_test(tc, a_node_side_without_memory_leaves_it_to_others);
     suite_add_tcase(s, tc);
     return s;
