@@ -13,8 +13,6 @@
 #include <string.h>
 #include <yaml.h>
 
-extern char **environ;
-
 void complain(const char *format, ...)
 {
     va_list arguments;

@@ -192,7 +192,7 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     return n;
 }
 
-static bool place_from(struct search *search, uint32_t first);
+static bool place_from(struct search *search, uint32_t at);
 
 /* Whether a card is beside, or apart from, the pod's other containers as the terms want it. */
 static bool suits_neighbours(const struct search *search, const struct card_ask *ask,

@@ -181,7 +181,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
             g_propagate_error(error, failure);
             return false;
         }
-        if (claims && claimed)
+        if (claims && other)
             merge_topology(ret_topology, other, &warning);
         else if (claims)
             ret_topology->dialects[ret_topology->n_dialects++] = ret_topology->dialect;
