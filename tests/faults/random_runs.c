@@ -287,7 +287,7 @@ static void let_time_pass(int64_t us)
 
 static void audit(void *data)
 {
-    struct audit_options options = {.stuck_ms = INT64_MAX / 2, .settle_ms = 1000};
+    struct audit_options options = {.stuck_ms = INT64_C(1) << 40, .settle_ms = 1000};
     g_autoptr(audit_report) report =
         audit_compare(world.store, world.cluster, &options, NULL);
 

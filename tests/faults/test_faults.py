@@ -20,6 +20,7 @@ from apiserver import Fault  # noqa: E402
 from cluster import IDX, PATIENCE, Cluster, Program, require  # noqa: E402
 from pki import Authority  # noqa: E402
 
+PATIENT = "--bind-timeout=50s"  # however slow the machine is
 GONE = {"status": 410, "reason": "Expired"}
 BUSY = {"status": 429, "reason": "TooManyRequests"}
 
@@ -114,7 +115,7 @@ async def bind(program, obj, may_fail=False):
 
 
 async def bind_test(faults, may_fail):
-    async with cluster_of((2, 16)) as cluster, running(cluster) as program:
+    async with cluster_of((2, 16)) as cluster, running(cluster, PATIENT) as program:
         cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
         # 9 of 16 each: both fit only if neither is booked twice
         for name in ("a", "b"):
@@ -137,7 +138,7 @@ async def watch_test(faults):
     """One fault for each of the three watches, which begin at the same time."""
     async with cluster_of() as cluster:
         cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
-        async with running(cluster) as program:
+        async with running(cluster, PATIENT) as program:
             for i in range(12):
                 await bind(program, cluster.create(f"p{i}", 5))
                 cluster.play()
@@ -248,7 +249,7 @@ async def compaction_test():
 
 async def restart_test():
     """The API server goes away in the middle of a bind, and comes back."""
-    async with cluster_of() as cluster, running(cluster) as program:
+    async with cluster_of() as cluster, running(cluster, PATIENT) as program:
         obj = cluster.create("p", 9)
         passing = await program.filter(obj)
         cluster.api.faults = [Fault("bind", "lost", seconds=0.1)]
@@ -296,7 +297,7 @@ async def certificate_test():
             await cluster.api.stop()
             await cluster.api.start(identity)
 
-        async with running(cluster, kubeconfig=kubeconfig) as program:
+        async with running(cluster, PATIENT, kubeconfig=kubeconfig) as program:
             await bind(program, cluster.create("a", 9))
             cluster.play()
             await replace(ours.sign("two"))
