@@ -76,7 +76,9 @@ struct pool {
     int32_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
+    int32_t replicas; /* devices that are one card or instance; 0: not known */
     bool shared;    /* several devices are one card */
+    enum isolation isolation; /* of the holders of one card or instance */
 };
 
 /* A node's cards and pools as its dialects read them from a Node object. */

@@ -357,6 +357,32 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = CLUSTER,
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
+    {.name = "nvidia-fail-requests-greater-than-one",
+     BOOL(dialects.nvidia_fail_requests_greater_than_one),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "NVIDIA's plugin is configured with failRequestsGreaterThanOne: it fails containers "
+             "that ask for more than one replica of time-sliced GPUs, so they are refused. With "
+             "MPS it always does."},
+    {.name = "nvidia-memory-label",
+     TEXT(dialects.nvidia_memory_label),
+     .metavar = "LABEL",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "A node label with the memory of one nvidia.com/gpu, such as '4GB' or '4096' (MiB), "
+             "for guests whose vGPU nobody else describes. Nodes without it have "
+             "nvidia.com/gpu.memory."},
+    {.name = "nvidia-config-replicas",
+     TEXT(dialects.nvidia_config_replicas),
+     .metavar = "NAME=N,...",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "How many nvidia.com/gpu each configuration of NVIDIA's plugin makes of a card, by "
+             "the name that the node label nvidia.com/device-plugin.config has. After the label "
+             "has been changed, such a node gives no GPU until its status agrees."},
     {.name = "bind-timeout",
      DURATION(bind_timeout_ms, 1000, 10 * MINUTE_MS),
      .metavar = "DURATION",

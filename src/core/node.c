@@ -221,6 +221,29 @@ static bool init_seen(const struct node *node, const struct allocation *allocati
     return false;
 }
 
+/* What a share adds to the devices that its allocation has of its pool. Those of init containers
+ * are handed on to the others; what they had beyond that is counted with the first of them. */
+static int32_t share_devices(const struct allocation *allocation, uint32_t i)
+{
+    const struct share *share = &allocation->shares[i];
+    int32_t later = 0, peak = 0;
+
+    if (!share->init)
+        return share->devices;
+    for (uint32_t j = 0; j < allocation->n_shares; j++) {
+        const struct share *other = &allocation->shares[j];
+        if (!other->device || !g_str_equal(other->device, share->device))
+            continue;
+        if (other->init && j < i)
+            return 0;
+        if (other->init)
+            peak = MAX(peak, other->devices);
+        else
+            later += other->devices;
+    }
+    return MAX(peak - later, 0);
+}
+
 static void node_count(struct node *node, struct allocation *allocation, int sign)
 {
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
@@ -228,7 +251,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
         if (share->device) {
             struct pool *pool = find_pool(node, share->device);
             if (pool)
-                pool->used += sign * share->devices;
+                pool->used += sign * share_devices(allocation, i);
             continue;
         }
         struct card *card = find_share_card(node, share);

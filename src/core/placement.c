@@ -274,7 +274,7 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
     left = pool->capacity - pool->used;
     for (uint32_t i = 0; i < search->placement->n_shares; i++) {
         const struct share *share = &search->placement->shares[i];
-        if (share->device && !share->init && g_str_equal(share->device, ask->device))
+        if (share->device && !share->init && !ask->init && g_str_equal(share->device, ask->device))
             left -= share->devices;
     }
     return ask->count > left ? REASON_INSUFFICIENT_DEVICES : REASON_NONE;

@@ -73,7 +73,8 @@ static bool apply_item(struct topology *topology, char *item, mark apply)
 void node_marks_apply(const struct node_view *view, struct topology *topology,
                       char **ret_warning)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
+    /* Devices that are given by count have no index. */
+    for (size_t i = 0; topology->n_cards > 0 && i < G_N_ELEMENTS(marks); i++) {
         const char *text = string_pairs_get(&view->annotations, marks[i].key);
         if (!text)
             continue;
