@@ -2,146 +2,9 @@
 #include "app/views.h"
 
 #include "app/metrics.h"
+#include "app/node_copy.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* --- copies --------------------------------------------------------------------------------- */
-
-/* What a view needs of a pod and a node, taken under the lock, formatted after it. */
-struct pod_copy {
-    char *uid, *ns, *name;
-    const struct dialect *dialect;
-    enum allocation_state state;
-    bool assigned, waiting;
-    int64_t match_amount;
-    int64_t assume_time_ns;
-    uint32_t n_shares;
-    struct share *shares;
-};
-
-struct node_copy {
-    char *name;
-    const struct dialect *dialect;
-    bool present;
-    int64_t memory_unit;
-    int64_t unplaced_memory;
-    int32_t n_cards;
-    struct card *cards;
-    GArray *pods; /* struct pod_copy, by namespace and name */
-};
-
-static void pod_copy_clear(gpointer data)
-{
-    struct pod_copy *pod = data;
-    g_free(pod->uid);
-    g_free(pod->ns);
-    g_free(pod->name);
-    g_free(pod->shares);
-}
-
-static void node_copy_clear(gpointer data)
-{
-    struct node_copy *node = data;
-    g_free(node->name);
-    g_free(node->cards);
-    g_array_unref(node->pods);
-}
-
-static gint compare_pods(gconstpointer a, gconstpointer b)
-{
-    const struct pod_copy *left = a, *right = b;
-    int order = strcmp(left->ns, right->ns);
-    return order ? order : strcmp(left->name, right->name);
-}
-
-/* Parts of a card are shown as the bytes that they are of this one. */
-static struct share *copy_shares(const struct allocation *allocation)
-{
-    struct share *shares =
-        g_memdup2(allocation->shares, allocation->n_shares * sizeof(struct share));
-
-    for (uint32_t i = 0; allocation->node && i < allocation->n_shares; i++) {
-        const struct card *card = node_share_card(allocation->node, &shares[i]);
-        if (shares[i].memory.kind == AMOUNT_THOUSANDTHS)
-            shares[i].memory = (struct amount){
-                card_bytes(allocation->node, card, shares[i].memory), AMOUNT_BYTES};
-    }
-    return shares;
-}
-
-static struct pod_copy pod_copy(const struct allocation *allocation)
-{
-    return (struct pod_copy){
-        .uid = g_strdup(allocation->uid),
-        .ns = g_strdup(allocation->ns),
-        .name = g_strdup(allocation->name),
-        .dialect = allocation->dialect,
-        .state = allocation->state,
-        .assigned = allocation->assigned,
-        .waiting = allocation->waiting,
-        .match_amount = allocation->match_amount,
-        .assume_time_ns = allocation->assume_time_ns,
-        .n_shares = allocation->n_shares,
-        .shares = copy_shares(allocation),
-    };
-}
-
-static struct node_copy node_copy(const struct node *node, bool with_pods)
-{
-    struct node_copy copy = {
-        .name = g_strdup(node->name),
-        .dialect = node->dialect,
-        .present = node->present,
-        .memory_unit = node->memory_unit,
-        .unplaced_memory = node->unplaced_memory,
-        .n_cards = node->n_cards,
-        .cards = g_memdup2(node->cards, (gsize)node->n_cards * sizeof(struct card)),
-        .pods = g_array_new(FALSE, FALSE, sizeof(struct pod_copy)),
-    };
-    g_array_set_clear_func(copy.pods, pod_copy_clear);
-    for (guint i = 0; with_pods && i < node->allocations->len; i++) {
-        struct pod_copy pod = pod_copy(g_ptr_array_index(node->allocations, i));
-        g_array_append_val(copy.pods, pod);
-    }
-    return copy;
-}
-
-/* Nodes that share GPUs or hold pods that do, by name; all or the one. */
-static GArray *copy_nodes(struct store *store, const char *name, bool with_pods)
-{
-    GArray *copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
-    struct ledger *ledger = store_lock(store);
-    const GPtrArray *nodes = ledger_nodes(ledger);
-
-    g_array_set_clear_func(copies, node_copy_clear);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        bool known = node->present || node->allocations->len > 0; /* not just by a ConfigMap */
-        if (name ? !known || !g_str_equal(node->name, name)
-                 : node->n_cards == 0 && node->allocations->len == 0)
-            continue;
-        struct node_copy copy = node_copy(node, with_pods);
-        g_array_append_val(copies, copy);
-    }
-    store_unlock(store);
-    for (guint i = 0; i < copies->len; i++)
-        g_array_sort(g_array_index(copies, struct node_copy, i).pods, compare_pods);
-    return copies;
-}
-
-/* `card` NULL: on none that the node has. */
-static bool on_card(const struct node_copy *node, const struct share *share,
-                    const struct card *card)
-{
-    if (card)
-        return node->n_cards == 1 || share->card == card->index;
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        if (on_card(node, share, &node->cards[i]))
-            return false;
-    }
-    return true;
-}
 
 /* --- the view of the Aliyun command-line tool ----------------------------------------------- */
 
@@ -164,10 +27,10 @@ static void write_inspect_card(struct json_writer *writer, const struct node_cop
         int64_t bytes = 0;
         bool here = false;
         for (uint32_t j = 0; j < pod->n_shares; j++) {
-            if (!on_card(node, &pod->shares[j], card))
+            if (!share_copy_is_on(node, &pod->shares[j], card))
                 continue;
             here = true;
-            bytes += amount_bytes(pod->shares[j].memory, node->memory_unit);
+            bytes += pod->shares[j].memory;
         }
         if (!here)
             continue;
@@ -204,7 +67,7 @@ static void write_inspect_node(struct json_writer *writer, const struct node_cop
 bool view_inspect(struct store *store, const char *name, GString *reply)
 {
     int64_t start_us = g_get_monotonic_time();
-    g_autoptr(GArray) nodes = copy_nodes(store, name, true);
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
     bool found = !name || nodes->len > 0;
     struct json_writer writer;
 
@@ -212,8 +75,11 @@ bool view_inspect(struct store *store, const char *name, GString *reply)
     json_begin_object(&writer);
     json_key(&writer, "nodes");
     json_begin_array(&writer);
-    for (guint i = 0; i < nodes->len; i++)
-        write_inspect_node(&writer, &g_array_index(nodes, struct node_copy, i));
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        if (name || node->n_cards > 0 || node->n_pools == 0) /* the tool knows only cards */
+            write_inspect_node(&writer, node);
+    }
     json_end_array(&writer);
     if (!found) {
         g_autofree char *text = g_strdup_printf("node '%s' is not known", name);
@@ -233,8 +99,27 @@ static const char *const state_names[] = {
     [ALLOCATION_CONFIRMED] = "confirmed",
 };
 
-static void write_pod(struct json_writer *writer, const struct pod_copy *pod, const char *node,
-                      int64_t memory_unit)
+static void write_share(struct json_writer *writer, const struct share_copy *share)
+{
+    json_begin_object(writer);
+    json_key(writer, "card");
+    if (share->card == CARD_UNKNOWN)
+        json_null(writer);
+    else
+        json_int(writer, share->card);
+    json_key(writer, "container");
+    if (share->container == CONTAINER_POD)
+        json_null(writer);
+    else
+        json_int(writer, share->container);
+    json_key_int(writer, "memoryBytes", share->memory);
+    json_key_int(writer, "coreThousandths", share->core);
+    json_key_string(writer, "resource", share->device);
+    json_key_int(writer, "devices", share->devices);
+    json_end_object(writer);
+}
+
+static void write_pod(struct json_writer *writer, const struct pod_copy *pod, const char *node)
 {
     json_begin_object(writer);
     json_key_string(writer, "namespace", pod->ns);
@@ -246,66 +131,83 @@ static void write_pod(struct json_writer *writer, const struct pod_copy *pod, co
     json_key_bool(writer, "waiting", pod->waiting);
     json_key(writer, "shares");
     json_begin_array(writer);
-    for (uint32_t i = 0; i < pod->n_shares; i++) {
-        const struct share *share = &pod->shares[i];
-        json_begin_object(writer);
-        json_key(writer, "card");
-        if (share->card == CARD_UNKNOWN)
-            json_null(writer);
-        else
-            json_int(writer, share->card);
-        json_key(writer, "container");
-        if (share->container == CONTAINER_POD)
-            json_null(writer);
-        else
-            json_int(writer, share->container);
-        json_key_int(writer, "memoryBytes", amount_bytes(share->memory, memory_unit));
-        json_key_int(writer, "coreThousandths", share->core);
-        json_end_object(writer);
-    }
+    for (uint32_t i = 0; i < pod->n_shares; i++)
+        write_share(writer, &pod->shares[i]);
     json_end_array(writer);
     json_end_object(writer);
 }
 
-static int64_t free_bytes(const struct node_copy *node, const struct card *card)
+static void write_card(struct json_writer *writer, const struct node_copy *node,
+                       const struct card *card)
 {
-    return MAX(card->memory - card->memory_used - node->unplaced_memory, 0);
+    json_begin_object(writer);
+    json_key_int(writer, "index", card->index);
+    json_key_string(writer, "uuid", card->uuid);
+    json_key_string(writer, "model", card->model);
+    json_key_bool(writer, "healthy", card->healthy);
+    json_key_int(writer, "memoryBytes", card->memory);
+    json_key_int(writer, "memoryUsedBytes", card->memory_used);
+    json_key_int(writer, "memoryFreeBytes", card_copy_free(node, card));
+    json_key_int(writer, "coreThousandths", card->core);
+    json_key_int(writer, "coreUsedThousandths", card->core_used);
+    json_key_int(writer, "holders", card->holders);
+    json_key(writer, "slots");
+    if (card->slots > 0)
+        json_int(writer, card->slots);
+    else
+        json_null(writer);
+    json_end_object(writer);
+}
+
+static void write_pool(struct json_writer *writer, const struct pool *pool)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "resource", pool->resource);
+    json_key_string(writer, "model", pool->model);
+    json_key_bool(writer, "shared", pool->shared);
+    json_key_int(writer, "capacity", pool->capacity);
+    json_key_int(writer, "used", pool->used);
+    json_key(writer, "memoryBytes");
+    if (pool->memory > 0)
+        json_int(writer, pool->memory);
+    else
+        json_null(writer);
+    json_end_object(writer);
 }
 
 static void write_node(struct json_writer *writer, const struct node_copy *node)
 {
     json_begin_object(writer);
     json_key_string(writer, "name", node->name);
-    json_key_string(writer, "dialect", node->dialect ? node->dialect->name : NULL);
+    json_key(writer, "dialects");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_dialects; i++)
+        json_string(writer, node->dialects[i]->name);
+    json_end_array(writer);
     json_key_bool(writer, "present", node->present);
     json_key_int(writer, "memoryUnitBytes", node->memory_unit);
     json_key_int(writer, "unplacedMemoryBytes", node->unplaced_memory);
     json_key(writer, "cards");
     json_begin_array(writer);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *card = &node->cards[i];
-        json_begin_object(writer);
-        json_key_int(writer, "index", card->index);
-        json_key_bool(writer, "healthy", card->healthy);
-        json_key_int(writer, "memoryBytes", card->memory);
-        json_key_int(writer, "memoryUsedBytes", card->memory_used);
-        json_key_int(writer, "memoryFreeBytes", free_bytes(node, card));
-        json_key_int(writer, "holders", card->holders);
-        json_end_object(writer);
-    }
+    for (int32_t i = 0; i < node->n_cards; i++)
+        write_card(writer, node, &node->cards[i]);
+    json_end_array(writer);
+    json_key(writer, "pools");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_pools; i++)
+        write_pool(writer, &node->pools[i]);
     json_end_array(writer);
     json_key(writer, "pods");
     json_begin_array(writer);
     for (guint i = 0; i < node->pods->len; i++)
-        write_pod(writer, &g_array_index(node->pods, struct pod_copy, i), node->name,
-                  node->memory_unit);
+        write_pod(writer, &g_array_index(node->pods, struct pod_copy, i), node->name);
     json_end_array(writer);
     json_end_object(writer);
 }
 
 bool view_nodes(struct store *store, const char *name, GString *reply)
 {
-    g_autoptr(GArray) nodes = copy_nodes(store, name, true);
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
     struct json_writer writer;
 
     if (name && nodes->len == 0)
@@ -346,18 +248,21 @@ static void append_bar(GString *text, int64_t used, int64_t total)
         g_string_append_c(text, i < filled ? '#' : '.');
 }
 
-static void append_card_pods(GString *text, const struct node_copy *node, const struct card *card)
+/* The pods on a card (NULL: on none that is known) or with devices of a pool. */
+static void append_pods(GString *text, const struct node_copy *node, const struct card *card,
+                        const struct pool *pool)
 {
     bool first = true;
 
     for (guint i = 0; i < node->pods->len; i++) {
         const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
         for (uint32_t j = 0; j < pod->n_shares; j++) {
-            const struct share *share = &pod->shares[j];
-            if (!on_card(node, share, card))
+            const struct share_copy *share = &pod->shares[j];
+            if (pool ? g_strcmp0(share->device, pool->resource) != 0
+                     : !share_copy_is_on(node, share, card))
                 continue;
-            g_autofree char *size =
-                format_units(node, amount_bytes(share->memory, node->memory_unit));
+            g_autofree char *size = pool ? g_strdup_printf("%d", share->devices)
+                                         : format_units(node, share->memory);
             g_string_append_printf(text, "%s%s/%s(%s%s)", first ? "" : " ", pod->ns, pod->name,
                                    size, pod->waiting ? ", waiting" : "");
             first = false;
@@ -377,13 +282,26 @@ static void append_card_row(GString *text, const struct node_copy *node, const s
     g_string_append_printf(text, "%-*s  %4d  ", name_width, node->name, card->index);
     append_bar(text, card->memory_used, card->memory);
     g_string_append_printf(text, "  %-17s  %-9s  ", usage, card->healthy ? "healthy" : "UNHEALTHY");
-    append_card_pods(text, node, card);
+    append_pods(text, node, card, NULL);
+    g_string_append_c(text, '\n');
+}
+
+static void append_pool_row(GString *text, const struct node_copy *node, const struct pool *pool,
+                            int name_width)
+{
+    g_autofree char *usage = g_strdup_printf("%d/%d", pool->used, pool->capacity);
+
+    g_string_append_printf(text, "%-*s     *  ", name_width, node->name);
+    append_bar(text, pool->used, pool->capacity);
+    g_string_append_printf(text, "  %-17s  %-9s  %s: ", usage, pool->shared ? "shared" : "-",
+                           pool->resource);
+    append_pods(text, node, NULL, pool);
     g_string_append_c(text, '\n');
 }
 
 bool view_nodes_table(struct store *store, const char *name, GString *reply)
 {
-    g_autoptr(GArray) nodes = copy_nodes(store, name, true);
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
     int name_width = 4;
 
     if (name && nodes->len == 0)
@@ -397,11 +315,13 @@ bool view_nodes_table(struct store *store, const char *name, GString *reply)
         const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
         for (int32_t j = 0; j < node->n_cards; j++)
             append_card_row(reply, node, &node->cards[j], name_width);
+        for (int32_t j = 0; j < node->n_pools; j++)
+            append_pool_row(reply, node, &node->pools[j], name_width);
         if (node->unplaced_memory > 0) {
             g_autofree char *size = format_units(node, node->unplaced_memory);
             g_string_append_printf(reply, "%-*s     ?  on no known card, counted on each: %s: ",
                                    name_width, node->name, size);
-            append_card_pods(reply, node, NULL);
+            append_pods(reply, node, NULL, NULL);
             g_string_append_c(reply, '\n');
         }
     }
@@ -410,145 +330,16 @@ bool view_nodes_table(struct store *store, const char *name, GString *reply)
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
-struct pod_search {
-    const char *ns, *name;
-    const struct allocation *found;
-};
-
-static void match_pod(struct allocation *allocation, void *data)
-{
-    struct pod_search *search = data;
-    if (g_str_equal(allocation->name, search->name) && g_str_equal(allocation->ns, search->ns))
-        search->found = allocation;
-}
-
 bool view_pod(struct store *store, const char *ns, const char *name, GString *reply)
 {
-    struct pod_search search = {ns, name, NULL};
     struct pod_copy pod = {0};
     g_autofree char *node = NULL;
-    int64_t memory_unit = 1;
-
-    ledger_each(store_lock(store), match_pod, &search);
-    if (search.found) {
-        pod = pod_copy(search.found);
-        node = g_strdup(search.found->node->name);
-        memory_unit = search.found->node->memory_unit;
-    }
-    store_unlock(store);
-    if (!node)
-        return false;
-
     struct json_writer writer;
+
+    if (!pod_copy_find(store, ns, name, &pod, &node))
+        return false;
     json_writer_init(&writer, reply);
-    write_pod(&writer, &pod, node, memory_unit);
+    write_pod(&writer, &pod, node);
     pod_copy_clear(&pod);
     return true;
-}
-
-/* --- metrics -------------------------------------------------------------------------------- */
-
-static int64_t gauge_memory(const struct card *card)
-{
-    return card->memory;
-}
-
-static int64_t gauge_used(const struct card *card)
-{
-    return card->memory_used;
-}
-
-static int64_t gauge_holders(const struct card *card)
-{
-    return card->holders;
-}
-
-static int64_t gauge_healthy(const struct card *card)
-{
-    return card->healthy;
-}
-
-static const struct card_gauge {
-    const char *name;
-    const char *help;
-    int64_t (*value)(const struct card *card);
-} card_gauges[] = {
-    {"gpuledger_card_memory_bytes", "Memory of a card.", gauge_memory},
-    {"gpuledger_card_memory_used_bytes", "Memory that pods hold of a card.", gauge_used},
-    {"gpuledger_card_holders", "Pods on a card.", gauge_holders},
-    {"gpuledger_card_healthy", "Whether a card may take pods.", gauge_healthy},
-};
-
-static void append_node_gauge(GString *text, const char *name, const char *node, int64_t value)
-{
-    g_string_append_printf(text, "%s{node=\"", name);
-    metrics_append_label(text, node);
-    g_string_append_printf(text, "\"} %" G_GINT64_FORMAT "\n", value);
-}
-
-static void append_card_gauges(GString *text, const GArray *nodes)
-{
-    for (size_t g = 0; g < G_N_ELEMENTS(card_gauges); g++) {
-        const struct card_gauge *gauge = &card_gauges[g];
-        g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
-                               gauge->name);
-        for (guint i = 0; i < nodes->len; i++) {
-            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-            for (int32_t j = 0; j < node->n_cards; j++) {
-                g_string_append_printf(text, "%s{node=\"", gauge->name);
-                metrics_append_label(text, node->name);
-                g_string_append_printf(text, "\",card=\"%d\"} %" G_GINT64_FORMAT "\n",
-                                       node->cards[j].index, gauge->value(&node->cards[j]));
-            }
-        }
-    }
-}
-
-struct state_counts {
-    int64_t n[G_N_ELEMENTS(state_names)];
-    int64_t waiting;
-};
-
-static void count_state(struct allocation *allocation, void *data)
-{
-    struct state_counts *counts = data;
-    counts->n[allocation->state]++;
-    counts->waiting += allocation->waiting;
-}
-
-void view_metrics(struct store *store, GString *reply)
-{
-    g_autoptr(GArray) nodes = copy_nodes(store, NULL, false);
-    g_autoptr(GError) drift = NULL;
-    struct state_counts counts = {0};
-    struct ledger *ledger = store_lock(store);
-    bool sound = ledger_verify(ledger, &drift);
-
-    ledger_each(ledger, count_state, &counts);
-    store_unlock(store);
-
-    append_card_gauges(reply, nodes);
-    g_string_append(reply, "# HELP gpuledger_node_unplaced_memory_bytes Memory of pods on no known "
-                           "card, counted on each.\n"
-                           "# TYPE gpuledger_node_unplaced_memory_bytes gauge\n");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        append_node_gauge(reply, "gpuledger_node_unplaced_memory_bytes", node->name,
-                          node->unplaced_memory);
-    }
-    g_string_append(reply, "# HELP gpuledger_allocations Pods in the ledger by state.\n"
-                           "# TYPE gpuledger_allocations gauge\n");
-    for (size_t i = 0; i < G_N_ELEMENTS(state_names); i++)
-        g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %" G_GINT64_FORMAT "\n",
-                               state_names[i], counts.n[i]);
-    g_string_append_printf(reply,
-                           "# HELP gpuledger_pods_waiting Bound pods that the node side has not "
-                           "matched yet.\n"
-                           "# TYPE gpuledger_pods_waiting gauge\n"
-                           "gpuledger_pods_waiting %" G_GINT64_FORMAT "\n"
-                           "# HELP gpuledger_ledger_drift 1 if the kept sums differ from a fresh "
-                           "addition.\n"
-                           "# TYPE gpuledger_ledger_drift gauge\n"
-                           "gpuledger_ledger_drift %d\n",
-                           counts.waiting, !sound);
 }

@@ -36,7 +36,7 @@ struct origin {
 
 enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
 
-#define OPTIONS_MAX 48
+#define OPTIONS_MAX 64
 
 struct config {
     bool help;

@@ -9,18 +9,19 @@
 
 /* As the server's /api/v1/nodes has them. */
 struct node_row {
-    const char *name, *dialect;
+    const char *name;
     bool present;
     int64_t memory_unit, unplaced;
-    const cJSON *cards, *pods;
+    const cJSON *dialects, *cards, *pools, *pods;
 };
 static const struct json_field node_fields[] = {
     JSON_FIELD_STRING(struct node_row, name, "name", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct node_row, dialect, "dialect", 0),
+    JSON_FIELD_ARRAY(struct node_row, dialects, "dialects", JSON_REQUIRED),
     JSON_FIELD_BOOL(struct node_row, present, "present", 0),
     JSON_FIELD_INT64(struct node_row, memory_unit, "memoryUnitBytes", 0),
     JSON_FIELD_INT64(struct node_row, unplaced, "unplacedMemoryBytes", 0),
     JSON_FIELD_ARRAY(struct node_row, cards, "cards", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct node_row, pools, "pools", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct node_row, pods, "pods", JSON_REQUIRED),
     JSON_FIELD_END,
 };
@@ -34,6 +35,17 @@ static const struct json_field card_fields[] = {
     JSON_FIELD_INT64(struct card_row, memory, "memoryBytes", 0),
     JSON_FIELD_INT64(struct card_row, used, "memoryUsedBytes", 0),
     JSON_FIELD_INT64(struct card_row, left, "memoryFreeBytes", 0),
+    JSON_FIELD_END,
+};
+
+struct pool_row {
+    const char *resource;
+    int64_t capacity, used;
+};
+static const struct json_field pool_fields[] = {
+    JSON_FIELD_STRING(struct pool_row, resource, "resource", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct pool_row, capacity, "capacity", 0),
+    JSON_FIELD_INT64(struct pool_row, used, "used", 0),
     JSON_FIELD_END,
 };
 
@@ -52,39 +64,91 @@ static const char *unit_name(const struct node_row *node)
 }
 
 static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",   "LARGEST FREE",
-                                       "PODS", "UNPLACED",           "DIALECT"};
+                                       "PODS", "UNPLACED",           "DIALECTS"};
 #define COLUMNS_NARROW 4
+
+/* What the cards have, and what is left of those that may take pods. */
+struct card_sums {
+    GString *text;
+    int64_t left, largest;
+};
+
+static bool add_cards(struct json_arena *arena, const struct node_row *node,
+                      struct card_sums *sums, GError **error)
+{
+    const cJSON *element;
+
+    cJSON_ArrayForEach (element, node->cards) {
+        struct card_row card = {0};
+        if (!json_decode(arena, element, card_fields, &card, error))
+            return false;
+        g_string_append_printf(sums->text, "%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s ",
+                               in_units(node, card.used), in_units(node, card.memory),
+                               card.healthy ? "" : "!");
+        if (card.healthy) {
+            sums->left += card.left;
+            sums->largest = MAX(sums->largest, card.left);
+        }
+    }
+    if (node->cards->child)
+        g_string_append(sums->text, unit_name(node));
+    return true;
+}
+
+static bool add_pools(struct json_arena *arena, const struct node_row *node, GString *text,
+                      GError **error)
+{
+    const cJSON *element;
+
+    cJSON_ArrayForEach (element, node->pools) {
+        struct pool_row pool = {0};
+        if (!json_decode(arena, element, pool_fields, &pool, error))
+            return false;
+        g_string_append_printf(text, "%s%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT " %s",
+                               text->len ? ", " : "", pool.used, pool.capacity, pool.resource);
+    }
+    return true;
+}
+
+static void add_memory_cell(struct table *table, const struct node_row *node, int64_t bytes)
+{
+    if (node->cards->child)
+        table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(node, bytes), unit_name(node));
+    else
+        table_cell(table, "-");
+}
+
+static void add_dialects_cell(struct table *table, const struct node_row *node)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    const cJSON *name;
+
+    cJSON_ArrayForEach (name, node->dialects) {
+        if (cJSON_IsString(name))
+            g_string_append_printf(names, "%s%s", names->len ? "," : "", name->valuestring);
+    }
+    table_cell(table, "%s", names->len ? names->str : "none");
+}
 
 static bool add_node(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
                      GError **error)
 {
     struct node_row node = {0};
-    if (!json_decode(arena, item, node_fields, &node, error))
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct card_sums sums = {.text = text};
+
+    if (!json_decode(arena, item, node_fields, &node, error) ||
+        !add_cards(arena, &node, &sums, error) || !add_pools(arena, &node, text, error))
         return false;
-    g_autoptr(GString) cards = g_string_new(NULL);
-    int64_t left = 0, largest = 0;
-    const cJSON *element;
-    cJSON_ArrayForEach (element, node.cards) {
-        struct card_row card = {0};
-        if (!json_decode(arena, element, card_fields, &card, error))
-            return false;
-        g_string_append_printf(cards, "%s%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s",
-                               cards->len ? " " : "", in_units(&node, card.used),
-                               in_units(&node, card.memory), card.healthy ? "" : "!");
-        if (card.healthy) {
-            left += card.left;
-            largest = MAX(largest, card.left);
-        }
-    }
     table_cell(table, "%s%s", node.name, node.present ? "" : " (gone)");
-    table_cell(table, "%s %s", cards->str, unit_name(&node));
-    table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, left), unit_name(&node));
-    table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, largest), unit_name(&node));
+    table_cell(table, "%s", text->len ? text->str : "-");
+    add_memory_cell(table, &node, sums.left);
+    add_memory_cell(table, &node, sums.largest);
     if (wide) {
         table_cell(table, "%d", cJSON_GetArraySize(node.pods));
         table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, node.unplaced),
                    unit_name(&node));
-        table_cell(table, "%s", node.dialect ? node.dialect : "none");
+        add_dialects_cell(table, &node);
     }
     return true;
 }

@@ -31,7 +31,7 @@
 
 /* Ours, on pods: how many devices a card was when the pod was placed. */
 #define KEY_REPLICAS "gpuledger.io/gpu-replicas"
-/* Ours, on nodes, see node_marks.h: cards that take one holder. Which they are is of no use here. */
+/* Ours, on nodes, see node_marks.h: cards that take one holder. Which ones is of no use here. */
 #define KEY_EXCLUSIVE "gpuledger.io/exclusive-cards"
 
 #define LABEL_CONFIG "nvidia.com/device-plugin.config"
@@ -573,8 +573,8 @@ const struct dialect dialect_nvidia = {
                      "capability, driver. Where they contradict the capacity, that counts, with a "
                      "warning; but a node whose `nvidia.com/device-plugin.config` is being "
                      "changed gives nothing until both agree (`--nvidia-config-replicas`). A label "
-                     "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With the "
-                     "annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
+                     "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With "
+                     "the annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
                      "one pod. With MPS at most 48 pods of a card, and each counts as its part of "
                      "the memory. Not nodes with HAMi's register annotation.",
             .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into. "

@@ -221,7 +221,7 @@ def check_nodes(walk):
     walk.tap.ok("gpu-t4-0" in names and "cpu-0" not in names, "those that share GPUs", names)
     one = walk.json("/api/v1/nodes/gpu-t4-0")
     walk.tap.ok(one in walk.json("/api/v1/nodes")["nodes"], "one is as it is among all")
-    walk.tap.equal(walk.json("/api/v1/nodes/cpu-0")["dialect"], None, "a node without GPUs")
+    walk.tap.equal(walk.json("/api/v1/nodes/cpu-0")["dialects"], [], "a node without GPUs")
     for name in ("nope", "a%20b", "%C3%A9", "{name}"):
         walk.json(f"/api/v1/nodes/{name}", status=404)
     table = walk.text("/api/v1/nodes?output=table")
@@ -238,6 +238,17 @@ def check_nodes(walk):
     walk.json("/api/v1/nodes/nope", status=404, headers={"Accept": "text/plain"})
     accepted = walk.text("/api/v1/nodes", headers={"Accept": "text/plain"})
     walk.tap.equal(accepted, table, "Accept and output ask for the same table")
+
+
+def check_pools(walk):
+    pool = {"resource": "nvidia.com/gpu", "model": "Tesla-T4", "shared": False, "capacity": 4,
+            "used": 1, "memoryBytes": 15360 << 20}
+    answer = walk.json("/api/v1/nodes/whole-0")
+    walk.tap.equal(answer["pools"], [pool], "devices that are given by count")
+    walk.tap.equal([share["devices"] for share in answer["pods"][0]["shares"]], [1],
+                   "and what a pod has of them")
+    walk.tap.equal(walk.ask("scheduler", "GET", "/gpushare-scheduler/inspect"), {"nodes": []},
+                   "of which the gpushare tool is not told")
 
 
 def check_pods(walk):
@@ -426,6 +437,18 @@ def unread(connection):
 # --- a cluster that is no snapshot, and not there -------------------------------------------------
 
 
+# A node whose GPUs kubelet hands out by count, and a pod that has one of them.
+POOLED = {"apiVersion": "v1", "kind": "List", "items": [
+    {"apiVersion": "v1", "kind": "Node",
+     "metadata": {"name": "whole-0", "labels": {"nvidia.com/gpu.product": "Tesla-T4",
+                                                "nvidia.com/gpu.memory": "15360"}},
+     "status": {"capacity": {"nvidia.com/gpu": "4"}, "allocatable": {"nvidia.com/gpu": "4"}}},
+    {"apiVersion": "v1", "kind": "Pod",
+     "metadata": {"name": "a", "namespace": "ml", "uid": "a"},
+     "spec": {"nodeName": "whole-0", "containers": [
+         {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+     "status": {"phase": "Running"}}]}
+
 KUBECONFIG = {
     "apiVersion": "v1", "kind": "Config", "current-context": "c",
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -517,6 +540,13 @@ def check(tap: Tap):
         with Server(f"--ops-token-file={token}") as server:
             walk = Walk(tap, document, server)
             check_token(walk)
+            stop(tap, server)
+        met |= walk.met
+        pooled = pathlib.Path(directory) / "pooled.json"
+        pooled.write_text(json.dumps(POOLED))
+        with Server(snapshot=pooled) as server:
+            walk = Walk(tap, document, server)
+            check_pools(walk)
             stop(tap, server)
     check_coverage(tap, document, met | walk.met)
 

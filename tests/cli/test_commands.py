@@ -353,6 +353,36 @@ class Client(Case):
         line = self.ask("nodes", "gpu-t4-0", "-owide").splitlines()[1]
         self.assertRegex(line, r"^gpu-t4-0 +12/15 13/15 GiB +5 GiB +3 GiB +4 +0 GiB +gpushare$")
 
+    def test_devices_by_count(self):
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "ml", "uid": "a"},
+            "spec": {
+                "nodeName": "whole-0",
+                "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "3"}}}],
+            },
+            "status": {"phase": "Running"},
+        }
+        capacity = {"nvidia.com/gpu": "4", "nvidia.com/mig-1g.5gb": "7"}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "whole-0"},
+            "status": {"capacity": capacity},
+        }
+        with tempfile.TemporaryDirectory() as directory:
+            snapshot = pathlib.Path(directory) / "snapshot.json"
+            snapshot.write_text(
+                json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, pod]})
+            )
+            with Server(snapshot=snapshot) as server:
+                table = run("nodes", "-owide", "--server", server.operations).stdout
+        self.assertRegex(
+            table,
+            r"whole-0 +3/4 nvidia.com/gpu, 0/7 nvidia.com/mig-1g.5gb +- +- +1 +0 GiB +nvidia\n$",
+        )
+
     def test_json(self):
         document = json.loads(self.ask("nodes", "-o", "json"))
         self.assertEqual([n["name"] for n in document["nodes"]][0], "gpu-mib-0")

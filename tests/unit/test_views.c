@@ -106,18 +106,24 @@ END_TEST
 START_TEST(nodes_show_cards_and_pods)
 {
     static const char *const n1 =
-        "{\"name\":\"n1\",\"dialect\":\"gpushare\",\"present\":true,"
+        "{\"name\":\"n1\",\"dialects\":[\"gpushare\"],\"present\":true,"
         "\"memoryUnitBytes\":1073741824,\"unplacedMemoryBytes\":2147483648,\"cards\":["
-        "{\"index\":0,\"healthy\":true,\"memoryBytes\":10737418240,\"memoryUsedBytes\":6442450944,"
-        "\"memoryFreeBytes\":2147483648,\"holders\":1},"
-        "{\"index\":1,\"healthy\":false,\"memoryBytes\":10737418240,\"memoryUsedBytes\":0,"
-        "\"memoryFreeBytes\":8589934592,\"holders\":0}],\"pods\":["
+        "{\"index\":0,\"uuid\":null,\"model\":null,\"healthy\":true,"
+        "\"memoryBytes\":10737418240,\"memoryUsedBytes\":6442450944,"
+        "\"memoryFreeBytes\":2147483648,\"coreThousandths\":1000,\"coreUsedThousandths\":0,"
+        "\"holders\":1,\"slots\":null},"
+        "{\"index\":1,\"uuid\":null,\"model\":null,\"healthy\":false,"
+        "\"memoryBytes\":10737418240,\"memoryUsedBytes\":0,"
+        "\"memoryFreeBytes\":8589934592,\"coreThousandths\":1000,\"coreUsedThousandths\":0,"
+        "\"holders\":0,\"slots\":null}],\"pools\":[],\"pods\":["
         "{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\",\"node\":\"n1\","
         "\"dialect\":\"gpushare\",\"state\":\"assigned\",\"waiting\":false,\"shares\":["
-        "{\"card\":0,\"container\":0,\"memoryBytes\":6442450944,\"coreThousandths\":0}]},"
+        "{\"card\":0,\"container\":0,\"memoryBytes\":6442450944,\"coreThousandths\":0,"
+               "\"resource\":null,\"devices\":0}]},"
         "{\"namespace\":\"ml\",\"name\":\"b\",\"uid\":\"uid-b\",\"node\":\"n1\","
         "\"dialect\":\"gpushare\",\"state\":\"confirmed\",\"waiting\":false,\"shares\":["
-        "{\"card\":null,\"container\":null,\"memoryBytes\":2147483648,\"coreThousandths\":0}]}]}";
+        "{\"card\":null,\"container\":null,\"memoryBytes\":2147483648,\"coreThousandths\":0,"
+               "\"resource\":null,\"devices\":0}]}]}";
     g_autofree char *all = g_strdup_printf("{\"nodes\":[%s]}", n1);
 
 #define GPU "{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}"
@@ -156,7 +162,7 @@ START_TEST(nodes_that_are_gone_show_their_pods)
     add_bound("a", "n1", 6, "0");
     world_catch_up(&world);
     ck_assert(view_nodes(world.store, NULL, reply));
-    ck_assert_ptr_nonnull(strstr(reply->str, "\"name\":\"n1\",\"dialect\":null,"
+    ck_assert_ptr_nonnull(strstr(reply->str, "\"name\":\"n1\",\"dialects\":[],"
                                              "\"present\":false,"));
     ck_assert_ptr_nonnull(strstr(reply->str, "\"uid\":\"uid-a\",\"node\":\"n1\""));
     expect(view_inspect, "n1", true,
@@ -191,7 +197,8 @@ START_TEST(pods_are_found_by_namespace_and_name)
     expect_pod("ml", "a", true,
                "{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\",\"node\":\"n1\","
                "\"dialect\":\"gpushare\",\"state\":\"assigned\",\"waiting\":false,\"shares\":["
-               "{\"card\":1,\"container\":0,\"memoryBytes\":6442450944,\"coreThousandths\":0}]}");
+               "{\"card\":1,\"container\":0,\"memoryBytes\":6442450944,\"coreThousandths\":0,"
+               "\"resource\":null,\"devices\":0}]}");
     expect_pod("zz", "a", true, "\"card\":0");
     expect_pod("ml", "b", false, "");
     expect_pod("a", "ml", false, "");
@@ -267,6 +274,42 @@ START_TEST(a_card_that_does_not_exist_is_no_known_card)
 }
 END_TEST
 
+/* --- devices by count ----------------------------------------------------------------------- */
+
+static void feed_pool(void)
+{
+    world_sync(&world);
+    feed_event(world.store, FEED_NODES, false,
+               "{\"metadata\":{\"name\":\"n1\",\"labels\":{"
+               "\"nvidia.com/gpu.product\":\"Tesla-T4-SHARED\",\"nvidia.com/gpu.count\":\"1\","
+               "\"nvidia.com/gpu.replicas\":\"4\",\"nvidia.com/gpu.memory\":\"15360\"}},"
+               "\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"4\"}}}");
+    feed_event(world.store, FEED_PODS, false,
+               "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\"},"
+               "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"c\",\"resources\":"
+               "{\"limits\":{\"nvidia.com/gpu\":\"3\"}}}]},\"status\":{\"phase\":\"Running\"}}");
+}
+
+START_TEST(devices_are_shown_by_pool)
+{
+    feed_pool();
+    expect(view_nodes, "n1", true,
+           "{\"name\":\"n1\",\"dialects\":[\"nvidia\"],\"present\":true,"
+           "\"memoryUnitBytes\":1,\"unplacedMemoryBytes\":0,\"cards\":[],\"pools\":["
+           "{\"resource\":\"nvidia.com/gpu\",\"model\":\"Tesla-T4\",\"shared\":true,"
+           "\"capacity\":4,\"used\":3,\"memoryBytes\":16106127360}],\"pods\":["
+           "{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\",\"node\":\"n1\","
+           "\"dialect\":\"nvidia\",\"state\":\"confirmed\",\"waiting\":false,\"shares\":["
+           "{\"card\":null,\"container\":0,\"memoryBytes\":0,\"coreThousandths\":0,"
+           "\"resource\":\"nvidia.com/gpu\",\"devices\":3}]}]}");
+    expect(view_nodes_table, NULL, true,
+           "NODE  CARD  MEMORY                USED/TOTAL         HEALTH     PODS\n"
+           "n1       *  ###############.....  3/4                shared     nvidia.com/gpu: "
+           "ml/a(3)\n");
+    expect(view_inspect, NULL, true, "{\"nodes\":[]}");
+}
+END_TEST
+
 /* --- metrics -------------------------------------------------------------------------------- */
 
 /* The rules of the Prometheus text format 0.0.4 that a scrape dies of, or that promtool reports. */
@@ -308,6 +351,17 @@ static void expect_line(const GString *text, const char *line)
     g_autofree char *whole = g_strdup_printf("\n%s\n", line);
     ck_assert_msg(strstr(text->str, whole) != NULL, "no %s in %s", line, text->str);
 }
+
+START_TEST(pools_have_gauges)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    feed_pool();
+    view_metrics(world.store, text);
+    expect_line(text, "gpuledger_pool_devices{node=\"n1\",resource=\"nvidia.com/gpu\"} 4");
+    expect_line(text, "gpuledger_pool_devices_used{node=\"n1\",resource=\"nvidia.com/gpu\"} 3");
+}
+END_TEST
 
 START_TEST(metrics_mirror_the_ledger)
 {
@@ -395,6 +449,8 @@ static Suite *suite(void)
     tcase_add_test(tc, the_table_is_for_people);
     tcase_add_test(tc, the_table_of_one_node);
     tcase_add_test(tc, a_card_that_does_not_exist_is_no_known_card);
+    tcase_add_test(tc, devices_are_shown_by_pool);
+    tcase_add_test(tc, pools_have_gauges);
     tcase_add_test(tc, metrics_mirror_the_ledger);
     tcase_add_test(tc, all_metrics_together_are_well_formed);
     tcase_add_test(tc, drift_is_told);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger's gauges; the counters are in metrics.c. */
+#include "app/metrics.h"
+#include "app/node_copy.h"
+#include "app/views.h"
+
+static const char *const state_names[] = {
+    [ALLOCATION_RESERVED] = "reserved",
+    [ALLOCATION_UNKNOWN] = "unknown",
+    [ALLOCATION_BOUND] = "bound",
+    [ALLOCATION_CONFIRMED] = "confirmed",
+};
+
+static int64_t gauge_memory(const struct card *card)
+{
+    return card->memory;
+}
+
+static int64_t gauge_used(const struct card *card)
+{
+    return card->memory_used;
+}
+
+static int64_t gauge_holders(const struct card *card)
+{
+    return card->holders;
+}
+
+static int64_t gauge_healthy(const struct card *card)
+{
+    return card->healthy;
+}
+
+static const struct card_gauge {
+    const char *name;
+    const char *help;
+    int64_t (*value)(const struct card *card);
+} card_gauges[] = {
+    {"gpuledger_card_memory_bytes", "Memory of a card.", gauge_memory},
+    {"gpuledger_card_memory_used_bytes", "Memory that pods hold of a card.", gauge_used},
+    {"gpuledger_card_holders", "Pods on a card.", gauge_holders},
+    {"gpuledger_card_healthy", "Whether a card may take pods.", gauge_healthy},
+};
+
+static void append_node_gauge(GString *text, const char *name, const char *node, int64_t value)
+{
+    g_string_append_printf(text, "%s{node=\"", name);
+    metrics_append_label(text, node);
+    g_string_append_printf(text, "\"} %" G_GINT64_FORMAT "\n", value);
+}
+
+static void append_card_gauges(GString *text, const GArray *nodes)
+{
+    for (size_t g = 0; g < G_N_ELEMENTS(card_gauges); g++) {
+        const struct card_gauge *gauge = &card_gauges[g];
+        g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
+                               gauge->name);
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+            for (int32_t j = 0; j < node->n_cards; j++) {
+                g_string_append_printf(text, "%s{node=\"", gauge->name);
+                metrics_append_label(text, node->name);
+                g_string_append_printf(text, "\",card=\"%d\"} %" G_GINT64_FORMAT "\n",
+                                       node->cards[j].index, gauge->value(&node->cards[j]));
+            }
+        }
+    }
+}
+
+static int64_t gauge_capacity(const struct pool *pool)
+{
+    return pool->capacity;
+}
+
+static int64_t gauge_given(const struct pool *pool)
+{
+    return pool->used;
+}
+
+static const struct pool_gauge {
+    const char *name;
+    const char *help;
+    int64_t (*value)(const struct pool *pool);
+} pool_gauges[] = {
+    {"gpuledger_pool_devices", "Devices of a resource that may be given by count.",
+     gauge_capacity},
+    {"gpuledger_pool_devices_used", "Those of them that pods hold.", gauge_given},
+};
+
+static void append_pool_gauges(GString *text, const GArray *nodes)
+{
+    for (size_t g = 0; g < G_N_ELEMENTS(pool_gauges); g++) {
+        const struct pool_gauge *gauge = &pool_gauges[g];
+        g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
+                               gauge->name);
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+            for (int32_t j = 0; j < node->n_pools; j++) {
+                g_string_append_printf(text, "%s{node=\"", gauge->name);
+                metrics_append_label(text, node->name);
+                g_string_append(text, "\",resource=\"");
+                metrics_append_label(text, node->pools[j].resource);
+                g_string_append_printf(text, "\"} %" G_GINT64_FORMAT "\n",
+                                       gauge->value(&node->pools[j]));
+            }
+        }
+    }
+}
+
+struct state_counts {
+    int64_t n[G_N_ELEMENTS(state_names)];
+    int64_t waiting;
+};
+
+static void count_state(struct allocation *allocation, void *data)
+{
+    struct state_counts *counts = data;
+    counts->n[allocation->state]++;
+    counts->waiting += allocation->waiting;
+}
+
+void view_metrics(struct store *store, GString *reply)
+{
+    g_autoptr(GArray) nodes = node_copies(store, NULL, false);
+    g_autoptr(GError) drift = NULL;
+    struct state_counts counts = {0};
+    struct ledger *ledger = store_lock(store);
+    bool sound = ledger_verify(ledger, &drift);
+
+    ledger_each(ledger, count_state, &counts);
+    store_unlock(store);
+
+    append_card_gauges(reply, nodes);
+    append_pool_gauges(reply, nodes);
+    g_string_append(reply, "# HELP gpuledger_node_unplaced_memory_bytes Memory of pods on no known "
+                           "card, counted on each.\n"
+                           "# TYPE gpuledger_node_unplaced_memory_bytes gauge\n");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        append_node_gauge(reply, "gpuledger_node_unplaced_memory_bytes", node->name,
+                          node->unplaced_memory);
+    }
+    g_string_append(reply, "# HELP gpuledger_allocations Pods in the ledger by state.\n"
+                           "# TYPE gpuledger_allocations gauge\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(state_names); i++)
+        g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %" G_GINT64_FORMAT "\n",
+                               state_names[i], counts.n[i]);
+    g_string_append_printf(reply,
+                           "# HELP gpuledger_pods_waiting Bound pods that the node side has not "
+                           "matched yet.\n"
+                           "# TYPE gpuledger_pods_waiting gauge\n"
+                           "gpuledger_pods_waiting %" G_GINT64_FORMAT "\n"
+                           "# HELP gpuledger_ledger_drift 1 if the kept sums differ from a fresh "
+                           "addition.\n"
+                           "# TYPE gpuledger_ledger_drift gauge\n"
+                           "gpuledger_ledger_drift %d\n",
+                           counts.waiting, !sound);
+}
