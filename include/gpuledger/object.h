@@ -43,6 +43,7 @@ struct pod_view {
     const char *scheduler_name;
     const char *phase;
     const char *resource_version;
+    const char *created; /* RFC 3339, UTC, whole seconds */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
     int64_t priority;

@@ -38,8 +38,8 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 
 /* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
 static void judge_nodes(struct ledger *ledger, const struct store_options *options,
-                        const struct request *request, const struct filter_args *args,
-                        enum reason *ret_reasons)
+                        struct arrivals *arrivals, const struct request *request,
+                        const struct filter_args *args, enum reason *ret_reasons)
 {
     struct admission_query query = {
         .request = request,
@@ -48,13 +48,29 @@ static void judge_nodes(struct ledger *ledger, const struct store_options *optio
         .now_ns = g_get_real_time() * 1000,
         .patience_ns = options->patience_ms * 1000000,
     };
+    struct arrivals_query turn = {
+        .ledger = ledger,
+        .admission = &query,
+        .uid = args->pod.uid,
+        .priority = args->pod.priority,
+        .now_ms = g_get_monotonic_time() / 1000,
+        .hold_ms = options->hold_ms,
+    };
     struct node *before = NULL;
+    bool found = false;
 
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
-        dialect_admit(node, &query, NULL, &ret_reasons[i]);
+        if (dialect_admit(node, &query, NULL, &ret_reasons[i]) == ADMISSION_NO)
+            continue;
+        if (arrivals_yield(arrivals, node, &turn))
+            ret_reasons[i] = REASON_EARLIER_POD;
+        else
+            found = true;
     }
+    if (found)
+        arrivals_renew(arrivals, args->pod.uid);
 }
 
 /* Who found no node may have to be woken later. */
@@ -66,8 +82,11 @@ static void note_outcome(struct extender *extender, const struct filter_args *ar
 
     if (!extender->wake)
         return;
-    for (size_t i = 0; i < args->n_names && refused; i++)
+    for (size_t i = 0; i < args->n_names && refused; i++) {
         refused = reasons[i] != REASON_NONE;
+        /* There is room, which may not be needed in the end. */
+        freed = reasons[i] == REASON_EARLIER_POD ? 0 : freed;
+    }
     if (refused)
         wake_note_refusal(extender->wake, &args->pod, request, freed);
     else
@@ -117,7 +136,7 @@ static bool decide(struct extender *extender, const struct filter_args *args,
     if (held)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
     else
-        judge_nodes(ledger, options, request, args, ret_reasons);
+        judge_nodes(ledger, options, store_arrivals(extender->store), request, args, ret_reasons);
     store_unlock(extender->store);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);

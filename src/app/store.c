@@ -18,6 +18,7 @@ struct store {
     pthread_cond_t changed; /* on CLOCK_MONOTONIC */
     struct ledger *ledger;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
+    struct arrivals *arrivals; /* the same, in order; borrows their requests */
     GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
@@ -50,6 +51,7 @@ struct store *store_new(const struct store_options *options)
     pthread_condattr_destroy(&monotonic);
     store->ledger = ledger_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
+    store->arrivals = arrivals_new();
     store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -62,6 +64,7 @@ void store_free(struct store *store)
     for (int feed = 0; feed < FEED_N; feed++)
         g_free(store->trouble[feed]);
     ledger_free(store->ledger);
+    arrivals_free(store->arrivals);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->moved);
     g_hash_table_unref(store->health);
@@ -105,6 +108,11 @@ const char *store_first_cards(const struct store *store, const char *uid)
     return g_hash_table_lookup(store->moved, uid);
 }
 
+struct arrivals *store_arrivals(struct store *store)
+{
+    return store->arrivals;
+}
+
 const struct store_options *store_options(const struct store *store)
 {
     return &store->options;
@@ -120,9 +128,15 @@ void store_set_policy(struct store *store, const struct policy *policy, int64_t 
 
 /* --- pods ----------------------------------------------------------------------------------- */
 
+static void forget_pending(struct store *store, const char *uid)
+{
+    arrivals_forget(store->arrivals, uid);
+    g_hash_table_remove(store->pending, uid);
+}
+
 static void forget_pod(struct store *store, const char *uid)
 {
-    g_hash_table_remove(store->pending, uid);
+    forget_pending(store, uid);
     g_hash_table_remove(store->moved, uid);
     ledger_drop(store->ledger, uid);
 }
@@ -217,7 +231,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         /* The watch was faster, and it may have seen the pod's end. */
         allocation_free(allocation);
     } else {
-        g_hash_table_remove(store->pending, pod->uid);
+        forget_pending(store, pod->uid);
         if (allocation)
             news = record_allocation(store, pod->node_name, allocation,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
@@ -248,6 +262,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         pending = g_new0(struct pending, 1);
         pending->request = g_steal_pointer(&request);
         g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
+        arrivals_add(store->arrivals, pod, pending->request);
     }
     pending->generation = store->generation[FEED_PODS];
     store_unlock(store);
@@ -388,16 +403,18 @@ static void sweep_pods(struct store *store)
     g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
     gpointer arguments[] = {stale, &store->generation[FEED_PODS]};
     GHashTableIter iter;
-    gpointer value;
+    gpointer key, value;
 
     ledger_each(store->ledger, collect_stale_allocation, arguments);
     for (guint i = 0; i < stale->len; i++)
         forget_pod(store, g_ptr_array_index(stale, i));
     g_hash_table_iter_init(&iter, store->pending);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
         const struct pending *pending = value;
-        if (pending->generation != store->generation[FEED_PODS])
-            g_hash_table_iter_remove(&iter);
+        if (pending->generation == store->generation[FEED_PODS])
+            continue;
+        arrivals_forget(store->arrivals, key);
+        g_hash_table_iter_remove(&iter);
     }
 }
 

@@ -12,6 +12,8 @@
  *  - after a full list, what the list did not name goes, but for allocations that the watch has
  *    not confirmed yet: those are settled by asking the API server about the pod.
  */
+#include "app/arrivals.h"
+
 #include <gpuledger/dialect.h>
 #include <pthread.h>
 
@@ -28,6 +30,7 @@ struct store_options {
     struct dialect_options dialects;
     const struct policy *policy;
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
+    int64_t hold_ms;     /* see app/arrivals.h */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -80,6 +83,9 @@ void store_notify(struct store *store);
 /* Under the lock: the request of a pod that waits for a node, or NULL if the watch has not shown
  * it. */
 const struct request *store_pending(const struct store *store, const char *uid);
+
+/* Under the lock: the pods that wait, in order. */
+struct arrivals *store_arrivals(struct store *store);
 
 /* Under the lock: the cards that a pod was seen on first, "0" or "0,2", if its annotations name
  * others now, or none; else NULL. */

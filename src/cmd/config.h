@@ -65,6 +65,7 @@ struct config {
     bool predicates_only;
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
+    int64_t arrival_hold_ms;
     bool wake;
 
     bool leader_elect;

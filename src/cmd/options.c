@@ -403,6 +403,15 @@ const struct option options[] = {
              "mistake for one bound less than this ago waits inside bind; for an older one it is "
              "turned away until that one is matched or gone."},
 
+    {.name = "arrival-hold",
+     DURATION(arrival_hold_ms, 0, 60 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "0s",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
+             "whoever asks first. Smaller pods still pass those for which there is no room; 0s: "
+             "in no order."},
     {.name = "wake",
      BOOL(wake),
      .fallback = "true",

@@ -361,6 +361,7 @@ static bool open_all(struct serve *serve, GError **error)
         .dialects = config->dialects,
         .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
+        .hold_ms = config->arrival_hold_ms,
     });
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)

@@ -18,6 +18,7 @@ static const struct json_field pod_fields[] = {
     POD(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),
     POD(STRING, view.uid, "metadata.uid", 0),
     POD(STRING, view.resource_version, "metadata.resourceVersion", 0),
+    POD(STRING, view.created, "metadata.creationTimestamp", 0),
     POD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),
     POD(PAIRS, view.labels, "metadata.labels", 0),
     POD(PAIRS, view.annotations, "metadata.annotations", 0),

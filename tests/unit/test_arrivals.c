@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Room goes to the pod that has waited longest, whoever asks first.
+ */
+#include "literals.h"
+
+#include "app/extender.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define COUNT "aliyun.com/gpu-count"
+#define EARLIER "left to a pod that has waited for longer"
+#define INSUFFICIENT "Insufficient GPU Memory"
+#define HOUR_MS (3600 * 1000)
+
+static struct extender extender;
+
+static void begin(int64_t hold_ms)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000, .hold_ms = hold_ms}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    store_apply_node(extender.store, &(struct node_view){.name = "n1",
+                                                         .capacity = PAIRS({MEM, "10"},
+                                                                           {COUNT, "1"})});
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+static void teardown(void)
+{
+    store_free(extender.store);
+}
+
+static void apply(const char *uid, const char *created, int64_t priority, const char *mem,
+                  const char *node)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "ml",
+                                       .name = uid,
+                                       .uid = uid,
+                                       .created = created,
+                                       .priority = priority,
+                                       .node_name = node,
+                                       .phase = node ? "Running" : "Pending",
+                                       .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})});
+}
+
+/* "" if the pod may go to the node, else what kube-scheduler is told. */
+static char *ask(const char *uid, int priority, const char *mem)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"%s\"},\"spec\":{"
+        "\"priority\":%d,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"%s\"}}}]}},\"NodeNames\":[\"n1\"]}",
+        uid, uid, priority, mem);
+    GString *reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    if (strstr(reply->str, "\"NodeNames\":[\"n1\"]"))
+        g_string_truncate(reply, 0);
+    return g_string_free(reply, FALSE);
+}
+
+static void expect(const char *uid, int priority, const char *mem, const char *refusal)
+{
+    g_autofree char *got = ask(uid, priority, mem);
+
+    ck_assert_msg(refusal ? strstr(got, refusal) != NULL : !*got, "%s: %s", uid, got);
+}
+
+START_TEST(the_oldest_goes_first_whoever_asks_first)
+{
+    static const char *const uids[] = {"a", "b", "c", "d", "e"};
+
+    begin(HOUR_MS);
+    /* Told of in another order than created in; within a second, in that of being told of. */
+    apply("c", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    apply("a", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("d", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    apply("b", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("e", "2026-01-01T00:00:03Z", 0, "8", NULL);
+    for (size_t first = 0; first < 5; first++) {
+        for (size_t i = 4; i > first; i--)
+            expect(uids[i], 0, "8", EARLIER);
+        expect(uids[first], 0, "8", NULL);
+        apply(uids[first], "2026-01-01T00:00:00Z", 0, "8", "n1");
+        for (size_t i = first + 1; i < 5; i++)
+            expect(uids[i], 0, "8", INSUFFICIENT);
+        store_delete_pod(extender.store, uids[first]);
+    }
+}
+END_TEST
+
+START_TEST(who_does_not_fit_is_passed)
+{
+    begin(HOUR_MS);
+    apply("running", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    apply("large", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("small", "2026-01-01T00:00:02Z", 0, "3", NULL);
+    expect("small", 0, "3", NULL);
+    store_delete_pod(extender.store, "running");
+    expect("small", 0, "3", EARLIER);
+    store_delete_pod(extender.store, "large");
+    expect("small", 0, "3", NULL);
+}
+END_TEST
+
+START_TEST(who_fits_beside_the_older_ones_need_not_wait)
+{
+    begin(HOUR_MS);
+    apply("a", "2026-01-01T00:00:01Z", 0, "3", NULL);
+    apply("b", "2026-01-01T00:00:02Z", 0, "3", NULL);
+    apply("c", "2026-01-01T00:00:03Z", 0, "4", NULL);
+    apply("d", "2026-01-01T00:00:04Z", 0, "1", NULL);
+    expect("c", 0, "4", NULL);
+    expect("d", 0, "1", EARLIER);
+    expect("b", 0, "3", NULL);
+}
+END_TEST
+
+START_TEST(importance_counts_before_age)
+{
+    begin(HOUR_MS);
+    apply("old", "2026-01-01T00:00:01Z", 5, "8", NULL);
+    apply("new", "2026-01-01T00:00:02Z", 9, "8", NULL);
+    expect("new", 9, "8", NULL);
+    expect("new", 5, "8", EARLIER);
+    expect("old", 5, "8", NULL);
+}
+END_TEST
+
+START_TEST(a_pod_that_the_watch_has_not_shown_is_the_youngest)
+{
+    begin(HOUR_MS);
+    apply("old", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    expect("unknown", 0, "8", EARLIER);
+}
+END_TEST
+
+START_TEST(who_does_not_come_is_not_waited_for)
+{
+    begin(1);
+    apply("old", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("new", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    expect("new", 0, "8", EARLIER);
+    for (;;) {
+        g_autofree char *got = ask("new", 0, "8");
+        if (!*got)
+            break;
+        ck_assert_ptr_nonnull(strstr(got, EARLIER));
+    }
+    /* It has asked and may come: from now on it is waited for again. */
+    expect("old", 0, "8", NULL);
+    expect("new", 0, "8", EARLIER);
+}
+END_TEST
+
+START_TEST(in_no_order_unless_asked_for)
+{
+    begin(0);
+    apply("old", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("new", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    expect("new", 0, "8", NULL);
+}
+END_TEST
+
+/* What a fresh list does not name is waited for no longer. */
+START_TEST(a_pod_that_is_gone_leaves_the_queue)
+{
+    begin(HOUR_MS);
+    apply("old", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("new", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    expect("new", 0, "8", EARLIER);
+    store_list_begin(extender.store, FEED_PODS);
+    apply("new", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    store_list_end(extender.store, FEED_PODS);
+    expect("new", 0, "8", NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arrivals");
+    TCase *tcase = tcase_create("arrivals");
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, the_oldest_goes_first_whoever_asks_first);
+    tcase_add_test(tcase, who_does_not_fit_is_passed);
+    tcase_add_test(tcase, who_fits_beside_the_older_ones_need_not_wait);
+    tcase_add_test(tcase, importance_counts_before_age);
+    tcase_add_test(tcase, a_pod_that_the_watch_has_not_shown_is_the_youngest);
+    tcase_add_test(tcase, who_does_not_come_is_not_waited_for);
+    tcase_add_test(tcase, in_no_order_unless_asked_for);
+    tcase_add_test(tcase, a_pod_that_is_gone_leaves_the_queue);
+    suite_add_tcase(suite, tcase);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
