@@ -14,10 +14,13 @@
 #define S (1000 * MS)
 #define MULTIS_MAX 16
 #define EASIES_MAX 4
+#define SENT_MAX 64
 
 static struct {
     uint64_t told;
     struct multi *multis[MULTIS_MAX];
+    struct easy *sent[SENT_MAX]; /* that the server has not heeded yet */
+    GQueue late;                 /* struct late * */
 } net;
 
 uint64_t net_told(void)
@@ -97,25 +100,37 @@ struct late {
     struct pod *pod;
 };
 
-static void serve_late(void *data)
+static void carry_out(struct late *late)
 {
-    struct late *late = data;
     struct server_reply reply = {.body = g_string_new(NULL)};
 
-    sim_sleep(late->at_us - sim_now_us());
     server_serve(&(struct server_request){late->method, late->url, late->body, late->authorization},
                  &reply);
     sim_trace("late %s %s: %ld", late->method, late->url, reply.status);
     net_tell();
+    g_string_free(reply.body, TRUE);
+}
+
+static void forget_late(struct late *late)
+{
     if (late->pod && late->pod->exists && g_str_equal(late->pod->uid, late->uid))
         late->pod->late--;
-    g_string_free(reply.body, TRUE);
+    g_queue_remove(&net.late, late);
     g_free(late->method);
     g_free(late->url);
     g_free(late->body);
     g_free(late->authorization);
     g_free(late->uid);
     g_free(late);
+}
+
+static void serve_late(void *data)
+{
+    struct late *late = data;
+
+    sim_sleep(late->at_us - sim_now_us());
+    carry_out(late);
+    forget_late(late);
 }
 
 /* The server has the request, and we do not wait for it. */
@@ -137,7 +152,45 @@ static void leave_behind(const struct easy *easy, int64_t after_us)
         pod->late++;
         pod->late_card = card;
     }
+    g_queue_push_tail(&net.late, late);
     sim_spawn(serve_late, late);
+}
+
+static struct easy **place_of(struct easy *easy)
+{
+    unsigned i = 0;
+
+    while (net.sent[i] != easy)
+        HOLDS(++i < SENT_MAX, "more than %d requests at a time", SENT_MAX);
+    return &net.sent[i];
+}
+
+static void travel(struct easy *easy, int64_t lag_us)
+{
+    *place_of(NULL) = easy;
+    sim_sleep(lag_us);
+    *place_of(easy) = NULL;
+}
+
+void net_crash(void)
+{
+    struct server_reply reply = {.body = g_string_new(NULL)};
+    struct late *late;
+
+    for (unsigned i = 0; i < SENT_MAX; i++) {
+        if (net.sent[i] && chance_percent(50)) {
+            struct server_request request = request_of(net.sent[i]);
+            server_serve(&request, &reply);
+            sim_trace("crash: %s %s: %ld", request.method, request.url, reply.status);
+        }
+        net.sent[i] = NULL;
+    }
+    while ((late = g_queue_peek_head(&net.late))) {
+        if (chance_percent(50))
+            carry_out(late);
+        forget_late(late);
+    }
+    g_string_free(reply.body, TRUE);
 }
 
 /* A Binding is under way twice at most with the same words. */
@@ -189,7 +242,7 @@ static CURLcode exchange(struct easy *easy, const struct fault *fault, struct se
             return CURLE_RECV_ERROR;
         return wait_in_vain(until_us);
     }
-    sim_sleep(lag_us);
+    travel(easy, lag_us);
     if (fault->act == ACT_STATUS) {
         refuse(reply, fault);
         easy->retry_after_s = fault->retry_after_s;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 void net_reset(void);
+/* The program is no more. What it has sent is carried out at once, or never. */
+void net_crash(void);
 /* Watches hear of what has changed, some later than others. */
 void net_tell(void);
 

@@ -3,7 +3,7 @@
  * The program, from its store to its HTTP client, against an API server where everything happens
  * and anything goes wrong, in time of its own: no socket, no clock, no thread but the simulated
  * ones (sim.h). The oracle (truth.h) checks every grant, every answer and, whenever all is quiet,
- * the whole ledger.
+ * the whole ledger. Now and then the program is killed, wherever it is, and started again.
  *
  *   GPULEDGER_SEED=42 GPULEDGER_EVENTS=10000000 build/tests/faults/random_runs
  *
@@ -62,7 +62,7 @@ static struct world {
 } world;
 
 static struct {
-    uint64_t worlds, rounds, changes, filters, binds, bound, repeated, requests, granted, audits;
+    uint64_t worlds, rounds, crashes, changes, filters, binds, bound, repeated, requests, granted, audits;
 } counts;
 static char *token_file;
 
@@ -163,7 +163,7 @@ static char *call_bind(int i, const char *uid, int node)
     g_autoptr(GString) reply = g_string_new(NULL);
     struct pod *pod = &server.pods[i];
 
-    if (pod->exists && g_str_equal(pod->uid, uid))
+    if (pod->exists && g_str_equal(pod->uid, uid) && store_is_synced(world.store))
         truth_note_bind(pod);
     counts.binds++;
     sim_trace("bind %s to n%d", uid, node);
@@ -273,6 +273,77 @@ static void keep_house(void *data)
         }
         sim_sleep(S);
     }
+}
+
+/* --- the program --------------------------------------------------------------------------- */
+
+static struct kube_config *where(void)
+{
+    struct kube_config *config = g_new0(struct kube_config, 1);
+
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strdup("https://server");
+    config->token_file = g_strdup(token_file);
+    return config;
+}
+
+static void start_program(void)
+{
+    static const int64_t timeouts_ms[] = {250, 1500, 9000, 27000};
+
+    memset(server.known, 0, sizeof server.known);
+    world.store = store_new(&(struct store_options){.policy = &policies[chance_below(3)],
+                                                    .patience_ms = chance_between(0, 60000)});
+    world.client = api_client_new(where(), NULL);
+    world.cluster = api_cluster_new(world.client);
+    world.extender = (struct extender){
+        .store = world.store,
+        .cluster = world.cluster,
+        .wake = wake_new(),
+        .bind_timeout_ms = timeouts_ms[chance_below(G_N_ELEMENTS(timeouts_ms))],
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        world.reflectors[feed] = reflector_start(
+            world.client, world.store, (enum feed)feed,
+            &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)}, NULL);
+    for (int i = 0; i < SCHEDULERS; i++) {
+        world.schedulers[i].number = i;
+        world.schedulers[i].timeout_us = world.extender.bind_timeout_ms * chance_between(500, 2000);
+        sim_spawn(run_scheduler, &world.schedulers[i]);
+    }
+    sim_spawn(keep_house, NULL);
+}
+
+static void free_program(void)
+{
+    for (int feed = 0; feed < FEED_N; feed++)
+        reflector_free(world.reflectors[feed]);
+    wake_free(world.extender.wake);
+    api_cluster_free(world.cluster);
+    api_client_free(world.client);
+    store_free(world.store);
+}
+
+/* SIGKILL, and a start. The calls that kube-schedulers were waiting for fail. */
+static void crash(void)
+{
+    sim_trace("crash");
+    net_crash();
+    sim_kill();
+    free_program();
+    for (int i = 0; i < SCHEDULERS; i++) {
+        for (int j = 0; j < PODS; j++) {
+            struct attempt *attempt = &world.schedulers[i].attempts[j];
+            if (attempt->binding)
+                back_off(attempt);
+            attempt->binding = false;
+        }
+    }
+    for (int i = 0; i < PODS; i++)
+        memset(server.pods[i].known, -1, sizeof server.pods[i].known);
+    start_program();
+    counts.crashes++;
 }
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -395,6 +466,7 @@ static void change_policy(void)
 static void run_round(void)
 {
     static const int64_t paces_us[] = {200, MS, 5 * MS, 20 * MS, 100 * MS, S};
+    int crash_at = chance_percent(40) ? (int)chance_below(ACTIONS_PER_ROUND) : -1;
     int64_t pace_us = paces_us[chance_below(G_N_ELEMENTS(paces_us))];
 
     faults_set_trouble(chance_percent(25) ? 0 : (unsigned)chance_between(1, chance_percent(20) ? 80 : 40));
@@ -403,6 +475,8 @@ static void run_round(void)
         int64_t version = server.version;
         if (chance_percent(1))
             change_policy();
+        if (i == crash_at)
+            crash();
         chance_act(happenings, NULL);
         counts.changes += server.version != version;
         net_tell();
@@ -412,21 +486,8 @@ static void run_round(void)
 
 /* --- worlds --------------------------------------------------------------------------------- */
 
-static struct kube_config *where(void)
-{
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    config->source = g_strdup("test");
-    config->ns = g_strdup("default");
-    config->server = g_strdup("https://server");
-    config->token_file = g_strdup(token_file);
-    return config;
-}
-
 static void begin_world(void)
 {
-    static const int64_t timeouts_ms[] = {250, 1500, 9000, 27000};
-
     sim_reset();
     net_reset();
     counts.requests += server.n_requests;
@@ -436,26 +497,7 @@ static void begin_world(void)
     happen_begin(chance_percent(50), token_file);
 
     world = (struct world){0};
-    world.store = store_new(&(struct store_options){.policy = &policies[chance_below(3)],
-                                                    .patience_ms = chance_between(0, 60000)});
-    world.client = api_client_new(where(), NULL);
-    world.cluster = api_cluster_new(world.client);
-    world.extender = (struct extender){
-        .store = world.store,
-        .cluster = world.cluster,
-        .wake = wake_new(),
-        .bind_timeout_ms = timeouts_ms[chance_below(G_N_ELEMENTS(timeouts_ms))],
-    };
-    for (int feed = 0; feed < FEED_N; feed++)
-        world.reflectors[feed] = reflector_start(
-            world.client, world.store, (enum feed)feed,
-            &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)}, NULL);
-    for (int i = 0; i < SCHEDULERS; i++) {
-        world.schedulers[i] = (struct scheduler){
-            .number = i, .timeout_us = world.extender.bind_timeout_ms * chance_between(500, 2000)};
-        sim_spawn(run_scheduler, &world.schedulers[i]);
-    }
-    sim_spawn(keep_house, NULL);
+    start_program();
 }
 
 static void end_world(void)
@@ -464,13 +506,10 @@ static void end_world(void)
     for (int feed = 0; feed < FEED_N; feed++)
         reflector_stop(world.reflectors[feed]);
     for (int feed = 0; feed < FEED_N; feed++)
-        reflector_free(world.reflectors[feed]);
+        g_clear_pointer(&world.reflectors[feed], reflector_free);
     while (sim_alive() > 0)
         HOLDS(sim_step(SIM_FOREVER), "stuck");
-    wake_free(world.extender.wake);
-    api_cluster_free(world.cluster);
-    api_client_free(world.client);
-    store_free(world.store);
+    free_program();
     counts.worlds++;
 }
 
@@ -493,11 +532,11 @@ static void report(void)
     const char *name;
 
     printf("  %" G_GUINT64_FORMAT " worlds, %" G_GUINT64_FORMAT " times quiet, %" G_GUINT64_FORMAT
-           " audits\n  events: %" G_GUINT64_FORMAT " (%" G_GUINT64_FORMAT " changes, %" G_GUINT64_FORMAT
+           " audits, %" G_GUINT64_FORMAT " crashes\n  events: %" G_GUINT64_FORMAT " (%" G_GUINT64_FORMAT " changes, %" G_GUINT64_FORMAT
            " told, %" G_GUINT64_FORMAT " requests, %" G_GUINT64_FORMAT " filters, %" G_GUINT64_FORMAT
            " binds)\n  %" G_GUINT64_FORMAT " cards granted, %" G_GUINT64_FORMAT
            " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  faults:",
-           counts.worlds, counts.rounds, counts.audits, n_events(), counts.changes, net_told(),
+           counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes, net_told(),
            counts.requests + server.n_requests, counts.filters, counts.binds,
            counts.granted + server.n_granted, counts.bound, counts.repeated);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)

@@ -199,6 +199,14 @@ bool sim_step(int64_t until_us)
     return true;
 }
 
+void sim_kill(void)
+{
+    HOLDS(!sim.current, "a thread cannot kill all");
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        sim.threads[i].alive = false;
+    sim.alive = 0;
+}
+
 /* --- what the program calls ----------------------------------------------------------------- */
 
 int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,

@@ -33,6 +33,8 @@ void sim_signal(const void *what);
 bool sim_step(int64_t until_us);
 /* Threads that have not ended. */
 unsigned sim_alive(void);
+/* Of nobody's thread: all end where they are, as with SIGKILL. What they hold is lost. */
+void sim_kill(void);
 
 /* The record of what was decided, for comparison: NULL, or where to. */
 void sim_trace_to(void *file);
