@@ -206,6 +206,35 @@ START_TEST(a_pod_that_is_gone_is_not_annotated)
 }
 END_TEST
 
+START_TEST(a_node_is_changed_on_a_condition)
+{
+    const struct node_annotation wanted = {
+        .node = "n1", .version = "17", .key = "example.com/k", .value = "v"};
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct node_view node = {0};
+
+    script(&(struct fake_reply){.match = "GET /api/v1/nodes/n1 ",
+                                .chunks = {"{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":"
+                                           "\"17\",\"annotations\":{\"a\":\"b\"}}}"}});
+    ck_assert_int_eq(cluster->ops->get_node(cluster, arena, "n1", clock_ms() + PATIENT_MS, &node,
+                                            NULL),
+                     OUTCOME_OK);
+    ck_assert_str_eq(node.resource_version, "17");
+    ck_assert_str_eq(string_pairs_get(&node.annotations, "a"), "b");
+    script(&(struct fake_reply){.match = "PATCH /api/v1/nodes/n1 ", .status = 409});
+    ck_assert_int_eq(cluster->ops->annotate_node(cluster, &wanted, clock_ms() + PATIENT_MS, NULL),
+                     OUTCOME_CONFLICT);
+    g_autofree char *request = fake_server_request(server, 1);
+    ck_assert_msg(g_str_has_suffix(request, "\r\n\r\n{\"metadata\":{\"resourceVersion\":\"17\","
+                                            "\"annotations\":{\"example.com/k\":\"v\"}}}"),
+                  "%s", request);
+    script(&(struct fake_reply){.match = "GET /api/v1/nodes/gone ", .status = 404});
+    ck_assert_int_eq(cluster->ops->get_node(cluster, arena, "gone", clock_ms() + PATIENT_MS, &node,
+                                            NULL),
+                     OUTCOME_NOT_FOUND);
+}
+END_TEST
+
 START_TEST(names_cannot_lead_elsewhere)
 {
     const struct pod_annotation odd = {.ns = "..", .name = "p", .uid = "u", .key = "k", .value = "v"};
@@ -231,6 +260,7 @@ int main(void)
     tcase_add_test(tests, a_list_can_be_stopped);
     tcase_add_test(tests, an_annotation_is_a_merge_patch);
     tcase_add_loop_test(tests, a_pod_that_is_gone_is_not_annotated, 0, G_N_ELEMENTS(refusals));
+    tcase_add_test(tests, a_node_is_changed_on_a_condition);
     tcase_add_test(tests, names_cannot_lead_elsewhere);
 
     SRunner *runner = srunner_create(suite);

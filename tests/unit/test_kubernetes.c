@@ -351,6 +351,26 @@ START_TEST(encodes_an_annotation)
 }
 END_TEST
 
+START_TEST(encodes_an_annotation_of_a_node)
+{
+    struct node_annotation wanted = {
+        .node = "n1", .version = "17", .key = "example.com/x", .value = "t,ns,\"p\""};
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    node_annotation_encode(&writer, &wanted);
+    ck_assert_str_eq(text->str, "{\"metadata\":{\"resourceVersion\":\"17\",\"annotations\":"
+                                "{\"example.com/x\":\"t,ns,\\\"p\\\"\"}}}");
+    wanted.value = NULL;
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    node_annotation_encode(&writer, &wanted);
+    ck_assert_str_eq(text->str, "{\"metadata\":{\"resourceVersion\":\"17\",\"annotations\":"
+                                "{\"example.com/x\":null}}}");
+}
+END_TEST
+
 START_TEST(encodes_an_event)
 {
     const struct event_object event = {
@@ -415,6 +435,7 @@ int main(void)
     tcase_add_test(tests, encodes_a_binding);
     tcase_add_test(tests, a_plain_binding_has_no_annotations);
     tcase_add_test(tests, encodes_an_annotation);
+    tcase_add_test(tests, encodes_an_annotation_of_a_node);
     tcase_add_test(tests, encodes_an_event);
     tcase_add_test(tests, a_micro_time_has_six_digits);
 
