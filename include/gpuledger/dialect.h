@@ -110,7 +110,8 @@ struct dialect {
                                           const struct dialect_options *options,
                                           char **ret_warning);
 
-    /* What the node side cannot serve, whatever is free. */
+    /* What the node side cannot serve, whatever is free. A row whose pods are counted but never
+     * placed, because their own scheduler does that, has none of what follows. */
     enum reason (*refuse)(const struct node *node, const struct request *request,
                           const struct dialect_options *options);
 

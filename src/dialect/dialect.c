@@ -13,6 +13,8 @@ const struct dialect *const dialects[] = {
     &dialect_elastic_com,
     &dialect_nano_io,
     &dialect_nano,
+    &dialect_kai, /* these two before those that claim nvidia.com/gpu without a mark */
+    &dialect_koordinator,
     &dialect_nvidia,    /* before HAMi, too: leaves it all pods with a word of HAMi's */
     &dialect_4paradigm, /* before HAMi, which claims pods of these resources without a mark */
     &dialect_hami,

@@ -129,7 +129,7 @@ KINDS = [
     (r":\d+$", port_faults),
     (r"GPULEDGER_[A-Z_]+(=|$)", variable_faults),
     (r"gpuledger_\w+", metric_faults),
-    (r"(?!([\w.-]*\.(io|com|sh)|nano-gpu)/)[\w.{},-]+/[\w./{},-]*$|\.\w", path_faults),
+    (r"(?!([\w.-]*\.(io|com|sh|ai)|nano-gpu)/)[\w.{},-]+/[\w./{},-]*$|\.\w", path_faults),
     (r"[\w.-]+(%s)$" % "|".join(map(re.escape, EXTENSIONS)), path_faults),
     (r"", word_faults),
 ]

@@ -453,6 +453,8 @@ int main(void)
         g_autofree char *property =
             g_strdup_printf("%s: pods are placed as promised", dialects[i]->name);
         row = dialects[i];
+        if (!row->write_annotations)
+            continue; /* it is counted, never placed */
         chance_init(property, 50000);
         for (unsigned event = 0; chance_next_event(); event++) {
             bool specified = g_str_equal(row->name, "gpushare") && event / ROUND_EVENTS % 4 != 0;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * KAI: counted, never placed. For every card that its scheduler shares it starts a pod that takes
+ * the card as a whole from NVIDIA's plugin; which one that is, the pod finds out and writes down. The
+ * pods that share the card ask for nothing that anybody counts.
+ *
+ * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder.
+ */
+#include "dialect/rows.h"
+
+#include <gpuledger/quantity.h>
+
+#define NAMESPACE "kai-resource-reservation"
+#define RESOURCE "nvidia.com/gpu"
+#define KEY_INDEX "run.ai/reserve_for_gpu_index"
+
+static bool read_topology(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *topology, char **ret_warning, GError **error)
+{
+    return false;
+}
+
+static struct request *read_request(const struct pod_view *view,
+                                    const struct dialect_options *options, GError **error)
+{
+    return NULL;
+}
+
+static int64_t count_cards(const struct pod_view *view)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const char *text = container_view_amount(&view->containers[i], RESOURCE);
+        int64_t amount;
+        if (text && quantity_parse(text, &amount, NULL))
+            sum += MIN(amount, NODE_CARDS_MAX);
+    }
+    return sum;
+}
+
+/* One device of the plugin's pool, and one card for itself: any, until it says which. */
+static struct allocation *read_allocation(const struct pod_view *view,
+                                          const struct dialect_options *options,
+                                          char **ret_warning)
+{
+    const char *text = string_pairs_get(&view->annotations, KEY_INDEX);
+    guint64 index;
+
+    if (g_strcmp0(view->ns, NAMESPACE) != 0 || count_cards(view) != 1)
+        return NULL;
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 2);
+    bool known = text && g_ascii_string_to_unsigned(text, 10, 0, NODE_CARDS_MAX - 1, &index, NULL);
+    allocation->dialect = &dialect_kai;
+    allocation->assigned = view->started;
+    if (text && !known) {
+        allocation->doubt = DOUBT_MALFORMED;
+        if (ret_warning && !*ret_warning)
+            *ret_warning = g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text);
+    }
+    allocation->shares[0] = (struct share){
+        .memory = {1000, AMOUNT_THOUSANDTHS},
+        .container = CONTAINER_POD,
+        .card = known ? (int32_t)index : CARD_UNKNOWN,
+        .core = CORE_WHOLE,
+        .exclusive = true,
+    };
+    allocation->shares[1] =
+        (struct share){.container = CONTAINER_POD, .devices = 1, .device = RESOURCE};
+    return allocation;
+}
+
+static const char *const resources[] = {RESOURCE, NULL};
+
+const struct dialect dialect_kai = {
+    .name = "kai",
+    .title = "KAI",
+    .notes =
+        {
+            .asks = "Nothing of gpuledger: KAI's own scheduler places its pods.",
+            .nodes = "Nothing.",
+            .writes = "Nothing. Each pod in `kai-resource-reservation` counts as the only holder of "
+                      "the card that `run.ai/reserve_for_gpu_index` names, and of every card of its "
+                      "node until it does.",
+            .played = "none: reservation pods as its binder leaves them",
+            .limits = "The pods that share a reserved card are not told apart.",
+        },
+    .resources = resources,
+    .names_cards = true,
+    .isolation = ISOLATION_NONE,
+    .read_topology = read_topology,
+    .read_request = read_request,
+    .read_allocation = read_allocation,
+};

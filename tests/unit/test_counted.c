@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dialects whose own schedulers place their pods: others find their cards taken. */
+#include "desk.h"
+
+#define CORE "elasticgpu.io/gpu-core"
+#define MEMORY "elasticgpu.io/gpu-memory"
+#define KCORE "koordinator.sh/gpu-core"
+#define KMEMORY "koordinator.sh/gpu-memory"
+#define KRATIO "koordinator.sh/gpu-memory-ratio"
+#define ALLOCATED "scheduling.koordinator.sh/device-allocated"
+#define GPU "nvidia.com/gpu"
+#define RESERVED "run.ai/reserve_for_gpu_index"
+
+#define POD(ns_, uid_, annotations_, ...)                                                          \
+    (&(struct pod_view){.ns = ns_,                                                                 \
+                        .name = uid_,                                                              \
+                        .uid = uid_,                                                               \
+                        .annotations = annotations_,                                               \
+                        CONTAINERS({.name = "c", .limits = PAIRS(__VA_ARGS__)})})
+#define NOTHING ((struct string_pairs){0})
+#define ASK(uid, core) POD("ml", uid, NOTHING, {CORE, core})
+#define WRITTEN(card) "elasticgpu.io/assumed=true elasticgpu.io/container-c=" card
+
+static char *held(const struct pod_view *pod)
+{
+    char *warning = NULL;
+
+    ledger_put(book, "n1", dialect_read_allocation(pod, &options, &warning));
+    return warning;
+}
+
+static void add_node(void)
+{
+    desk_node(&(struct node_view){.name = "n1",
+                                  .capacity = PAIRS({CORE, "300"}, {MEMORY, "30000"},
+                                                    {KCORE, "300"}, {KMEMORY, "30000Mi"})});
+}
+
+START_TEST(koordinators_cards_are_left_alone)
+{
+    add_node();
+    ck_assert_int_eq(ledger_node(book, "n1")->cards[1].memory, 10000 * MIB);
+    g_autofree char *warning =
+        held(POD("ml", "k",
+                 PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0,\"resources\":{\"" KCORE "\":\"50\",\"" KMEMORY
+                                   "\":\"4Gi\",\"" KRATIO "\":40}},{\"minor\":2,\"resources\":{\"" KCORE
+                                   "\":100,\"" KRATIO "\":100}}],\"rdma\":[{\"minor\":1}]}"}),
+                 {KCORE, "150"}));
+    ck_assert_ptr_null(warning);
+    const struct node *node = ledger_node(book, "n1");
+    ck_assert_int_eq(node->cards[0].core_used, 500);
+    ck_assert_int_eq(node->cards[0].memory_used, 4 * GIB);
+    ck_assert_int_eq(node->cards[2].core_used, 1000);
+    ck_assert_int_eq(node->cards[2].memory_used, 10000 * MIB);
+    desk_expect(ASK("a", "10"), "n1", WRITTEN("1"));
+    desk_expect(ASK("b", "100"), "n1", "insufficient_memory");
+    desk_expect(ASK("c", "90"), "n1", WRITTEN("1"));
+}
+END_TEST
+
+struct odd_case {
+    const char *text;
+    enum doubt doubt;
+};
+
+static const struct odd_case odd_cases[] = {
+    {NULL, DOUBT_UNMARKED},
+    {"", DOUBT_MALFORMED},
+    {"[]", DOUBT_MALFORMED},
+    {"{\"gpu\":{}}", DOUBT_MALFORMED},
+    {"{\"gpu\":[{}]}", DOUBT_MALFORMED},
+    {"{\"gpu\":[{\"minor\":-1}]}", DOUBT_MALFORMED},
+    {"{\"gpu\":[{\"minor\":256}]}", DOUBT_MALFORMED},
+    {"{\"gpu\":[{\"minor\":0},{\"minor\":\"1\"}]}", DOUBT_MALFORMED},
+};
+
+START_TEST(what_koordinator_does_not_say_counts_everywhere)
+{
+    const struct odd_case *c = &odd_cases[_i];
+    struct string_pairs annotations = c->text ? PAIRS({ALLOCATED, c->text}) : NOTHING;
+
+    add_node();
+    g_autofree char *warning = held(POD("ml", "k", annotations, {KCORE, "60"}));
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_uint_lt(strlen(warning), 250);
+    ck_assert_int_eq(ledger_get(book, "k")->doubt, c->doubt);
+    ck_assert_int_eq(ledger_node(book, "n1")->unplaced_core, 600);
+    desk_expect(ASK("a", "10"), "n1", "other_use");
+}
+END_TEST
+
+START_TEST(koordinators_pods_are_refused)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(dialect_read_request(
+        POD("ml", "a", NOTHING, {"koordinator.sh/gpu.shared", "1"}), &options, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "schedulerName"));
+    g_clear_error(&error);
+    ck_assert_ptr_null(
+        dialect_read_request(POD("ml", "a", NOTHING, {"cpu", "1"}), &options, &error));
+    ck_assert_ptr_null(error);
+    /* rdma only */
+    ck_assert_ptr_null(dialect_read_allocation(
+        POD("ml", "a", PAIRS({ALLOCATED, "{\"rdma\":[]}"}), {"cpu", "1"}), &options, NULL));
+}
+END_TEST
+
+START_TEST(a_card_that_kai_reserved_is_left_alone)
+{
+    desk_node(&(struct node_view){.name = "n1", .capacity = PAIRS({CORE, "200"}, {MEMORY, "200"})});
+    desk_expect(ASK("a", "10"), "n1", WRITTEN("0"));
+    ledger_drop(book, "a");
+    ck_assert_ptr_null(held(POD("kai-resource-reservation", "r", NOTHING, {GPU, "1"})));
+    desk_expect(ASK("a", "10"), "n1", "insufficient_memory"); /* any card may be the one */
+    ck_assert_ptr_null(held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "0"}), {GPU, "1"})));
+    desk_expect(ASK("a", "10"), "n1", WRITTEN("1"));
+    g_autofree char *warning =
+        held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "GPU-x"}), {GPU, "1"}));
+    ck_assert_ptr_nonnull(strstr(warning, RESERVED));
+    desk_expect(ASK("b", "10"), "n1", "insufficient_memory");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("counted");
+    TCase *tc = tcase_create("counted");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, koordinators_cards_are_left_alone);
+    tcase_add_loop_test(tc, what_koordinator_does_not_say_counts_everywhere, 0,
+                        G_N_ELEMENTS(odd_cases));
+    tcase_add_test(tc, koordinators_pods_are_refused);
+    tcase_add_test(tc, a_card_that_kai_reserved_is_left_alone);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
