@@ -284,7 +284,7 @@ static void play_node_side(const struct snapshot *snapshot, cJSON *tree)
     if (pod_view_decode(arena, tree, &view, NULL)) {
         g_autoptr(allocation) allocation =
             dialect_read_allocation(&view, &store_options(snapshot->store)->dialects, &warning);
-        if (allocation)
+        if (allocation && allocation->dialect->write_assigned)
             allocation->dialect->write_assigned(allocation, g_get_real_time() * 1000, &written);
     }
     object_tree_annotate(tree, &written);

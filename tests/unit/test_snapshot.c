@@ -259,6 +259,31 @@ START_TEST(binds_and_plays_the_node_side)
 }
 END_TEST
 
+/* As elastic-gpu's, which only reads. */
+START_TEST(a_node_side_may_write_nothing)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_auto(annotations) written = {0};
+    const struct binding binding = {
+        .ns = "ns", .name = "e", .uid = "uid-e", .node = "n1", .annotations = &written};
+    struct pod_view pod;
+
+    load_good("{\"kind\":\"List\",\"items\":[{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"},"
+              "\"status\":{\"capacity\":{\"elasticgpu.io/gpu-core\":\"200\"}}},"
+              "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"e\",\"uid\":\"uid-e\"},"
+              "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":"
+              "{\"elasticgpu.io/gpu-core\":\"30\"}}}]}}]}");
+    annotations_add(&written, "elasticgpu.io/assumed", g_strdup("true"));
+    annotations_add(&written, "elasticgpu.io/container-c", g_strdup("1"));
+    ck_assert_int_eq(the_cluster->ops->bind(the_cluster, &binding, 0, NULL), OUTCOME_OK);
+    ck_assert_int_eq(get_pod(arena, "e", &pod), OUTCOME_OK);
+    ck_assert_str_eq(pod.phase, "Running");
+    const struct allocation *allocation = ledger_get(store_lock(the_store), "uid-e");
+    ck_assert(allocation && allocation->assigned && allocation->shares[0].card == 1);
+    store_unlock(the_store);
+}
+END_TEST
+
 static const char obstacles_text[] =
     LIST(NODE("n1") "," POD("bound", "", ",\"nodeName\":\"n1\"", "") "," POD(
         "ending", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "",
@@ -527,6 +552,7 @@ int main(void)
     tcase_add_loop_test(tcase, says_what_is_wrong_with_a_file, 0, G_N_ELEMENTS(refused));
     tcase_add_test(tcase, a_missing_file_is_named);
     tcase_add_test(tcase, binds_and_plays_the_node_side);
+    tcase_add_test(tcase, a_node_side_may_write_nothing);
     tcase_add_loop_test(tcase, refuses_as_the_api_server_does, 0, G_N_ELEMENTS(obstacles));
     tcase_add_test(tcase, serves_the_verbs);
     tcase_add_test(tcase, adds_a_pod_and_fills_in_what_lacks);
