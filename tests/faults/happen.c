@@ -16,6 +16,14 @@ static void write_token(int token)
     HOLDS(g_file_set_contents(token_file, text, -1, NULL), "%s", token_file);
 }
 
+/* One draw after the other: compilers differ in the order of arguments. */
+static void draw_node(int node, int unit)
+{
+    int cards = (int)chance_between(1, CARDS_MAX), units = (int)chance_between(6, 16) * unit;
+
+    server_put_node(node, cards, units);
+}
+
 void happen_begin(bool others_meddle, const char *token_path)
 {
     int unit = chance_percent(25) ? 1000 : 1;
@@ -25,7 +33,7 @@ void happen_begin(bool others_meddle, const char *token_path)
     token_file = g_strdup(token_path);
     write_token(0);
     for (int i = 0; i < NODES; i++)
-        server_put_node(i, (int)chance_between(1, CARDS_MAX), (int)chance_between(6, 16) * unit);
+        draw_node(i, unit);
 }
 
 static bool is_over(const struct pod *pod)
@@ -178,11 +186,11 @@ static void put_node(void *data)
     int unit = server_shape(0)->units >= 1000 ? 1000 : 1;
 
     if (!chance_percent(10))
-        server_put_node(node, (int)chance_between(1, CARDS_MAX), (int)chance_between(6, 16) * unit);
+        draw_node(node, unit);
     else if (chance_percent(50))
         server_put_node(node, 0, 0);
     else
-        server_put_node(node, (int)chance_between(1, CARDS_MAX), (int)chance_between(6, 16) * (1001 - unit));
+        draw_node(node, 1001 - unit);
 }
 
 static void delete_node(void *data)

@@ -62,7 +62,9 @@ static struct world {
 } world;
 
 static struct {
-    uint64_t worlds, rounds, crashes, changes, filters, binds, bound, repeated, requests, granted, audits;
+    uint64_t worlds, rounds, audits, crashes;
+    uint64_t changes, filters, binds, requests; /* events, with what net.h counts */
+    uint64_t granted, bound, repeated;
 } counts;
 static char *token_file;
 
@@ -306,7 +308,8 @@ static void start_program(void)
     for (int feed = 0; feed < FEED_N; feed++)
         world.reflectors[feed] = reflector_start(
             world.client, world.store, (enum feed)feed,
-            &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)}, NULL);
+            &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)},
+            NULL);
     for (int i = 0; i < SCHEDULERS; i++) {
         world.schedulers[i].number = i;
         world.schedulers[i].timeout_us = world.extender.bind_timeout_ms * chance_between(500, 2000);
@@ -459,8 +462,9 @@ static void be_quiet(void)
 /* SIGHUP, with another configuration. */
 static void change_policy(void)
 {
-    store_set_policy(world.store, &policies[chance_below(3)],
-                     chance_percent(50) ? 0 : chance_between(1, 60000));
+    const struct policy *policy = &policies[chance_below(3)];
+
+    store_set_policy(world.store, policy, chance_percent(50) ? 0 : chance_between(1, 60000));
 }
 
 static void run_round(void)
@@ -469,7 +473,8 @@ static void run_round(void)
     int crash_at = chance_percent(40) ? (int)chance_below(ACTIONS_PER_ROUND) : -1;
     int64_t pace_us = paces_us[chance_below(G_N_ELEMENTS(paces_us))];
 
-    faults_set_trouble(chance_percent(25) ? 0 : (unsigned)chance_between(1, chance_percent(20) ? 80 : 40));
+    int64_t trouble_max = chance_percent(20) ? 80 : 40;
+    faults_set_trouble(chance_percent(25) ? 0 : (unsigned)chance_between(1, trouble_max));
     for (int i = 0; i < ACTIONS_PER_ROUND; i++) {
         let_time_pass(chance_between(0, 2 * pace_us));
         int64_t version = server.version;
@@ -532,11 +537,13 @@ static void report(void)
     const char *name;
 
     printf("  %" G_GUINT64_FORMAT " worlds, %" G_GUINT64_FORMAT " times quiet, %" G_GUINT64_FORMAT
-           " audits, %" G_GUINT64_FORMAT " crashes\n  events: %" G_GUINT64_FORMAT " (%" G_GUINT64_FORMAT " changes, %" G_GUINT64_FORMAT
+           " audits, %" G_GUINT64_FORMAT " crashes\n  events: %" G_GUINT64_FORMAT
+           " (%" G_GUINT64_FORMAT " changes, %" G_GUINT64_FORMAT
            " told, %" G_GUINT64_FORMAT " requests, %" G_GUINT64_FORMAT " filters, %" G_GUINT64_FORMAT
            " binds)\n  %" G_GUINT64_FORMAT " cards granted, %" G_GUINT64_FORMAT
            " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  faults:",
-           counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes, net_told(),
+           counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes,
+           net_told(),
            counts.requests + server.n_requests, counts.filters, counts.binds,
            counts.granted + server.n_granted, counts.bound, counts.repeated);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)

@@ -144,8 +144,8 @@ static char *configmap_json(int node)
 
     g_string_append_printf(text,
                            "{\"metadata\":{\"name\":\"unhealthy-gpu-n%d\",\"namespace\":"
-                           "\"kube-system\",\"uid\":\"uid-c%d\",\"resourceVersion\":\"%" G_GINT64_FORMAT
-                           "\"},\"data\":{\"gpus\":\"",
+                           "\"kube-system\",\"uid\":\"uid-c%d\",\"resourceVersion\":"
+                           "\"%" G_GINT64_FORMAT "\"},\"data\":{\"gpus\":\"",
                            node, node, health->version);
     for (int card = 0; card < 32; card++) {
         if (!(server_sick(node) >> card & 1))
@@ -214,7 +214,12 @@ struct pod *server_create_pod(int i, int units, int n_containers)
 
     server_delete_pod(pod);
     *pod = (struct pod){
-        .exists = true, .units = units, .n_containers = n_containers, .node = -1, .known = {-1, -1, -1}};
+        .exists = true,
+        .units = units,
+        .n_containers = n_containers,
+        .node = -1,
+        .known = {-1, -1, -1},
+    };
     g_snprintf(pod->name, sizeof pod->name, "p%d", i);
     g_snprintf(pod->uid, sizeof pod->uid, "uid-%d-%u", i, server.uids++);
     pod->version = ++server.version;
@@ -424,7 +429,8 @@ static const char *text_at(const cJSON *object, const char *outer, const char *i
 
 static void bind(struct pod *pod, const cJSON *binding, struct server_reply *reply)
 {
-    const char *uid = text_at(binding, "metadata", "uid"), *node = text_at(binding, "target", "name");
+    const char *uid = text_at(binding, "metadata", "uid");
+    const char *node = text_at(binding, "target", "name");
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(binding, "metadata");
     const cJSON *annotations = cJSON_GetObjectItemCaseSensitive(metadata, "annotations");
 

@@ -30,7 +30,8 @@ static int card_of(const struct pod *pod)
 
 static bool is_waiting(const struct pod *pod)
 {
-    bool marked = pod->annotations[ASSUME_TIME] && g_strcmp0(pod->annotations[ASSIGNED], "false") == 0;
+    bool marked =
+        pod->annotations[ASSUME_TIME] && g_strcmp0(pod->annotations[ASSIGNED], "false") == 0;
     return pod->phase == PENDING && (marked || !pod->started);
 }
 
