@@ -84,6 +84,15 @@ static bool read_isolation(const char *text, struct terms *terms)
     return isolation_find(text, &terms->isolation_min);
 }
 
+static bool read_containers(const char *text, struct terms *terms)
+{
+    if (strcmp(text, "same-card") == 0)
+        terms->neighbours = NEIGHBOURS_SAME_CARD;
+    else if (strcmp(text, "different-cards") == 0)
+        terms->neighbours = NEIGHBOURS_DIFFERENT_CARDS;
+    return terms->neighbours != NEIGHBOURS_ANY;
+}
+
 static const struct condition {
     const char *key;
     bool (*parse)(const char *text, struct terms *terms);
@@ -98,6 +107,7 @@ static const struct condition {
     {"gpuledger.io/gpu-driver-min", read_driver_min,
      "the major version of a driver, such as '535'"},
     {"gpuledger.io/gpu-unshared", read_unshared, "'true' or 'false'"},
+    {"gpuledger.io/containers", read_containers, "'same-card' or 'different-cards'"},
     {"gpuledger.io/isolation", read_isolation, "'none', 'hook', 'kernel' or 'hardware'"},
 };
 

@@ -4,7 +4,7 @@
 #include <gpuledger/object.h>
 #include <gpuledger/terms.h>
 
-/* Adds the pod's conditions to `*terms`, which is made if it is NULL and there are any. Call it
- * before the dialect's own words go in: lists of models that are there already are replaced. An
- * error names the annotation and what it should be; some conditions may have been added then. */
+/* Adds the pod's conditions to `*terms`, which is made if it is NULL and there are any, and which
+ * nobody else has a reference to yet. They go before the dialect's own words for the same. An error
+ * names the annotation and what it should be; some conditions may have been added then. */
 bool conditions_read(const struct pod_view *view, struct terms **terms, GError **error);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/conditions.h"
+#include "dialect/discovery.h"
 #include "dialect/node_marks.h"
 #include "dialect/rows.h"
 
@@ -90,7 +92,8 @@ struct request *dialect_read_request(const struct pod_view *view,
             continue;
         *end = request;
         end = &request->alternative;
-        if (!reads_the_same(view, first->dialect, request->dialect, error))
+        if (!reads_the_same(view, first->dialect, request->dialect, error) ||
+            !conditions_read(view, &request->terms, error))
             return NULL;
     }
     return g_steal_pointer(&first);
@@ -193,8 +196,10 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
             *ret_warning = g_strdup(failure ? failure->message : warning);
         g_clear_error(&failure);
     }
-    if (claimed)
+    if (claimed) {
+        discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
+    }
     return claimed;
 }
 

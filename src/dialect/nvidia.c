@@ -17,7 +17,6 @@
  *  - while plugin and labels contradict each other because a configuration is being changed, the
  *    pool has nothing to give.
  */
-#include "dialect/conditions.h"
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
@@ -323,8 +322,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
     struct topology *topology = ret_topology;
-    const char *driver = string_pairs_get(&view->labels, "nvidia.com/cuda.driver-version.major");
-    int64_t devices, major, minor = 0;
+    int64_t devices;
 
     if (is_foreign_node(view))
         return false;
@@ -343,14 +341,6 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         return false;
     topology->dialect = &dialect_nvidia;
     topology->memory_unit = 1;
-    if (!driver)
-        driver = string_pairs_get(&view->labels, "nvidia.com/cuda.driver.major");
-    if (parse_number(driver, 9999, &major))
-        topology->driver = (int32_t)major;
-    if (parse_number(get_label(view, GPU, "compute.major"), 9999, &major)) {
-        parse_number(get_label(view, GPU, "compute.minor"), 99, &minor);
-        topology->compute = (int32_t)(100 * major + minor);
-    }
     return true;
 }
 
@@ -456,8 +446,6 @@ static struct request *read_request(const struct pod_view *view,
     struct wants wants;
 
     if (is_foreign_pod(view) || !read_wants(view, &wants, &terms, error) || wants.n == 0)
-        return NULL;
-    if (!conditions_read(view, &terms, error))
         return NULL;
     struct request *request = request_new(&dialect_nvidia, wants.n);
     memcpy(request->asks, wants.items, wants.n * sizeof wants.items[0]);

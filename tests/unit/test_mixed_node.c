@@ -66,6 +66,59 @@ static void teardown(void)
     g_clear_pointer(&asked, request_free);
 }
 
+/* Of a gpushare pod with one annotation, on a node with one label. */
+static enum reason admit_annotated(const char *key, const char *value, const char *label,
+                                   const char *text)
+{
+    static const struct string_pair limits[] = {{"aliyun.com/gpu-mem", "4"}};
+    static const struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "32"},
+                                                  {"aliyun.com/gpu-count", "2"}};
+    const struct string_pair annotations[] = {{key, value}}, labels[] = {{label, text}};
+    const struct node_view node = {
+        .name = "n", .capacity = {capacity, 2}, .labels = {labels, label ? 1 : 0}};
+    const struct container_view container = {.name = "main", .limits = {limits, 1}};
+    const struct pod_view pod = {
+        .containers = &container, .n_containers = 1, .annotations = {annotations, 1}};
+    g_autoptr(topology) topology = topology_new();
+    enum reason reason;
+
+    ck_assert(dialect_read_topology(&node, &options, topology, &warning, NULL));
+    ledger_set_topology(book, "n", topology);
+    request_free(asked);
+    asked = dialect_read_request(&pod, &options, NULL);
+    ck_assert_ptr_nonnull(asked);
+    const struct admission_query query = {
+        .request = asked, .policy = &policies[0], .options = &options};
+    dialect_admit(ledger_node(book, "n"), &query, &placement, &reason);
+    return reason;
+}
+
+static const struct {
+    const char *key, *value, *label, *text;
+    enum reason reason;
+} conditions[] = {
+    {"gpuledger.io/isolation", "hook", NULL, NULL, REASON_ISOLATION},
+    {"gpuledger.io/isolation", "none", NULL, NULL, REASON_NONE},
+    {"gpuledger.io/gpu-models", "t4", "nvidia.com/gpu.product", "Tesla-T4", REASON_NONE},
+    {"gpuledger.io/gpu-models", "a100", "nvidia.com/gpu.product", "Tesla-T4", REASON_TERMS},
+    {"gpuledger.io/gpu-models", "t4", NULL, NULL, REASON_TERMS},
+    {"gpuledger.io/gpu-memory-min", "16Gi", NULL, NULL, REASON_NONE},
+    {"gpuledger.io/gpu-memory-min", "17Gi", NULL, NULL, REASON_TERMS},
+    {"gpuledger.io/gpu-driver-min", "535", "nvidia.com/cuda.driver.major", "550", REASON_NONE},
+    {"gpuledger.io/gpu-driver-min", "535", "nvidia.com/cuda.driver.major", "470", REASON_TERMS},
+    {"gpuledger.io/gpu-compute-min", "7.0", "nvidia.com/gpu.compute.major", "8", REASON_NONE},
+    {"gpuledger.io/gpu-compute-min", "8.1", "nvidia.com/gpu.compute.major", "8", REASON_TERMS},
+    {"gpuledger.io/containers", "same-card", NULL, NULL, REASON_NONE},
+};
+
+START_TEST(conditions_hold_for_every_dialect)
+{
+    ck_assert_int_eq(admit_annotated(conditions[_i].key, conditions[_i].value,
+                                     conditions[_i].label, conditions[_i].text),
+                     conditions[_i].reason);
+}
+END_TEST
+
 #define GPUSHARE {"aliyun.com/gpu-mem", "32"}, {"aliyun.com/gpu-count", "2"}
 #define TENCENT(core) {"tencent.com/vcuda-core", core}, {"tencent.com/vcuda-memory", "120"}
 
@@ -139,6 +192,7 @@ static Suite *suite(void)
     tcase_add_test(tc, who_counts_otherwise_is_ignored_and_named);
     tcase_add_test(tc, the_first_pod_decides_and_the_last_ones_end_frees);
     tcase_add_test(tc, a_pod_may_not_ask_in_two_ways);
+    tcase_add_loop_test(tc, conditions_hold_for_every_dialect, 0, G_N_ELEMENTS(conditions));
     suite_add_tcase(s, tc);
     return s;
 }
