@@ -15,6 +15,7 @@ const struct dialect *const dialects[] = {
     &dialect_elastic_com,
     &dialect_nano_io,
     &dialect_nano,
+    &dialect_qgpu,
     &dialect_kai, /* these two before those that claim nvidia.com/gpu without a mark */
     &dialect_koordinator,
     &dialect_nvidia,    /* before HAMi, too: leaves it all pods with a word of HAMi's */

@@ -10,5 +10,5 @@ extern const struct dialect dialect_elastic, dialect_elastic_com, dialect_nano_i
 extern const struct dialect dialect_hami;
 extern const struct dialect dialect_4paradigm;
 extern const struct dialect dialect_volcano_vgpu;
-extern const struct dialect dialect_kai, dialect_koordinator;
+extern const struct dialect dialect_kai, dialect_koordinator, dialect_qgpu;
 extern const struct dialect dialect_nvidia;

@@ -122,6 +122,54 @@ START_TEST(a_card_that_kai_reserved_is_left_alone)
 }
 END_TEST
 
+#define QCORE "tke.cloud.tencent.com/qgpu-core"
+#define QMEMORY "tke.cloud.tencent.com/qgpu-memory"
+
+struct qgpu_case {
+    const char *core, *memory, *says;
+};
+
+static const struct qgpu_case qgpu_cases[] = {
+    {"7", "1", "multiple of 5"}, {"105", "1", "multiple of 5"}, {"150", "1", "multiple of 5"},
+    {"1.5", "1", "qGPU"},        {"30", "-1", "qGPU"},          {"30", "4", "leave the pod to it"},
+    {"200", "0", "leave"},       {"0", "4", "leave"},           {"0", "0", NULL},
+};
+
+START_TEST(qgpus_pods_are_refused)
+{
+    const struct qgpu_case *c = &qgpu_cases[_i];
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(dialect_read_request(
+        POD("ml", "a", NOTHING, {QCORE, c->core}, {QMEMORY, c->memory}), &options, &error));
+    ck_assert_int_eq(error != NULL, c->says != NULL);
+    if (error)
+        ck_assert_msg(strstr(error->message, c->says), "%s", error->message);
+}
+END_TEST
+
+START_TEST(qgpus_pods_count_on_every_card)
+{
+    struct node *node = desk_node(&(struct node_view){
+        .name = "n1",
+        .capacity = PAIRS({QCORE, "200"}, {QMEMORY, "30"}, {CORE, "200"}, {MEMORY, "30000"})});
+
+    ck_assert_int_eq(node->cards[0].slots, 16);
+    desk_expect(ASK("a", "10"), "n1", WRITTEN("0"));
+    ledger_drop(book, "a");
+    ck_assert_ptr_null(held(POD("ml", "q", NOTHING, {QCORE, "30"}, {QMEMORY, "4"})));
+    ck_assert_int_eq(node->unplaced_core, 300);
+    ck_assert_int_eq(node->unplaced_memory, 4 * GIB);
+    desk_expect(ASK("a", "10"), "n1", "other_use");
+    /* also where nobody says that qGPU runs on the node */
+    desk_node(&(struct node_view){.name = "n1", .capacity = PAIRS({CORE, "200"}, {MEMORY, "30000"})});
+    desk_expect(ASK("a", "80"), "n1", "insufficient_core");
+    desk_expect(ASK("a", "70"), "n1", WRITTEN("0"));
+    ck_assert_ptr_null(held(POD("ml", "q", NOTHING, {QCORE, "200"})));
+    desk_expect(ASK("b", "10"), "n1", "insufficient_memory");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("counted");
@@ -133,6 +181,8 @@ static Suite *suite(void)
                         G_N_ELEMENTS(odd_cases));
     tcase_add_test(tc, koordinators_pods_are_refused);
     tcase_add_test(tc, a_card_that_kai_reserved_is_left_alone);
+    tcase_add_loop_test(tc, qgpus_pods_are_refused, 0, G_N_ELEMENTS(qgpu_cases));
+    tcase_add_test(tc, qgpus_pods_count_on_every_card);
     suite_add_tcase(s, tc);
     return s;
 }

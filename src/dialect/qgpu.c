@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tencent's qGPU, of TKE: counted, never placed. What its scheduler writes for its node side is not
+ * public, so nobody else can choose its cards, nor read which one a pod has: what a pod holds counts
+ * on every card of its node.
+ *
+ * Source of the resources and their limits: TKE's public documentation (457/59103).
+ */
+#include "dialect/rows.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+
+#define RESOURCE_CORE "tke.cloud.tencent.com/qgpu-core"
+#define RESOURCE_MEMORY "tke.cloud.tencent.com/qgpu-memory"
+#define GIB (INT64_C(1) << 30)
+#define CORE_PER_CARD 100
+#define CORE_STEP 5
+#define HOLDERS_MAX 16
+
+static int64_t gib_bytes(int64_t gib)
+{
+    struct amount amount = {gib, AMOUNT_NODE_UNITS};
+
+    return amount_bytes(amount, GIB);
+}
+
+static bool read_topology(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *topology, char **ret_warning, GError **error)
+{
+    const char *core_text = string_pairs_get(&view->capacity, RESOURCE_CORE);
+    const char *memory_text = string_pairs_get(&view->capacity, RESOURCE_MEMORY);
+    int64_t core = 0, memory = 0;
+
+    if ((core_text && !quantity_parse(core_text, &core, error)) ||
+        (memory_text && !quantity_parse(memory_text, &memory, error))) {
+        g_prefix_error(error, "node '%s': capacity of qGPU: ", view->name);
+        return false;
+    }
+    if (core == 0)
+        return false;
+    if (core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                    "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                    "; it must be %d for each of 1 to %d cards",
+                    view->name, core, CORE_PER_CARD, NODE_CARDS_MAX);
+        return false;
+    }
+    topology->dialect = &dialect_qgpu;
+    topology->memory_unit = 1;
+    topology->n_cards = (int32_t)(core / CORE_PER_CARD);
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        topology->cards[i].memory = gib_bytes(memory / topology->n_cards);
+        topology->cards[i].slots = HOLDERS_MAX;
+    }
+    return true;
+}
+
+/* Both are 0 if the container asks for neither. */
+static bool read_container(const struct container_view *container, int64_t *ret_core,
+                           int64_t *ret_memory, GError **error)
+{
+    const char *core = container_view_amount(container, RESOURCE_CORE);
+    const char *memory = container_view_amount(container, RESOURCE_MEMORY);
+
+    *ret_core = *ret_memory = 0;
+    if ((core && !quantity_parse(core, ret_core, error)) ||
+        (memory && !quantity_parse(memory, ret_memory, error))) {
+        g_prefix_error(error, "container '%s': qGPU: ", container->name);
+        return false;
+    }
+    return true;
+}
+
+static struct request *read_request(const struct pod_view *view,
+                                    const struct dialect_options *options, GError **error)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        int64_t core, memory;
+
+        if (!read_container(container, &core, &memory, error))
+            return NULL;
+        if (core == 0 && memory == 0)
+            continue;
+        if (core % (core > CORE_PER_CARD ? CORE_PER_CARD : CORE_STEP))
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "container '%s': " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                        "; it must be a multiple of %d up to %d, or of %d for whole cards",
+                        container->name, core, CORE_STEP, CORE_PER_CARD, CORE_PER_CARD);
+        else
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "container '%s' asks for qGPU, which only TKE's own scheduler hands out: "
+                        "leave the pod to it",
+                        container->name);
+        return NULL;
+    }
+    return NULL;
+}
+
+static struct allocation *read_allocation(const struct pod_view *view,
+                                          const struct dialect_options *options,
+                                          char **ret_warning)
+{
+    g_autoptr(GArray) shares = g_array_new(FALSE, FALSE, sizeof(struct share));
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        int64_t core, memory;
+
+        if (!read_container(container, &core, &memory, NULL) || (core == 0 && memory == 0))
+            continue;
+        const bool whole = core >= CORE_PER_CARD;
+        const struct share share = {
+            .memory = whole ? (struct amount){1000, AMOUNT_THOUSANDTHS}
+                            : (struct amount){gib_bytes(memory), AMOUNT_BYTES},
+            .container = (int32_t)i,
+            .card = CARD_UNKNOWN,
+            .core = (int32_t)MIN(core, CORE_PER_CARD) * (CORE_WHOLE / CORE_PER_CARD),
+            .exclusive = whole,
+            .init = container->init && !container->sidecar,
+        };
+        g_array_append_val(shares, share);
+    }
+    if (shares->len == 0)
+        return NULL;
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
+    allocation->dialect = &dialect_qgpu;
+    allocation->assigned = view->started;
+    for (guint i = 0; i < shares->len; i++)
+        allocation->shares[i] = g_array_index(shares, struct share, i);
+    return allocation;
+}
+
+static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
+
+const struct dialect dialect_qgpu = {
+    .name = "qgpu",
+    .title = "TKE qGPU",
+    .notes =
+        {
+            .asks = "Nothing of gpuledger: TKE's own scheduler places its pods.",
+            .nodes = "Capacity `tke.cloud.tencent.com/qgpu-core`, 100 for each card, and "
+                     "`tke.cloud.tencent.com/qgpu-memory` in GiB, divided among them; at most 16 "
+                     "holders of a card.",
+            .writes = "Nothing: what its node side reads is not public. What a pod asks for counts "
+                      "on every card of its node, and no other dialect uses the node beside it.",
+            .played = "none",
+            .limits = "Its pods that come to gpuledger all the same, those with amounts that qGPU "
+                      "does not know with the reason.",
+        },
+    .resources = resources,
+    .isolation = ISOLATION_KERNEL,
+    .read_topology = read_topology,
+    .read_request = read_request,
+    .read_allocation = read_allocation,
+};
