@@ -164,7 +164,7 @@ static void go_on_with_watch(struct easy *easy)
         easy->fault = fault;
         easy->until_fault = 0;
     }
-    if (easy->until_fault == 0 && fail_watch(easy, change))
+    if (easy->until_fault == 0 && faults_possible() && fail_watch(easy, change))
         return;
     const char *type = change->type;
     int64_t version = change->version;
