@@ -132,6 +132,8 @@ static struct share share_of(const struct string_pairs *resources, int32_t card)
     };
 }
 
+#define CARD_SHARES_MAX (REQUEST_ASKS_MAX - 1) /* one is for add_pool */
+
 /* Appends a share for each GPU that the annotation names. */
 static bool read_devices(struct json_arena *arena, const char *text, GArray *shares,
                          GError **error)
@@ -145,9 +147,10 @@ static bool read_devices(struct json_arena *arena, const char *text, GArray *sha
         struct device device = {0};
         if (!json_decode(arena, item, device_fields, &device, error))
             return false;
-        if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || shares->len == NODE_CARDS_MAX) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE, "there are at most %d cards",
-                        NODE_CARDS_MAX);
+        if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || shares->len == CARD_SHARES_MAX) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                        "there are at most %d cards, of which a pod has at most %d", NODE_CARDS_MAX,
+                        CARD_SHARES_MAX);
             return false;
         }
         struct share share = share_of(&device.resources, (int32_t)device.minor);
@@ -162,7 +165,7 @@ static void add_unknown(const struct pod_view *view, GArray *shares)
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
         struct share share = share_of(&container->limits, CARD_UNKNOWN);
-        if (share.memory.value > 0 || share.core > 0)
+        if ((share.memory.value > 0 || share.core > 0) && shares->len < CARD_SHARES_MAX)
             g_array_append_val(shares, share);
     }
 }
