@@ -76,6 +76,13 @@ static bool reads_the_same(const struct pod_view *view, const struct dialect *on
     return false;
 }
 
+/* The other reads some of the resources that the one reads, and nothing beside them. */
+static bool reads_a_part(const struct pod_view *view, const struct dialect *one,
+                         const struct dialect *other)
+{
+    return find_own(view, one, other) && !find_own(view, other, one);
+}
+
 struct request *dialect_read_request(const struct pod_view *view,
                                      const struct dialect_options *options, GError **error)
 {
@@ -91,6 +98,10 @@ struct request *dialect_read_request(const struct pod_view *view,
         }
         if (!request)
             continue;
+        if (first && reads_a_part(view, first->dialect, request->dialect)) {
+            request_free(request); /* its node side would not see all that the pod asks for */
+            continue;
+        }
         *end = request;
         end = &request->alternative;
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||

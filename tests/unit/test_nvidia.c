@@ -635,6 +635,10 @@ START_TEST(mig_mixed)
     ck_assert_reason(ASK("n", GPUS "=1"), REASON_INSUFFICIENT_DEVICES);
     ck_assert_reason(ASK("n", "nvidia.com/mig-1g.5gb.me=1", "nvidia.com/mig-1g.5gb.me=1"),
                      REASON_NONE);
+    /* Who knows of cards alone cannot serve a pod of both. */
+    ledger_drop(book, "job1");
+    ledger_drop(book, "job2");
+    ck_assert_reason(ASK("n", GPUS "=1 " MIG_2G "=1"), REASON_NONE);
     /* Names outlive the words they were read from. */
     g_autoptr(request) request = REQUEST(MIG_2G "=1", MIG_2G "=1");
     ck_assert_str_eq(request->asks[0].device, MIG_2G);
