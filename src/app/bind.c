@@ -276,6 +276,15 @@ static enum step join_earlier(struct bind *bind, struct allocation *held,
     return STEP_FAILED;
 }
 
+/* Under the lock: others of its namespace may have been bound since filter was asked. */
+static bool is_within_quota(const struct bind *bind, const struct ledger *ledger,
+                            const struct request *request)
+{
+    g_autoptr(quota_room) room = quotas_room(store_quotas(bind->extender->store), ledger,
+                                             bind->args->pod_namespace, request);
+    return quota_room_allows(room, bind->args->node);
+}
+
 /* Under the lock: one try at a card. STEP_FAILED without an error: look again. */
 static enum step place(struct bind *bind, struct ledger *ledger, const struct request *request,
                        GError **error)
@@ -300,7 +309,9 @@ static enum step place(struct bind *bind, struct ledger *ledger, const struct re
                  "no time was left to bind the pod; try again");
             return STEP_FAILED;
         }
-        if (reserve(bind, ledger, node, &placement, &reason))
+        reason = REASON_QUOTA;
+        if (is_within_quota(bind, ledger, request) &&
+            reserve(bind, ledger, node, &placement, &reason))
             return enter(bind, ledger, error) ? STEP_SEND : STEP_FAILED;
         break;
     case ADMISSION_NO:

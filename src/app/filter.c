@@ -37,10 +37,11 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 }
 
 /* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
-static void judge_nodes(struct ledger *ledger, const struct store_options *options,
-                        struct arrivals *arrivals, const struct request *request,
+static void judge_nodes(struct store *store, struct ledger *ledger, const struct request *request,
                         const struct filter_args *args, enum reason *ret_reasons)
 {
+    const struct store_options *options = store_options(store);
+    struct arrivals *arrivals = store_arrivals(store);
     struct admission_query query = {
         .request = request,
         .policy = options->policy,
@@ -56,6 +57,8 @@ static void judge_nodes(struct ledger *ledger, const struct store_options *optio
         .now_ms = g_get_monotonic_time() / 1000,
         .hold_ms = options->hold_ms,
     };
+    g_autoptr(quota_room) room =
+        quotas_room(store_quotas(store), ledger, args->pod.ns ? args->pod.ns : "", request);
     struct node *before = NULL;
     bool found = false;
 
@@ -64,7 +67,9 @@ static void judge_nodes(struct ledger *ledger, const struct store_options *optio
         before = node ? node : before;
         if (dialect_admit(node, &query, NULL, &ret_reasons[i]) == ADMISSION_NO)
             continue;
-        if (arrivals_yield(arrivals, node, &turn))
+        if (!quota_room_allows(room, args->names[i]))
+            ret_reasons[i] = REASON_QUOTA;
+        else if (arrivals_yield(arrivals, node, &turn))
             ret_reasons[i] = REASON_EARLIER_POD;
         else
             found = true;
@@ -136,7 +141,7 @@ static bool decide(struct extender *extender, const struct filter_args *args,
     if (held)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
     else
-        judge_nodes(ledger, options, store_arrivals(extender->store), request, args, ret_reasons);
+        judge_nodes(extender->store, ledger, request, args, ret_reasons);
     store_unlock(extender->store);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);

@@ -53,11 +53,16 @@ static const struct node *choose(struct extender *extender, struct ledger *ledge
         .options = &options->dialects,
         .now_ns = g_get_real_time() * 1000,
     };
+    g_autoptr(quota_room) quota = quotas_room(store_quotas(extender->store), ledger,
+                                              args->pod.ns ? args->pod.ns : "", request);
     const struct node *best = NULL;
 
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(ledger, args->names[i]);
         if (dialect_admit(node, &query, NULL, &ret_reasons[i]) != ADMISSION_YES)
+            continue;
+        ret_reasons[i] = REASON_QUOTA;
+        if (!quota_room_allows(quota, node->name))
             continue;
         ret_reasons[i] = REASON_PLACED_ELSEWHERE;
         if (!best || is_fuller(node, best))

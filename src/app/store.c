@@ -19,6 +19,8 @@ struct store {
     struct ledger *ledger;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     struct arrivals *arrivals; /* the same, in order; borrows their requests */
+    struct quotas *quotas;
+    uint32_t quotas_generation;
     GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
@@ -52,6 +54,7 @@ struct store *store_new(const struct store_options *options)
     store->ledger = ledger_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
+    store->quotas = quotas_new();
     store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -65,6 +68,7 @@ void store_free(struct store *store)
         g_free(store->trouble[feed]);
     ledger_free(store->ledger);
     arrivals_free(store->arrivals);
+    quotas_free(store->quotas);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->moved);
     g_hash_table_unref(store->health);
@@ -106,6 +110,11 @@ const struct request *store_pending(const struct store *store, const char *uid)
 const char *store_first_cards(const struct store *store, const char *uid)
 {
     return g_hash_table_lookup(store->moved, uid);
+}
+
+const struct quotas *store_quotas(const struct store *store)
+{
+    return store->quotas;
 }
 
 struct arrivals *store_arrivals(struct store *store)
@@ -304,6 +313,19 @@ void store_delete_pod(struct store *store, const char *uid)
 
 /* --- nodes and their health ----------------------------------------------------------------- */
 
+/* Under the lock: what quotas are about. */
+static void mark_node(struct store *store, const struct node_view *view)
+{
+    const struct store_options *options = &store->options;
+    const char *model = NULL, *pool = NULL;
+
+    if (options->model_label && *options->model_label)
+        model = string_pairs_get(&view->labels, options->model_label);
+    if (options->pool_label && *options->pool_label)
+        pool = string_pairs_get(&view->labels, options->pool_label);
+    quotas_set_node(store->quotas, view->name, model, pool);
+}
+
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
@@ -315,6 +337,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_lock(store);
     struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
+    mark_node(store, view);
     store_notify(store);
     store_unlock(store);
 
@@ -329,6 +352,7 @@ void store_delete_node(struct store *store, const char *name)
 {
     store_lock(store);
     ledger_remove_node(store->ledger, name);
+    quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store);
     store_unlock(store);
 }
@@ -348,12 +372,36 @@ static const struct dialect *health_dialect(const struct configmap_view *view,
     return NULL;
 }
 
+static bool is_of_quotas(const struct store *store, const struct configmap_view *view)
+{
+    return store->options.model_label && *store->options.model_label &&
+           g_strcmp0(view->ns, QUOTAS_NAMESPACE) == 0 && g_strcmp0(view->name, QUOTAS_NAME) == 0;
+}
+
+static void apply_quotas(struct store *store, const char *text)
+{
+    g_autoptr(GError) failure = NULL;
+
+    store_lock(store);
+    store->quotas_generation = store->generation[FEED_CONFIGMAPS];
+    quotas_set(store->quotas, text, &failure);
+    store_notify(store);
+    store_unlock(store);
+    if (failure && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+        log_event(LOG_LEVEL_WARN, "quotas cannot be understood; those before them count",
+                  LOG_TEXT("why", failure->message));
+    }
+}
+
 void store_apply_configmap(struct store *store, const struct configmap_view *view)
 {
     const char *node;
     const struct dialect *dialect = health_dialect(view, &node);
     g_autofree char *warning = NULL;
 
+    if (is_of_quotas(store, view))
+        apply_quotas(store, string_pairs_get(&view->data, "gpu_quota"));
     if (!dialect)
         return;
     g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
@@ -378,6 +426,8 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
 {
     const char *node;
 
+    if (is_of_quotas(store, view))
+        apply_quotas(store, NULL);
     if (!health_dialect(view, &node))
         return;
     store_lock(store);
@@ -437,6 +487,8 @@ static void sweep_configmaps(struct store *store)
     GHashTableIter iter;
     gpointer name, generation;
 
+    if (store->quotas_generation != store->generation[FEED_CONFIGMAPS])
+        quotas_set(store->quotas, NULL, NULL);
     g_hash_table_iter_init(&iter, store->health);
     while (g_hash_table_iter_next(&iter, &name, &generation)) {
         if (GPOINTER_TO_UINT(generation) == store->generation[FEED_CONFIGMAPS])

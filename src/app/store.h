@@ -13,6 +13,7 @@
  *    not confirmed yet: those are settled by asking the API server about the pod.
  */
 #include "app/arrivals.h"
+#include "app/quotas.h"
 
 #include <gpuledger/dialect.h>
 #include <pthread.h>
@@ -31,6 +32,7 @@ struct store_options {
     const struct policy *policy;
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
     int64_t hold_ms;     /* see app/arrivals.h */
+    const char *model_label, *pool_label; /* node labels for app/quotas.h, or NULL */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -83,6 +85,9 @@ void store_notify(struct store *store);
 /* Under the lock: the request of a pod that waits for a node, or NULL if the watch has not shown
  * it. */
 const struct request *store_pending(const struct store *store, const char *uid);
+
+/* Under the lock. */
+const struct quotas *store_quotas(const struct store *store);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);

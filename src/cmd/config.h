@@ -66,6 +66,8 @@ struct config {
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
     int64_t arrival_hold_ms;
+    char *quota_model_label; /* "": no quotas */
+    char *quota_pool_label;
     bool wake;
 
     bool leader_elect;

@@ -412,6 +412,22 @@ const struct option options[] = {
      .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
              "whoever asks first. Smaller pods still pass those for which there is no room; 0s: "
              "in no order."},
+    {.name = "quota-model-label",
+     TEXT(quota_model_label),
+     .metavar = "LABEL",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Keep namespaces to the quotas of the ConfigMap kube-system/gpuquota, as "
+             "gpu-quota-admission does: so many GPUs on nodes whose label of this name says the "
+             "model. Without it there are no quotas."},
+    {.name = "quota-pool-label",
+     TEXT(quota_pool_label),
+     .metavar = "LABEL",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "The node label that quotas mean by a pool."},
     {.name = "wake",
      BOOL(wake),
      .fallback = "true",

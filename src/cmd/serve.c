@@ -362,6 +362,8 @@ static bool open_all(struct serve *serve, GError **error)
         .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
         .hold_ms = config->arrival_hold_ms,
+        .model_label = config->quota_model_label,
+        .pool_label = config->quota_pool_label,
     });
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)

@@ -56,6 +56,8 @@ static const struct reason_info table[REASON_N] = {
          "whole GPUs", false},
     [REASON_MIG_MODE] = {"mig_mode", "The node's GPUs are in MIG mode, which is not served there",
                          false},
+    [REASON_QUOTA] =
+        {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
     [REASON_EARLIER_POD] =
         {"earlier_pod", "The room on the node is left to a pod that has waited for longer", false},
     [REASON_AWAITING_ASSIGNMENT] =

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/quotas.h"
+
+#include "json/json.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+#define LIMIT_MAX 1000000 /* GPUs */
+
+struct limits {
+    GHashTable *models; /* model -> thousandths of GPUs, an int64_t * */
+    GHashTable *pools;  /* a set; empty: any */
+};
+
+struct mark {
+    char *model, *pool;
+};
+
+struct quotas {
+    GHashTable *namespaces; /* name -> struct limits * */
+    GHashTable *nodes;      /* name -> struct mark * */
+};
+
+struct quota_room {
+    const struct quotas *quotas;
+    const struct limits *limits;
+    GHashTable *used; /* model (the node's mark's) -> thousandths, an int64_t * */
+    int64_t wanted;
+};
+
+static void limits_free(gpointer data)
+{
+    struct limits *limits = data;
+    g_hash_table_unref(limits->models);
+    g_hash_table_unref(limits->pools);
+    g_free(limits);
+}
+
+static void mark_free(gpointer data)
+{
+    struct mark *mark = data;
+    g_free(mark->model);
+    g_free(mark->pool);
+    g_free(mark);
+}
+
+static GHashTable *new_namespaces(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, limits_free);
+}
+
+struct quotas *quotas_new(void)
+{
+    struct quotas *quotas = g_new0(struct quotas, 1);
+
+    quotas->namespaces = new_namespaces();
+    quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
+    return quotas;
+}
+
+void quotas_free(struct quotas *quotas)
+{
+    g_hash_table_unref(quotas->namespaces);
+    g_hash_table_unref(quotas->nodes);
+    g_free(quotas);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct entry {
+    struct string_pairs quota;
+    const cJSON *pool;
+};
+
+static const struct json_field entry_fields[] = {
+    JSON_FIELD_PAIRS(struct entry, quota, "quota", JSON_NUMBERS),
+    JSON_FIELD_ARRAY(struct entry, pool, "pool", 0),
+    JSON_FIELD_END,
+};
+
+static struct limits *read_limits(struct json_arena *arena, const cJSON *object, GError **error)
+{
+    struct limits *limits = g_new0(struct limits, 1);
+    struct entry entry = {0};
+    const cJSON *pool;
+
+    limits->models = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    limits->pools = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (!json_decode(arena, object, entry_fields, &entry, error))
+        goto fail;
+    for (size_t i = 0; i < entry.quota.n; i++) {
+        const struct string_pair *pair = &entry.quota.items[i];
+        int64_t gpus;
+        if (!quantity_parse(pair->value, &gpus, error)) {
+            g_prefix_error(error, "model '%s': ", pair->key);
+            goto fail;
+        }
+        gpus = MIN(gpus, LIMIT_MAX) * CORE_WHOLE;
+        g_hash_table_insert(limits->models, g_strdup(pair->key), g_memdup2(&gpus, sizeof gpus));
+    }
+    cJSON_ArrayForEach(pool, entry.pool) {
+        if (cJSON_IsString(pool))
+            g_hash_table_add(limits->pools, g_strdup(pool->valuestring));
+    }
+    return limits;
+
+fail:
+    limits_free(limits);
+    return NULL;
+}
+
+bool quotas_set(struct quotas *quotas, const char *text, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GHashTable) namespaces = new_namespaces();
+    const cJSON *document = NULL, *item;
+
+    if (text && !(document = json_parse(arena, text, strlen(text), error)))
+        return false;
+    if (document && !cJSON_IsObject(document)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "expected an object of namespaces");
+        return false;
+    }
+    cJSON_ArrayForEach(item, document) {
+        struct limits *limits = read_limits(arena, item, error);
+        if (!limits) {
+            g_prefix_error(error, "namespace '%s': ", item->string);
+            return false;
+        }
+        g_hash_table_insert(namespaces, g_strdup(item->string), limits);
+    }
+    g_hash_table_unref(quotas->namespaces);
+    quotas->namespaces = g_steal_pointer(&namespaces);
+    return true;
+}
+
+void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool)
+{
+    if (!model && !pool) {
+        g_hash_table_remove(quotas->nodes, node);
+        return;
+    }
+    struct mark *mark = g_new0(struct mark, 1);
+    mark->model = g_strdup(model);
+    mark->pool = g_strdup(pool);
+    g_hash_table_replace(quotas->nodes, g_strdup(node), mark);
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+/* In thousandths of a GPU. */
+static int64_t size_of(int32_t core, bool exclusive)
+{
+    return exclusive ? CORE_WHOLE : core;
+}
+
+struct count {
+    struct quota_room *room;
+    const char *ns;
+};
+
+static void count_allocation(struct allocation *allocation, void *data)
+{
+    const struct count *count = data;
+    GHashTable *nodes = count->room->quotas->nodes;
+
+    if (!g_str_equal(allocation->ns, count->ns))
+        return;
+    const struct mark *mark = g_hash_table_lookup(nodes, allocation->node->name);
+    if (!mark || !mark->model)
+        return;
+    int64_t *used = g_hash_table_lookup(count->room->used, mark->model);
+    if (!used) {
+        used = g_new0(int64_t, 1);
+        g_hash_table_insert(count->room->used, mark->model, used);
+    }
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        *used += size_of(allocation->shares[i].core, allocation->shares[i].exclusive);
+}
+
+struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
+                               const char *ns, const struct request *request)
+{
+    const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+    int64_t wanted = 0;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        wanted += ask->count * size_of(ask->core, ask->exclusive);
+    }
+    if (!limits || wanted == 0)
+        return NULL;
+    struct quota_room *room = g_new0(struct quota_room, 1);
+    room->quotas = quotas;
+    room->limits = limits;
+    room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    room->wanted = wanted;
+    ledger_each(ledger, count_allocation, &(struct count){room, ns});
+    return room;
+}
+
+void quota_room_free(struct quota_room *room)
+{
+    if (!room)
+        return;
+    g_hash_table_unref(room->used);
+    g_free(room);
+}
+
+bool quota_room_allows(const struct quota_room *room, const char *node)
+{
+    if (!room)
+        return true;
+    const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node);
+    if (!mark || !mark->model)
+        return false;
+    const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
+    const int64_t *used = g_hash_table_lookup(room->used, mark->model);
+    const bool pooled =
+        g_hash_table_size(room->limits->pools) == 0 ||
+        (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
+
+    return pooled && limit && (used ? *used : 0) + room->wanted <= *limit;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How many GPUs of each model a namespace may have, and on which nodes: the ConfigMap that
+ * gpu-quota-admission reads. Source: tkestack/gpu-admission before f7d9868.
+ *
+ * kube-system/gpuquota, key gpu_quota: {"NAMESPACE":{"quota":{"M40":8},"pool":["public"]}}. A
+ * namespace that is not named has no limit. One that is may use nodes of the listed models only,
+ * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
+ * Binding is under way, is counted in GPUs: a part of one is that part.
+ *
+ * Guarded by the store's lock.
+ */
+#include <gpuledger/dialect.h>
+
+#define QUOTAS_NAMESPACE "kube-system"
+#define QUOTAS_NAME "gpuquota"
+
+struct quotas;
+
+struct quotas *quotas_new(void);
+void quotas_free(struct quotas *quotas);
+
+/* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. */
+bool quotas_set(struct quotas *quotas, const char *text, GError **error);
+
+/* What the node's labels say; NULL for what they do not. */
+void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool);
+
+/* What a namespace may still take, for one request. */
+struct quota_room;
+
+/* NULL: whatever it likes. Free with quota_room_free, before anything is changed. */
+struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
+                               const char *ns, const struct request *request);
+void quota_room_free(struct quota_room *room); /* NULL is ignored */
+typedef struct quota_room quota_room;          /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
+
+/* Whether the request may go to the node. No room (NULL) means no limit. */
+bool quota_room_allows(const struct quota_room *room, const char *node);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Namespaces have the GPUs that the ConfigMap allows them, by model.
+ */
+#include "literals.h"
+
+#include "app/extender.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CORE "tencent.com/vcuda-core"
+#define MEM "tencent.com/vcuda-memory"
+#define MODEL "gaia.tencent.com/gpu-model"
+#define POOL "gaia.tencent.com/gpu-pool"
+#define EXCEEDS "ExceedsGPUQuota"
+
+static struct extender extender;
+
+static void add_node(const char *name, const char *model, const char *pool)
+{
+    store_apply_node(extender.store, &(struct node_view){
+                                         .name = name,
+                                         .labels = PAIRS({MODEL, model}, {POOL, pool}),
+                                         .capacity = PAIRS({CORE, "800"}, {MEM, "480"})});
+}
+
+static void set_quotas(const char *text)
+{
+    store_apply_configmap(extender.store,
+                          &(struct configmap_view){.ns = "kube-system",
+                                                   .name = "gpuquota",
+                                                   .data = PAIRS({"gpu_quota", text})});
+}
+
+static void begin(const char *model_label)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){
+            .patience_ms = 60000, .model_label = model_label, .pool_label = POOL}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    add_node("m", "M40", "public");
+    add_node("p", "P100", "public");
+    add_node("q", "M40", "private");
+    set_quotas("{\"ml\":{\"quota\":{\"M40\":2},\"pool\":[\"public\"]},"
+               "\"none\":{\"quota\":{}},\"any\":{\"quota\":{\"M40\":1,\"P100\":1}}}");
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+static void teardown(void)
+{
+    store_free(extender.store);
+}
+
+static void hold(const char *uid, const char *ns, const char *node, const char *core)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = ns,
+                                       .name = uid,
+                                       .uid = uid,
+                                       .node_name = node,
+                                       .phase = "Running",
+                                       .annotations = PAIRS({"tencent.com/predicate-gpu-idx-0", "0"}),
+                                       CONTAINERS({.name = "c",
+                                                   .limits = PAIRS({CORE, core}, {MEM, "4"})})});
+}
+
+/* Which of the three nodes would take a pod: "m,p,q". */
+static void expect(const char *ns, const char *core, const char *wanted)
+{
+    static const char *const nodes[] = {"m", "p", "q"};
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autoptr(GString) got = g_string_new(NULL);
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"%s\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" CORE "\":\"%s\",\"" MEM
+        "\":\"4\"}}}]}},\"NodeNames\":[\"m\",\"p\",\"q\"]}",
+        ns, core);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    const char *end = strstr(reply->str, "]");
+    for (size_t i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *name = g_strdup_printf("\"%s\"", nodes[i]);
+        const char *at = strstr(reply->str, name);
+        if (at && at < end)
+            g_string_append_printf(got, "%s%s", got->len ? "," : "", nodes[i]);
+    }
+    ck_assert_msg(g_str_equal(got->str, wanted), "%s: %s", got->str, reply->str);
+    ck_assert_int_eq(strstr(reply->str, EXCEEDS) == NULL, g_str_equal(wanted, "m,p,q"));
+}
+
+START_TEST(models_and_pools_are_those_that_are_listed)
+{
+    begin(MODEL);
+    expect("ml", "100", "m");
+    expect("none", "100", "");
+    expect("any", "100", "m,p,q");
+    expect("other", "800", "m,p,q");
+}
+END_TEST
+
+START_TEST(what_a_namespace_holds_counts_wherever_it_is)
+{
+    begin(MODEL);
+    expect("ml", "200", "m");
+    expect("ml", "300", "");
+    hold("a", "ml", "q", "100");
+    hold("b", "ml", "m", "30");
+    hold("c", "ml", "p", "50");
+    hold("d", "other", "m", "60");
+    expect("ml", "70", "m");
+    expect("ml", "71", "");
+    store_delete_pod(extender.store, "a");
+    expect("ml", "100", "m");
+}
+END_TEST
+
+START_TEST(pods_whose_binding_is_under_way_count)
+{
+    begin(MODEL);
+    hold("a", "any", "m", "60");
+    struct allocation *held = ledger_get(store_lock(extender.store), "a");
+    held->state = ALLOCATION_RESERVED;
+    store_unlock(extender.store);
+    expect("any", "50", "p");
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_changes_nothing)
+{
+    static const char *const texts[] = {"", "[]", "{\"ml\":7}", "{\"ml\":{\"quota\":{\"M40\":\"x\"}}}",
+                                        "{\"ml\":{\"quota\":[]}}"};
+
+    begin(MODEL);
+    set_quotas(texts[_i]);
+    expect("ml", "300", "");
+    expect("ml", "200", "m");
+    set_quotas("{\"ml\":{\"quota\":{\"M40\":\"3\"}}}");
+    expect("ml", "300", "m,q");
+}
+END_TEST
+
+START_TEST(without_the_configmap_there_are_no_limits)
+{
+    begin(MODEL);
+    expect("ml", "300", "");
+    store_list_begin(extender.store, FEED_CONFIGMAPS);
+    store_list_end(extender.store, FEED_CONFIGMAPS);
+    expect("ml", "300", "m,p,q");
+    set_quotas("{\"ml\":{}}");
+    expect("ml", "100", "");
+    store_delete_configmap(extender.store,
+                           &(struct configmap_view){.ns = "kube-system", .name = "gpuquota"});
+    expect("ml", "300", "m,p,q");
+}
+END_TEST
+
+START_TEST(without_a_label_there_are_no_quotas)
+{
+    begin(NULL);
+    expect("ml", "300", "m,p,q");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("quotas");
+    TCase *tcase = tcase_create("quotas");
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, models_and_pools_are_those_that_are_listed);
+    tcase_add_test(tcase, what_a_namespace_holds_counts_wherever_it_is);
+    tcase_add_test(tcase, pods_whose_binding_is_under_way_count);
+    tcase_add_loop_test(tcase, what_cannot_be_read_changes_nothing, 0, 5);
+    tcase_add_test(tcase, without_the_configmap_there_are_no_limits);
+    tcase_add_test(tcase, without_a_label_there_are_no_quotas);
+    suite_add_tcase(suite, tcase);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
