@@ -33,6 +33,8 @@ NODES = {f"n{number}": [100, 100] for number in range(3)}
 BINDS_BETWEEN = 40  # before the next thing happens to the holder
 BINDS_MEANWHILE = 20  # by the next one, before the former holder comes back
 PROBED = "probed"  # a node with room for every probe
+REFUSAL = "Insufficient GPU Memory"
+LATE = 6  # pods whose Bindings are kept back
 PATIENCE_S = 60
 CALL_S = 4  # how long a caller waits for a bind
 CANARY_S = 60
@@ -48,7 +50,7 @@ class Replica:
         self._world = world
         self._elect = elect
         self.process = Process(name, world.folder)
-        self.proxy = Proxy(("127.0.0.1", world.client.port), SEED)
+        self.proxy = Proxy(("127.0.0.1", world.client.port), world.plane.ca_file, SEED)
         self.port, self.ops_port = free_ports(2)
         self._ops = Client(f"http://127.0.0.1:{self.ops_port}", timeout=2)
         self._calls = Client(f"http://127.0.0.1:{self.port}", timeout=CALL_S)
@@ -64,7 +66,7 @@ class Replica:
 
     def _kubeconfig(self):
         config = json.loads(self._world.kubeconfig().read_text())
-        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self.proxy.port}"
+        config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self.proxy.port}"}
         path = self._world.folder / f"{self.name}.kubeconfig"
         path.write_text(json.dumps(config))
         return path
@@ -364,6 +366,43 @@ def attack(tap, world, watch, replicas, load, name):
     return seconds
 
 
+def bind_late(tap, world, replicas, load):
+    """The holder dies with Bindings on their way, which arrive when the next one serves."""
+    holder, standby = await_pair(replicas)
+    pods = [make_pod(world, f"late-{number}", 30 + number) for number in range(LATE)]
+    names = {pod["metadata"]["name"] for pod in pods}
+
+    def ask(pod):
+        for turn in range(1000):
+            if REFUSAL not in holder.bind(pod, list(NODES)[turn % len(NODES)]):
+                return
+
+    def bound():
+        return {
+            pod["metadata"]["name"]
+            for pod in world.client.items("Pod", "default")
+            if pod["metadata"]["name"] in names and pod["spec"].get("nodeName")
+        }
+
+    holder.proxy.hold_bindings("late-")
+    for pod in pods:
+        threading.Thread(target=ask, args=(pod,), daemon=True).start()
+    wait_for(lambda: holder.proxy.bindings_waiting >= 2, PATIENCE_S, what="Bindings held back")
+    holder.process.stop(signal.SIGKILL)
+    waiting = holder.proxy.bindings_waiting
+    wait_for(standby.is_ready, PATIENCE_S, what="the other one takes over")
+    load.await_binds(BINDS_MEANWHILE)
+    before = bound()
+    holder.proxy.heal()
+    with contextlib.suppress(TimeoutError):
+        wait_for(lambda: len(bound()) >= waiting, PATIENCE_S)
+    late = len(bound() - before)
+    tap.ok(late, f"late Bindings: {late} of {waiting} came true after the other one had taken over")
+    for name in names:
+        world.client.delete("Pod", name)
+    holder.start()
+
+
 def slow_down(tap, world, replicas, load):
     """Both have a slow API server for a while."""
     before = load.bound
@@ -449,6 +488,7 @@ def scenario_replicas(tap):
                     took = attack(tap, world, watch, replicas, load, name)
                     if took is not None:
                         seconds[name].append(took)
+                bind_late(tap, world, replicas, load)
                 slow_down(tap, world, replicas, load)
         check_labels(tap, world, replicas)
         check_ledgers(tap, world, replicas)
