@@ -185,7 +185,7 @@ static void play(const struct input *input, const struct dialect_options *option
         .containers = input->containers,
         .n_containers = input->n_containers,
     };
-    g_autofree struct topology *topology = g_new0(struct topology, 1);
+    g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL, *pod_warning = NULL;
     g_autoptr(GError) error = NULL, pod_error = NULL;
     g_autoptr(ledger) ledger = ledger_new();
