@@ -71,6 +71,10 @@ char *audit_holding(const struct allocation *allocation, int64_t memory_unit)
         const struct share *share = &allocation->shares[i];
 
         g_string_append(text, i ? "; " : "");
+        if (share->device) {
+            g_string_append_printf(text, "%d of %s", share->devices, share->device);
+            continue;
+        }
         if (share->card == CARD_UNKNOWN)
             g_string_append(text, "no card, ");
         else

@@ -91,7 +91,7 @@ static void look_at_assignment(const struct look *look, const struct allocation 
 
 static bool is_on(const struct node *node, const struct share *share, const struct card *card)
 {
-    return node->n_cards == 1 || share->card == card->index;
+    return !share->device && (node->n_cards == 1 || share->card == card->index);
 }
 
 /* Who came first may stay: those whose time is not known came last. */

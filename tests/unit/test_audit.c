@@ -249,6 +249,17 @@ START_TEST(a_pod_that_is_left_over_is_found)
 }
 END_TEST
 
+START_TEST(devices_are_named_by_their_resource)
+{
+    feed_event(world.store, FEED_PODS, false,
+               "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\"},"
+               "\"spec\":{\"nodeName\":\"mono\",\"containers\":[{\"name\":\"c\","
+               "\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"3\"}}}]},"
+               "\"status\":{\"phase\":\"Running\"}}");
+    expect("left_over a mono | - | 3 of nvidia.com/gpu\n");
+}
+END_TEST
+
 START_TEST(a_pod_in_another_place_is_found)
 {
     add_known("card", "duo", 4, "1");
@@ -568,6 +579,7 @@ int main(void)
     tcase_add_test(tests, one_side_alone_can_be_looked_at);
     tcase_add_test(tests, a_pod_that_the_ledger_lacks_is_found);
     tcase_add_test(tests, a_pod_that_is_left_over_is_found);
+    tcase_add_test(tests, devices_are_named_by_their_resource);
     tcase_add_test(tests, a_pod_in_another_place_is_found);
     tcase_add_test(tests, another_amount_is_found);
     tcase_add_test(tests, an_older_state_is_found);
