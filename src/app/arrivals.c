@@ -125,12 +125,12 @@ static bool may_come(const struct arrival *arrival, const struct node *node,
 bool arrivals_yield(struct arrivals *arrivals, const struct node *node,
                     const struct arrivals_query *query)
 {
-    const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->uid);
-    GSequenceIter *place = g_sequence_get_begin_iter(arrivals->in_order);
     g_autoptr(request) all = NULL; /* asks of the pod and of the older ones that fit beside it */
 
-    if (query->hold_ms == 0)
+    if (query->hold_ms == 0) /* the usual case, asked for every node */
         return false;
+    const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->uid);
+    GSequenceIter *place = g_sequence_get_begin_iter(arrivals->in_order);
     for (int n = 0; n < ARRIVALS_OLDER_MAX && place != own && !g_sequence_iter_is_end(place);
          place = g_sequence_iter_next(place)) {
         struct arrival *arrival = g_sequence_get(place);

@@ -5,7 +5,8 @@
  *
  * The input is lines. Their first letter says where "key=value" goes: c capacity (all of it
  * allocatable), b label, n annotation of the node; a annotation of the pod, l limit, i limit of an init container,
- * s limit of a sidecar, each in a container of its own; d data of the ConfigMap; p the pod's phase.
+ * s limit of a sidecar, each in a container of its own, t limit of the one container that has
+ * several; d data of the ConfigMap; p the pod's phase.
  */
 #include "target.h"
 
@@ -17,8 +18,8 @@
 struct input {
     struct string_pair pairs[256][LINES_MAX]; /* by letter */
     size_t n[256];
-    struct container_view containers[3 * LINES_MAX];
-    char names[3 * LINES_MAX][8];
+    struct container_view containers[3 * LINES_MAX + 1];
+    char names[3 * LINES_MAX + 1][8];
     size_t n_containers;
 };
 
@@ -53,6 +54,9 @@ static void split(struct input *input, char **lines)
         *value++ = '\0';
         input->pairs[(unsigned char)**line][(*n)++] = (struct string_pair){*line + 1, value};
     }
+    if (input->n['t'] > 0)
+        input->containers[input->n_containers++] =
+            (struct container_view){.name = "t", .limits = {input->pairs['t'], input->n['t']}};
     add_containers(input, 'l');
     add_containers(input, 'i');
     add_containers(input, 's');
@@ -212,7 +216,12 @@ static void play(const struct input *input, const struct dialect_options *option
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct dialect_options options = {0}, lenient = {.gpushare_any_on_single_card = true};
+    struct dialect_options options = {0};
+    struct dialect_options lenient = {
+        .gpushare_any_on_single_card = true,
+        .tencent_order = TENCENT_ORDER_BYTES_NVML,
+        .tencent_unchecked = true,
+    };
     g_autofree char *text = g_strndup((const char *)data, size);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     g_autofree struct input *input = g_new0(struct input, 1);
