@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HAMi's plugin, its ancestor's and Volcano's: cards by UUID, promised to each container."""
+
+from hami import BEHAVIOURS, Card, HamiKubelet, read_promise, register_text, uuid_of
+from hardware import NO_CARD
+from kubeapi import node_object, pod_object, wait_for
+from world import World
+
+GPU, MEM, PERCENT, CORES = (
+    f"nvidia.com/{what}" for what in ("gpu", "gpumem", "gpumem-percentage", "gpucores")
+)
+VGPU, VMEM, VCORES = (f"volcano.sh/vgpu-{what}" for what in ("number", "memory", "cores"))
+LOCK = "hami.io/mutex.lock"
+ALLOCATED = {
+    "hami.io": "hami.io/vgpu-devices-allocated",
+    "4pd.io": "4pd.io/vgpu-ids-new",
+    "volcano.sh": "volcano.sh/vgpu-ids-new",
+}
+
+
+def start(world):
+    """Extender and scheduler as manifests/README.md has them for these plugins."""
+    world.kustomize("overlays/hami")
+    world.extender_start()
+    config = world.scheduler_config()
+    config["extenders"][0]["managedResources"] += [
+        {"name": name, "ignoredByScheduler": name not in (GPU, VGPU)}
+        for name in (GPU, MEM, PERCENT, CORES, VGPU, VMEM, VCORES)
+    ]
+    world.scheduler_start(config)
+
+
+def add_node(world, name, behaviour, cards):
+    played = BEHAVIOURS[behaviour]
+    world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour)
+    slots = sum(card.count for card in cards)
+    register = {played.register: register_text(played, cards)}
+    world.client.create(node_object(name, {played.resource: slots}, annotations=register))
+
+
+def cards_of(name, sizes, **more):
+    return [Card(uuid_of(name, index), size, **more) for index, size in enumerate(sizes)]
+
+
+def add_pod(world, name, *containers, init=(), annotations=None, node=None):
+    def render(prefix, wishes):
+        return [
+            {
+                "name": f"{prefix}{number}",
+                "image": "example.com/none:1",
+                "resources": {"limits": {key: str(value) for key, value in wish.items()}},
+            }
+            for number, wish in enumerate(wishes)
+        ]
+
+    spec = {"containers": render("c", containers)}
+    if init:
+        spec["initContainers"] = render("i", init)
+    if node:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+    world.client.create(pod_object(name, spec=spec, annotations=annotations or {}))
+
+
+def one(memory, **more):
+    return {GPU: 1, MEM: memory, **more}
+
+
+def check(world, what):
+    """What each container was handed is what its pod was promised, and nothing is too much."""
+    tap, hardware = world.tap, world.fleet.hardware
+    promised, wrong = {}, []
+    for pod in world.client.items("Pod"):
+        annotations = pod["metadata"].get("annotations", {})
+        for key in ALLOCATED.values():
+            if key in annotations:
+                promised[pod["metadata"]["uid"]] = sorted(
+                    (device.uuid, device.memory)
+                    for devices in read_promise(annotations[key])
+                    for device in devices
+                )
+    for uid, starts in hardware.running().items():
+        got = sorted((uuid_of(start.node, start.card), start.amount) for start in starts)
+        if got != promised.get(uid):
+            wrong.append(f"{starts[0].pod}: {got}, promised {promised.get(uid)}")
+    tap.ok(not wrong, f"{what}: every container got what its pod was promised", "\n".join(wrong))
+    lost = [start for start in list(hardware.starts) if start.card == NO_CARD]
+    tap.ok(not lost, f"{what}: none was left without", lost)
+    tap.ok(not hardware.overcommits, f"{what}: no card carries too much", hardware.overcommits)
+    tap.equal(world.metric("gpuledger_ledger_drift"), 0, f"{what}: no drift")
+    tap.ok(not world.fleet.failures, f"{what}: the players are well", world.fleet.failures)
+
+
+def lock_of(world, node):
+    return world.client.get("Node", node)["metadata"].get("annotations", {}).get(LOCK)
+
+
+def scenario_hami(tap):
+    """HAMi v2.9: slots, several cards, init containers, conditions, one pod at a time."""
+    with World(tap) as world:
+        start(world)
+        add_node(world, "n1", "hami-v2.9", cards_of("n1", [16000, 16000]))
+        # Each of another size, all at once: whoever is mixed up is seen.
+        names = [f"s{number}" for number in range(20)]
+        for number, name in enumerate(names):
+            add_pod(world, name, one(1400 + number))
+        world.await_running(names, 180, nudge=True)
+        check(world, "twenty at once")
+        tap.equal(len({start.card for start in world.fleet.hardware.starts}), 2, "on both cards")
+        wait_for(lambda: lock_of(world, "n1") is None, 30, what="the lock is gone")
+        tap.ok(True, "the node is not locked any more")
+        add_pod(world, "late", one(10))
+        said = world.refusal("late", "Insufficient nvidia.com/gpu")
+        tap.ok("Insufficient nvidia.com/gpu" in said, "no slot is left", said)
+        world.client.delete("Pod", "late")
+
+        add_node(
+            world,
+            "n2",
+            "hami-v2.9",
+            cards_of("n2", [8000])
+            + [Card(uuid_of("n2", 1), 40000, kind="NVIDIA A100", numa=1)],
+        )
+        add_pod(world, "three", {GPU: 3, MEM: 10}, node="n2")
+        said = world.refusal("three", "fewer GPUs")
+        tap.ok("fewer GPUs than the pod asks for" in said, "three of two cards", said)
+        add_pod(world, "pair", {GPU: 2, PERCENT: 25, CORES: 30}, node="n2")
+        world.await_running(["pair"], 60, nudge=True)
+        starts = [s for s in world.fleet.hardware.starts if s.pod == "pair"]
+        tap.equal(
+            sorted((s.card, s.amount) for s in starts), [(0, 2000), (1, 10000)], "a part of each"
+        )
+        add_pod(world, "many", one(100), {}, one(200), init=[one(3000), {}], node="n2")
+        world.await_running(["many"], 60, nudge=True)
+        add_pod(world, "a100", one(100), annotations={"nvidia.com/use-gputype": "A100"}, node="n2")
+        world.await_running(["a100"], 60, nudge=True)
+        [got] = [s for s in world.fleet.hardware.starts if s.pod == "a100"]
+        tap.equal(got.card, 1, "the kind of card that was asked for")
+        add_pod(world, "own", one(100, **{CORES: 100}), node="n2")
+        said = world.refusal("own", "GPU")
+        tap.ok("Unschedulable" in said, "no card is idle", said)
+        add_pod(world, "bytes", one("8Gi"), node="n2")
+        said = world.refusal("bytes", "counts MiB")
+        tap.ok("counts MiB, not bytes" in said, "bytes are no MiB", said)
+        check(world, "all")
+
+
+def scenario_hami_family(tap):
+    """Every plugin on a node of its own; locks left behind; a pod that two of them could serve."""
+    with World(tap) as world:
+        start(world)
+        nodes = {"v25": "hami-v2.5", "v28": "hami-v2.8", "old": "4paradigm-da7d4ed",
+                 "vold": "volcano-0bd97d0", "vnew": "volcano-0798272"}
+        for name, behaviour in nodes.items():
+            add_node(world, name, behaviour, cards_of(name, [10000, 10000]))
+        # Its scheduler has died between lock and Binding, long ago.
+        lock = "2020-01-02T03:04:05Z,default,gone"
+        patch = {"metadata": {"annotations": {LOCK: lock}}}
+        world.client.patch("Node", "v28", patch, None)
+        names = []
+        for name in nodes:
+            for number in range(4):
+                wish = one(3000 + number)
+                if name.startswith("v") and name not in ("v25", "v28"):
+                    wish = {VGPU: 1, VMEM: 3000 + number, VCORES: 10}
+                add_pod(world, f"{name}-{number}", wish, node=name)
+                names.append(f"{name}-{number}")
+        world.await_running(names, 120, nudge=True)
+        check(world, "each on its own")
+        wait_for(lambda: lock_of(world, "v28") is None, 30, what="the lock is gone")
+        tap.ok(True, "the lock of who is gone was taken over")
+        for node in ("old", "vnew"):
+            wish = one(10) if node == "old" else {VGPU: 1, VMEM: 10}
+            add_pod(world, f"{node}-two", wish, wish, node=node)
+            said = world.refusal(f"{node}-two", "several GPU containers")
+            tap.ok("several GPU containers" in said, f"{node}: two containers", said)
+        names = [f"any{number}" for number in range(6)]
+        for number, name in enumerate(names):
+            add_pod(world, name, one(2000 + number))
+        world.await_running(names, 120, nudge=True)
+        check(world, "wherever there is room")
