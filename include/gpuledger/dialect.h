@@ -127,6 +127,9 @@ struct dialect {
      * "TIME,NAMESPACE,NAME" with an RFC 3339 time; NULL: the plugin reads none. */
     const char *lock_key;
 
+    /* A label of the pod that names its node, for what looks pods up by it; NULL: nothing does. */
+    const char *node_label;
+
     /* The annotations that the node side itself writes when it takes the pod; a player and the
      * embedded cluster use them. NULL: it writes none. */
     void (*write_assigned)(const struct allocation *allocation, int64_t now_ns,

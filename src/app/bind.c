@@ -63,6 +63,7 @@ static enum outcome call_bind(struct bind *bind, GError **error)
         .uid = bind->args->pod_uid,
         .node = bind->args->node,
         .annotations = &bind->annotations,
+        .node_label = bind->dialect ? bind->dialect->node_label : NULL,
     };
     int64_t start_us = g_get_monotonic_time();
     int64_t until_ms = fence_cut(bind->extender->fence, bind->term, bind->send_until_ms);

@@ -196,8 +196,9 @@ const struct dialect dialect_hami = {
                      "takes all cards out.",
             .writes = "Before the Binding the Node's `hami.io/mutex.lock`, which names the pod that "
                       "the plugin serves next; with it `hami.io/vgpu-devices-to-allocate`, "
-                      "`-allocated`, `vgpu-node`, `vgpu-time`, `bind-phase` and `bind-time`. "
-                      ONE_AT_A_TIME,
+                      "`-allocated`, `vgpu-node`, `vgpu-time`, `bind-phase` and `bind-time`, and, "
+                      "where the API server takes labels from a Binding (1.36 does), the label "
+                      "`hami.io/vgpu-node`, by which vGPUmonitor finds the pod. " ONE_AT_A_TIME,
             .played = "HAMi's plugin v2.5, v2.8 and v2.9",
             .limits = "Cards in MIG mode: how they are cut is not written. Topology scores, "
                       "scoring weights and quotas are not read, and there is no webhook: a "
@@ -205,6 +206,7 @@ const struct dialect dialect_hami = {
         },
     .resources = nvidia_resources,
     .lock_key = "hami.io/mutex.lock",
+    .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
     FUNCTIONS(hami),
 };
 

@@ -199,6 +199,12 @@ void binding_encode(struct json_writer *writer, const struct binding *binding)
                             binding->annotations->items[i].value);
         json_end_object(writer);
     }
+    if (binding->node_label && strlen(binding->node) <= LABEL_VALUE_MAX) {
+        json_key(writer, "labels");
+        json_begin_object(writer);
+        json_key_string(writer, binding->node_label, binding->node);
+        json_end_object(writer);
+    }
     json_end_object(writer);
 
     json_key(writer, "target");

@@ -43,6 +43,8 @@ struct binding {
     const char *uid;
     const char *node;
     const struct annotations *annotations; /* NULL or empty: a plain binding */
+    /* A label of the pod that shall hold the node's name, or NULL. Older API servers ignore it. */
+    const char *node_label;
 };
 void binding_encode(struct json_writer *writer, const struct binding *binding);
 
@@ -67,6 +69,8 @@ struct node_annotation {
     const char *value; /* NULL: takes it away */
 };
 void node_annotation_encode(struct json_writer *writer, const struct node_annotation *annotation);
+
+#define LABEL_VALUE_MAX 63 /* bytes; longer names of nodes are left out */
 
 #define EVENT_NOTE_MAX 1024 /* bytes; the API server refuses more */
 #define EVENT_NAME_MAX 253

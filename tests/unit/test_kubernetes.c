@@ -306,6 +306,29 @@ START_TEST(encodes_a_binding)
 }
 END_TEST
 
+START_TEST(a_binding_can_label_the_pod)
+{
+    g_autofree char *longest = g_strnfill(LABEL_VALUE_MAX, 'n');
+    g_autofree char *longer = g_strnfill(LABEL_VALUE_MAX + 1, 'n');
+    const struct {
+        const char *node, *labels; /* NULL: none */
+    } cases[] = {{"gpu-1", "\"labels\":{\"example.com/node\":\"gpu-1\"}"},
+                 {longest, "\"labels\":"},
+                 {longer, NULL}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        struct json_writer writer;
+        json_writer_init(&writer, text);
+        binding_encode(&writer, &(struct binding){.ns = "a", .name = "b", .uid = "c",
+                                                  .node = cases[i].node,
+                                                  .node_label = "example.com/node"});
+        const char *found = strstr(text->str, cases[i].labels ? cases[i].labels : "labels");
+        ck_assert_msg((found != NULL) == (cases[i].labels != NULL), "%s", text->str);
+    }
+}
+END_TEST
+
 START_TEST(a_plain_binding_has_no_annotations)
 {
     const struct annotations none = {.n = 0};
@@ -433,6 +456,7 @@ int main(void)
     tcase_add_test(tests, decodes_a_configmap);
     tcase_add_test(tests, decodes_a_status);
     tcase_add_test(tests, encodes_a_binding);
+    tcase_add_test(tests, a_binding_can_label_the_pod);
     tcase_add_test(tests, a_plain_binding_has_no_annotations);
     tcase_add_test(tests, encodes_an_annotation);
     tcase_add_test(tests, encodes_an_annotation_of_a_node);

@@ -129,6 +129,8 @@ def scenario_hami(tap):
         tap.equal(
             sorted((s.card, s.amount) for s in starts), [(0, 2000), (1, 10000)], "a part of each"
         )
+        labels = world.client.get("Pod", "pair")["metadata"].get("labels", {})
+        tap.equal(labels.get("hami.io/vgpu-node"), "n2", "vGPUmonitor finds the pod")
         add_pod(world, "many", one(100), {}, one(200), init=[one(3000), {}], node="n2")
         world.await_running(["many"], 60, nudge=True)
         add_pod(world, "a100", one(100), annotations={"nvidia.com/use-gputype": "A100"}, node="n2")
