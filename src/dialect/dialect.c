@@ -123,6 +123,28 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
     return NULL;
 }
 
+struct allocation *dialect_hold_all(const struct dialect *dialect, const struct pod_view *view,
+                                    char **ret_warning)
+{
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
+
+    if (ret_warning && !*ret_warning)
+        *ret_warning = g_strdup_printf("holds more than %d shares of GPUs, which are not told "
+                                       "apart",
+                                       REQUEST_ASKS_MAX);
+    allocation->dialect = dialect;
+    allocation->doubt = DOUBT_MALFORMED;
+    allocation->assigned = view->started;
+    allocation->shares[0] = (struct share){
+        .memory = {1000, AMOUNT_THOUSANDTHS},
+        .container = CONTAINER_POD,
+        .card = CARD_UNKNOWN,
+        .core = CORE_WHOLE,
+        .exclusive = true,
+    };
+    return allocation;
+}
+
 static void merge_cards(struct topology *topology, const struct topology *other)
 {
     for (int32_t i = 0; i < topology->n_cards; i++) {

@@ -325,6 +325,8 @@ static struct allocation *read_allocation(const struct spelling *spelling,
         return NULL;
     for (guint i = 0; i < wishes.n; i++)
         n_shares += (size_t)wishes.items[i].cards;
+    if (n_shares > REQUEST_ASKS_MAX)
+        return dialect_hold_all(spelling->dialect, view, ret_warning);
     const bool too_many = n_shares > REQUEST_ASKS_MAX;
     if (too_many) {
         /* One of each on no known card keeps everybody else off the node. */

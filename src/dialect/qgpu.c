@@ -124,6 +124,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     }
     if (shares->len == 0)
         return NULL;
+    if (shares->len > REQUEST_ASKS_MAX)
+        return dialect_hold_all(&dialect_qgpu, view, ret_warning);
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
     allocation->dialect = &dialect_qgpu;
     allocation->assigned = view->started;

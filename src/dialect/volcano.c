@@ -343,6 +343,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     }
     if (wishes.n == 0)
         return NULL;
+    if (count_shares(&wishes) > REQUEST_ASKS_MAX)
+        return dialect_hold_all(&dialect_volcano, view, ret_warning);
 
     g_autoptr(GArray) cards = read_cards(view, &doubt, ret_warning);
     if (cards && cards->len != count_cards(&wishes)) {

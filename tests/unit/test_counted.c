@@ -170,6 +170,48 @@ START_TEST(qgpus_pods_count_on_every_card)
 }
 END_TEST
 
+struct many_case {
+    const char *dialect, *resource, *amount;
+};
+
+static const struct many_case many_cases[] = {
+    {"volcano", "volcano.sh/gpu-number", "65"},
+    {"volcano", "volcano.sh/gpu-number", "9223372036854775807"},
+    {"elastic", CORE, "6500"},
+    {"elastic", CORE, "9223372036854775800"},
+};
+
+START_TEST(more_cards_than_are_told_apart_count_everywhere)
+{
+    const struct many_case *c = &many_cases[_i];
+
+    add_node();
+    g_autofree char *warning = held(POD("ml", "m", NOTHING, {c->resource, c->amount}));
+    ck_assert_ptr_nonnull(strstr(warning, "more than 64"));
+    ck_assert_str_eq(ledger_get(book, "m")->dialect->name, c->dialect);
+    ck_assert_int_eq(ledger_node(book, "n1")->unplaced_exclusive, 1);
+}
+END_TEST
+
+START_TEST(more_containers_than_are_told_apart_count_everywhere)
+{
+    static const char *const resources[] = {QCORE};
+
+    for (size_t k = 0; k < G_N_ELEMENTS(resources); k++) {
+        struct string_pair pair = {resources[k], "5"};
+        struct container_view containers[65];
+        add_node();
+        for (size_t i = 0; i < G_N_ELEMENTS(containers); i++)
+            containers[i] = (struct container_view){.name = "c", .limits = {&pair, 1}};
+        struct pod_view pod = {.ns = "ml", .name = "m", .uid = "m", .containers = containers,
+                               .n_containers = G_N_ELEMENTS(containers)};
+        g_autofree char *warning = held(&pod);
+        ck_assert_int_eq(ledger_node(book, "n1")->unplaced_exclusive, 1);
+        ledger_drop(book, "m");
+    }
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("counted");
@@ -183,6 +225,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_card_that_kai_reserved_is_left_alone);
     tcase_add_loop_test(tc, qgpus_pods_are_refused, 0, G_N_ELEMENTS(qgpu_cases));
     tcase_add_test(tc, qgpus_pods_count_on_every_card);
+    tcase_add_loop_test(tc, more_cards_than_are_told_apart_count_everywhere, 0,
+                        G_N_ELEMENTS(many_cases));
+    tcase_add_test(tc, more_containers_than_are_told_apart_count_everywhere);
     suite_add_tcase(s, tc);
     return s;
 }
