@@ -110,14 +110,17 @@ static bool is_the_same(const struct node *node, const struct share *a, const st
 }
 
 /* Amounts may have been settled for the card meanwhile, a node side that mistakes no pod for another
- * needs no times, some count in seconds, and some put init containers first. */
+ * needs neither times nor what it matches by, some count in seconds, and some put init containers
+ * first. */
 static bool holds_the_same(const struct allocation *back, const struct allocation *ours)
 {
     bool taken[REQUEST_ASKS_MAX] = {0};
 
     if (back->dialect != ours->dialect || back->doubt != DOUBT_NONE ||
-        back->waiting != ours->waiting || back->match_amount != ours->match_amount ||
-        (ours->waiting && ABS(back->assume_time_ns - ours->assume_time_ns) >= 1000000000) ||
+        back->waiting != ours->waiting ||
+        (ours->waiting &&
+         (back->match_amount != ours->match_amount ||
+          ABS(back->assume_time_ns - ours->assume_time_ns) >= 1000000000)) ||
         back->n_shares != ours->n_shares)
         return false;
     for (uint32_t i = 0; i < back->n_shares; i++) {
@@ -158,14 +161,21 @@ static void bind(struct ledger *ledger, const struct pod_view *pod, const struct
     FUZZ_CHECK(ledger_verify(ledger, NULL));
 
     g_auto(annotations) written = {0};
-    struct string_pair pairs[ANNOTATIONS_MAX];
+    struct string_pair pairs[ANNOTATIONS_MAX + LINES_MAX];
     struct pod_view bound = *pod;
     allocation->dialect->write_annotations(allocation, node, &written);
     for (size_t i = 0; i < written.n; i++)
         pairs[i] = (struct string_pair){written.items[i].key, written.items[i].value};
+    /* A Binding adds to what the pod says. */
+    size_t n = written.n;
+    for (size_t i = 0; i < pod->annotations.n; i++) {
+        const struct string_pairs ours = {pairs, written.n};
+        if (!string_pairs_get(&ours, pod->annotations.items[i].key))
+            pairs[n++] = pod->annotations.items[i];
+    }
     bound.uid = bound.name = "new";
     bound.phase = "Pending";
-    bound.annotations = (struct string_pairs){pairs, written.n};
+    bound.annotations = (struct string_pairs){pairs, n};
     g_autoptr(allocation) back = dialect_read_allocation(&bound, options, NULL);
     FUZZ_CHECK(back && holds_the_same(back, allocation));
 }
