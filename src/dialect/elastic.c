@@ -327,15 +327,6 @@ static struct allocation *read_allocation(const struct spelling *spelling,
         n_shares += (size_t)wishes.items[i].cards;
     if (n_shares > REQUEST_ASKS_MAX)
         return dialect_hold_all(spelling->dialect, view, ret_warning);
-    const bool too_many = n_shares > REQUEST_ASKS_MAX;
-    if (too_many) {
-        /* One of each on no known card keeps everybody else off the node. */
-        warn(ret_warning, g_strdup_printf("asks for %zu cards, more than the %d that a pod may have",
-                                          n_shares, REQUEST_ASKS_MAX));
-        for (guint i = 0; i < wishes.n; i++)
-            wishes.items[i].cards = 1;
-        n_shares = wishes.n;
-    }
 
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, n_shares);
     struct share *share = allocation->shares;
@@ -355,8 +346,7 @@ static struct allocation *read_allocation(const struct spelling *spelling,
                 .init = wish->init,
             };
         }
-        enum doubt doubt = too_many ? DOUBT_MALFORMED
-                                    : read_cards(spelling, view, wish, share, ret_warning);
+        enum doubt doubt = read_cards(spelling, view, wish, share, ret_warning);
         if (allocation->doubt == DOUBT_NONE)
             allocation->doubt = doubt;
         share += wish->cards;

@@ -209,8 +209,6 @@ static struct allocation *read_allocation(const struct pod_view *view,
         add_pool(view, shares);
     if (shares->len == 0)
         return NULL; /* other devices than GPUs */
-    if (shares->len > REQUEST_ASKS_MAX)
-        return dialect_hold_all(&dialect_koordinator, view, ret_warning);
 
     struct allocation *allocation =
         allocation_new(view->uid, view->ns, view->name, shares->len);

@@ -357,16 +357,6 @@ static struct allocation *read_allocation(const struct pod_view *view,
             g_clear_pointer(&cards, g_array_unref);
     }
 
-    if (count_shares(&wishes) > REQUEST_ASKS_MAX) {
-        /* One of each on no known card keeps everybody else off the node. */
-        warn(ret_warning, g_strdup_printf("asks for %u cards, more than the %d that a pod may have",
-                                          count_shares(&wishes), REQUEST_ASKS_MAX));
-        for (guint i = 0; i < wishes.n; i++)
-            wishes.items[i].amount = 1;
-        doubt = DOUBT_MALFORMED;
-        g_clear_pointer(&cards, g_array_unref);
-    }
-
     const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
     const char *time = string_pairs_get(&view->annotations, KEY_TIME);
     bool pending = g_strcmp0(view->phase, "Pending") == 0 || !view->phase;
