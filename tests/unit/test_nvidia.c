@@ -15,8 +15,17 @@ static struct dialect_options options;
 static struct ledger *book;
 static char *warning;
 
+static GPtrArray *kept, *kept_words; /* until the end of the test */
+
+static void free_words(gpointer words)
+{
+    g_strfreev(words);
+}
+
 static void setup(void)
 {
+    kept = g_ptr_array_new_with_free_func(g_free);
+    kept_words = g_ptr_array_new_with_free_func(free_words);
     nvidia = dialect_find("nvidia");
     options = (struct dialect_options){0};
     book = ledger_new();
@@ -29,6 +38,8 @@ static void teardown(void)
     ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
     ledger_free(book);
     g_clear_pointer(&warning, g_free);
+    g_clear_pointer(&kept, g_ptr_array_unref);
+    g_clear_pointer(&kept_words, g_ptr_array_unref);
 }
 
 /* --- words ---------------------------------------------------------------------------------- */
@@ -40,6 +51,8 @@ static struct string_pairs pairs(const char *text)
     struct string_pair *items = g_new0(struct string_pair, g_strv_length(words) + 1);
     size_t n = 0;
 
+    g_ptr_array_add(kept_words, words);
+    g_ptr_array_add(kept, items);
     for (char **word = words; *word && **word; word++) {
         char *sign = strchr(*word, '=');
         *sign = '\0';
@@ -89,6 +102,7 @@ static struct pod_view pod_view(const char *name, const struct pod_words *words)
     struct container_view *containers = g_new0(struct container_view, 3);
     size_t n = 0;
 
+    g_ptr_array_add(kept, containers);
     containers[n++] = (struct container_view){.name = "c", .limits = pairs(words->devices)};
     if (words->second)
         containers[n++] = (struct container_view){.name = "d", .limits = pairs(words->second)};
