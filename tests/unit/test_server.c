@@ -430,7 +430,9 @@ START_TEST(a_newcomer_takes_the_place_of_who_waits_longest)
     for (size_t i = 0; i < 3; i++)
         fds[i] = http_connect(server_port(server));
     assert_echo(fds[2], 10);
+    g_usleep(200000); /* the server turns to waiting after the client has its answer */
     assert_echo(fds[1], 10);
+    g_usleep(200000);
     for (size_t i = 3; i < 6; i++) {
         static const size_t leaves[] = {0, 2, 1};
 
