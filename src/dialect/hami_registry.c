@@ -35,6 +35,9 @@ static const struct json_field entry_fields[] = {
 
 /* --- the forms with colons ------------------------------------------------------------------- */
 
+#define UUID_CHARACTERS                                                                            \
+    G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_."
+
 enum column { UUID, COUNT, MEMORY, CORE, MODEL, NUMA, HEALTH, INDEX, MODE };
 
 static const enum column long_columns[] = {UUID, COUNT,  MEMORY, CORE, MODEL,
@@ -155,10 +158,14 @@ static bool check_entries(const GArray *entries, GError **error)
         const bool sane = entry->count >= 0 && entry->count <= INT16_MAX && entry->mib >= 0 &&
                           entry->mib <= AMOUNT_BYTES_MAX / MIB && entry->core >= 0 &&
                           entry->core <= INT16_MAX && ABS(entry->numa) <= INT16_MAX;
-        if (!sane || !g_hash_table_add(seen, (gpointer)entry->uuid)) {
+        /* Pods' annotations carry it between commas, colons, semicolons and brackets. */
+        const bool plain = entry->uuid[strspn(entry->uuid, UUID_CHARACTERS)] == '\0';
+        if (!sane || !plain || !g_hash_table_add(seen, (gpointer)entry->uuid)) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        sane ? "card '%.64s' is there twice"
-                             : "card '%.64s' has an amount that no card has",
+                        !sane    ? "card '%.64s' has an amount that no card has"
+                        : !plain ? "card '%.64s' has a UUID with other characters than letters, "
+                                   "digits, '-', '_' and '.'"
+                                 : "card '%.64s' is there twice",
                         entry->uuid);
             return false;
         }

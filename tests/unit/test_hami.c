@@ -66,6 +66,8 @@ static const struct register_case register_cases[] = {
     {"hami", REGISTERED, "GPU-a,x,15360,100,T4,0,true:", "not a card"},
     {"hami", REGISTERED, ",10,15360,100,T4,0,true:", "not a card"},
     {"hami", REGISTERED, A7 A7, "there twice"},
+    {"hami", REGISTERED, "GPU-;a,10,15360,100,T4,0,true:", "other characters"},
+    {"hami", REGISTERED, "[{\"id\":\"GPU-a,b\",\"health\":true}]", "other characters"},
     {"hami", REGISTERED, "GPU-a,10,99999999999,100,T4,0,true:", "no card has"},
     {"hami", REGISTERED, "GPU-a,10,15360,-1,T4,0,true:", "no card has"},
     {"hami", REGISTERED, "[{\"id\":7}]", "field 'id'"},
