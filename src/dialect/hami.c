@@ -48,6 +48,7 @@ static const struct vgpu hami = {
  * its own. */
 static const struct vgpu paradigm = {
     .dialect = &dialect_4paradigm,
+    .rival = &hami,
     NVIDIA_RESOURCES,
     .registered = "4pd.io/node-nvidia-register",
     .node = "4pd.io/vgpu-node",

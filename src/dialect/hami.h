@@ -17,6 +17,7 @@
 
 struct vgpu {
     const struct dialect *dialect;
+    const struct vgpu *rival; /* another of the same resources, whose later words count; or NULL */
     /* Resources of a container: cards, and of each of them MiB, percent of its memory and percent
      * of its compute. */
     const char *count, *memory, *percentage, *cores;

@@ -284,11 +284,26 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
         allocation->assume_time_ns = seconds * NS_PER_S;
 }
 
+/* Unix time at which the dialect's words were written for the node that the pod is on; 0: they were
+ * not, but came with the pod, from a template or another cluster. */
+static int64_t written_at(const struct vgpu *vgpu, const struct pod_view *view)
+{
+    const char *node = string_pairs_get(&view->annotations, vgpu->node);
+    const char *time = string_pairs_get(&view->annotations, vgpu->time);
+    int64_t seconds;
+
+    if (!node || g_strcmp0(node, view->node_name) != 0)
+        return 0;
+    return time && parse_number(time, TIME_MAX_S, &seconds) ? seconds + 1 : 1;
+}
+
 struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct pod_view *view,
                                         const struct dialect_options *options, char **ret_warning)
 {
     const bool marked = find_text(vgpu, view) || string_pairs_get(&view->annotations, vgpu->node);
 
+    if (vgpu->rival && written_at(vgpu->rival, view) > written_at(vgpu, view))
+        return NULL;
     if (!marked && !(vgpu->claims_unmarked && is_ours(vgpu, view)))
         return NULL;
     g_autoptr(GError) failure = NULL;

@@ -175,6 +175,7 @@ static void bind(struct ledger *ledger, const struct pod_view *pod, const struct
     }
     bound.uid = bound.name = "new";
     bound.phase = "Pending";
+    bound.node_name = "n";
     bound.annotations = (struct string_pairs){pairs, n};
     g_autoptr(allocation) back = dialect_read_allocation(&bound, options, NULL);
     FUZZ_CHECK(back && holds_the_same(back, allocation));

@@ -535,6 +535,39 @@ static void hold(const char *uid, const char *text, const char *phase)
 #define POD(...)                                                                                   \
     (struct pod_view) { .ns = "ml", .name = "p", .uid = "p", CONTAINERS(__VA_ARGS__) }
 
+/* A pod's template may carry what a bind in another cluster wrote. */
+START_TEST(the_words_of_the_last_bind_count)
+{
+    static const struct {
+        const char *node, *time, *dialect;
+    } theirs[] = {{"n1", "200", "4paradigm"}, {"n1", "50", "hami"}, {"n2", "200", "hami"},
+                  {NULL, NULL, "hami"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++) {
+        const struct string_pair limits[] = {{"nvidia.com/gpu", "1"}};
+        const struct string_pair annotations[] = {
+            {"hami.sh/vgpu-devices-allocated", "GPU-b,NVIDIA,3000,0:;"},
+            {"hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,3000,0:;"},
+            {"hami.io/vgpu-node", "n1"},
+            {"hami.io/vgpu-time", "100"},
+            {"4pd.io/vgpu-node", theirs[i].node},
+            {"4pd.io/vgpu-time", theirs[i].time},
+        };
+        const struct container_view container = {.name = "c", .limits = {limits, 1}};
+        const struct pod_view view = {.ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+                                      .phase = "Running", .containers = &container,
+                                      .n_containers = 1,
+                                      .annotations = {annotations, theirs[i].node ? 6 : 4}};
+        const struct dialect_options options = {0};
+        g_autofree char *warning = NULL;
+        g_autoptr(allocation) held = dialect_read_allocation(&view, &options, &warning);
+        ck_assert_str_eq(held->dialect->name, theirs[i].dialect);
+        ck_assert(held->shares[0].key ==
+                  card_key(g_str_equal(theirs[i].dialect, "hami") ? "GPU-a" : "GPU-b"));
+    }
+}
+END_TEST
+
 START_TEST(each_container_gets_different_cards)
 {
     struct placement placement;
@@ -702,6 +735,7 @@ int main(void)
     tcase_add_loop_test(placing, what_is_written_is_read_again, 0, 4);
     tcase_add_test(placing, each_ends_its_text_in_its_own_way);
     tcase_add_loop_test(placing, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
+    tcase_add_test(placing, the_words_of_the_last_bind_count);
     tcase_add_test(placing, each_container_gets_different_cards);
     tcase_add_test(placing, slots_and_cores_are_kept);
     tcase_add_test(placing, all_cores_are_a_card_of_ones_own);
