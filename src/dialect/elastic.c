@@ -10,6 +10,7 @@
  * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -66,14 +67,6 @@ static const struct spelling *spelling_of(const struct dialect *dialect)
             return spellings[i];
     }
     g_assert_not_reached();
-}
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
 }
 
 static int64_t mib_bytes(int64_t mib)

@@ -17,6 +17,7 @@
  *    to admit all that wait in less time than a container takes to start. Hence so few may join.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -53,14 +54,6 @@
 /* Of one size on one node. Allocate takes the plugin a list and a patch, tens of milliseconds;
  * kubelet makes one call at a time, so that a place comes free as fast as it is needed. */
 #define UNASSIGNED_MAX 8
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 /* Decimal digits only, as the plugin's strict parse wants them. */
 static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)

@@ -10,6 +10,7 @@
  * container.
  */
 #include "dialect/hami.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -90,14 +91,6 @@ void vgpu_write_assigned(const struct vgpu *vgpu, const struct allocation *alloc
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 static bool parse_number(const char *text, int64_t max, int64_t *ret_value)
 {

@@ -7,6 +7,7 @@
  * Source of the keys: koordinator a7a1b76b, apis/extension/device_share.go.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -22,14 +23,6 @@
 #define RESOURCE_WHOLE "nvidia.com/gpu"
 #define KEY_ALLOCATED "scheduling.koordinator.sh/device-allocated"
 #define PERCENT 10 /* thousandths */
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 /* 0 for what is not there or cannot be read. */
 static int64_t amount_of(const struct string_pairs *pairs, const char *resource)

@@ -18,6 +18,7 @@
  *    pool has nothing to give.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -43,14 +44,6 @@
 #define MPS_CLIENTS 48
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 static bool parse_number(const char *text, int64_t max, int64_t *ret_value)
 {

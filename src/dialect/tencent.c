@@ -17,6 +17,7 @@
  * in_flight(): one at a time, until kubelet reports the pod's start time.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -43,14 +44,6 @@
 #define BLOCK_BYTES (INT64_C(256) << 20)
 #define CARD_CORE 100
 #define TIME_MAX (INT64_MAX / 2)
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 /* Decimal digits only. */
 static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)

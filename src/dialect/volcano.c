@@ -18,6 +18,7 @@
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -40,14 +41,6 @@
 #define MIB (INT64_C(1) << 20)
 /* Year 2116; later ones still fit above it. */
 #define TIME_MAX (INT64_MAX / 2)
-
-static void warn(char **ret_warning, char *take_text)
-{
-    if (ret_warning && !*ret_warning)
-        *ret_warning = take_text;
-    else
-        g_free(take_text);
-}
 
 static int64_t units_bytes(int64_t units, const struct dialect_options *options)
 {
