@@ -8,11 +8,18 @@
 
 #pragma GCC visibility push(default)
 
+struct placement;
+struct rank;
+
 struct policy {
     const char *name; /* as options and annotations spell it */
     const char *help;
     /* Lower is better, among cards that fit. */
     int64_t (*cost)(const struct node *node, const struct card *card);
+    /* Sets loss and ties for ranking.h; NULL: all nodes are alike. */
+    void (*rate)(const struct node *node, const struct placement *placement,
+                 struct rank *ret_rank);
+    double slack; /* losses that differ by no more count as equal */
     bool foreseen; /* the node side itself takes the first card of this order, never another */
 };
 

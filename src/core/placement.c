@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/placement.h>
+#include <gpuledger/ranking.h>
 #include <stdlib.h>
 
 /* --- policies ------------------------------------------------------------------------------- */
@@ -19,10 +20,54 @@ static int64_t cost_first_fit(const struct node *node, const struct card *card)
     return 0;
 }
 
+/* The part of the card that is in use, after the placement where that is on it. */
+static double used_part(const struct node *node, const struct card *card,
+                        const struct placement *placement)
+{
+    int64_t memory = card->memory - card_memory_free(node, card);
+    int64_t core = card->core - card_core_free(node, card);
+
+    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device || share->card != card->index)
+            continue;
+        memory += card_bytes(node, card, share->memory);
+        core += card_core(card, share->core);
+    }
+    return MAX(card->memory > 0 ? (double)memory / (double)card->memory : 0,
+               card->core > 0 ? (double)core / (double)card->core : 0);
+}
+
+/* What is left on the cards that the placement uses and that nobody else can use whole. */
+static void rate_binpack(const struct node *node, const struct placement *placement,
+                         struct rank *ret_rank)
+{
+    double left = 0, opened = 0, used = 0;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const double before = used_part(node, &node->cards[i], NULL);
+        const double after = used_part(node, &node->cards[i], placement);
+        used += after;
+        if (after == before)
+            continue;
+        left += 1 - MIN(after, 1);
+        opened += before == 0;
+    }
+    ret_rank->loss = opened + left;
+    ret_rank->ties[0] = node->n_cards > 0 ? (int64_t)(-1000 * used / node->n_cards) : 0;
+}
+
+static void rate_spread(const struct node *node, const struct placement *placement,
+                        struct rank *ret_rank)
+{
+    for (int32_t i = 0; i < node->n_cards; i++)
+        ret_rank->loss += used_part(node, &node->cards[i], placement) / node->n_cards;
+}
+
 const struct policy policies[] = {
     {"binpack", "the fullest card that still has room, so that whole cards stay free",
-     cost_binpack},
-    {"spread", "the emptiest card", cost_spread},
+     cost_binpack, rate_binpack},
+    {"spread", "the emptiest card", cost_spread, rate_spread},
     {"first-fit", "the card of the lowest index that has room", cost_first_fit},
     {0},
 };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/ranking.h>
+#include <string.h>
+
+void ranking_rate(const struct policy *policy, const struct node *node,
+                  const struct placement *placement, struct rank *ret_rank)
+{
+    *ret_rank = (struct rank){.name = node->name};
+    if (policy->rate)
+        policy->rate(node, placement, ret_rank);
+}
+
+static bool is_better(const struct rank *one, const struct rank *other)
+{
+    for (size_t i = 0; i < RANK_TIES; i++) {
+        if (one->ties[i] != other->ties[i])
+            return one->ties[i] < other->ties[i];
+    }
+    return strcmp(one->name, other->name) < 0;
+}
+
+size_t ranking_winner(const struct policy *policy, const struct rank *ranks, size_t n)
+{
+    double least = n > 0 ? ranks[0].loss : 0;
+    size_t winner = n;
+
+    for (size_t i = 1; i < n; i++)
+        least = MIN(least, ranks[i].loss);
+    for (size_t i = 0; i < n; i++) {
+        if (ranks[i].loss <= least + policy->slack &&
+            (winner == n || is_better(&ranks[i], &ranks[winner])))
+            winner = i;
+    }
+    return n > 0 ? winner : 0;
+}
+
+void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores)
+{
+    double least = n > 0 ? ranks[0].loss : 0, most = least;
+
+    for (size_t i = 1; i < n; i++) {
+        least = MIN(least, ranks[i].loss);
+        most = MAX(most, ranks[i].loss);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double part = most > least ? (most - ranks[i].loss) / (most - least) : 1;
+        ret_scores[i] = (int32_t)(part * RANKING_SCORE_MAX + 0.5);
+    }
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "book.h"
+
+#include <gpuledger/ranking.h>
+#include <stdlib.h>
+
+/* The node that the policy prefers for a pod of `units` GiB. */
+static const char *winner(const char *policy_name, int64_t units)
+{
+    const struct policy *policy = policy_find(policy_name);
+    const GPtrArray *nodes = ledger_nodes(book);
+    g_autofree struct request *request = request_new(DIALECT, 1);
+    struct rank ranks[8];
+    size_t n = 0;
+
+    request->asks[0] = (struct card_ask){.memory = {units, AMOUNT_NODE_UNITS}, .count = 1};
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        struct placement placement;
+        if (placement_find(node, request, policy, CARD_UNKNOWN, &placement) == REASON_NONE)
+            ranking_rate(policy, node, &placement, &ranks[n++]);
+    }
+    return n > 0 ? ranks[ranking_winner(policy, ranks, n)].name : NULL;
+}
+
+static void hold(const char *node, const char *uid, struct share share)
+{
+    struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
+
+    allocation->shares[0] = share;
+    ledger_put(book, node, allocation);
+}
+
+START_TEST(packs_and_spreads)
+{
+    set_equal_cards("a", 2, 16);
+    set_equal_cards("b", 2, 16);
+    set_equal_cards("c", 2, 16);
+    hold("b", "u1", units_on(0, 4));
+    hold("c", "u2", units_on(1, 8));
+
+    ck_assert_str_eq(winner("binpack", 8), "c");
+    ck_assert_str_eq(winner("binpack", 12), "b");
+    ck_assert_str_eq(winner("binpack", 16), "c"); /* a free card of the fuller node */
+    ck_assert_str_eq(winner("spread", 8), "a");
+    ck_assert_str_eq(winner("first-fit", 8), "a");
+    ck_assert_ptr_null(winner("binpack", 17));
+}
+END_TEST
+
+START_TEST(settles_ties_by_name)
+{
+    set_equal_cards("n2", 1, 16);
+    set_equal_cards("n1", 1, 16);
+    ck_assert_str_eq(winner("binpack", 8), "n1");
+    ck_assert_str_eq(winner("spread", 8), "n1");
+}
+END_TEST
+
+START_TEST(counts_near_losses_as_equal)
+{
+    const struct policy coarse = {.slack = 0.04};
+    const struct rank ranks[] = {
+        {.loss = 1.00, .ties = {2}, .name = "a"},
+        {.loss = 1.03, .ties = {1}, .name = "b"},
+        {.loss = 1.05, .ties = {0}, .name = "c"},
+    };
+
+    ck_assert_uint_eq(ranking_winner(&coarse, ranks, 3), 1);
+    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 3), 0);
+    ck_assert_uint_eq(ranking_winner(&coarse, ranks, 0), 0);
+}
+END_TEST
+
+START_TEST(scales_losses)
+{
+    const struct rank ranks[] = {{.loss = 3}, {.loss = 1}, {.loss = 2}};
+    int32_t scores[3];
+
+    ranking_scale(ranks, 3, scores);
+    ck_assert_int_eq(scores[0], 0);
+    ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);
+    ck_assert_int_eq(scores[2], 5);
+    ranking_scale(ranks, 1, scores);
+    ck_assert_int_eq(scores[0], RANKING_SCORE_MAX);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ranking");
+    TCase *tests = tcase_create("ranking");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, packs_and_spreads);
+    tcase_add_test(tests, settles_ties_by_name);
+    tcase_add_test(tests, counts_near_losses_as_equal);
+    tcase_add_test(tests, scales_losses);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
