@@ -2,9 +2,9 @@
 #include "cmd/options.h"
 
 #include "app/log.h"
+#include "cmd/choices.h"
 
 #include <gpuledger/error.h>
-#include <gpuledger/placement.h>
 #include <string.h>
 
 const char *const option_groups[GROUP_N] = {
@@ -14,78 +14,7 @@ const char *const option_groups[GROUP_N] = {
     [GROUP_GENERAL] = "General",
 };
 
-/* --- choices --------------------------------------------------------------------------------- */
-
-static bool choose(const struct choice *choices, size_t n, size_t i, struct choice *ret_choice)
-{
-    if (i >= n)
-        return false;
-    *ret_choice = choices[i];
-    return true;
-}
-
-static bool policy_choice(size_t i, struct choice *ret_choice)
-{
-    if (!policies[i].name)
-        return false;
-    *ret_choice = (struct choice){policies[i].name, policies[i].help, (int64_t)i};
-    return true;
-}
-
-static bool memory_unit_choice(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"auto", "guess per node from the size of its cards", 0},
-        {"GiB", "the plugin runs with --memory-unit=GiB, its default", 1 << 30},
-        {"MiB", "the plugin runs with --memory-unit=MiB", 1 << 20},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-static bool gpu_manager_choice(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"8cd842e", "and what was built from later sources", TENCENT_ORDER_BLOCKS_MINOR},
-        {"v1.1.5", "equal cards go in the order in which NVML counts them",
-         TENCENT_ORDER_BLOCKS_NVML},
-        {"v1.1.4", "and earlier: also, a few MiB of difference between cards count",
-         TENCENT_ORDER_BYTES_NVML},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-static bool log_level_choice(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"error", "what needs somebody's attention", LOG_LEVEL_ERROR},
-        {"warn", "also what looks wrong but was coped with", LOG_LEVEL_WARN},
-        {"info", "also one line per bind and per change of state", LOG_LEVEL_INFO},
-        {"debug", "also every call", LOG_LEVEL_DEBUG},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-static bool log_format_choice(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"logfmt", "key=value pairs", LOG_FORMAT_LOGFMT},
-        {"json", "one JSON object per line", LOG_FORMAT_JSON},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-static bool output_choice(size_t i, struct choice *ret_choice)
-{
-    static const struct choice choices[] = {
-        {"table", "columns for people", OUTPUT_TABLE},
-        {"wide", "more columns", OUTPUT_WIDE},
-        {"json", "what the server sent", OUTPUT_JSON},
-    };
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-/* --- variables of the extender that this one replaces ------------------------------------------
- */
+/* --- variables of the extender that this one replaces --------------------------------------- */
 
 /* PORT says nothing about the address, so the address of the file or the default stays. */
 static bool read_port(const struct option *option, const char *text, struct config *config,
@@ -278,7 +207,7 @@ const struct option options[] = {
              "TOKEN'), except for /healthz, /livez and /readyz. It is read again when it changes."},
 
     {.name = "policy",
-     CHOICE(policy, policy_choice),
+     CHOICE(policy, choices_policy),
      .metavar = "NAME",
      .fallback = "binpack",
      .group = GROUP_PLACEMENT,
@@ -286,7 +215,7 @@ const struct option options[] = {
      .flags = OPTION_LIVE,
      .help = "Which card of the node a pod gets, among those it fits on."},
     {.name = "gpushare-memory-unit",
-     CHOICE(dialects.gpushare_memory_unit, memory_unit_choice),
+     CHOICE(dialects.gpushare_memory_unit, choices_memory_unit),
      .metavar = "UNIT",
      .fallback = "auto",
      .group = GROUP_PLACEMENT,
@@ -319,7 +248,7 @@ const struct option options[] = {
              "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
              "shown, and beside other ways to share the same cards."},
     {.name = "tencent-gpu-manager",
-     CHOICE(dialects.tencent_order, gpu_manager_choice),
+     CHOICE(dialects.tencent_order, choices_gpu_manager),
      .metavar = "VERSION",
      .fallback = "8cd842e",
      .group = GROUP_PLACEMENT,
@@ -503,7 +432,7 @@ const struct option options[] = {
              "card that holds too much, not taken by their node side, not to be understood. Needs "
              "the verbs create and patch on events of the group events.k8s.io."},
     {.name = "log-level",
-     CHOICE(log_level, log_level_choice),
+     CHOICE(log_level, choices_log_level),
      .metavar = "LEVEL",
      .fallback = "info",
      .group = GROUP_RUNNING,
@@ -514,7 +443,7 @@ const struct option options[] = {
      .read_alias = read_log_level,
      .help = "How much is logged to standard error."},
     {.name = "log-format",
-     CHOICE(log_format, log_format_choice),
+     CHOICE(log_format, choices_log_format),
      .metavar = "FORMAT",
      .fallback = "logfmt",
      .group = GROUP_RUNNING,
@@ -572,7 +501,7 @@ const struct option options[] = {
      .commands = CLIENT,
      .help = "The token that the extender asks for, if it was started with --ops-token-file."},
     {.name = "output",
-     CHOICE(output, output_choice),
+     CHOICE(output, choices_output),
      .metavar = "FORMAT",
      .fallback = "table",
      .group = GROUP_CLIENT,
