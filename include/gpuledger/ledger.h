@@ -210,6 +210,11 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
 /* The Node object is gone. Its pods keep counting until they end; a node without pods vanishes. */
 void ledger_remove_node(struct ledger *ledger, const char *name);
 
+/* Adds a node of another ledger as it is, its allocations included, for trying what would be: what
+ * becomes of the copy is nobody else's business. A pod that the ledger knows on another node moves
+ * to this one. */
+struct node *ledger_copy_node(struct ledger *ledger, const struct node *from);
+
 /* Marks exactly these cards unhealthy; NULL or empty for none. Indices of cards that do not exist
  * (yet) are kept. */
 void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t *indices,
@@ -220,6 +225,8 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
 /* A new allocation outside any ledger, with zeroed shares. */
 struct allocation *allocation_new(const char *uid, const char *ns, const char *name,
                                   size_t n_shares);
+/* A copy outside any ledger. */
+struct allocation *allocation_dup(const struct allocation *allocation);
 void allocation_free(struct allocation *allocation);
 typedef struct allocation allocation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)

@@ -163,6 +163,22 @@ struct allocation *allocation_new(const char *uid, const char *ns, const char *n
     return allocation;
 }
 
+struct allocation *allocation_dup(const struct allocation *allocation)
+{
+    struct allocation *copy = allocation_new(allocation->uid, allocation->ns, allocation->name,
+                                             allocation->n_shares);
+    const char *const uid = copy->uid, *const ns = copy->ns, *const name = copy->name;
+
+    memcpy(copy, allocation,
+           sizeof *allocation + allocation->n_shares * sizeof(struct share));
+    copy->uid = uid;
+    copy->ns = ns;
+    copy->name = name;
+    copy->node = NULL;
+    copy->terms = terms_ref(allocation->terms);
+    return copy;
+}
+
 void allocation_free(struct allocation *allocation)
 {
     if (allocation)
@@ -256,6 +272,17 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         return take_allocation;
     }
     return ledger_add(ledger, node, take_allocation);
+}
+
+struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
+{
+    struct node *node = ledger_intern_node(ledger, from->name);
+
+    node_copy_hardware(node, from);
+    for (guint i = 0; i < from->allocations->len; i++)
+        ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
+    ledger_note_freed(ledger, node);
+    return node;
 }
 
 struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,

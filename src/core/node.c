@@ -441,6 +441,31 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node_charge_all(node);
 }
 
+void node_copy_hardware(struct node *node, const struct node *from)
+{
+    struct node copy = *from;
+
+    free_hardware(node);
+    g_clear_pointer(&node->unhealthy, g_array_unref);
+    copy.name = node->name;
+    copy.allocations = node->allocations;
+    copy.followed_by = node->followed_by;
+    copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
+    copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
+    copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);
+    for (int32_t i = 0; i < copy.n_cards; i++) {
+        copy.cards[i].uuid = g_strdup(from->cards[i].uuid);
+        copy.cards[i].model = g_strdup(from->cards[i].model);
+        copy.cards[i].mode = g_strdup(from->cards[i].mode);
+    }
+    for (int32_t i = 0; i < copy.n_pools; i++) {
+        copy.pools[i].resource = g_strdup(from->pools[i].resource);
+        copy.pools[i].model = g_strdup(from->pools[i].model);
+    }
+    *node = copy;
+    node_charge_all(node);
+}
+
 struct topology *topology_new(void)
 {
     return g_new0(struct topology, 1);

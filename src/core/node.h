@@ -17,6 +17,10 @@ void node_charge(struct node *node, struct allocation *allocation, int sign);
 /* Replaces cards and pools and counts the node's allocations anew. */
 void node_set_topology(struct node *node, const struct topology *topology);
 
+/* Replaces cards, pools and all that a Node object says by those of another node, and counts the
+ * node's own allocations anew. */
+void node_copy_hardware(struct node *node, const struct node *from);
+
 /* After a change of node->unhealthy. */
 void node_apply_health(struct node *node);
 
