@@ -67,6 +67,22 @@ void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
                         g_sequence_insert_sorted(arrivals->in_order, arrival, compare, NULL));
 }
 
+void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const char *uid,
+                   const struct request *request)
+{
+    GSequenceIter *place = g_hash_table_lookup(from->places, uid);
+
+    if (!place || g_hash_table_contains(arrivals->places, uid))
+        return;
+    struct arrival *copy = g_memdup2(g_sequence_get(place), sizeof *copy);
+    copy->uid = g_strdup(copy->uid);
+    copy->created = g_strdup(copy->created);
+    copy->request = request;
+    arrivals->number = MAX(arrivals->number, copy->number + 1);
+    g_hash_table_insert(arrivals->places, copy->uid,
+                        g_sequence_insert_sorted(arrivals->in_order, copy, compare, NULL));
+}
+
 void arrivals_forget(struct arrivals *arrivals, const char *uid)
 {
     GSequenceIter *place = g_hash_table_lookup(arrivals->places, uid);

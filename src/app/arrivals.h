@@ -25,6 +25,9 @@ void arrivals_free(struct arrivals *arrivals);
 void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
                   const struct request *request);
 void arrivals_forget(struct arrivals *arrivals, const char *uid);
+/* Adds a pod with the place that it has in `from`, if it has one. */
+void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const char *uid,
+                   const struct request *request);
 
 struct arrivals_query {
     const struct ledger *ledger;

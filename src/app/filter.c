@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/extender.h"
+#include "app/judge.h"
 #include "app/log.h"
 #include "app/predicate.h"
 #include "wire/extender.h"
@@ -40,42 +41,20 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 static void judge_nodes(struct store *store, struct ledger *ledger, const struct request *request,
                         const struct filter_args *args, enum reason *ret_reasons)
 {
-    const struct store_options *options = store_options(store);
-    struct arrivals *arrivals = store_arrivals(store);
-    struct admission_query query = {
-        .request = request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = g_get_real_time() * 1000,
-        .patience_ns = options->patience_ms * 1000000,
-    };
-    struct arrivals_query turn = {
-        .ledger = ledger,
-        .admission = &query,
-        .uid = args->pod.uid,
-        .priority = args->pod.priority,
-        .now_ms = g_get_monotonic_time() / 1000,
-        .hold_ms = options->hold_ms,
-    };
-    g_autoptr(quota_room) room =
-        quotas_room(store_quotas(store), ledger, args->pod.ns ? args->pod.ns : "", request);
+    struct judge judge;
     struct node *before = NULL;
     bool found = false;
 
+    judge_init(&judge, store, &args->pod, request);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
-        if (dialect_admit(node, &query, NULL, &ret_reasons[i]) == ADMISSION_NO)
-            continue;
-        if (!quota_room_allows(room, args->names[i]))
-            ret_reasons[i] = REASON_QUOTA;
-        else if (arrivals_yield(arrivals, node, &turn))
-            ret_reasons[i] = REASON_EARLIER_POD;
-        else
-            found = true;
+        ret_reasons[i] = judge_node(&judge, node, NULL);
+        found |= ret_reasons[i] == REASON_NONE;
     }
+    judge_clear(&judge);
     if (found)
-        arrivals_renew(arrivals, args->pod.uid);
+        arrivals_renew(store_arrivals(store), args->pod.uid);
 }
 
 /* Who found no node may have to be woken later. */

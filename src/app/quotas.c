@@ -60,6 +60,22 @@ struct quotas *quotas_new(void)
     return quotas;
 }
 
+struct quotas *quotas_dup(const struct quotas *quotas)
+{
+    struct quotas *copy = quotas_new();
+    GHashTableIter iter;
+    gpointer name, value;
+
+    g_hash_table_unref(copy->namespaces);
+    copy->namespaces = g_hash_table_ref(quotas->namespaces); /* replaced, never changed */
+    g_hash_table_iter_init(&iter, quotas->nodes);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        const struct mark *mark = value;
+        quotas_set_node(copy, name, mark->model, mark->pool);
+    }
+    return copy;
+}
+
 void quotas_free(struct quotas *quotas)
 {
     g_hash_table_unref(quotas->namespaces);

@@ -20,6 +20,8 @@ struct quotas;
 
 struct quotas *quotas_new(void);
 void quotas_free(struct quotas *quotas);
+/* A copy that knows the same. */
+struct quotas *quotas_dup(const struct quotas *quotas);
 
 /* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. */
 bool quotas_set(struct quotas *quotas, const char *text, GError **error);

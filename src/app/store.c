@@ -5,7 +5,10 @@
 #include "app/metrics.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
+
+#define COPIED_AT_ONCE 64 /* nodes, by store_copy */
 
 struct pending {
     struct request *request;
@@ -60,6 +63,48 @@ struct store *store_new(const struct store_options *options)
     return store;
 }
 
+/* Under the lock. */
+static void copy_pending(struct store *copy, struct store *store)
+{
+    GHashTableIter iter;
+    gpointer uid, value;
+
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &uid, &value)) {
+        struct pending *pending = g_new0(struct pending, 1);
+        pending->request = request_dup(((const struct pending *)value)->request);
+        g_hash_table_insert(copy->pending, g_strdup(uid), pending);
+        arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
+    }
+}
+
+struct store *store_copy(struct store *store)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct ledger *ledger = store_lock(store);
+    struct store *copy = store_new(&store->options);
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    copy->options.silent = true;
+    memcpy(copy->synced, store->synced, sizeof copy->synced);
+    for (guint i = 0; i < nodes->len; i++)
+        g_ptr_array_add(names, g_strdup(((const struct node *)nodes->pdata[i])->name));
+    quotas_free(copy->quotas);
+    copy->quotas = quotas_dup(store->quotas);
+    copy_pending(copy, store);
+    for (guint i = 0; i < names->len; i++) {
+        const struct node *node = ledger_node(ledger, names->pdata[i]);
+        if (node)
+            ledger_copy_node(copy->ledger, node);
+        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1) {
+            store_unlock(store);
+            store_lock(store);
+        }
+    }
+    store_unlock(store);
+    return copy;
+}
+
 void store_free(struct store *store)
 {
     if (!store)
@@ -99,6 +144,11 @@ bool store_wait(struct store *store, int64_t until_ms)
 void store_notify(struct store *store)
 {
     pthread_cond_broadcast(&store->changed);
+}
+
+struct ledger *store_ledger(const struct store *store)
+{
+    return store->ledger;
 }
 
 const struct request *store_pending(const struct store *store, const char *uid)

@@ -37,6 +37,9 @@ struct store_options {
 };
 
 struct store *store_new(const struct store_options *options);
+/* A store of its own that knows what the other knows, for trying what would be. Takes the lock for a
+ * few nodes at a time: they are not all of one moment. */
+struct store *store_copy(struct store *store);
 void store_free(struct store *store);
 typedef struct store store; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
@@ -81,6 +84,9 @@ void store_unlock(struct store *store);
 bool store_wait(struct store *store, int64_t until_ms);
 /* Under the lock: wakes the waiters after a change. */
 void store_notify(struct store *store);
+
+/* Under the lock: what store_lock gave. */
+struct ledger *store_ledger(const struct store *store);
 
 /* Under the lock: the request of a pod that waits for a node, or NULL if the watch has not shown
  * it. */

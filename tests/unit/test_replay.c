@@ -268,7 +268,9 @@ START_TEST(replay_equals_what_grew)
             fake_cluster_forget_delayed(cluster);
         world_settle_down(&world);
         g_autofree char *grown = world_nodes(&world);
+        g_autofree char *copied = world_copied(&world);
         g_autofree char *fresh = world_replay(&world);
+        ck_assert_str_eq(copied, grown);
         ck_assert_msg(g_str_equal(grown, fresh), "seed %u:\n%s\nis not\n%s", seed, grown, fresh);
         n_bound += fake_cluster_n_bound(cluster);
         g_rand_free(chance);

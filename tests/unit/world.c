@@ -144,6 +144,28 @@ char *world_nodes(struct world *world)
     return describe(world->store);
 }
 
+static void collect_uid(struct allocation *allocation, void *data)
+{
+    g_ptr_array_add(data, g_strdup(allocation->uid));
+}
+
+char *world_copied(struct world *world)
+{
+    g_autoptr(store) copy = store_copy(world->store);
+    g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    char *text = describe(copy);
+    struct ledger *ledger = store_lock(copy);
+
+    ck_assert_msg(ledger_verify(ledger, &error), "%s", error ? error->message : "");
+    ledger_each(ledger, collect_uid, uids);
+    for (guint i = 0; i < uids->len; i++)
+        ck_assert(ledger_drop(ledger, uids->pdata[i]));
+    ck_assert_uint_eq(ledger_size(ledger), 0);
+    store_unlock(copy);
+    return text;
+}
+
 char *world_replay(struct world *world)
 {
     g_autoptr(store) fresh = new_store();

@@ -43,6 +43,8 @@ void world_expect_bind(struct world *world, const char *pod, const char *node, c
 
 /* view_nodes, all states but "assigned" written alike. */
 char *world_nodes(struct world *world);
+/* The same of a copy of the store, from which everything is then taken away. */
+char *world_copied(struct world *world);
 /* The same of a new store that has listed the cluster as it is now. */
 char *world_replay(struct world *world);
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/judge.h"
+
+void judge_init(struct judge *judge, struct store *store, const struct pod_view *pod,
+                const struct request *request)
+{
+    const struct store_options *options = store_options(store);
+
+    *judge = (struct judge){
+        .arrivals = store_arrivals(store),
+        .ledger = store_ledger(store),
+        .admission = {.request = request,
+                      .policy = options->policy,
+                      .options = &options->dialects,
+                      .now_ns = g_get_real_time() * 1000,
+                      .patience_ns = options->patience_ms * 1000000},
+        .turn = {.admission = &judge->admission,
+                 .uid = pod->uid,
+                 .priority = pod->priority,
+                 .now_ms = g_get_monotonic_time() / 1000,
+                 .hold_ms = options->hold_ms},
+    };
+    judge->turn.ledger = judge->ledger;
+    judge->room =
+        quotas_room(store_quotas(store), judge->ledger, pod->ns ? pod->ns : "", request);
+}
+
+void judge_clear(struct judge *judge)
+{
+    g_clear_pointer(&judge->room, quota_room_free);
+}
+
+enum reason judge_node(struct judge *judge, const struct node *node,
+                       struct placement *ret_placement)
+{
+    enum reason reason;
+
+    if (dialect_admit(node, &judge->admission, ret_placement, &reason) == ADMISSION_NO)
+        return reason;
+    if (!quota_room_allows(judge->room, node->name))
+        return REASON_QUOTA;
+    return arrivals_yield(judge->arrivals, node, &judge->turn) ? REASON_EARLIER_POD : REASON_NONE;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * May this pod go to that node: the whole of filter's question, which is admission, quotas and the
+ * order of arrival. Whoever explains or foresees what filter says asks here, too.
+ *
+ * Under the store's lock from judge_init to judge_clear. What may change is the order of arrival, in
+ * which an older pod gets its time; who only asks does so of a copy (store_copy).
+ */
+#include "app/store.h"
+
+struct judge {
+    struct ledger *ledger;
+    struct arrivals *arrivals;
+    struct admission_query admission;
+    struct arrivals_query turn; /* points to `admission`: a judge stays where it is */
+    struct quota_room *room;    /* NULL: no limit */
+};
+
+/* Borrows the pod's UID and the request. */
+void judge_init(struct judge *judge, struct store *store, const struct pod_view *pod,
+                const struct request *request);
+void judge_clear(struct judge *judge);
+
+/* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.
+ * `ret_placement`, if not NULL, is set where it may at once. */
+enum reason judge_node(struct judge *judge, const struct node *node,
+                       struct placement *ret_placement);
