@@ -177,8 +177,8 @@ struct admission_query {
 
 /* The one question that filter, bind and every explanation ask: may this pod go to this node, and
  * where? ADMISSION_WAIT turns into ADMISSION_NO when the pod waited for is older than the
- * patience. `ret_placement` is set for ADMISSION_YES only; it may be NULL for whoever only asks
- * whether, which is much cheaper. */
+ * patience. `ret_placement` is set for ADMISSION_YES, and for ADMISSION_WAIT to where the pod would
+ * go if it were now; it may be NULL for whoever only asks whether, which is much cheaper. */
 enum admission dialect_admit(const struct node *node, const struct admission_query *query,
                              struct placement *ret_placement, enum reason *ret_reason);
 

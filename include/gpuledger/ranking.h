@@ -17,11 +17,12 @@
 /* Lower is better everywhere. */
 struct rank {
     double loss; /* what the node is worth less afterwards, in cards */
+    bool waits;  /* the placement must wait for an earlier pod there; the first tie to decide */
     int64_t ties[RANK_TIES]; /* decide, in order, between losses that count as equal */
     const char *name; /* the node's; decides at last */
 };
 
-/* Rates the node for a placement on it, which is not made yet. */
+/* Rates the node for a placement on it, which is not made yet; sets all but `waits`. */
 void ranking_rate(const struct policy *policy, const struct node *node,
                   const struct placement *placement, struct rank *ret_rank);
 
@@ -32,7 +33,7 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
 #define RANKING_SCORE_MAX 10
 
 /* Marks from 0 for the worst loss to RANKING_SCORE_MAX for the best; all the best if there is no
- * difference. */
+ * difference. Where a pod would have to wait the mark is one lower. */
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores);
 
 #pragma GCC visibility pop

@@ -12,6 +12,8 @@ void ranking_rate(const struct policy *policy, const struct node *node,
 
 static bool is_better(const struct rank *one, const struct rank *other)
 {
+    if (one->waits != other->waits)
+        return other->waits;
     for (size_t i = 0; i < RANK_TIES; i++) {
         if (one->ties[i] != other->ties[i])
             return one->ties[i] < other->ties[i];
@@ -44,6 +46,7 @@ void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores)
     }
     for (size_t i = 0; i < n; i++) {
         const double part = most > least ? (most - ranks[i].loss) / (most - least) : 1;
-        ret_scores[i] = (int32_t)(part * RANKING_SCORE_MAX + 0.5);
+        const int32_t score = (int32_t)(part * RANKING_SCORE_MAX + 0.5);
+        ret_scores[i] = MAX(score - ranks[i].waits, 0);
     }
 }

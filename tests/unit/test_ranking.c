@@ -72,6 +72,24 @@ START_TEST(counts_near_losses_as_equal)
 }
 END_TEST
 
+START_TEST(prefers_not_to_wait)
+{
+    const struct rank ranks[] = {
+        {.loss = 1, .waits = true, .ties = {-1}, .name = "a"},
+        {.loss = 1, .name = "b"},
+        {.loss = 2, .name = "c"},
+    };
+    int32_t scores[3];
+
+    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 3), 1);
+    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 1), 0);
+    ranking_scale(ranks, 3, scores);
+    ck_assert_int_eq(scores[0], RANKING_SCORE_MAX - 1);
+    ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);
+    ck_assert_int_eq(scores[2], 0);
+}
+END_TEST
+
 START_TEST(scales_losses)
 {
     const struct rank ranks[] = {{.loss = 3}, {.loss = 1}, {.loss = 2}};
@@ -95,6 +113,7 @@ int main(void)
     tcase_add_test(tests, packs_and_spreads);
     tcase_add_test(tests, settles_ties_by_name);
     tcase_add_test(tests, counts_near_losses_as_equal);
+    tcase_add_test(tests, prefers_not_to_wait);
     tcase_add_test(tests, scales_losses);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
