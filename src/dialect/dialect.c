@@ -16,6 +16,7 @@ const struct dialect *const dialects[] = {
     &dialect_nano_io,
     &dialect_nano,
     &dialect_qgpu,
+    &dialect_intel,
     &dialect_kai, /* these two before those that claim nvidia.com/gpu without a mark */
     &dialect_koordinator,
     &dialect_nvidia,    /* before HAMi, too: leaves it all pods with a word of HAMi's */

@@ -10,7 +10,7 @@ extern const struct dialect dialect_elastic, dialect_elastic_com, dialect_nano_i
 extern const struct dialect dialect_hami;
 extern const struct dialect dialect_4paradigm;
 extern const struct dialect dialect_volcano_vgpu;
-extern const struct dialect dialect_kai, dialect_koordinator, dialect_qgpu;
+extern const struct dialect dialect_intel, dialect_kai, dialect_koordinator, dialect_qgpu;
 extern const struct dialect dialect_nvidia;
 
 /* What a bound pod holds that holds more shares of cards than REQUEST_ASKS_MAX: one, of any card, that

@@ -170,6 +170,75 @@ START_TEST(qgpus_pods_count_on_every_card)
 }
 END_TEST
 
+#define I915 "gpu.intel.com/i915"
+#define MILLICORES "gpu.intel.com/millicores"
+#define MAXIMUM "gpu.intel.com/memory.max"
+#define GAS_CARDS "gas-container-cards"
+
+static struct node *add_intel_node(const char *label, const char *cards)
+{
+    return desk_node(&(struct node_view){
+        .name = "n1",
+        .labels = PAIRS({label, cards}),
+        .allocatable = PAIRS({I915, "200"}, {MILLICORES, "2000"}, {MAXIMUM, "24Gi"})});
+}
+
+START_TEST(intels_cards_are_counted)
+{
+    struct node *node = add_intel_node("gpu.intel.com/gpu-numbers", "0.2");
+
+    ck_assert_int_eq(node->n_cards, 3);
+    ck_assert_int_eq(node->cards[0].memory, 12 * GIB);
+    ck_assert(!node->cards[1].healthy && node->cards[2].healthy);
+    struct pod_view pod = {
+        .ns = "ml",
+        .name = "i",
+        .uid = "i",
+        .annotations = PAIRS({GAS_CARDS, "card0,card2||card2"}),
+        CONTAINERS({.limits = PAIRS({I915, "2"}, {MILLICORES, "400"}, {MAXIMUM, "8Gi"})}, {0},
+                   {.limits = PAIRS({"gpu.intel.com/xe", "1"}, {MILLICORES, "100"})})};
+    ck_assert_ptr_null(held(&pod));
+    ck_assert_int_eq(node->cards[0].core_used, 200);
+    ck_assert_int_eq(node->cards[0].memory_used, 4 * GIB);
+    ck_assert_int_eq(node->cards[2].core_used, 300);
+    ck_assert_int_eq(node->cards[2].memory_used, 4 * GIB);
+
+    g_autoptr(GError) error = NULL;
+    ck_assert_ptr_null(dialect_read_request(&pod, &options, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "schedulerName"));
+}
+END_TEST
+
+START_TEST(intels_older_and_longer_labels_are_read)
+{
+    struct node *node = add_intel_node("gpu.intel.com/cards", "card0.card1");
+
+    ck_assert_int_eq(node->n_cards, 2);
+    node = desk_node(&(struct node_view){
+        .name = "n1",
+        .labels = PAIRS({"gpu.intel.com/gpu-numbers", "0.1"}, {"gpu.intel.com/gpu-numbers2", "Z.2"}),
+        .allocatable = PAIRS({I915, "3"})});
+    ck_assert_int_eq(node->n_cards, 3);
+}
+END_TEST
+
+static const char *const odd_gas_cards[] = {NULL, "", "card0", "card0,card300", "card0,x",
+                                            "card0,card1|card0", "card0||card1"};
+
+START_TEST(what_gas_does_not_say_counts_everywhere)
+{
+    const char *text = odd_gas_cards[_i];
+    struct node *node = add_intel_node("gpu.intel.com/gpu-numbers", "0.1");
+    g_autofree char *warning =
+        held(POD("ml", "i", text ? PAIRS({GAS_CARDS, text}) : NOTHING, {I915, "2"},
+                 {MILLICORES, "400"}));
+
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_int_eq(node->unplaced_core, 400);
+    ck_assert_int_eq(ledger_get(book, "i")->doubt, text ? DOUBT_MALFORMED : DOUBT_UNMARKED);
+}
+END_TEST
+
 struct many_case {
     const char *dialect, *resource, *amount;
 };
@@ -218,6 +287,10 @@ static Suite *suite(void)
     TCase *tc = tcase_create("counted");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, intels_cards_are_counted);
+    tcase_add_test(tc, intels_older_and_longer_labels_are_read);
+    tcase_add_loop_test(tc, what_gas_does_not_say_counts_everywhere, 0,
+                        G_N_ELEMENTS(odd_gas_cards));
     tcase_add_test(tc, koordinators_cards_are_left_alone);
     tcase_add_loop_test(tc, what_koordinator_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_cases));
