@@ -12,6 +12,9 @@
  * may sit on any card of its node, so it counts against every one of them; on a node with one
  * card it sits on that card.
  *
+ * CPU and memory of the node itself are counted for all of its pods: those of its allocations, and
+ * those of its guests, pods that hold no GPU. An UID is an allocation's or a guest's, never both.
+ *
  * Ownership: the ledger owns its nodes and allocations. Pointers that it hands out are borrowed
  * and live until the next call that takes a non-const ledger.
  * Threads: none of its own and no lock; the caller serialises (app/store.h).
@@ -90,6 +93,7 @@ struct topology {
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
     int32_t driver;      /* major version; 0: not known */
     const struct policy *policy; /* the node's own choice, or NULL */
+    struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;
     int32_t n_pools;
     struct topology_card cards[NODE_CARDS_MAX]; /* by index */
@@ -146,6 +150,7 @@ struct allocation {
     enum doubt doubt;
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
+    struct host host;        /* of the pod as a whole */
     int64_t match_amount;    /* as in struct request */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
@@ -173,6 +178,9 @@ struct node {
     const struct dialect *dialects[NODE_DIALECTS_MAX];
     int32_t compute, driver; /* these three as in struct topology */
     const struct policy *policy;
+    struct host host;      /* what the node has; 0: not known */
+    struct host host_used; /* by allocations and guests; may exceed it */
+    uint32_t n_guests;
     int32_t n_pools;
     struct pool *pools;
     struct card *cards;
@@ -234,7 +242,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
-/* Same pod, node, dialect, doubt, flags, assume time and shares; state, since_ms and generation
+/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time and shares; state, since_ms and generation
  * apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
 
@@ -254,9 +262,18 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node,
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state);
 
-/* Forgets an allocation; false if there is none. */
+/* Records a pod that holds no GPU, whatever was known of its UID. The generation is as in struct
+ * allocation. */
+void ledger_put_guest(struct ledger *ledger, const char *node, const char *uid, struct host host,
+                      uint32_t generation);
+
+/* Forgets the guests of other generations. */
+void ledger_sweep_guests(struct ledger *ledger, uint32_t generation);
+
+/* Forgets an allocation or a guest; false if there is none. */
 bool ledger_drop(struct ledger *ledger, const char *uid);
 
+/* Allocations; guests do not count. */
 size_t ledger_size(const struct ledger *ledger);
 
 /* A number that grows whenever something of some node may have become free; compares with
@@ -286,6 +303,9 @@ uint64_t card_key(const char *uuid);
 int64_t card_memory_free(const struct node *node, const struct card *card);
 int32_t card_core_free(const struct node *node, const struct card *card);
 int32_t card_slots_free(const struct node *node, const struct card *card);
+
+/* What is left of the node itself; never negative, INT64_MAX if it is not known what it has. */
+struct host node_host_free(const struct node *node);
 
 /* The card of that index, or NULL. */
 const struct card *node_card(const struct node *node, int32_t index);

@@ -49,6 +49,7 @@ struct pod_view {
     int64_t priority;
     struct string_pairs labels;
     struct string_pairs annotations;
+    struct string_pairs overhead; /* spec.overhead */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;
 };

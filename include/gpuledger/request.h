@@ -3,6 +3,8 @@
 /*
  * What a pod asks of the cards of one node, in terms that every dialect shares.
  */
+#include <gpuledger/host.h>
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,6 +56,7 @@ struct request {
     struct request *alternative; /* the same resources as another dialect reads them, or NULL */
     uint32_t traits;             /* enum request_trait */
     uint32_t n_asks;
+    struct host host;     /* of the pod as a whole */
     int64_t match_amount; /* by what the node side tells its waiting pods apart, dialect's units */
     struct card_ask asks[];
 };

@@ -27,6 +27,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->state = ALLOCATION_RESERVED;
     allocation->terms = terms_ref(request->terms);
     allocation->waiting = request->dialect->in_flight != NULL;
+    allocation->host = request->host;
     allocation->match_amount = request->match_amount;
     allocation->assume_time_ns = next_assume_time(node);
     allocation->since_ms = g_get_monotonic_time() / 1000;

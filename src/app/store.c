@@ -258,6 +258,14 @@ static bool record_allocation(struct store *store, const char *node,
     return news;
 }
 
+/* Under the lock: a pod with a node that holds no GPU. */
+static void record_guest(struct store *store, const struct pod_view *pod)
+{
+    g_hash_table_remove(store->moved, pod->uid);
+    ledger_put_guest(store->ledger, pod->node_name, pod->uid, host_of_pod(pod),
+                     store->generation[FEED_PODS]);
+}
+
 static void report_distrust(const struct pod_view *pod, bool unplaced, const char *warning)
 {
     g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
@@ -295,7 +303,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
             news = record_allocation(store, pod->node_name, allocation,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
         else
-            forget_pod(store, pod->uid);
+            record_guest(store, pod);
         store_notify(store);
     }
     store_unlock(store);
@@ -508,6 +516,7 @@ static void sweep_pods(struct store *store)
     ledger_each(store->ledger, collect_stale_allocation, arguments);
     for (guint i = 0; i < stale->len; i++)
         forget_pod(store, g_ptr_array_index(stale, i));
+    ledger_sweep_guests(store->ledger, store->generation[FEED_PODS]);
     g_hash_table_iter_init(&iter, store->pending);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         const struct pending *pending = value;

@@ -6,9 +6,18 @@
 
 #include <string.h>
 
+/* A pod without a GPU. There may be many more of these than of the others. */
+struct guest {
+    const char *uid; /* lives in the guest's own block */
+    struct node *node;
+    struct host host;
+    uint32_t generation;
+};
+
 struct ledger {
     GHashTable *nodes;       /* struct node *, a set by name */
     GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
+    GHashTable *guests;      /* struct guest *, a set by uid */
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;
     uint64_t freed; /* counts what may have made room */
@@ -74,7 +83,7 @@ uint64_t ledger_freed(const struct ledger *ledger)
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 static void ledger_collect_node(struct ledger *ledger, struct node *node)
 {
-    if (node->present || node->allocations->len > 0 || node->unhealthy)
+    if (node->present || node->allocations->len > 0 || node->n_guests > 0 || node->unhealthy)
         return;
     ledger->sorted_stale = true;
     ledger_forget_guesses(ledger, node);
@@ -205,6 +214,7 @@ bool allocation_equal(const struct allocation *a, const struct allocation *b)
         a->assigned != b->assigned ||
         a->waiting != b->waiting || a->match_amount != b->match_amount ||
         a->assume_time_ns != b->assume_time_ns || a->n_shares != b->n_shares ||
+        a->host.cpu != b->host.cpu || a->host.memory != b->host.memory ||
         !g_str_equal(a->uid, b->uid) || !g_str_equal(a->ns, b->ns) ||
         !g_str_equal(a->name, b->name))
         return false;
@@ -230,11 +240,36 @@ static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
     return allocation;
 }
 
+static struct guest *ledger_guest(const struct ledger *ledger, const char *uid)
+{
+    return g_hash_table_lookup(ledger->guests, &uid);
+}
+
+/* Leaves the node, even if nothing is on it any more. */
+static void ledger_release_guest(const struct guest *guest)
+{
+    node_charge_host(guest->node, &guest->host, -1);
+    guest->node->n_guests--;
+}
+
+static bool ledger_drop_guest(struct ledger *ledger, const char *uid)
+{
+    struct guest *guest = ledger_guest(ledger, uid);
+    if (!guest)
+        return false;
+
+    struct node *node = guest->node;
+    ledger_release_guest(guest);
+    g_hash_table_remove(ledger->guests, guest);
+    ledger_collect_node(ledger, node);
+    return true;
+}
+
 bool ledger_drop(struct ledger *ledger, const char *uid)
 {
     struct allocation *allocation = ledger_get(ledger, uid);
     if (!allocation)
-        return false;
+        return ledger_drop_guest(ledger, uid);
 
     struct node *node = allocation->node;
     node_charge(node, allocation, -1);
@@ -248,6 +283,7 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
                               struct allocation *take_allocation)
 {
+    ledger_drop_guest(ledger, take_allocation->uid);
     struct node *node = ledger_intern_node(ledger, node_name);
     struct allocation *known = ledger_get(ledger, take_allocation->uid);
 
@@ -299,6 +335,48 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
     return ledger_add(ledger, node, take_allocation);
 }
 
+void ledger_put_guest(struct ledger *ledger, const char *node_name, const char *uid,
+                      struct host host, uint32_t generation)
+{
+    struct guest *known = ledger_guest(ledger, uid);
+
+    if (known && g_str_equal(known->node->name, node_name)) {
+        node_charge_host(known->node, &known->host, -1);
+        node_charge_host(known->node, &host, 1);
+        known->host = host;
+        known->generation = generation;
+        return;
+    }
+    const size_t size = strlen(uid) + 1;
+    struct guest *guest = g_malloc0(sizeof *guest + size);
+    guest->uid = memcpy(guest + 1, uid, size);
+    guest->node = ledger_intern_node(ledger, node_name);
+    guest->host = host;
+    guest->generation = generation;
+    guest->node->n_guests++;
+    node_charge_host(guest->node, &host, 1);
+    /* Added before the old one goes, so that their common node is never collected between. */
+    ledger_drop(ledger, uid);
+    g_hash_table_add(ledger->guests, guest);
+}
+
+void ledger_sweep_guests(struct ledger *ledger, uint32_t generation)
+{
+    GHashTableIter iter;
+    gpointer key;
+
+    g_hash_table_iter_init(&iter, ledger->guests);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct guest *guest = key;
+        struct node *node = guest->node;
+        if (guest->generation == generation)
+            continue;
+        ledger_release_guest(guest);
+        g_hash_table_iter_remove(&iter);
+        ledger_collect_node(ledger, node);
+    }
+}
+
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state)
 {
@@ -340,14 +418,14 @@ static guint name_hash(gconstpointer key)
     return (guint)hash;
 }
 
-/* The nodes are a set, which GLib keeps in less memory than a map: a key is a pointer to the pointer
- * to a name, as a node begins with one. */
-static guint node_hash(gconstpointer key)
+/* Nodes and guests are sets, which GLib keeps in less memory than maps: a key is a pointer to the
+ * pointer to a name or UID, as either begins with one. */
+static guint named_hash(gconstpointer key)
 {
     return name_hash(*(const char *const *)key);
 }
 
-static gboolean node_equal(gconstpointer a, gconstpointer b)
+static gboolean named_equal(gconstpointer a, gconstpointer b)
 {
     return g_str_equal(*(const char *const *)a, *(const char *const *)b);
 }
@@ -367,9 +445,10 @@ static void free_allocation(gpointer data)
 struct ledger *ledger_new(void)
 {
     struct ledger *ledger = g_new0(struct ledger, 1);
-    ledger->nodes = g_hash_table_new_full(node_hash, node_equal, free_node, NULL);
+    ledger->nodes = g_hash_table_new_full(named_hash, named_equal, free_node, NULL);
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
+    ledger->guests = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
     ledger->sorted = g_ptr_array_new();
     return ledger;
 }
@@ -379,6 +458,7 @@ void ledger_free(struct ledger *ledger)
     if (!ledger)
         return;
     g_hash_table_unref(ledger->allocations);
+    g_hash_table_unref(ledger->guests);
     g_hash_table_unref(ledger->nodes);
     g_ptr_array_unref(ledger->sorted);
     g_free(ledger);
@@ -386,8 +466,31 @@ void ledger_free(struct ledger *ledger)
 
 /* --- verification --------------------------------------------------------------------------- */
 
+/* Node -> struct host, what its guests have; nodes without guests are not in it. */
+static GHashTable *add_up_guests(const struct ledger *ledger)
+{
+    GHashTable *sums = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    GHashTableIter iter;
+    gpointer key;
+
+    g_hash_table_iter_init(&iter, ledger->guests);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct guest *guest = key;
+        struct host *sum = g_hash_table_lookup(sums, guest->node);
+        if (!sum) {
+            sum = g_new0(struct host, 1);
+            g_hash_table_insert(sums, guest->node, sum);
+        }
+        sum->cpu += guest->host.cpu;
+        sum->memory += guest->host.memory;
+    }
+    return sums;
+}
+
 bool ledger_verify(const struct ledger *ledger, GError **error)
 {
+    static const struct host none = {0};
+    g_autoptr(GHashTable) guests = add_up_guests(ledger);
     GHashTableIter iter;
     gpointer data;
     size_t held = 0;
@@ -395,7 +498,8 @@ bool ledger_verify(const struct ledger *ledger, GError **error)
     g_hash_table_iter_init(&iter, ledger->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
         const struct node *node = data;
-        if (!node_verify(node, error))
+        const struct host *sum = g_hash_table_lookup(guests, node);
+        if (!node_verify(node, sum ? *sum : none, error))
             return false;
         for (guint i = 0; i < node->allocations->len; i++) {
             const struct allocation *allocation = g_ptr_array_index(node->allocations, i);

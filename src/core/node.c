@@ -122,6 +122,16 @@ int32_t card_slots_free(const struct node *node, const struct card *card)
     return card->slots == 0 ? INT32_MAX : MAX(left, 0);
 }
 
+struct host node_host_free(const struct node *node)
+{
+    const struct host *host = &node->host, *used = &node->host_used;
+
+    return (struct host){
+        host->cpu > 0 ? MAX(host->cpu - used->cpu, 0) : INT64_MAX,
+        host->memory > 0 ? MAX(host->memory - used->memory, 0) : INT64_MAX,
+    };
+}
+
 bool node_offers(const struct node *node, const struct dialect *dialect)
 {
     for (int32_t i = 0; i < node->n_dialects; i++) {
@@ -244,6 +254,12 @@ static int32_t share_devices(const struct allocation *allocation, uint32_t i)
     return MAX(peak - later, 0);
 }
 
+void node_charge_host(struct node *node, const struct host *host, int sign)
+{
+    node->host_used.cpu += sign * host->cpu;
+    node->host_used.memory += sign * host->memory;
+}
+
 static void node_count(struct node *node, struct allocation *allocation, int sign)
 {
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
@@ -265,6 +281,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
     }
     if (allocation->waiting)
         node->n_waiting += sign;
+    node_charge_host(node, &allocation->host, sign);
 }
 
 /* The emptiest card that anybody may still join: one that somebody has to himself, or that has no
@@ -286,7 +303,20 @@ void node_charge(struct node *node, struct allocation *allocation, int sign)
     node_summarize(node);
 }
 
-static void node_charge_all(struct node *node)
+/* What is used of the node beside its allocations. */
+static struct host node_guests(const struct node *node)
+{
+    struct host guests = node->host_used;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
+        guests.cpu -= allocation->host.cpu;
+        guests.memory -= allocation->host.memory;
+    }
+    return guests;
+}
+
+static void node_charge_all(struct node *node, struct host guests)
 {
     for (int32_t i = 0; i < node->n_cards; i++) {
         struct card *card = &node->cards[i];
@@ -297,6 +327,7 @@ static void node_charge_all(struct node *node)
         node->pools[i].used = 0;
     node->unplaced_memory = node->unplaced_core = 0;
     node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
+    node->host_used = guests;
     for (guint i = 0; i < node->allocations->len; i++)
         node_count(node, g_ptr_array_index(node->allocations, i), 1);
     node_summarize(node);
@@ -374,6 +405,7 @@ struct node *node_new(const char *name)
 
     node->name = memcpy(node + 1, name, size);
     node->memory_unit = 1;
+    node->memory_free_max = -1;
     node->allocations = g_ptr_array_new();
     return node;
 }
@@ -410,6 +442,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->compute = topology->compute;
     node->driver = topology->driver;
     node->policy = topology->policy;
+    node->host = topology->host;
     node->n_cards = topology->n_cards;
     node->cards = g_new0(struct card, (gsize)node->n_cards);
     for (int32_t i = 0; i < node->n_cards; i++) {
@@ -438,7 +471,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->pools[i].model = g_strdup(topology->pools[i].model);
     }
     node_apply_health(node);
-    node_charge_all(node);
+    node_charge_all(node, node_guests(node));
 }
 
 void node_copy_hardware(struct node *node, const struct node *from)
@@ -498,7 +531,7 @@ static bool verify_failed(GError **error, const struct node *node, const char *w
     return false;
 }
 
-bool node_verify(const struct node *node, GError **error)
+bool node_verify(const struct node *node, struct host guests, GError **error)
 {
     struct node fresh = *node;
     g_autofree struct card *cards =
@@ -507,7 +540,7 @@ bool node_verify(const struct node *node, GError **error)
         g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
     fresh.cards = cards;
     fresh.pools = pools;
-    node_charge_all(&fresh);
+    node_charge_all(&fresh, guests);
 
     if (fresh.memory_free_max != node->memory_free_max)
         return verify_failed(error, node, "the largest free amount", node->memory_free_max,
@@ -524,6 +557,11 @@ bool node_verify(const struct node *node, GError **error)
                              fresh.unplaced_holders);
     if (fresh.n_waiting != node->n_waiting)
         return verify_failed(error, node, "waiting pods", node->n_waiting, fresh.n_waiting);
+    if (fresh.host_used.cpu != node->host_used.cpu)
+        return verify_failed(error, node, "CPU", node->host_used.cpu, fresh.host_used.cpu);
+    if (fresh.host_used.memory != node->host_used.memory)
+        return verify_failed(error, node, "the node's memory", node->host_used.memory,
+                             fresh.host_used.memory);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *kept = &node->cards[i], *found = &cards[i];
         if (kept->memory_used != found->memory_used)

@@ -27,5 +27,8 @@ void node_apply_health(struct node *node);
 /* Whether every share fits its card or pool beside what is there, several on one added up. */
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation);
 
-/* Whether the kept sums are those of the allocations. */
-bool node_verify(const struct node *node, GError **error);
+/* The same for what a pod takes of the node itself; node_charge does it for allocations. */
+void node_charge_host(struct node *node, const struct host *host, int sign);
+
+/* Whether the kept sums are those of the allocations, and of guests that have so much. */
+bool node_verify(const struct node *node, struct host guests, GError **error);

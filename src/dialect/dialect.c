@@ -103,6 +103,7 @@ struct request *dialect_read_request(const struct pod_view *view,
             request_free(request); /* its node side would not see all that the pod asks for */
             continue;
         }
+        request->host = host_of_pod(view);
         *end = request;
         end = &request->alternative;
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||
@@ -118,8 +119,10 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
 {
     for (size_t i = 0; dialects[i]; i++) {
         struct allocation *allocation = dialects[i]->read_allocation(view, options, ret_warning);
-        if (allocation)
+        if (allocation) {
+            allocation->host = host_of_pod(view);
             return allocation;
+        }
     }
     return NULL;
 }
@@ -232,6 +235,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         g_clear_error(&failure);
     }
     if (claimed) {
+        ret_topology->host = host_of_node(view);
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
     }

@@ -25,6 +25,7 @@ static const struct json_field pod_fields[] = {
     POD(STRING, view.node_name, "spec.nodeName", 0),
     POD(STRING, view.scheduler_name, "spec.schedulerName", 0),
     POD(INT64, view.priority, "spec.priority", 0),
+    POD(PAIRS, view.overhead, "spec.overhead", JSON_NUMBERS),
     POD(ARRAY, containers, "spec.containers", 0),
     POD(ARRAY, init_containers, "spec.initContainers", 0),
     POD(STRING, view.phase, "status.phase", 0),

@@ -21,6 +21,7 @@ static const char row;
 struct world {
     struct oracle oracle;
     struct ledger *ledger;
+    uint32_t generation; /* of guests */
 };
 
 /* Everything that the ledger says, as text. */
@@ -31,11 +32,12 @@ static char *dump(struct ledger *ledger)
 
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
-        g_string_append_printf(text, "%s %p %d " I64 " " I64 " " I64 " " I64 " %d %d %d\n",
+        g_string_append_printf(text, "%s %p %d " I64 " " I64 " " I64 " " I64 " %d %d %d " I64 " " I64 " %u\n",
                                node->name, (const void *)node->dialect, node->present,
                                node->memory_unit, node->memory_free_max, node->unplaced_memory,
                                node->unplaced_core, node->unplaced_holders,
-                               node->unplaced_exclusive, node->n_waiting);
+                               node->unplaced_exclusive, node->n_waiting,
+                               node->host_used.cpu, node->host_used.memory, node->n_guests);
         for (int32_t j = 0; j < node->n_cards; j++) {
             const struct card *card = &node->cards[j];
             g_string_append_printf(text, " %d %d %d %d %d " I64 " " I64 "\n", card->index,
@@ -90,6 +92,12 @@ static void draw_shares(struct oracle_pod *pod, bool existing_cards)
     }
 }
 
+static struct host draw_host(void)
+{
+    return (struct host){chance_percent(90) ? chance_between(0, 64000) : HOST_AMOUNT_MAX,
+                         chance_between(0, 256) * GIB};
+}
+
 static struct oracle_pod draw_pod(const struct oracle_pod *pod, bool existing_cards)
 {
     struct oracle_pod drawn = *pod;
@@ -97,18 +105,20 @@ static struct oracle_pod draw_pod(const struct oracle_pod *pod, bool existing_ca
     drawn.node = (int)chance_below(ORACLE_NODES);
     drawn.assigned = chance_percent(50);
     drawn.waiting = chance_percent(50);
+    drawn.guest = false;
+    drawn.host = draw_host();
     drawn.match_amount = chance_between(0, 3);
     drawn.assume_time_ns = chance_between(0, 3);
     draw_shares(&drawn, existing_cards);
     return drawn;
 }
 
-/* Some pod that the ledger has (or has not), or NULL. */
+/* Some pod that the ledger has an allocation of, or nothing at all; or NULL. */
 static struct oracle_pod *pick_pod(struct world *world, bool held)
 {
     for (int tries = 0; tries < ORACLE_PODS; tries++) {
         struct oracle_pod *pod = &world->oracle.pods[chance_below(ORACLE_PODS)];
-        if ((pod->node >= 0) == held)
+        if ((pod->node >= 0) == held && !(held && pod->guest))
             return pod;
     }
     return NULL;
@@ -141,7 +151,10 @@ static void put_changed(void *data)
     if (!pod)
         return;
     struct oracle_pod drawn = draw_pod(pod, false);
-    switch (chance_below(5)) {
+    switch (chance_below(6)) {
+    case 5:
+        pod->host = drawn.host;
+        break;
     case 0:
         pod->node = drawn.node;
         break;
@@ -176,6 +189,37 @@ static void put_again(void *data)
           "%s", pod->uid);
     g_autofree char *after = dump(world->ledger);
     HOLDS(g_str_equal(before, after), "%s%s", before, after);
+}
+
+static void put_guest(void *data)
+{
+    struct world *world = data;
+    struct oracle_pod *pod = &world->oracle.pods[chance_below(ORACLE_PODS)];
+    struct oracle_pod guest = {.guest = true,
+                               .node = (int)chance_below(ORACLE_NODES),
+                               .host = draw_host(),
+                               .generation = world->generation};
+
+    memcpy(guest.uid, pod->uid, sizeof guest.uid);
+    *pod = guest;
+    ledger_put_guest(world->ledger, node_name(world, pod->node), pod->uid, pod->host,
+                     pod->generation);
+}
+
+static void sweep_guests(void *data)
+{
+    struct world *world = data;
+
+    ledger_sweep_guests(world->ledger, world->generation);
+    for (int i = 0; i < ORACLE_PODS; i++) {
+        struct oracle_pod *pod = &world->oracle.pods[i];
+        if (pod->node >= 0 && pod->guest && pod->generation != world->generation) {
+            pod->node = -1;
+            pod->guest = false;
+            pod->host = (struct host){0};
+        }
+    }
+    world->generation++;
 }
 
 static void reserve(void *data)
@@ -301,6 +345,8 @@ static void place(void *data)
     bool was_overbooked = is_overbooked(&world->oracle, at);
     struct oracle_pod placed = *pod;
     placed.node = at;
+    placed.guest = false;
+    placed.host = draw_host();
     placed.n_shares = placement.n_shares;
     memcpy(placed.shares, placement.shares, placement.n_shares * sizeof placement.shares[0]);
     HOLDS(ledger_reserve(world->ledger, node->name, oracle_allocation(&placed, DIALECT), &reason),
@@ -317,6 +363,7 @@ static void drop(void *data)
 
     HOLDS(ledger_drop(world->ledger, pod->uid) == (pod->node >= 0), "%s", pod->uid);
     pod->node = -1;
+    pod->guest = false;
 }
 
 static void draw_topology(struct oracle_node *node)
@@ -327,6 +374,7 @@ static void draw_topology(struct oracle_node *node)
     node->shared = chance_percent(90);
     node->unit = node->shared ? units[chance_below(G_N_ELEMENTS(units))] : 1;
     node->n_cards = node->shared ? (int32_t)chance_between(0, ORACLE_CARDS) : 0;
+    node->host = node->shared && chance_percent(80) ? draw_host() : (struct host){0};
     for (int32_t i = 0; i < ORACLE_CARDS; i++)
         node->memory[i] = i < node->n_cards ? chance_between(0, 24) * GIB : 0;
 }
@@ -357,6 +405,7 @@ static void remove_node(void *data)
     ledger_remove_node(world->ledger, node->name);
     node->present = node->shared = false;
     node->unit = 1;
+    node->host = (struct host){0};
     node->n_cards = 0;
 }
 
@@ -469,7 +518,9 @@ static void replay(void *data)
             send_health(fresh, &oracle->nodes[which - ORACLE_NODES]);
         } else {
             const struct oracle_pod *pod = &oracle->pods[which - 2 * ORACLE_NODES];
-            if (pod->node >= 0)
+            if (pod->node >= 0 && pod->guest)
+                ledger_put_guest(fresh, node_name(world, pod->node), pod->uid, pod->host, 0);
+            else if (pod->node >= 0)
                 ledger_put(fresh, node_name(world, pod->node), oracle_allocation(pod, DIALECT));
         }
     }
@@ -484,6 +535,8 @@ static const struct chance_action actions[] = {
     {"put again", 6, put_again},
     {"reserve", 12, reserve},
     {"place", 24, place},
+    {"put guest", 8, put_guest},
+    {"sweep guests", 1, sweep_guests},
     {"drop", 22, drop},
     {"change node", 6, change_node},
     {"remove node", 2, remove_node},

@@ -143,16 +143,23 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
     const struct node *node = ledger_node(ledger, expected->name);
     struct oracle_usage unplaced = oracle_usage(oracle, at, CARD_UNKNOWN);
     int64_t most = -1;
-    guint pods = 0, waiting = 0;
+    guint pods = 0, guests = 0, waiting = 0;
+    struct host used = {0};
     bool sick = false;
 
     for (int i = 0; i < ORACLE_PODS; i++) {
-        pods += oracle->pods[i].node == at;
-        waiting += oracle->pods[i].node == at && oracle->pods[i].waiting;
+        const struct oracle_pod *pod = &oracle->pods[i];
+        if (pod->node != at)
+            continue;
+        pods += !pod->guest;
+        guests += pod->guest;
+        waiting += pod->waiting;
+        used.cpu += pod->host.cpu;
+        used.memory += pod->host.memory;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(expected->sick); i++)
         sick |= expected->sick[i];
-    HOLDS((node != NULL) == (expected->present || pods > 0 || sick), "%s", expected->name);
+    HOLDS((node != NULL) == (expected->present || pods + guests > 0 || sick), "%s", expected->name);
     if (!node)
         return;
     HOLDS(node->present == expected->present, "%s", node->name);
@@ -160,6 +167,14 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
     HOLDS(node->n_cards == expected->n_cards, "%s", node->name);
     HOLDS(node->allocations->len == pods, "%s", node->name);
     HOLDS(node->n_waiting == (int32_t)waiting, "%s", node->name);
+    HOLDS(node->n_guests == guests, "%s", node->name);
+    HOLDS(node->host.cpu == expected->host.cpu && node->host.memory == expected->host.memory, "%s",
+          node->name);
+    HOLDS(node->host_used.cpu == used.cpu && node->host_used.memory == used.memory, "%s",
+          node->name);
+    HOLDS(node->host.cpu == 0 ? node_host_free(node).cpu == INT64_MAX
+                              : node_host_free(node).cpu == MAX(node->host.cpu - used.cpu, 0),
+          "%s", node->name);
     HOLDS(node->unplaced_memory == unplaced.memory, "%s", node->name);
     HOLDS(node->unplaced_core == unplaced.core, "%s", node->name);
     HOLDS(node->unplaced_holders == unplaced.holders, "%s", node->name);
@@ -190,7 +205,7 @@ static void check_pod(const struct oracle *oracle, const struct oracle_pod *pod,
 {
     const struct allocation *held = ledger_get(ledger, pod->uid);
 
-    HOLDS((held != NULL) == (pod->node >= 0), "%s", pod->uid);
+    HOLDS((held != NULL) == (pod->node >= 0 && !pod->guest), "%s", pod->uid);
     if (!held)
         return;
     HOLDS(g_str_equal(held->uid, pod->uid), "%s", pod->uid);
@@ -213,7 +228,7 @@ void oracle_check(const struct oracle *oracle, const struct ledger *ledger)
         oracle_check_node(oracle, i, ledger);
     for (int i = 0; i < ORACLE_PODS; i++) {
         check_pod(oracle, &oracle->pods[i], ledger);
-        n += oracle->pods[i].node >= 0;
+        n += oracle->pods[i].node >= 0 && !oracle->pods[i].guest;
     }
     HOLDS(ledger_size(ledger) == n, "%zu pods", n);
     HOLDS(ledger_verify(ledger, &error), "%s", error->message);
@@ -228,6 +243,7 @@ struct allocation *oracle_allocation(const struct oracle_pod *pod, const struct 
     allocation->dialect = dialect;
     allocation->assigned = pod->assigned;
     allocation->waiting = pod->waiting;
+    allocation->host = pod->host;
     allocation->match_amount = pod->match_amount;
     allocation->assume_time_ns = pod->assume_time_ns;
     memcpy(allocation->shares, pod->shares, pod->n_shares * sizeof pod->shares[0]);
@@ -244,6 +260,7 @@ void oracle_topology(const struct oracle_node *node, const struct dialect *diale
     *ret_topology = (struct topology){
         .dialect = dialect,
         .memory_unit = node->unit,
+        .host = node->host,
         .n_cards = node->n_cards,
     };
     for (int32_t i = 0; i < node->n_cards; i++)

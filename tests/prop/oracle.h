@@ -15,6 +15,7 @@ struct oracle_node {
     char name[8];
     bool present, shared;
     int64_t unit;
+    struct host host;
     int32_t n_cards;
     int64_t memory[ORACLE_CARDS]; /* bytes */
     bool sick[ORACLE_CARDS + 2];  /* also cards that do not exist */
@@ -25,6 +26,9 @@ struct oracle_pod {
     int node; /* -1: no such pod */
     bool assigned, waiting;
     int64_t match_amount, assume_time_ns;
+    struct host host;
+    uint32_t generation; /* guests only */
+    bool guest; /* without shares */
     uint32_t n_shares;
     struct share shares[ORACLE_SHARES];
 };

@@ -486,6 +486,8 @@ START_TEST(equality_looks_at_everything_but_state_and_marks)
     DIFFERS(assigned, true);
     DIFFERS(waiting, true);
     DIFFERS(match_amount, 6);
+    DIFFERS(host.cpu, 1);
+    DIFFERS(host.memory, 1);
     DIFFERS(assume_time_ns, 10);
     DIFFERS(shares[1].memory.value, 6);
     DIFFERS(shares[1].memory.kind, AMOUNT_BYTES);

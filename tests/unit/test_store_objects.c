@@ -43,6 +43,14 @@ static bool is_present(const char *name)
     return present;
 }
 
+static int64_t cpu_used(const char *name)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    int64_t cpu = node ? node->host_used.cpu : -1;
+    store_unlock(world.store);
+    return cpu;
+}
+
 static bool is_healthy(const char *name, int32_t card)
 {
     const struct node *node = ledger_node(store_lock(world.store), name);
@@ -50,6 +58,53 @@ static bool is_healthy(const char *name, int32_t card)
     store_unlock(world.store);
     return healthy;
 }
+
+/* --- the node's own resources --------------------------------------------------------------- */
+
+#define CPU(limits, cpu)                                                                           \
+    "[{\"name\":\"c\",\"resources\":{\"limits\":{" limits "},\"requests\":{\"cpu\":\"" cpu "\"}}}]"
+
+START_TEST(pods_with_and_without_gpus_use_the_node)
+{
+    const struct fake_pod guest = {.name = "g", .node = "duo", .containers = CPU("", "1500m")};
+    const struct fake_pod holder = {
+        .name = "h",
+        .node = "duo",
+        .card = "1",
+        .containers = CPU("\"aliyun.com/gpu-mem\":\"3\"", "2"),
+    };
+
+    fake_cluster_add_pod(cluster, &guest);
+    fake_cluster_add_pod(cluster, &holder);
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .containers = CPU("", "8")});
+    world_catch_up(&world);
+    expect_used("duo", 0, 3, 0);
+    ck_assert_int_eq(cpu_used("duo"), 3500);
+
+    fake_cluster_set_phase(cluster, "g", "Succeeded");
+    world_catch_up(&world);
+    ck_assert_int_eq(cpu_used("duo"), 2000);
+    fake_cluster_delete_pod(cluster, "h");
+    world_catch_up(&world);
+    ck_assert_int_eq(cpu_used("duo"), 0);
+}
+END_TEST
+
+START_TEST(guests_that_a_list_does_not_name_are_gone)
+{
+    const struct fake_pod guest = {.name = "g", .node = "duo", .containers = CPU("", "1")};
+    const struct fake_pod stranger = {.name = "s", .node = "far", .containers = CPU("", "2")};
+
+    fake_cluster_add_pod(cluster, &guest);
+    fake_cluster_add_pod(cluster, &stranger);
+    world_catch_up(&world);
+    ck_assert_int_eq(cpu_used("far"), 2000);
+    fake_cluster_delete_pod(cluster, "s");
+    fake_cluster_list(cluster, world.store, FEED_PODS);
+    ck_assert_int_eq(cpu_used("far"), -1);
+    ck_assert_int_eq(cpu_used("duo"), 1000);
+}
+END_TEST
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
@@ -364,6 +419,8 @@ static Suite *suite(void)
     TCase *tc = tcase_create("store_objects");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, pods_with_and_without_gpus_use_the_node);
+    tcase_add_test(tc, guests_that_a_list_does_not_name_are_gone);
     tcase_add_test(tc, pods_of_a_vanished_node_count_until_they_end);
     tcase_add_test(tc, pods_may_come_before_their_node);
     tcase_add_test(tc, a_node_may_come_back_as_another_one);
