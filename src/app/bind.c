@@ -7,8 +7,8 @@
  * repeats a Binding whose outcome is unknown with the very same annotations, or reports success.
  * The API server accepts one Binding per pod, so repeating one can never grant twice.
  */
-#include "app/booking.h"
 #include "app/extender.h"
+#include "app/grant.h"
 #include "app/log.h"
 #include "app/node_lock.h"
 #include "wire/extender.h"
@@ -24,32 +24,18 @@ struct bind {
     struct extender *extender;
     struct json_arena *arena;
     const struct bind_args *args;
-    const struct dialect *dialect; /* NULL: no GPU */
-    int64_t deadline_ms;           /* for everything */
-    int64_t queue_until_ms;        /* for waiting; the rest is for the API server */
-    int64_t send_until_ms;         /* for a Binding; the rest is for asking what became of it */
-    int64_t queue_us;              /* waited for the node side */
-    int64_t api_us;                /* waited for the API server */
+    int64_t deadline_ms;    /* for everything */
+    int64_t queue_until_ms; /* for waiting; after that the grant's is for the Binding, and the rest
+                             * for asking what became of it */
+    int64_t queue_us;       /* waited for the node side */
+    int64_t api_us;         /* waited for the API server */
     uint64_t term; /* in which it was let in, see app/fence.h */
-    int32_t card;
-    bool doubtful; /* an earlier Binding of the pod may still be carried out */
-    struct annotations annotations;
-    enum bind_result result;
+    struct grant grant;
 };
 
 static int64_t now_ms(void)
 {
     return g_get_monotonic_time() / 1000;
-}
-
-static bool fail(struct bind *bind, enum bind_result result, GError **error, const char *text)
-{
-    bind->result = result;
-    g_set_error_literal(error, GPULEDGER_ERROR,
-                        result == BIND_RESULT_INVALID ? GPULEDGER_ERROR_INVALID
-                                                      : GPULEDGER_ERROR_CONFLICT,
-                        text);
-    return false;
 }
 
 /* --- the API server ------------------------------------------------------------------------- */
@@ -62,11 +48,11 @@ static enum outcome call_bind(struct bind *bind, GError **error)
         .name = bind->args->pod_name,
         .uid = bind->args->pod_uid,
         .node = bind->args->node,
-        .annotations = &bind->annotations,
-        .node_label = bind->dialect ? bind->dialect->node_label : NULL,
+        .annotations = &bind->grant.annotations,
+        .node_label = bind->grant.dialect ? bind->grant.dialect->node_label : NULL,
     };
     int64_t start_us = g_get_monotonic_time();
-    int64_t until_ms = fence_cut(bind->extender->fence, bind->term, bind->send_until_ms);
+    int64_t until_ms = fence_cut(bind->extender->fence, bind->term, bind->grant.send_until_ms);
     enum outcome outcome = cluster->ops->bind(cluster, &binding, until_ms, error);
     bind->api_us += g_get_monotonic_time() - start_us;
     return outcome;
@@ -91,19 +77,19 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
     struct string_pair ours[ANNOTATIONS_MAX];
     struct pod_view as_sent = *pod;
 
-    if (!bind->dialect)
+    if (!bind->grant.dialect)
         return true;
-    for (size_t i = 0; i < bind->annotations.n; i++)
-        ours[i] = (struct string_pair){bind->annotations.items[i].key,
-                                       bind->annotations.items[i].value};
-    as_sent.annotations = (struct string_pairs){ours, bind->annotations.n};
+    for (size_t i = 0; i < bind->grant.annotations.n; i++)
+        ours[i] = (struct string_pair){bind->grant.annotations.items[i].key,
+                                       bind->grant.annotations.items[i].value};
+    as_sent.annotations = (struct string_pairs){ours, bind->grant.annotations.n};
 
-    g_autoptr(allocation) chosen = bind->dialect->read_allocation(&as_sent, options, NULL);
-    g_autoptr(allocation) found = bind->dialect->read_allocation(pod, options, NULL);
+    g_autoptr(allocation) chosen = bind->grant.dialect->read_allocation(&as_sent, options, NULL);
+    g_autoptr(allocation) found = bind->grant.dialect->read_allocation(pod, options, NULL);
     if (!chosen || !found || chosen->n_shares != found->n_shares)
         return false;
     /* A node side that chooses cards itself may have said which, but not when it was bound. */
-    if (bind->dialect->policy && chosen->assume_time_ns == found->assume_time_ns)
+    if (bind->grant.dialect->policy && chosen->assume_time_ns == found->assume_time_ns)
         return true;
     for (uint32_t i = 0; i < found->n_shares; i++) {
         if (!share_same_place(&chosen->shares[i], &found->shares[i]))
@@ -151,7 +137,7 @@ static bool check_term(struct bind *bind, GError **error)
 {
     if (fence_cut(bind->extender->fence, bind->term, INT64_MAX) > now_ms())
         return true;
-    bind->result = bind->doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+    bind->grant.result = bind->grant.doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     fence_set_error(error);
     return false;
 }
@@ -166,29 +152,29 @@ static bool send_binding(struct bind *bind, GError **error)
         enum outcome outcome = call_bind(bind, &failure);
 
         if (outcome == OUTCOME_OK) {
-            bind->result = BIND_RESULT_BOUND;
+            bind->grant.result = BIND_RESULT_BOUND;
             return true;
         }
-        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->doubtful)) {
-            bind->result = outcome == OUTCOME_NOT_FOUND ? BIND_RESULT_CONFLICT
+        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->grant.doubtful)) {
+            bind->grant.result = outcome == OUTCOME_NOT_FOUND ? BIND_RESULT_CONFLICT
                                                         : BIND_RESULT_REFUSED;
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
         enum truth truth = ask_for_truth(bind);
         if (truth == TRUTH_BOUND) {
-            bind->result = BIND_RESULT_BOUND;
+            bind->grant.result = BIND_RESULT_BOUND;
             return true;
         }
         if (truth == TRUTH_FOREIGN ||
-            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->doubtful)) {
-            bind->result = BIND_RESULT_CONFLICT;
+            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->grant.doubtful)) {
+            bind->grant.result = BIND_RESULT_CONFLICT;
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
-        bind->doubtful = true;
-        if (now_ms() + RETRY_PAUSE_MS >= bind->send_until_ms) {
-            bind->result = BIND_RESULT_UNKNOWN;
+        bind->grant.doubtful = true;
+        if (now_ms() + RETRY_PAUSE_MS >= bind->grant.send_until_ms) {
+            bind->grant.result = BIND_RESULT_UNKNOWN;
             g_propagate_prefixed_error(error, g_steal_pointer(&failure),
                                        "it is not known whether the pod was bound: ");
             return false;
@@ -206,132 +192,6 @@ enum step {
     STEP_FAILED,
 };
 
-/* Under the lock. */
-static void describe(struct bind *bind, const struct allocation *allocation)
-{
-    annotations_clear(&bind->annotations);
-    bind->dialect = allocation->dialect;
-    allocation->dialect->write_annotations(allocation, allocation->node, &bind->annotations);
-    bind->card = allocation->shares[0].card;
-}
-
-/* Under the lock. */
-static bool reserve(struct bind *bind, struct ledger *ledger, const struct node *node,
-                    const struct placement *placement, enum reason *ret_reason)
-{
-    const struct booking_pod pod = {bind->args->pod_uid, bind->args->pod_namespace,
-                                    bind->args->pod_name};
-    const struct allocation *booked = booking_reserve(ledger, node, &pod, placement, ret_reason);
-
-    if (booked)
-        describe(bind, booked);
-    return booked != NULL;
-}
-
-/* Under the lock: leaves word of a fresh reservation to the next holder of the Lease. */
-static bool enter(struct bind *bind, struct ledger *ledger, GError **error)
-{
-    if (journal_add(bind->extender->journal, ledger_get(ledger, bind->args->pod_uid)))
-        return true;
-    ledger_drop(ledger, bind->args->pod_uid);
-    return fail(bind, BIND_RESULT_NOT_READY, error, "too many binds are not settled; try again");
-}
-
-/* Under the lock: a booking that another replica left holds no names that annotations carry. */
-static void adopt_terms(struct allocation *held, const struct request *request)
-{
-    while (request && request->dialect != held->dialect)
-        request = request->alternative;
-    if (request && !held->terms)
-        held->terms = terms_ref(request->terms);
-}
-
-/* Under the lock: the pod has an allocation already. STEP_FAILED without an error: look again. */
-static enum step join_earlier(struct bind *bind, struct allocation *held,
-                              const struct request *request, GError **error)
-{
-    if (!g_str_equal(held->node->name, bind->args->node)) {
-        g_autofree char *text =
-            g_strdup_printf("the pod is being bound to node '%s' already", held->node->name);
-        fail(bind, BIND_RESULT_CONFLICT, error, text);
-        return STEP_FAILED;
-    }
-    switch (held->state) {
-    case ALLOCATION_BOUND:
-    case ALLOCATION_CONFIRMED:
-        bind->card = held->shares[0].card;
-        bind->result = BIND_RESULT_REPEATED;
-        return STEP_DONE;
-    case ALLOCATION_UNKNOWN:
-        held->state = ALLOCATION_RESERVED;
-        adopt_terms(held, request);
-        held->since_ms = now_ms();
-        describe(bind, held);
-        bind->doubtful = true;
-        return STEP_SEND;
-    case ALLOCATION_RESERVED:
-        break;
-    }
-    if (!store_wait(bind->extender->store, bind->deadline_ms))
-        fail(bind, BIND_RESULT_UNKNOWN, error, "another bind of the same pod is still running");
-    return STEP_FAILED;
-}
-
-/* Under the lock: others of its namespace may have been bound since filter was asked. */
-static bool is_within_quota(const struct bind *bind, const struct ledger *ledger,
-                            const struct request *request)
-{
-    g_autoptr(quota_room) room = quotas_room(store_quotas(bind->extender->store), ledger,
-                                             bind->args->pod_namespace, request);
-    return quota_room_allows(room, bind->args->node);
-}
-
-/* Under the lock: one try at a card. STEP_FAILED without an error: look again. */
-static enum step place(struct bind *bind, struct ledger *ledger, const struct request *request,
-                       GError **error)
-{
-    const struct store_options *options = store_options(bind->extender->store);
-    const struct node *node = ledger_node(ledger, bind->args->node);
-    struct admission_query query = {
-        .request = request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = g_get_real_time() * 1000,
-        .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
-    };
-    struct placement placement;
-    enum reason reason;
-
-    switch (dialect_admit(node, &query, &placement, &reason)) {
-    case ADMISSION_YES:
-        if (now_ms() >= bind->send_until_ms) {
-            /* Sent now, its fate would not be known, and the card booked until it is settled. */
-            fail(bind, BIND_RESULT_TIMED_OUT, error,
-                 "no time was left to bind the pod; try again");
-            return STEP_FAILED;
-        }
-        reason = REASON_QUOTA;
-        if (is_within_quota(bind, ledger, request) &&
-            reserve(bind, ledger, node, &placement, &reason))
-            return enter(bind, ledger, error) ? STEP_SEND : STEP_FAILED;
-        break;
-    case ADMISSION_NO:
-        break;
-    case ADMISSION_WAIT: {
-        int64_t start_us = g_get_monotonic_time();
-        bool in_time = store_wait(bind->extender->store, bind->queue_until_ms);
-        bind->queue_us += g_get_monotonic_time() - start_us;
-        if (!in_time)
-            fail(bind, BIND_RESULT_TIMED_OUT, error,
-                 reason_info(REASON_AWAITING_ASSIGNMENT)->text);
-        return STEP_FAILED;
-    }
-    }
-    fail(bind, BIND_RESULT_NO_ROOM, error, reason_info(reason)->text);
-    metrics_count(COUNTER_REFUSALS, reason);
-    return STEP_FAILED;
-}
-
 /* The pod's request from the API server, for a pod that the watch has not shown. */
 static enum step fetch_request(struct bind *bind, struct request **ret_request, GError **error)
 {
@@ -343,32 +203,32 @@ static enum step fetch_request(struct bind *bind, struct request **ret_request, 
     case OUTCOME_OK:
         break;
     case OUTCOME_NOT_FOUND:
-        bind->result = BIND_RESULT_CONFLICT;
+        bind->grant.result = BIND_RESULT_CONFLICT;
         g_propagate_error(error, failure);
         return STEP_FAILED;
     case OUTCOME_CONFLICT:
     case OUTCOME_REFUSED:
     case OUTCOME_UNKNOWN:
-        bind->result = BIND_RESULT_REFUSED; /* nothing was written */
+        bind->grant.result = BIND_RESULT_REFUSED; /* nothing was written */
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
     if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0) {
-        fail(bind, BIND_RESULT_CONFLICT, error,
+        grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error,
              "the pod of that name has another UID: it was deleted and created again");
         return STEP_FAILED;
     }
     if (pod_view_is_bound(&pod)) {
         if (g_str_equal(pod.node_name, bind->args->node)) {
-            bind->result = BIND_RESULT_REPEATED;
+            bind->grant.result = BIND_RESULT_REPEATED;
             return STEP_DONE;
         }
-        fail(bind, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
+        grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
         return STEP_FAILED;
     }
     *ret_request = dialect_read_request(&pod, &options->dialects, &failure);
     if (failure) {
-        bind->result = BIND_RESULT_INVALID;
+        bind->grant.result = BIND_RESULT_INVALID;
         pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,
                                                                     .ns = pod.ns,
                                                                     .name = pod.name,
@@ -386,64 +246,62 @@ static bool check_patience(struct bind *bind, GError **error)
     if (!bind->extender->fence)
         return true;
     if (g_atomic_int_get(&bind->extender->draining))
-        return fail(bind, BIND_RESULT_NOT_READY, error, DRAINING);
+        return grant_fail(&bind->grant, BIND_RESULT_NOT_READY, error, DRAINING);
     return check_term(bind, error);
+}
+
+/* Under the lock: sleeps until something has changed. False, with an error: that took too long. */
+static bool wait_for(struct bind *bind, enum grant_step step, GError **error)
+{
+    const int64_t start_us = g_get_monotonic_time();
+    const bool for_node = step == GRANT_WAIT_NODE;
+    const bool in_time = store_wait(bind->extender->store,
+                                    for_node ? bind->queue_until_ms : bind->deadline_ms);
+
+    if (for_node)
+        bind->queue_us += g_get_monotonic_time() - start_us;
+    if (in_time)
+        return true;
+    return for_node ? grant_fail(&bind->grant, BIND_RESULT_TIMED_OUT, error,
+                                 reason_info(REASON_AWAITING_ASSIGNMENT)->text)
+                    : grant_fail(&bind->grant, BIND_RESULT_UNKNOWN, error,
+                                 "another bind of the same pod is still running");
 }
 
 /* Finds or makes the pod's reservation. */
 static enum step secure(struct bind *bind, GError **error)
 {
-    g_autoptr(request) request = NULL;
-    enum step step = STEP_FAILED;
-    GError *failure = NULL;
+    struct store *store = bind->extender->store;
 
-    do {
-        if (!check_patience(bind, &failure))
-            break;
-        bool fetch = false;
-        struct ledger *ledger = store_lock(bind->extender->store);
-        struct allocation *held = ledger_get(ledger, bind->args->pod_uid);
-        const struct request *pending =
-            store_pending(bind->extender->store, bind->args->pod_uid);
+    while (check_patience(bind, error)) {
+        struct moment moment;
+        struct ledger *ledger = store_decide(store, &moment);
+        enum grant_step step = grant_look(&bind->grant, store, ledger, &moment, error);
+        bool go_on = true;
 
-        if (!request && pending)
-            request = request_dup(pending);
-        if (held)
-            step = join_earlier(bind, held, request, &failure);
-        else if (request)
-            step = place(bind, ledger, request, &failure);
-        else
-            fetch = true;
-        store_unlock(bind->extender->store);
-
-        if (fetch) {
-            step = fetch_request(bind, &request, &failure);
-            if (step == STEP_SEND)
-                step = STEP_FAILED; /* now there is something to place */
+        if (step == GRANT_WAIT_NODE || step == GRANT_WAIT_BIND)
+            go_on = wait_for(bind, step, error);
+        store_unlock(store);
+        if (step == GRANT_FETCH) {
+            enum step fetched = fetch_request(bind, &bind->grant.request, error);
+            if (fetched != STEP_SEND) /* else there is something to place now */
+                return fetched;
         }
-    } while (step == STEP_FAILED && !failure);
-
-    if (failure)
-        g_propagate_error(error, failure);
-    return step;
+        if (step == GRANT_SEND || step == GRANT_DONE)
+            return step == GRANT_SEND ? STEP_SEND : STEP_DONE;
+        if (step == GRANT_FAILED || !go_on)
+            break;
+    }
+    return STEP_FAILED;
 }
 
 /* Writes down how the Binding went. */
 static void conclude(struct bind *bind)
 {
-    struct ledger *ledger = store_lock(bind->extender->store);
-    struct allocation *allocation = ledger_get(ledger, bind->args->pod_uid);
+    struct moment moment;
+    struct ledger *ledger = store_decide(bind->extender->store, &moment);
 
-    /* Gone: the watch has seen the pod's end. Confirmed: the watch knows better than we do. */
-    if (allocation && allocation->state != ALLOCATION_CONFIRMED) {
-        allocation->since_ms = now_ms();
-        if (bind->result == BIND_RESULT_BOUND)
-            ledger_set_state(ledger, allocation, ALLOCATION_BOUND);
-        else if (bind->result == BIND_RESULT_UNKNOWN)
-            ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
-        else if (allocation->state == ALLOCATION_RESERVED) /* else it is bound all the same */
-            ledger_drop(ledger, bind->args->pod_uid);
-    }
+    grant_conclude(ledger, bind->args->pod_uid, bind->grant.result, &moment);
     store_notify(bind->extender->store);
     store_unlock(bind->extender->store);
 }
@@ -452,16 +310,16 @@ static void conclude(struct bind *bind)
 static bool publish(struct bind *bind, GError **error)
 {
     int64_t start_us = g_get_monotonic_time();
-    bool published = fence_publish(bind->extender->fence, bind->term, bind->send_until_ms, error);
+    bool published = fence_publish(bind->extender->fence, bind->term, bind->grant.send_until_ms, error);
     bind->api_us += g_get_monotonic_time() - start_us;
     if (!published)
-        bind->result = bind->doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+        bind->grant.result = bind->grant.doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     return published;
 }
 
 static struct node_lock node_lock(const struct bind *bind)
 {
-    return (struct node_lock){bind->extender->cluster, bind->extender->store, bind->dialect,
+    return (struct node_lock){bind->extender->cluster, bind->extender->store, bind->grant.dialect,
                               bind->args->node, bind->args->pod_namespace, bind->args->pod_name};
 }
 
@@ -469,14 +327,14 @@ static bool lock_node(struct bind *bind, GError **error)
 {
     const struct node_lock lock = node_lock(bind);
     /* A little more than the time for waiting, all of which may have been spent. */
-    const int64_t until_ms = (bind->queue_until_ms + bind->send_until_ms) / 2;
+    const int64_t until_ms = (bind->queue_until_ms + bind->grant.send_until_ms) / 2;
     int64_t start_us = g_get_monotonic_time();
     enum outcome outcome = node_lock_take(
         &lock, fence_cut(bind->extender->fence, bind->term, until_ms), error);
     bind->queue_us += g_get_monotonic_time() - start_us;
     if (outcome == OUTCOME_OK)
         return true;
-    bind->result = bind->doubtful                  ? BIND_RESULT_UNKNOWN
+    bind->grant.result = bind->grant.doubtful                  ? BIND_RESULT_UNKNOWN
                    : outcome == OUTCOME_CONFLICT ? BIND_RESULT_TIMED_OUT
                                                  : BIND_RESULT_REFUSED;
     return false;
@@ -487,7 +345,7 @@ static void unlock_node(struct bind *bind)
 {
     const struct node_lock lock = node_lock(bind);
 
-    if (bind->result != BIND_RESULT_BOUND && bind->result != BIND_RESULT_UNKNOWN)
+    if (bind->grant.result != BIND_RESULT_BOUND && bind->grant.result != BIND_RESULT_UNKNOWN)
         node_lock_release(&lock, bind->deadline_ms);
 }
 
@@ -514,13 +372,13 @@ static bool run(struct bind *bind, GError **error)
 static bool read_call(struct bind *bind, struct bind_args *args, const char *body, size_t length,
                       GError **error)
 {
-    bind->result = BIND_RESULT_INVALID;
+    bind->grant.result = BIND_RESULT_INVALID;
     const cJSON *json = json_parse(bind->arena, body, length, error);
     if (!json || !bind_args_decode(bind->arena, json, args, error)) {
         metrics_count(COUNTER_REQUESTS_BAD, VERB_BIND);
         return false;
     }
-    bind->result = BIND_RESULT_NOT_READY;
+    bind->grant.result = BIND_RESULT_NOT_READY;
     if (g_atomic_int_get(&bind->extender->draining)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, DRAINING);
         return false;
@@ -550,8 +408,8 @@ static void log_bind(const struct bind *bind, int64_t took_us, const GError *fai
                   LOG_NUMBER("us", took_us));
     else
         log_event(LOG_LEVEL_INFO, "bound", LOG_TEXT("pod", pod),
-                  LOG_TEXT("node", bind->args->node), LOG_NUMBER("card", bind->card),
-                  LOG_NUMBER("repeated", bind->result == BIND_RESULT_REPEATED),
+                  LOG_TEXT("node", bind->args->node), LOG_NUMBER("card", bind->grant.card),
+                  LOG_NUMBER("repeated", bind->grant.result == BIND_RESULT_REPEATED),
                   LOG_NUMBER("queue_us", bind->queue_us), LOG_NUMBER("api_us", bind->api_us),
                   LOG_NUMBER("us", took_us));
 }
@@ -568,8 +426,10 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
         .args = &args,
         .deadline_ms = start_us / 1000 + extender->bind_timeout_ms,
         .queue_until_ms = start_us / 1000 + extender->bind_timeout_ms * 4 / 6,
-        .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
-        .card = CARD_UNKNOWN,
+        .grant = {.args = &args,
+                  .journal = extender->journal,
+                  .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
+                  .card = CARD_UNKNOWN},
     };
     struct json_writer writer;
 
@@ -577,10 +437,10 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
         run(&bind, &failure);
     json_writer_init(&writer, reply);
     bind_result_encode(&writer, failure ? failure->message : "");
-    annotations_clear(&bind.annotations);
+    grant_clear(&bind.grant);
 
     int64_t took_us = g_get_monotonic_time() - start_us;
-    metrics_count(COUNTER_BINDS, bind.result);
+    metrics_count(COUNTER_BINDS, bind.grant.result);
     metrics_observe(VERB_BIND, PHASE_QUEUE, bind.queue_us);
     metrics_observe(VERB_BIND, PHASE_API, bind.api_us);
     metrics_observe(VERB_BIND, PHASE_DECIDE, took_us - bind.queue_us - bind.api_us);

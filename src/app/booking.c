@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-static int64_t next_assume_time(const struct node *node)
+static int64_t next_assume_time(const struct node *node, int64_t time_ns)
 {
-    int64_t time_ns = g_get_real_time() * 1000;
-
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
         if (other->assume_time_ns >= time_ns)
@@ -16,12 +14,12 @@ static int64_t next_assume_time(const struct node *node)
 }
 
 struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
-                                   const struct booking_pod *pod,
+                                   const struct booking_entry *entry,
                                    const struct placement *placement, enum reason *ret_reason)
 {
     const struct request *request = placement->request;
     struct allocation *allocation =
-        allocation_new(pod->uid, pod->ns, pod->name, placement->n_shares);
+        allocation_new(entry->uid, entry->ns, entry->name, placement->n_shares);
 
     allocation->dialect = request->dialect;
     allocation->state = ALLOCATION_RESERVED;
@@ -29,8 +27,8 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->waiting = request->dialect->in_flight != NULL;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
-    allocation->assume_time_ns = next_assume_time(node);
-    allocation->since_ms = g_get_monotonic_time() / 1000;
+    allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
+    allocation->since_ms = entry->moment->now_ms;
     memcpy(allocation->shares, placement->shares,
            placement->n_shares * sizeof *placement->shares);
     return ledger_reserve(ledger, node->name, allocation, ret_reason);

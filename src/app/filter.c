@@ -9,12 +9,19 @@
 
 #define REPLY_GUESS_MAX ((size_t)1 << 20)
 
-/* Time since `*since_us`, which becomes now. */
-static void observe_phase(enum phase phase, int64_t *since_us)
+/* One call of the verb. */
+struct call {
+    struct extender *extender;
+    struct filter_args args;
+    struct moment moment; /* of the decision */
+    int64_t since_us;     /* the end of the last phase */
+};
+
+static void observe_phase(struct call *call, enum phase phase)
 {
     int64_t now_us = g_get_monotonic_time();
-    metrics_observe(VERB_FILTER, phase, now_us - *since_us);
-    *since_us = now_us;
+    metrics_observe(VERB_FILTER, phase, now_us - call->since_us);
+    call->since_us = now_us;
 }
 
 /* A pod that holds cards already, because an earlier bind is not settled, may only go where they
@@ -38,14 +45,15 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 }
 
 /* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
-static void judge_nodes(struct store *store, struct ledger *ledger, const struct request *request,
-                        const struct filter_args *args, enum reason *ret_reasons)
+static void judge_nodes(const struct call *call, struct ledger *ledger,
+                        const struct request *request, enum reason *ret_reasons)
 {
+    const struct filter_args *args = &call->args;
     struct judge judge;
     struct node *before = NULL;
     bool found = false;
 
-    judge_init(&judge, store, &args->pod, request);
+    judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
@@ -54,7 +62,7 @@ static void judge_nodes(struct store *store, struct ledger *ledger, const struct
     }
     judge_clear(&judge);
     if (found)
-        arrivals_renew(store_arrivals(store), args->pod.uid);
+        arrivals_renew(store_arrivals(call->extender->store), args->pod.uid);
 }
 
 /* Who found no node may have to be woken later. */
@@ -90,9 +98,10 @@ static bool book(struct extender *extender, const struct filter_args *args,
     return true;
 }
 
-static bool decide(struct extender *extender, const struct filter_args *args,
-                   enum reason *ret_reasons, int64_t *since_us, GError **error)
+static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
 {
+    struct extender *extender = call->extender;
+    const struct filter_args *args = &call->args;
     const struct store_options *options = store_options(extender->store);
     GError *failure = NULL;
     g_autoptr(request) request = dialect_read_request(&args->pod, &options->dialects, &failure);
@@ -106,25 +115,25 @@ static bool decide(struct extender *extender, const struct filter_args *args,
         return true;
     }
 
-    observe_phase(PHASE_DECODE, since_us);
+    observe_phase(call, PHASE_DECODE);
     if (extender->filter_books && request->dialect->filter_only) {
         const bool booked = book(extender, args, request, ret_reasons, error);
-        observe_phase(PHASE_DECIDE, since_us);
+        observe_phase(call, PHASE_DECIDE);
         return booked;
     }
-    struct ledger *ledger = store_lock(extender->store);
-    observe_phase(PHASE_LOCK, since_us);
+    struct ledger *ledger = store_decide(extender->store, &call->moment);
+    observe_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     const uint64_t freed = ledger_freed(ledger);
     bool decided = true;
     if (held)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
     else
-        judge_nodes(extender->store, ledger, request, args, ret_reasons);
+        judge_nodes(call, ledger, request, ret_reasons);
     store_unlock(extender->store);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);
-    observe_phase(PHASE_DECIDE, since_us);
+    observe_phase(call, PHASE_DECIDE);
     return decided;
 }
 
@@ -138,10 +147,11 @@ static void count_refusals(const enum reason *reasons, size_t n)
         metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
 }
 
-static bool filter(struct extender *extender, struct json_arena *arena, const char *body,
-                   size_t length, struct json_writer *writer, int64_t *since_us, GError **error)
+static bool filter(struct call *call, struct json_arena *arena, const char *body, size_t length,
+                   struct json_writer *writer, GError **error)
 {
-    struct filter_args args;
+    struct extender *extender = call->extender;
+    struct filter_args *args = &call->args;
 
     if (fence_term(extender->fence) == 0) {
         fence_set_error(error);
@@ -153,25 +163,26 @@ static bool filter(struct extender *extender, struct json_arena *arena, const ch
                     "gpuledger has not read the cluster's %s yet; try again", unsynced);
         return false;
     }
-    if (!filter_args_parse(arena, body, length, &args, error))
+    if (!filter_args_parse(arena, body, length, args, error))
         return false;
-    if (!args.pod.uid || !*args.pod.uid) {
+    if (!args->pod.uid || !*args->pod.uid) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                     "field 'Pod.metadata.uid' is missing: the ledger knows pods by their UID");
         return false;
     }
 
-    enum reason *reasons = json_arena_alloc(arena, (args.n_names + 1) * sizeof *reasons);
-    if (!decide(extender, &args, reasons, since_us, error))
+    enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
+    if (!decide(call, reasons, error))
         return false;
-    filter_result_encode(writer, &(struct filter_result){&args, reasons});
-    count_refusals(reasons, args.n_names);
+    filter_result_encode(writer, &(struct filter_result){args, reasons});
+    count_refusals(reasons, args->n_names);
     return true;
 }
 
 void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply)
 {
-    int64_t start_us = g_get_monotonic_time(), since_us = start_us;
+    int64_t start_us = g_get_monotonic_time();
+    struct call call = {.extender = extender, .since_us = start_us};
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     struct json_writer writer;
@@ -180,7 +191,7 @@ void extender_filter(struct extender *extender, const char *body, size_t length,
     g_string_set_size(reply, MIN(length, REPLY_GUESS_MAX));
     g_string_truncate(reply, 0);
     json_writer_init(&writer, reply);
-    if (!filter(extender, arena, body, length, &writer, &since_us, &failure)) {
+    if (!filter(&call, arena, body, length, &writer, &failure)) {
         if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID) ||
             g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE) ||
             g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT))
@@ -188,6 +199,6 @@ void extender_filter(struct extender *extender, const char *body, size_t length,
         filter_error_encode(&writer, failure->message);
         log_event(LOG_LEVEL_WARN, "filter failed", LOG_TEXT("why", failure->message));
     }
-    observe_phase(PHASE_ENCODE, &since_us);
-    metrics_observe(VERB_FILTER, PHASE_TOTAL, since_us - start_us);
+    observe_phase(&call, PHASE_ENCODE);
+    metrics_observe(VERB_FILTER, PHASE_TOTAL, call.since_us - start_us);
 }

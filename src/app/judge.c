@@ -2,7 +2,7 @@
 #include "app/judge.h"
 
 void judge_init(struct judge *judge, struct store *store, const struct pod_view *pod,
-                const struct request *request)
+                const struct request *request, const struct moment *moment)
 {
     const struct store_options *options = store_options(store);
 
@@ -12,12 +12,12 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
         .admission = {.request = request,
                       .policy = options->policy,
                       .options = &options->dialects,
-                      .now_ns = g_get_real_time() * 1000,
+                      .now_ns = moment->now_ns,
                       .patience_ns = options->patience_ms * 1000000},
         .turn = {.admission = &judge->admission,
                  .uid = pod->uid,
                  .priority = pod->priority,
-                 .now_ms = g_get_monotonic_time() / 1000,
+                 .now_ms = moment->now_ms,
                  .hold_ms = options->hold_ms},
     };
     judge->turn.ledger = judge->ledger;

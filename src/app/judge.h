@@ -17,9 +17,9 @@ struct judge {
     struct quota_room *room;    /* NULL: no limit */
 };
 
-/* Borrows the pod's UID and the request. */
+/* Borrows the pod's UID and the request. The moment is what store_decide gave. */
 void judge_init(struct judge *judge, struct store *store, const struct pod_view *pod,
-                const struct request *request);
+                const struct request *request, const struct moment *moment);
 void judge_clear(struct judge *judge);
 
 /* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.

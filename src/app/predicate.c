@@ -41,30 +41,40 @@ static bool is_fuller(const struct node *node, const struct node *other)
                                        : g_strcmp0(node->name, other->name) < 0;
 }
 
-/* Under the lock: the node that the pod should go to, and how; NULL: none. */
-static const struct node *choose(struct extender *extender, struct ledger *ledger,
-                                 const struct filter_args *args, const struct request *request,
-                                 struct placement *ret_placement, enum reason *ret_reasons)
+/* One call, under the lock. */
+struct booking_call {
+    struct extender *extender;
+    const struct filter_args *args;
+    const struct request *request;
+    struct moment moment;
+    enum reason *reasons; /* one per node */
+};
+
+/* The node that the pod should go to, and how; NULL: none. */
+static const struct node *choose(const struct booking_call *call, struct ledger *ledger,
+                                 struct placement *ret_placement)
 {
-    const struct store_options *options = store_options(extender->store);
+    const struct filter_args *args = call->args;
+    struct store *store = call->extender->store;
+    const struct store_options *options = store_options(store);
     struct admission_query query = {
-        .request = request,
+        .request = call->request,
         .policy = options->policy,
         .options = &options->dialects,
-        .now_ns = g_get_real_time() * 1000,
+        .now_ns = call->moment.now_ns,
     };
-    g_autoptr(quota_room) quota = quotas_room(store_quotas(extender->store), ledger,
-                                              args->pod.ns ? args->pod.ns : "", request);
+    g_autoptr(quota_room) quota = quotas_room(store_quotas(store), ledger,
+                                              args->pod.ns ? args->pod.ns : "", call->request);
     const struct node *best = NULL;
 
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(ledger, args->names[i]);
-        if (dialect_admit(node, &query, NULL, &ret_reasons[i]) != ADMISSION_YES)
+        if (dialect_admit(node, &query, NULL, &call->reasons[i]) != ADMISSION_YES)
             continue;
-        ret_reasons[i] = REASON_QUOTA;
+        call->reasons[i] = REASON_QUOTA;
         if (!quota_room_allows(quota, node->name))
             continue;
-        ret_reasons[i] = REASON_PLACED_ELSEWHERE;
+        call->reasons[i] = REASON_PLACED_ELSEWHERE;
         if (!best || is_fuller(node, best))
             best = node;
     }
@@ -93,13 +103,13 @@ static void pass_only(const struct filter_args *args, const char *node, enum rea
     }
 }
 
-/* Under the lock: the booking to write down; NULL without an error: no node has room. */
-static struct allocation *plan(struct extender *extender, struct ledger *ledger,
-                               const struct filter_args *args, const struct request *request,
-                               enum reason *ret_reasons, GError **error)
+/* The booking to write down; NULL without an error: no node has room. */
+static struct allocation *plan(const struct booking_call *call, struct ledger *ledger,
+                               GError **error)
 {
-    const struct booking_pod pod = {args->pod.uid, args->pod.ns, args->pod.name};
-    struct allocation *held = ledger_get(ledger, args->pod.uid);
+    const struct pod_view *pod = &call->args->pod;
+    const struct booking_entry entry = {pod->uid, pod->ns, pod->name, &call->moment};
+    struct allocation *held = ledger_get(ledger, pod->uid);
     struct placement placement;
     enum reason reason;
 
@@ -109,19 +119,19 @@ static struct allocation *plan(struct extender *extender, struct ledger *ledger,
                                                        : "the pod is bound already");
         return NULL;
     }
-    if (held && is_offered(args, held->node->name)) {
+    if (held && is_offered(call->args, held->node->name)) {
         held->state = ALLOCATION_RESERVED;
-        held->since_ms = now_ms();
+        held->since_ms = call->moment.now_ms;
         return held;
     }
     if (held)
-        ledger_drop(ledger, args->pod.uid);
-    const struct node *node = choose(extender, ledger, args, request, &placement, ret_reasons);
+        ledger_drop(ledger, pod->uid);
+    const struct node *node = choose(call, ledger, &placement);
     if (!node)
         return NULL;
-    held = booking_reserve(ledger, node, &pod, &placement, &reason);
-    if (held && !journal_add(extender->journal, held)) {
-        ledger_drop(ledger, args->pod.uid);
+    held = booking_reserve(ledger, node, &entry, &placement, &reason);
+    if (held && !journal_add(call->extender->journal, held)) {
+        ledger_drop(ledger, pod->uid);
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
                     "too many binds are not settled; try again");
         return NULL;
@@ -156,11 +166,12 @@ static enum outcome write_down(struct extender *extender, const struct filter_ar
 /* What has been written may be bound at any time from now on, or never. */
 static void conclude(struct extender *extender, const char *uid, enum outcome outcome)
 {
-    struct ledger *ledger = store_lock(extender->store);
+    struct moment moment;
+    struct ledger *ledger = store_decide(extender->store, &moment);
     struct allocation *held = ledger_get(ledger, uid);
 
     if (held && held->state == ALLOCATION_RESERVED) {
-        held->since_ms = now_ms();
+        held->since_ms = moment.now_ms;
         if (outcome == OUTCOME_OK || outcome == OUTCOME_UNKNOWN)
             ledger_set_state(ledger, held, ALLOCATION_UNKNOWN);
         else
@@ -184,8 +195,9 @@ bool predicate_book(struct extender *extender, const struct filter_args *args,
     }
     for (size_t i = 0; i < args->n_names; i++)
         ret_reasons[i] = REASON_NONE;
-    struct ledger *ledger = store_lock(extender->store);
-    struct allocation *held = plan(extender, ledger, args, request, ret_reasons, &failure);
+    struct booking_call call = {extender, args, request, .reasons = ret_reasons};
+    struct ledger *ledger = store_decide(extender->store, &call.moment);
+    struct allocation *held = plan(&call, ledger, &failure);
     if (held) {
         node = g_strdup(held->node->name);
         held->dialect->write_annotations(held, held->node, &annotations);

@@ -130,6 +130,14 @@ struct ledger *store_lock(struct store *store)
     return store->ledger;
 }
 
+struct ledger *store_decide(struct store *store, struct moment *ret_moment)
+{
+    pthread_mutex_lock(&store->mutex);
+    ret_moment->now_ns = g_get_real_time() * 1000;
+    ret_moment->now_ms = g_get_monotonic_time() / 1000;
+    return store->ledger;
+}
+
 void store_unlock(struct store *store)
 {
     pthread_mutex_unlock(&store->mutex);

@@ -36,6 +36,12 @@ struct store_options {
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
+/* When a decision is made. It reads no other clock, so that it can be repeated. */
+struct moment {
+    int64_t now_ns; /* Unix time */
+    int64_t now_ms; /* monotonic */
+};
+
 struct store *store_new(const struct store_options *options);
 /* A store of its own that knows what the other knows, for trying what would be. Takes the lock for a
  * few nodes at a time: they are not all of one moment. */
@@ -79,6 +85,8 @@ char *store_troubles(struct store *store);
 
 /* The ledger under the lock; every lock has its unlock in the same function, no I/O between. */
 struct ledger *store_lock(struct store *store);
+/* The same for a decision. */
+struct ledger *store_decide(struct store *store, struct moment *ret_moment);
 void store_unlock(struct store *store);
 /* Under the lock: waits until something changed or the monotonic time is reached (false). */
 bool store_wait(struct store *store, int64_t until_ms);
