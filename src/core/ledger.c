@@ -317,6 +317,10 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
     node_copy_hardware(node, from);
     for (guint i = 0; i < from->allocations->len; i++)
         ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
+    if (from->n_guests > 0) { /* who they are only the other ledger knows: one stands for all */
+        g_autofree char *uid = g_strdup_printf("guests of %s", from->name);
+        ledger_put_guest(ledger, from->name, uid, node_guests(from), 0);
+    }
     ledger_note_freed(ledger, node);
     return node;
 }

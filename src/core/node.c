@@ -303,8 +303,7 @@ void node_charge(struct node *node, struct allocation *allocation, int sign)
     node_summarize(node);
 }
 
-/* What is used of the node beside its allocations. */
-static struct host node_guests(const struct node *node)
+struct host node_guests(const struct node *node)
 {
     struct host guests = node->host_used;
 
@@ -476,6 +475,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
 
 void node_copy_hardware(struct node *node, const struct node *from)
 {
+    const struct host guests = node_guests(node);
     struct node copy = *from;
 
     free_hardware(node);
@@ -483,6 +483,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.name = node->name;
     copy.allocations = node->allocations;
     copy.followed_by = node->followed_by;
+    copy.n_guests = node->n_guests;
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
     copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);
@@ -496,7 +497,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
         copy.pools[i].model = g_strdup(from->pools[i].model);
     }
     *node = copy;
-    node_charge_all(node);
+    node_charge_all(node, guests);
 }
 
 struct topology *topology_new(void)

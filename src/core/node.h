@@ -30,5 +30,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
 /* The same for what a pod takes of the node itself; node_charge does it for allocations. */
 void node_charge_host(struct node *node, const struct host *host, int sign);
 
+/* What is used of the node itself beside its allocations. */
+struct host node_guests(const struct node *node);
+
 /* Whether the kept sums are those of the allocations, and of guests that have so much. */
 bool node_verify(const struct node *node, struct host guests, GError **error);
