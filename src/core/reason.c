@@ -7,7 +7,7 @@
 
 static const struct reason_info table[REASON_N] = {
     [REASON_NONE] = {"none", "", true},
-    [REASON_NODE_UNKNOWN] = {"node_unknown", "The node is not yet known to gpuledger", true},
+    [REASON_NODE_UNKNOWN] = {"node_unknown", "The node is not yet known to gpuledger", false},
     [REASON_NOT_GPU_SHARE] = {"not_gpu_share", "The node is not for GPU share, need skip", false},
     [REASON_OTHER_DIALECT] = {"other_dialect",
                               "The node shares its GPUs in another way than the pod asks for",

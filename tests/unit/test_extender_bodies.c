@@ -247,14 +247,14 @@ END_TEST
 
 START_TEST(names_are_escaped)
 {
-    static const enum reason reasons[] = {REASON_NONE, REASON_NODE_UNKNOWN};
+    static const enum reason reasons[] = {REASON_NONE, REASON_INSUFFICIENT_MEMORY};
     const struct filter_args args =
         decode("{\"Pod\":" POD ",\"NodeNames\":[\"a\\\"\",\"b\\n\xff\"]}");
     g_autofree char *text = encode(&args, reasons);
     g_autofree char *expected = g_strdup_printf(
         "{\"Nodes\":null,\"NodeNames\":[\"a\\\"\"],\"FailedNodes\":{\"b\\n\xef\xbf\xbd\":\"%s\"},"
         "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}",
-        reason_info(REASON_NODE_UNKNOWN)->text);
+        reason_info(REASON_INSUFFICIENT_MEMORY)->text);
 
     ck_assert_str_eq(text, expected);
 }

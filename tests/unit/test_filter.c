@@ -102,8 +102,9 @@ START_TEST(every_node_gets_its_answer_in_the_order_asked)
 {
     add_pod(&(struct fake_pod){.name = "p", .mem = 6});
     expect("p", "mono,full,duo,nope,plain,small,sick,zzz", "\"mono\",\"duo\"",
-           "\"full\":\"" NO_ROOM "\",\"nope\":\"" UNKNOWN "\",\"zzz\":\"" UNKNOWN "\"",
-           "\"plain\":\"" NOT_SHARED "\",\"small\":\"" TOO_SMALL "\",\"sick\":\"" UNHEALTHY "\"");
+           "\"full\":\"" NO_ROOM "\"",
+           "\"nope\":\"" UNKNOWN "\",\"plain\":\"" NOT_SHARED "\",\"small\":\"" TOO_SMALL
+           "\",\"sick\":\"" UNHEALTHY "\",\"zzz\":\"" UNKNOWN "\"");
     expect("p", "full", "", "\"full\":\"" NO_ROOM "\"", "");
 }
 END_TEST

@@ -74,11 +74,10 @@ START_TEST(texts_that_people_know_are_kept)
 }
 END_TEST
 
-/* Evicting pods makes no card larger, healthier, or of another kind. */
+/* Evicting pods makes no card larger, healthier, of another kind, or known. */
 START_TEST(preemption_is_invited_where_it_helps)
 {
-    static const enum reason resolvable[] = {REASON_NONE, REASON_NODE_UNKNOWN,
-                                             REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE,
+    static const enum reason resolvable[] = {REASON_NONE, REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE,
                                              REASON_INSUFFICIENT_DEVICES, REASON_NO_SLOT,
                                              REASON_OTHER_USE};
 
