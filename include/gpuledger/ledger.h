@@ -19,6 +19,7 @@
  * and live until the next call that takes a non-const ledger.
  * Threads: none of its own and no lock; the caller serialises (app/store.h).
  */
+#include <gpuledger/pod_facts.h>
 #include <gpuledger/reason.h>
 #include <gpuledger/request.h>
 #include <gpuledger/terms.h>
@@ -154,6 +155,10 @@ struct allocation {
     int64_t match_amount;    /* as in struct request */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
+    int64_t priority;        /* these four say what the pod is worth to others, not what it holds */
+    int64_t created_s;       /* Unix time; 0 if unknown */
+    struct pod_facts *facts;     /* a reference, or NULL */
+    bool terminating;        /* it is being deleted, and holds its cards until it has ended */
     uint32_t generation;     /* caller's mark, for sweeping after a fresh list */
     uint32_t n_shares;
     struct share shares[];
@@ -242,8 +247,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
-/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time and shares; state, since_ms and generation
- * apart. */
+/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time and shares; state, since_ms,
+ * generation and what the pod is worth apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
 
 struct allocation *ledger_get(const struct ledger *ledger, const char *uid);
@@ -279,6 +284,8 @@ size_t ledger_size(const struct ledger *ledger);
 /* A number that grows whenever something of some node may have become free; compares with
  * freed_at of each. */
 uint64_t ledger_freed(const struct ledger *ledger);
+/* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
+void ledger_mark_freed(struct ledger *ledger, const char *name);
 
 typedef void (*ledger_visit)(struct allocation *allocation, void *data);
 void ledger_each(const struct ledger *ledger, ledger_visit visit, void *data);

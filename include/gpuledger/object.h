@@ -46,6 +46,8 @@ struct pod_view {
     const char *created; /* RFC 3339, UTC, whole seconds */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
+    bool particular;  /* it takes more of a node than its containers say (amounts of the pod as a
+                       * whole), or keeps other pods away */
     int64_t priority;
     struct string_pairs labels;
     struct string_pairs annotations;

@@ -24,6 +24,7 @@ struct store {
     struct arrivals *arrivals; /* the same, in order; borrows their requests */
     struct quotas *quotas;
     uint32_t quotas_generation;
+    struct pod_facts_pool *facts; /* of the pods with allocations */
     GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
@@ -58,6 +59,7 @@ struct store *store_new(const struct store_options *options)
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
     store->quotas = quotas_new();
+    store->facts = pod_facts_pool_new();
     store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -114,6 +116,7 @@ void store_free(struct store *store)
     ledger_free(store->ledger);
     arrivals_free(store->arrivals);
     quotas_free(store->quotas);
+    pod_facts_pool_free(store->facts);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->moved);
     g_hash_table_unref(store->health);
@@ -307,11 +310,13 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         allocation_free(allocation);
     } else {
         forget_pending(store, pod->uid);
-        if (allocation)
+        if (allocation) {
+            allocation->facts = pod_facts_pool_get(store->facts, pod);
             news = record_allocation(store, pod->node_name, allocation,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
-        else
+        } else {
             record_guest(store, pod);
+        }
         store_notify(store);
     }
     store_unlock(store);

@@ -80,6 +80,14 @@ uint64_t ledger_freed(const struct ledger *ledger)
     return ledger->freed;
 }
 
+void ledger_mark_freed(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (node)
+        ledger_note_freed(ledger, node);
+}
+
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 static void ledger_collect_node(struct ledger *ledger, struct node *node)
 {
@@ -185,13 +193,16 @@ struct allocation *allocation_dup(const struct allocation *allocation)
     copy->name = name;
     copy->node = NULL;
     copy->terms = terms_ref(allocation->terms);
+    copy->facts = pod_facts_ref(allocation->facts);
     return copy;
 }
 
 void allocation_free(struct allocation *allocation)
 {
-    if (allocation)
+    if (allocation) {
         terms_unref(allocation->terms);
+        pod_facts_unref(allocation->facts);
+    }
     g_free(allocation);
 }
 
@@ -292,6 +303,12 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->state = take_allocation->state;
         known->since_ms = take_allocation->since_ms;
         known->generation = take_allocation->generation;
+        known->priority = take_allocation->priority;
+        known->created_s = take_allocation->created_s;
+        known->terminating = take_allocation->terminating;
+        struct pod_facts *facts = known->facts;
+        known->facts = take_allocation->facts;
+        take_allocation->facts = facts;
         allocation_free(take_allocation);
         return known;
     }

@@ -113,16 +113,28 @@ struct request *dialect_read_request(const struct pod_view *view,
     return g_steal_pointer(&first);
 }
 
+/* Unix time, 0 if it cannot be read. */
+static int64_t read_time(const char *text)
+{
+    g_autoptr(GTimeZone) utc = text ? g_time_zone_new_utc() : NULL;
+    g_autoptr(GDateTime) time = text ? g_date_time_new_from_iso8601(text, utc) : NULL;
+
+    return time ? g_date_time_to_unix(time) : 0;
+}
+
 struct allocation *dialect_read_allocation(const struct pod_view *view,
                                            const struct dialect_options *options,
                                            char **ret_warning)
 {
     for (size_t i = 0; dialects[i]; i++) {
         struct allocation *allocation = dialects[i]->read_allocation(view, options, ret_warning);
-        if (allocation) {
-            allocation->host = host_of_pod(view);
-            return allocation;
-        }
+        if (!allocation)
+            continue;
+        allocation->host = host_of_pod(view);
+        allocation->priority = view->priority;
+        allocation->created_s = read_time(view->created);
+        allocation->terminating = view->terminating;
+        return allocation;
     }
     return NULL;
 }

@@ -8,6 +8,7 @@
 
 struct pod_object {
     struct pod_view view;
+    bool pod_level, keeps_away;
     const cJSON *containers;
     const cJSON *init_containers;
 };
@@ -31,6 +32,8 @@ static const struct json_field pod_fields[] = {
     POD(STRING, view.phase, "status.phase", 0),
     POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),
     POD(PRESENT, view.started, "status.startTime", 0),
+    POD(PRESENT, pod_level, "spec.resources", 0),
+    POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity", 0),
     JSON_FIELD_END,
 };
 
@@ -92,6 +95,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     if (n)
         views = json_arena_alloc(arena, n * sizeof(*views));
     pod.view.containers = views;
+    pod.view.particular = pod.pod_level || pod.keeps_away;
     if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
         !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
         return false;

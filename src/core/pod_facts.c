@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/pod_facts.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+/* Amounts saturate here, so that sums of any number of them fit. */
+#define AMOUNT_MAX (INT64_C(1) << 58)
+
+/* --- amounts -------------------------------------------------------------------------------- */
+
+static int64_t add(int64_t a, int64_t b)
+{
+    return MIN(a + b, AMOUNT_MAX);
+}
+
+/* What the API server leaves out of the requests is as large as the limit. */
+static int64_t container_amount(const struct container_view *container, const char *resource,
+                                bool *particular)
+{
+    const char *text = string_pairs_get(&container->requests, resource);
+    int64_t amount = 0;
+
+    if (!text)
+        text = string_pairs_get(&container->limits, resource);
+    if (text && !quantity_parse_thousandths(text, &amount, NULL)) {
+        *particular = true;
+        return 0;
+    }
+    return MIN(amount, AMOUNT_MAX);
+}
+
+/* Init containers run one after the other before the others, sidecars from their turn on. */
+static int64_t pod_amount(const struct pod_view *pod, const char *resource, bool *particular)
+{
+    int64_t sidecars = 0, peak = 0, together = 0;
+
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const struct container_view *container = &pod->containers[i];
+        const int64_t amount = container_amount(container, resource, particular);
+        if (container->sidecar)
+            sidecars = add(sidecars, amount);
+        else if (container->init)
+            peak = MAX(peak, add(amount, sidecars));
+        else
+            together = add(together, amount);
+    }
+    return MAX(add(together, sidecars), peak);
+}
+
+/* What is being put together: borrowed strings. */
+struct draft {
+    bool particular;
+    uint32_t n_labels, n_amounts;
+    struct string_pair labels[POD_FACTS_LABELS_MAX];
+    struct pod_facts_amount amounts[POD_FACTS_AMOUNTS_MAX];
+};
+
+static void draft_amount(struct draft *draft, const struct pod_view *pod, const char *resource)
+{
+    uint32_t at = 0;
+
+    while (at < draft->n_amounts && strcmp(draft->amounts[at].resource, resource) < 0)
+        at++;
+    if (at < draft->n_amounts && strcmp(draft->amounts[at].resource, resource) == 0)
+        return;
+    if (draft->n_amounts == POD_FACTS_AMOUNTS_MAX) {
+        draft->particular = true;
+        return;
+    }
+    memmove(&draft->amounts[at + 1], &draft->amounts[at],
+            (draft->n_amounts - at) * sizeof *draft->amounts);
+    draft->amounts[at] =
+        (struct pod_facts_amount){resource, pod_amount(pod, resource, &draft->particular)};
+    draft->n_amounts++;
+}
+
+static void draft_amounts(struct draft *draft, const struct pod_view *pod)
+{
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const struct string_pairs *const both[] = {&pod->containers[i].requests,
+                                                   &pod->containers[i].limits};
+        for (size_t j = 0; j < G_N_ELEMENTS(both); j++) {
+            for (size_t k = 0; k < both[j]->n; k++) {
+                const char *resource = both[j]->items[k].key;
+                if (!g_str_equal(resource, "cpu") && !g_str_equal(resource, "memory"))
+                    draft_amount(draft, pod, resource);
+            }
+        }
+    }
+}
+
+static void draft_labels(struct draft *draft, const struct pod_view *pod)
+{
+    for (size_t i = 0; i < pod->labels.n && i < POD_FACTS_LABELS_MAX; i++)
+        draft->labels[draft->n_labels++] = pod->labels.items[i];
+    draft->particular |= pod->labels.n > POD_FACTS_LABELS_MAX;
+}
+
+/* --- facts ---------------------------------------------------------------------------------- */
+
+static guint draft_hash(const struct draft *draft)
+{
+    guint hash = draft->particular;
+
+    for (uint32_t i = 0; i < draft->n_labels; i++)
+        hash = hash * 31 + g_str_hash(draft->labels[i].key) * 7 + g_str_hash(draft->labels[i].value);
+    for (uint32_t i = 0; i < draft->n_amounts; i++)
+        hash = hash * 31 + g_str_hash(draft->amounts[i].resource) +
+               g_int64_hash(&draft->amounts[i].thousandths);
+    return hash;
+}
+
+static char *keep(char **at, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *kept = memcpy(*at, text, size);
+
+    *at += size;
+    return kept;
+}
+
+static struct pod_facts *facts_from(const struct draft *draft)
+{
+    const size_t labels_size = draft->n_labels * sizeof(struct string_pair);
+    const size_t amounts_size = draft->n_amounts * sizeof(struct pod_facts_amount);
+    size_t texts_size = 0;
+
+    for (uint32_t i = 0; i < draft->n_labels; i++)
+        texts_size += strlen(draft->labels[i].key) + strlen(draft->labels[i].value) + 2;
+    for (uint32_t i = 0; i < draft->n_amounts; i++)
+        texts_size += strlen(draft->amounts[i].resource) + 1;
+    struct pod_facts *facts = g_malloc0(sizeof *facts + labels_size + amounts_size + texts_size);
+    struct string_pair *labels = (struct string_pair *)(void *)(facts + 1);
+    struct pod_facts_amount *amounts = (struct pod_facts_amount *)(void *)(labels + draft->n_labels);
+    char *texts = (char *)(amounts + draft->n_amounts);
+
+    for (uint32_t i = 0; i < draft->n_labels; i++) {
+        labels[i].key = keep(&texts, draft->labels[i].key);
+        labels[i].value = keep(&texts, draft->labels[i].value);
+    }
+    for (uint32_t i = 0; i < draft->n_amounts; i++)
+        amounts[i] = (struct pod_facts_amount){keep(&texts, draft->amounts[i].resource),
+                                           draft->amounts[i].thousandths};
+    *facts = (struct pod_facts){
+        .n_references = 1,
+        .hash = draft_hash(draft),
+        .particular = draft->particular,
+        .n_labels = draft->n_labels,
+        .n_amounts = draft->n_amounts,
+        .labels = labels,
+        .amounts = amounts,
+    };
+    return facts;
+}
+
+struct pod_facts *pod_facts_new(const struct pod_view *pod)
+{
+    struct draft draft;
+
+    draft.particular = pod->particular;
+    draft.n_labels = draft.n_amounts = 0;
+    draft_labels(&draft, pod);
+    draft_amounts(&draft, pod);
+    return facts_from(&draft);
+}
+
+struct pod_facts *pod_facts_ref(struct pod_facts *facts)
+{
+    if (facts)
+        g_atomic_int_inc(&facts->n_references);
+    return facts;
+}
+
+void pod_facts_unref(struct pod_facts *facts)
+{
+    if (facts && g_atomic_int_dec_and_test(&facts->n_references))
+        g_free(facts);
+}
+
+const char *pod_facts_label(const struct pod_facts *facts, const char *key)
+{
+    const struct string_pairs labels = {facts ? facts->labels : NULL, facts ? facts->n_labels : 0};
+
+    return string_pairs_get(&labels, key);
+}
+
+int64_t pod_facts_amount(const struct pod_facts *facts, const char *resource)
+{
+    for (uint32_t i = 0; facts && i < facts->n_amounts; i++) {
+        if (g_str_equal(facts->amounts[i].resource, resource))
+            return facts->amounts[i].thousandths;
+    }
+    return 0;
+}
+
+/* --- one of each ---------------------------------------------------------------------------- */
+
+#define SWEEP_MIN 64
+
+struct pod_facts_pool {
+    GHashTable *all; /* struct pod_facts *, a set; one reference of each is the pool's */
+    guint sweep_at;  /* size at which those without another reference go */
+};
+
+static guint facts_hash(gconstpointer data)
+{
+    const struct pod_facts *facts = data;
+    return facts->hash;
+}
+
+static gboolean facts_equal(gconstpointer a, gconstpointer b)
+{
+    const struct pod_facts *left = a, *right = b;
+
+    if (left->hash != right->hash || left->particular != right->particular ||
+        left->n_labels != right->n_labels || left->n_amounts != right->n_amounts)
+        return FALSE;
+    for (uint32_t i = 0; i < left->n_labels; i++) {
+        if (!g_str_equal(left->labels[i].key, right->labels[i].key) ||
+            !g_str_equal(left->labels[i].value, right->labels[i].value))
+            return FALSE;
+    }
+    for (uint32_t i = 0; i < left->n_amounts; i++) {
+        if (!g_str_equal(left->amounts[i].resource, right->amounts[i].resource) ||
+            left->amounts[i].thousandths != right->amounts[i].thousandths)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void facts_release(gpointer data)
+{
+    pod_facts_unref(data);
+}
+
+struct pod_facts_pool *pod_facts_pool_new(void)
+{
+    struct pod_facts_pool *pool = g_new0(struct pod_facts_pool, 1);
+
+    pool->all = g_hash_table_new_full(facts_hash, facts_equal, facts_release, NULL);
+    pool->sweep_at = SWEEP_MIN;
+    return pool;
+}
+
+void pod_facts_pool_free(struct pod_facts_pool *pool)
+{
+    g_hash_table_unref(pool->all);
+    g_free(pool);
+}
+
+static gboolean is_unused(gpointer key, gpointer value, gpointer data)
+{
+    struct pod_facts *facts = key;
+    return g_atomic_int_get(&facts->n_references) == 1;
+}
+
+struct pod_facts *pod_facts_pool_get(struct pod_facts_pool *pool, const struct pod_view *pod)
+{
+    g_autoptr(pod_facts) fresh = pod_facts_new(pod);
+    struct pod_facts *known = g_hash_table_lookup(pool->all, fresh);
+
+    if (known)
+        return pod_facts_ref(known);
+    if (g_hash_table_size(pool->all) >= pool->sweep_at) {
+        g_hash_table_foreach_remove(pool->all, is_unused, NULL);
+        pool->sweep_at = MAX(SWEEP_MIN, 2 * g_hash_table_size(pool->all));
+    }
+    g_hash_table_add(pool->all, pod_facts_ref(fresh));
+    return g_steal_pointer(&fresh);
+}
+
+guint pod_facts_pool_size(const struct pod_facts_pool *pool)
+{
+    return g_hash_table_size(pool->all);
+}
