@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The verbs that kube-scheduler calls. Each takes the body it was sent and appends the answer,
- * which is always sent with status 200: kube-scheduler discards the body of any other status, and
- * with it the reason. Any number of threads may call at once.
+ * which is sent with status 200 where it can hold an error: kube-scheduler discards the body of any
+ * other status, and with it the reason. Any number of threads may call at once.
  */
 #include "app/cluster.h"
 #include "app/fence.h"
@@ -12,12 +12,25 @@
 #include "app/store.h"
 #include "app/wake.h"
 
+/* How prioritize marks nodes, from 0 to RANKING_SCORE_MAX. */
+enum prioritize_shape {
+    PRIORITIZE_WINNER, /* the best has all, the others nothing */
+    PRIORITIZE_SCALED, /* in proportion to what each would lose; 0 is for those that refuse */
+};
+
+/* Which pods a call of prioritize is about. */
+enum prioritize_pods {
+    PRIORITIZE_ALL,
+    PRIORITIZE_WITHOUT_GPU, /* another entry of the same scheduler ranks the nodes for the rest */
+};
+
 struct extender {
     struct store *store;
     struct cluster *cluster;
     struct fence *fence;     /* NULL: the only replica, and then there is no journal either */
     struct journal *journal;
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
+    enum prioritize_shape shape;
     bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     gint draining;           /* atomic: new binds are turned away */
@@ -25,6 +38,11 @@ struct extender {
 
 /* POST …/filter: which of these nodes could hold the pod. Changes nothing. */
 void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply);
+
+/* POST …/prioritize and …/prioritize-cpu: how good each of these nodes is for the pod. Changes
+ * nothing. The answer has no place for an error: false, and nothing is appended. */
+bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, const char *body,
+                         size_t length, GString *reply, GError **error);
 
 /* POST …/bind: picks the card, books it, writes card and node in one Binding. */
 void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply);

@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/extender.h"
+#include "app/call.h"
 #include "app/judge.h"
 #include "app/log.h"
 #include "app/predicate.h"
-#include "wire/extender.h"
 
 #include <gpuledger/error.h>
 
 #define REPLY_GUESS_MAX ((size_t)1 << 20)
-
-/* One call of the verb. */
-struct call {
-    struct extender *extender;
-    struct filter_args args;
-    struct moment moment; /* of the decision */
-    int64_t since_us;     /* the end of the last phase */
-};
-
-static void observe_phase(struct call *call, enum phase phase)
-{
-    int64_t now_us = g_get_monotonic_time();
-    metrics_observe(VERB_FILTER, phase, now_us - call->since_us);
-    call->since_us = now_us;
-}
 
 /* A pod that holds cards already, because an earlier bind is not settled, may only go where they
  * are: a repeated bind there settles it. */
@@ -115,14 +99,14 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
         return true;
     }
 
-    observe_phase(call, PHASE_DECODE);
+    call_phase(call, PHASE_DECODE);
     if (extender->filter_books && request->dialect->filter_only) {
         const bool booked = book(extender, args, request, ret_reasons, error);
-        observe_phase(call, PHASE_DECIDE);
+        call_phase(call, PHASE_DECIDE);
         return booked;
     }
     struct ledger *ledger = store_decide(extender->store, &call->moment);
-    observe_phase(call, PHASE_LOCK);
+    call_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     const uint64_t freed = ledger_freed(ledger);
     bool decided = true;
@@ -133,7 +117,7 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
     store_unlock(extender->store);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);
-    observe_phase(call, PHASE_DECIDE);
+    call_phase(call, PHASE_DECIDE);
     return decided;
 }
 
@@ -150,27 +134,10 @@ static void count_refusals(const enum reason *reasons, size_t n)
 static bool filter(struct call *call, struct json_arena *arena, const char *body, size_t length,
                    struct json_writer *writer, GError **error)
 {
-    struct extender *extender = call->extender;
-    struct filter_args *args = &call->args;
+    const struct filter_args *args = &call->args;
 
-    if (fence_term(extender->fence) == 0) {
-        fence_set_error(error);
+    if (!call_read(call, arena, body, length, error))
         return false;
-    }
-    if (!store_is_synced(extender->store)) {
-        g_autofree char *unsynced = store_unsynced(extender->store);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "gpuledger has not read the cluster's %s yet; try again", unsynced);
-        return false;
-    }
-    if (!filter_args_parse(arena, body, length, args, error))
-        return false;
-    if (!args->pod.uid || !*args->pod.uid) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "field 'Pod.metadata.uid' is missing: the ledger knows pods by their UID");
-        return false;
-    }
-
     enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
     if (!decide(call, reasons, error))
         return false;
@@ -181,24 +148,19 @@ static bool filter(struct call *call, struct json_arena *arena, const char *body
 
 void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply)
 {
-    int64_t start_us = g_get_monotonic_time();
-    struct call call = {.extender = extender, .since_us = start_us};
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     struct json_writer writer;
+    struct call call;
 
+    call_begin(&call, extender, VERB_FILTER);
     /* Most answers are about as long as the question; growing by doubling would copy them. */
     g_string_set_size(reply, MIN(length, REPLY_GUESS_MAX));
     g_string_truncate(reply, 0);
     json_writer_init(&writer, reply);
     if (!filter(&call, arena, body, length, &writer, &failure)) {
-        if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID) ||
-            g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE) ||
-            g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT))
-            metrics_count(COUNTER_REQUESTS_BAD, VERB_FILTER);
         filter_error_encode(&writer, failure->message);
         log_event(LOG_LEVEL_WARN, "filter failed", LOG_TEXT("why", failure->message));
     }
-    observe_phase(&call, PHASE_ENCODE);
-    metrics_observe(VERB_FILTER, PHASE_TOTAL, call.since_us - start_us);
+    call_end(&call, failure);
 }

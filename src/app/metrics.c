@@ -20,6 +20,7 @@
 
 static const char *const verb_names[VERB_N] = {
     [VERB_FILTER] = "filter",
+    [VERB_PRIORITIZE] = "prioritize",
     [VERB_BIND] = "bind",
     [VERB_INSPECT] = "inspect",
 };

@@ -105,6 +105,7 @@ void metrics_set(enum gauge gauge, int64_t value);
 
 enum verb {
     VERB_FILTER,
+    VERB_PRIORITIZE,
     VERB_BIND,
     VERB_INSPECT,
     VERB_N

@@ -61,6 +61,7 @@ struct config {
     char *ops_token_file;
 
     int64_t policy;      /* index into policies[] */
+    int64_t prioritize;  /* enum prioritize_shape */
     struct dialect_options dialects;
     bool predicates_only;
     int64_t bind_timeout_ms;

@@ -213,7 +213,16 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = COMMAND_SERVE,
      .flags = OPTION_LIVE,
-     .help = "Which card of the node a pod gets, among those it fits on."},
+     .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
+             "node."},
+    {.name = "prioritize",
+     CHOICE(prioritize, choices_prioritize),
+     .metavar = "SHAPE",
+     .fallback = "winner",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
+             "the extender's weight, to its own marks."},
     {.name = "gpushare-memory-unit",
      CHOICE(dialects.gpushare_memory_unit, choices_memory_unit),
      .metavar = "UNIT",

@@ -378,6 +378,7 @@ static bool open_all(struct serve *serve, GError **error)
         .cluster = backend_cluster(serve->backend),
         .fence = replica_fence(serve->replica),
         .journal = replica_journal(serve->replica),
+        .shape = (enum prioritize_shape)config->prioritize,
         .filter_books = config->predicates_only,
         .bind_timeout_ms = config->bind_timeout_ms,
         .wake = config->wake ? wake_new() : NULL,

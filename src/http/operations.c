@@ -240,29 +240,10 @@ static void handle_start_audit(void *context, const struct http_request *request
 
 /* --- the embedded cluster ------------------------------------------------------------------- */
 
-static unsigned error_status(const GError *error)
-{
-    static const unsigned statuses[] = {
-        [GPULEDGER_ERROR_INVALID] = MHD_HTTP_BAD_REQUEST,
-        [GPULEDGER_ERROR_RANGE] = MHD_HTTP_BAD_REQUEST,
-        [GPULEDGER_ERROR_LIMIT] = MHD_HTTP_CONTENT_TOO_LARGE,
-        [GPULEDGER_ERROR_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
-        [GPULEDGER_ERROR_CONFLICT] = MHD_HTTP_CONFLICT,
-        [GPULEDGER_ERROR_DENIED] = MHD_HTTP_FORBIDDEN,
-        [GPULEDGER_ERROR_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
-        [GPULEDGER_ERROR_UNKNOWN] = MHD_HTTP_INTERNAL_SERVER_ERROR,
-        [GPULEDGER_ERROR_IO] = MHD_HTTP_INTERNAL_SERVER_ERROR,
-    };
-
-    return error->domain == GPULEDGER_ERROR && (size_t)error->code < G_N_ELEMENTS(statuses)
-               ? statuses[error->code]
-               : MHD_HTTP_INTERNAL_SERVER_ERROR;
-}
-
 static void change_answer(struct http_response *response, unsigned status, const GError *failure)
 {
     if (failure)
-        http_response_fail(response, error_status(failure), "%s", failure->message);
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
     else
         response->status = status;
 }

@@ -3,6 +3,7 @@
 
 #include "http/bearer.h"
 
+#include <gpuledger/error.h>
 #include <microhttpd.h>
 #include <string.h>
 
@@ -18,6 +19,25 @@ const char *http_request_param(const struct http_request *request, const char *n
             return request->params[i].value;
     }
     g_assert_not_reached();
+}
+
+unsigned http_error_status(const GError *error)
+{
+    static const unsigned statuses[] = {
+        [GPULEDGER_ERROR_INVALID] = MHD_HTTP_BAD_REQUEST,
+        [GPULEDGER_ERROR_RANGE] = MHD_HTTP_BAD_REQUEST,
+        [GPULEDGER_ERROR_LIMIT] = MHD_HTTP_CONTENT_TOO_LARGE,
+        [GPULEDGER_ERROR_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
+        [GPULEDGER_ERROR_CONFLICT] = MHD_HTTP_CONFLICT,
+        [GPULEDGER_ERROR_DENIED] = MHD_HTTP_FORBIDDEN,
+        [GPULEDGER_ERROR_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
+        [GPULEDGER_ERROR_UNKNOWN] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+        [GPULEDGER_ERROR_IO] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+    };
+
+    return error->domain == GPULEDGER_ERROR && (size_t)error->code < G_N_ELEMENTS(statuses)
+               ? statuses[error->code]
+               : MHD_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 /* Splits a path in place; false: it has more parts than any pattern. */

@@ -41,6 +41,9 @@ void routes_handle(void *data, struct http_request *request, struct http_respons
 /* A part of the path by its name in the pattern, which must be one of them. */
 const char *http_request_param(const struct http_request *request, const char *name);
 
+/* The status that says most about an error. */
+unsigned http_error_status(const GError *error);
+
 /* What kube-scheduler and the Aliyun command-line tool call; the context is a struct extender. */
 extern const struct route scheduler_routes[];
 

@@ -30,6 +30,30 @@ static void handle_filter(void *context, const struct http_request *request,
     close_unless_serving(context, response);
 }
 
+static void prioritize(struct extender *extender, enum prioritize_pods pods,
+                       const struct http_request *request, struct http_response *response)
+{
+    g_autoptr(GError) failure = NULL;
+
+    metrics_observe(VERB_PRIORITIZE, PHASE_READ, request->read_us);
+    if (!extender_prioritize(extender, pods, request->body, request->length, response->body,
+                             &failure))
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+    close_unless_serving(extender, response);
+}
+
+static void handle_prioritize(void *context, const struct http_request *request,
+                              struct http_response *response)
+{
+    prioritize(context, PRIORITIZE_ALL, request, response);
+}
+
+static void handle_prioritize_cpu(void *context, const struct http_request *request,
+                                  struct http_response *response)
+{
+    prioritize(context, PRIORITIZE_WITHOUT_GPU, request, response);
+}
+
 static void handle_bind(void *context, const struct http_request *request,
                         struct http_response *response)
 {
@@ -66,9 +90,19 @@ static void handle_version(void *context, const struct http_request *request,
 const struct route scheduler_routes[] = {
     {"POST", "/gpushare-scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
     {"POST", "/gpushare-scheduler/predicates", JSON, handle_filter, "the same"},
+    {"POST", "/gpushare-scheduler/prioritize", JSON, handle_prioritize,
+     "which of the nodes would be best for it"},
+    {"POST", "/gpushare-scheduler/priorities", JSON, handle_prioritize, "the same"},
+    {"POST", "/gpushare-scheduler/prioritize-cpu", JSON, handle_prioritize_cpu,
+     "the same for pods without a GPU"},
     {"POST", "/gpushare-scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"POST", "/scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
     {"POST", "/scheduler/predicates", JSON, handle_filter, "the same"},
+    {"POST", "/scheduler/prioritize", JSON, handle_prioritize,
+     "which of the nodes would be best for it"},
+    {"POST", "/scheduler/priorities", JSON, handle_prioritize, "the same"},
+    {"POST", "/scheduler/prioritize-cpu", JSON, handle_prioritize_cpu,
+     "the same for pods without a GPU"},
     {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},

@@ -226,6 +226,25 @@ void filter_error_encode(struct json_writer *writer, const char *message)
     json_end_object(writer);
 }
 
+/* --- prioritize ----------------------------------------------------------------------------- */
+
+void prioritize_result_encode(struct json_writer *writer, const struct filter_args *args,
+                              const int32_t *scores)
+{
+    json_begin_array(writer);
+    for (size_t i = 0; scores && i < args->n_names; i++) {
+        json_begin_object(writer);
+        json_key(writer, "Host");
+        if (args->strings.values)
+            json_strings_raw(writer, &args->strings, i, 1);
+        else
+            json_string(writer, args->names[i]);
+        json_key_int(writer, "Score", scores[i]);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 /* --- bind ----------------------------------------------------------------------------------- */
 
 #define BIND(member, path)                                                                         \

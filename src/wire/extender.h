@@ -37,6 +37,10 @@ void filter_result_encode(struct json_writer *writer, const struct filter_result
 /* The same with no node and an error, on which kube-scheduler tries the pod again. */
 void filter_error_encode(struct json_writer *writer, const char *message);
 
+/* HostPriorityList: each node of the call with its mark; NULL: none of them. */
+void prioritize_result_encode(struct json_writer *writer, const struct filter_args *args,
+                              const int32_t *scores);
+
 struct bind_args {
     const char *pod_name;
     const char *pod_namespace;

@@ -76,6 +76,12 @@ FILTER_CALLS = [
     ("\xff\xfe", None, "invalid JSON"),
 ]
 
+# The same bodies, and the status.
+PRIORITIZE_CALLS = [
+    (body, valid, 200 if not error else 413 if "at most" in error else 400)
+    for body, valid, error in FILTER_CALLS
+]
+
 
 def binding(**extra):
     return {"PodName": "classifier", "PodNamespace": "ml", "PodUID": "other", "Node": "gpu-t4-0",

@@ -21,7 +21,8 @@ from common import PATIENCE, Server, Tap, main, need, text
 need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
-from calls import BIND_CALLS, FILTER_CALLS, NEW_PODS, NODES, binding, named  # noqa: E402
+from calls import BIND_CALLS, FILTER_CALLS, NEW_PODS, NODES  # noqa: E402
+from calls import PRIORITIZE_CALLS, binding, named  # noqa: E402
 from document import Document, subschemas  # noqa: E402
 from program import pod  # noqa: E402
 from walk import Answer, Walk, announce, send  # noqa: E402
@@ -343,6 +344,19 @@ def check_filter(walk, path):
     walk.tap.equal(answer["Nodes"]["items"], NODES["items"][:1], "whole nodes as whole nodes")
 
 
+def check_prioritize(walk, path):
+    for body, valid, status in PRIORITIZE_CALLS:
+        hold_call(walk, "FilterCall", body, valid)
+        media = "application/json" if status == 200 else None
+        walk.ask("scheduler", "POST", path, body=body, status=status, media=media)
+    marks = {"gpu-t4-0": 10, "cpu-0": 0, "nope": 0}
+    without = {"gpu-t4-0": 0, "cpu-0": 10, "nope": 10}
+    for units, expected in ((1, [] if path.endswith("-cpu") else marks), (0, without)):
+        answer = walk.ask("scheduler", "POST", path, body=named(Pod=pod("asked", units)))
+        walk.tap.equal({row["Host"]: row["Score"] for row in answer}, dict(expected),
+                       f"the marks for a pod of {units}")
+
+
 def check_bind(walk, path, name):
     for body, valid, error in BIND_CALLS:
         hold_call(walk, "BindCall", body, valid)
@@ -363,6 +377,8 @@ def check_verbs(walk):
     for prefix in ("gpushare-scheduler", "scheduler"):
         check_filter(walk, f"/{prefix}/filter")
         check_filter(walk, f"/{prefix}/predicates")
+        for verb in ("prioritize", "priorities", "prioritize-cpu"):
+            check_prioritize(walk, f"/{prefix}/{verb}")
         check_bind(walk, f"/{prefix}/bind", f"bound-{prefix}")
 
 

@@ -42,6 +42,31 @@ static void check_filter_answer(const struct filter_args *args)
     g_string_free(text, TRUE);
 }
 
+static void check_prioritize_answer(const struct filter_args *args)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autofree int32_t *scores = g_new0(int32_t, args->n_names + 1);
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+    const cJSON *row;
+    size_t i = 0;
+
+    json_writer_init(&writer, text);
+    prioritize_result_encode(&writer, args, scores);
+    const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
+    FUZZ_CHECK(cJSON_IsArray(answer) && (size_t)cJSON_GetArraySize(answer) == args->n_names);
+    cJSON_ArrayForEach (row, answer) {
+        const cJSON *host = cJSON_GetObjectItemCaseSensitive(row, "Host");
+        FUZZ_CHECK(cJSON_IsString(host));
+        /* What is not UTF-8 does not come back as it was. */
+        FUZZ_CHECK(!g_utf8_validate(args->names[i], -1, NULL) ||
+                   strcmp(host->valuestring, args->names[i]) == 0);
+        i++;
+        FUZZ_CHECK(cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(row, "Score")));
+    }
+    g_string_free(text, TRUE);
+}
+
 /* However the names were read, the tree of the whole body has the same. */
 static void check_names(const cJSON *body, const struct filter_args *args)
 {
@@ -93,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < filter.n_names; i++)
             FUZZ_CHECK(*filter.names[i]);
         check_filter_answer(&filter);
+        check_prioritize_answer(&filter);
     } else {
         check_error_answer(error->message);
         g_clear_error(&error);

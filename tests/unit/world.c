@@ -92,6 +92,30 @@ char *world_filter(struct world *world, const char *pod, const char *nodes)
     return g_string_free(reply, FALSE);
 }
 
+char *world_prioritize(struct world *world, enum prioritize_pods pods, const char *pod,
+                       const char *nodes)
+{
+    g_autofree char *body = world_filter_body(world, pod, nodes);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    const cJSON *item;
+
+    if (!extender_prioritize(&world->extender, pods, body, strlen(body), reply, &error))
+        return g_strdup(error->message);
+    const cJSON *json = json_parse(arena, reply->str, reply->len, NULL);
+    ck_assert_msg(cJSON_IsArray(json), "%s", reply->str);
+    cJSON_ArrayForEach (item, json) {
+        const cJSON *host = cJSON_GetObjectItemCaseSensitive(item, "Host");
+        const cJSON *score = cJSON_GetObjectItemCaseSensitive(item, "Score");
+        ck_assert_msg(cJSON_IsString(host) && cJSON_IsNumber(score), "%s", reply->str);
+        g_string_append_printf(text, "%s%s=%d", text->len ? " " : "", host->valuestring,
+                               score->valueint);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 char *world_bind_body(const char *pod, const char *uid, const char *node)
 {
     return g_strdup_printf("{\"PodName\":\"%s\",\"PodNamespace\":\"ml\",\"PodUID\":\"%s\","

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of the nodes that would take a pod it should go to. kube-scheduler adds our marks, times
+ * ten and a weight, to its own, and picks at random among the highest: ties are therefore settled
+ * here.
+ */
+#include "app/call.h"
+#include "app/judge.h"
+#include "app/log.h"
+
+#include <gpuledger/ranking.h>
+
+#define REPLY_GUESS_MAX ((size_t)1 << 20)
+
+/* The nodes of a call that would take the pod. */
+struct contest {
+    const struct policy *policy;
+    struct rank *ranks;
+    size_t *places; /* where each stands in the call */
+    size_t n;
+};
+
+static void contest_init(struct contest *contest, struct json_arena *arena, size_t n_names)
+{
+    *contest = (struct contest){
+        .ranks = json_arena_alloc(arena, (n_names + 1) * sizeof *contest->ranks),
+        .places = json_arena_alloc(arena, (n_names + 1) * sizeof *contest->places),
+    };
+}
+
+/* The pod's own policy rates nodes, or the cluster's. A node's only chooses its cards: ratings of
+ * different policies do not compare. */
+static const struct policy *rating_policy(const struct admission_query *query)
+{
+    const struct terms *terms = query->request->terms;
+
+    return terms && terms->policy ? terms->policy : query->policy;
+}
+
+/* Under the lock. Nobody loses a turn by it: whom a node is held for is filter's affair. */
+static void rate_nodes(struct contest *contest, const struct call *call,
+                       const struct request *request)
+{
+    const struct filter_args *args = &call->args;
+    struct judge judge;
+    struct node *before = NULL;
+
+    judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
+    contest->policy = rating_policy(&judge.admission);
+    for (size_t i = 0; i < args->n_names; i++) {
+        struct node *node = ledger_next_node(judge.ledger, before, args->names[i]);
+        struct placement placement;
+        enum reason reason;
+        before = node ? node : before;
+        const enum admission admission =
+            dialect_admit(node, &judge.admission, &placement, &reason);
+        if (admission == ADMISSION_NO || !quota_room_allows(judge.room, node->name))
+            continue;
+        struct rank *rank = &contest->ranks[contest->n];
+        ranking_rate(contest->policy, node, &placement, rank);
+        rank->waits = admission == ADMISSION_WAIT;
+        rank->name = args->names[i]; /* the node may be gone when the lock is */
+        contest->places[contest->n++] = i;
+    }
+    judge_clear(&judge);
+}
+
+static void mark_winner(const struct contest *contest, int32_t *scores)
+{
+    if (contest->n > 0)
+        scores[contest->places[ranking_winner(contest->policy, contest->ranks, contest->n)]] =
+            RANKING_SCORE_MAX;
+}
+
+static void mark_scaled(const struct contest *contest, struct json_arena *arena, int32_t *scores)
+{
+    int32_t *scaled = json_arena_alloc(arena, (contest->n + 1) * sizeof *scaled);
+
+    ranking_scale(contest->ranks, contest->n, scaled);
+    for (size_t i = 0; i < contest->n; i++)
+        scores[contest->places[i]] = MAX(scaled[i], 1);
+}
+
+/* A pod that holds cards already may only go where they are. */
+static void mark_holder(const struct filter_args *args, const char *node, int32_t *scores)
+{
+    for (size_t i = 0; i < args->n_names; i++)
+        scores[i] = g_str_equal(args->names[i], node) ? RANKING_SCORE_MAX : 0;
+}
+
+/* Under the lock. What a pod without a GPU takes of a node with GPUs, pods that need those may
+ * lack; among the others it is kube-scheduler's own marks that choose. */
+static void mark_nodes_without_gpu(struct ledger *ledger, const struct filter_args *args,
+                                   int32_t *scores)
+{
+    struct node *before = NULL;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        struct node *node = ledger_next_node(ledger, before, args->names[i]);
+        before = node ? node : before;
+        scores[i] = node && node->dialect ? 0 : RANKING_SCORE_MAX;
+    }
+}
+
+/* The three best, for people. */
+static void log_contest(const struct filter_args *args, struct contest *contest)
+{
+    g_autoptr(GString) best = g_string_new(NULL);
+    g_autofree char *pod = NULL;
+    const size_t n = contest->n;
+
+    if (!log_enabled(LOG_LEVEL_DEBUG))
+        return;
+    for (size_t i = 0; i < MIN(n, 3); i++) {
+        const size_t winner = ranking_winner(contest->policy, contest->ranks, contest->n);
+        const struct rank *rank = &contest->ranks[winner];
+        g_string_append_printf(best, "%s%s (loses %.3f%s)", i ? ", " : "", rank->name, rank->loss,
+                               rank->waits ? ", after a wait" : "");
+        contest->ranks[winner] = contest->ranks[--contest->n];
+    }
+    pod = g_strdup_printf("%s/%s", args->pod.ns, args->pod.name);
+    log_event_limited(LOG_LEVEL_DEBUG, "prioritized", LOG_TEXT("pod", pod),
+                      LOG_TEXT("policy", contest->policy ? contest->policy->name : NULL),
+                      LOG_NUMBER("nodes", n), LOG_TEXT("best", best->str));
+}
+
+/* NULL with an error, or without one: the call is not about this pod. */
+static const int32_t *decide(struct call *call, enum prioritize_pods pods,
+                             struct json_arena *arena, GError **error)
+{
+    const struct extender *extender = call->extender;
+    const struct filter_args *args = &call->args;
+    const struct store_options *options = store_options(extender->store);
+    GError *failure = NULL;
+    g_autoptr(request) request = dialect_read_request(&args->pod, &options->dialects, &failure);
+    struct contest contest;
+
+    if (failure)
+        g_propagate_error(error, failure);
+    if (failure || (request && pods == PRIORITIZE_WITHOUT_GPU))
+        return NULL;
+    int32_t *scores = json_arena_alloc(arena, (args->n_names + 1) * sizeof *scores);
+    contest_init(&contest, arena, args->n_names);
+    call_phase(call, PHASE_DECODE);
+    struct ledger *ledger = store_decide(extender->store, &call->moment);
+    call_phase(call, PHASE_LOCK);
+    const struct allocation *held = ledger_get(ledger, args->pod.uid);
+    if (held)
+        mark_holder(args, held->node->name, scores);
+    else if (request)
+        rate_nodes(&contest, call, request);
+    else
+        mark_nodes_without_gpu(ledger, args, scores);
+    store_unlock(extender->store);
+    if (extender->shape == PRIORITIZE_WINNER)
+        mark_winner(&contest, scores);
+    else
+        mark_scaled(&contest, arena, scores);
+    log_contest(args, &contest);
+    call_phase(call, PHASE_DECIDE);
+    return scores;
+}
+
+bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, const char *body,
+                         size_t length, GString *reply, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    GError *failure = NULL;
+    const int32_t *scores = NULL;
+    struct json_writer writer;
+    struct call call;
+
+    call_begin(&call, extender, VERB_PRIORITIZE);
+    if (call_read(&call, arena, body, length, &failure))
+        scores = decide(&call, pods, arena, &failure);
+    if (failure) {
+        log_event(LOG_LEVEL_WARN, "prioritize failed", LOG_TEXT("why", failure->message));
+    } else {
+        g_string_set_size(reply, MIN(length * 2, REPLY_GUESS_MAX));
+        g_string_truncate(reply, 0);
+        json_writer_init(&writer, reply);
+        prioritize_result_encode(&writer, &call.args, scores);
+    }
+    call_end(&call, failure);
+    if (failure)
+        g_propagate_error(error, failure);
+    return !failure;
+}
