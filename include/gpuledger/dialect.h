@@ -23,6 +23,8 @@ enum tencent_order {
 /* What the administrator says about the node side, all dialects together; zero is the default. */
 struct dialect_options {
     int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
+    int64_t tenant_isolation; /* enum isolation: pods of several namespaces share a card only where
+                               * its holders are kept apart at least so */
     int64_t hami_default_memory; /* MiB of each card for a container that says nothing; 0: all */
     int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */

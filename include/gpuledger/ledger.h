@@ -330,6 +330,11 @@ bool node_offers(const struct node *node, const struct dialect *dialect);
 bool node_taken_by_other(const struct node *node, const struct card *card,
                          const struct dialect *dialect);
 
+/* Whether a pod of another namespace holds something of the card, or may; of the pool, if `card` is
+ * NULL. */
+bool node_taken_by_tenant(const struct node *node, const struct card *card, const char *pool,
+                          const char *ns);
+
 /* Recomputes every node's usage from its allocations and compares. */
 bool ledger_verify(const struct ledger *ledger, GError **error);
 

@@ -5,6 +5,8 @@
  */
 #include <gpuledger/host.h>
 
+#include <gpuledger/terms.h>
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +15,6 @@
 #pragma GCC visibility push(default)
 
 struct dialect;
-struct terms;
 
 #define CORE_WHOLE 1000 /* a whole card's compute, in thousandths */
 
@@ -55,6 +56,7 @@ struct request {
     struct terms *terms;         /* terms.h; NULL: none */
     struct request *alternative; /* the same resources as another dialect reads them, or NULL */
     uint32_t traits;             /* enum request_trait */
+    enum isolation isolation;    /* of the holders of one card, by the node side */
     uint32_t n_asks;
     struct host host;     /* of the pod as a whole */
     int64_t match_amount; /* by what the node side tells its waiting pods apart, dialect's units */

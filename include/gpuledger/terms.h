@@ -45,6 +45,8 @@ struct terms {
     int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */
     int32_t driver_min;   /* major version of the driver */
     enum isolation isolation_min;
+    char *tenant;         /* whose pods alone may share a card with it, unless the holders of one */
+    enum isolation tenant_isolation; /* card are kept apart at least so; NULL: anybody's may */
     bool unchecked;       /* the node side is to tell its own choice rather than compare it */
     const struct policy *policy; /* the pod's own choice, or NULL */
 

@@ -33,6 +33,17 @@ bool choices_prioritize(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
+bool choices_isolation(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"none", "any card", ISOLATION_NONE},
+        {"hook", "the CUDA library is intercepted", ISOLATION_HOOK},
+        {"kernel", "the driver keeps them apart", ISOLATION_KERNEL},
+        {"hardware", "each has a partition", ISOLATION_HARDWARE},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
 bool choices_memory_unit(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {

@@ -223,6 +223,14 @@ const struct option options[] = {
      .commands = COMMAND_SERVE,
      .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
              "the extender's weight, to its own marks."},
+    {.name = "tenant-isolation",
+     CHOICE(dialects.tenant_isolation, choices_isolation),
+     .metavar = "CLASS",
+     .fallback = "none",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "Pods of several namespaces share one card only where its holders are kept apart at "
+             "least so. Where kubelet picks the card, a node then serves one namespace at a time."},
     {.name = "gpushare-memory-unit",
      CHOICE(dialects.gpushare_memory_unit, choices_memory_unit),
      .metavar = "UNIT",

@@ -141,6 +141,24 @@ bool node_offers(const struct node *node, const struct dialect *dialect)
     return false;
 }
 
+bool node_taken_by_tenant(const struct node *node, const struct card *card, const char *pool,
+                          const char *ns)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (g_str_equal(other->ns, ns))
+            continue;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct share *share = &other->shares[j];
+            const struct card *held = node_share_card(node, share);
+            if (card ? !share->device && (!held || held == card)
+                     : share->device && g_str_equal(share->device, pool))
+                return true;
+        }
+    }
+    return false;
+}
+
 bool node_taken_by_other(const struct node *node, const struct card *card,
                          const struct dialect *dialect)
 {
@@ -498,27 +516,6 @@ void node_copy_hardware(struct node *node, const struct node *from)
     }
     *node = copy;
     node_charge_all(node, guests);
-}
-
-struct topology *topology_new(void)
-{
-    return g_new0(struct topology, 1);
-}
-
-void topology_free(struct topology *topology)
-{
-    if (topology && topology->strings)
-        g_string_chunk_free(topology->strings);
-    g_free(topology);
-}
-
-char *topology_keep(struct topology *topology, const char *text)
-{
-    if (!text)
-        return NULL;
-    if (!topology->strings)
-        topology->strings = g_string_chunk_new(256);
-    return g_string_chunk_insert(topology->strings, text);
 }
 
 /* --- verification --------------------------------------------------------------------------- */

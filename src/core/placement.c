@@ -90,6 +90,7 @@ enum obstacle {
     OBSTACLE_SIZE,
     OBSTACLE_HEALTH,
     OBSTACLE_OTHER_USE,
+    OBSTACLE_TENANT,
     OBSTACLE_SLOTS,
     OBSTACLE_MEMORY,
     OBSTACLE_CORE,
@@ -101,6 +102,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_SIZE] = REASON_CARD_TOO_SMALL,
     [OBSTACLE_HEALTH] = REASON_CARD_UNHEALTHY,
     [OBSTACLE_OTHER_USE] = REASON_OTHER_USE,
+    [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
@@ -167,6 +169,9 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
         return OBSTACLE_HEALTH;
     if (node->n_dialects > 1 && node_taken_by_other(node, now, search->request->dialect))
         return OBSTACLE_OTHER_USE;
+    if (terms && terms->tenant && search->request->isolation < terms->tenant_isolation &&
+        node_taken_by_tenant(node, now, NULL, terms->tenant))
+        return OBSTACLE_TENANT;
     if (card_slots_free(node, card) == 0)
         return OBSTACLE_SLOTS;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
@@ -316,6 +321,9 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
         return REASON_DEVICES_AT_ONCE;
     if (ask->count > pool->capacity)
         return REASON_CARD_COUNT;
+    if (terms && terms->tenant && pool->shared && pool->isolation < terms->tenant_isolation &&
+        node_taken_by_tenant(search->node, NULL, pool->resource, terms->tenant))
+        return REASON_OTHER_TENANT;
     left = pool->capacity - pool->used;
     for (uint32_t i = 0; i < search->placement->n_shares; i++) {
         const struct share *share = &search->placement->shares[i];

@@ -28,6 +28,8 @@ static const struct reason_info table[REASON_N] = {
     [REASON_OTHER_USE] = {"other_use",
                           "The node's GPUs are in use by pods that share them in another way",
                           true},
+    [REASON_OTHER_TENANT] =
+        {"other_tenant", "The GPUs with room are shared by pods of another namespace", true},
     [REASON_TERMS] = {"terms", "The node has no GPU of the kind that the pod asks for", false},
     [REASON_ISOLATION] =
         {"isolation", "The node does not keep pods on one GPU apart as well as the pod asks",

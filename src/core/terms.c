@@ -30,6 +30,7 @@ static void terms_clear(gpointer data)
     g_strfreev(terms->containers);
     g_strfreev(terms->devices);
     g_free(terms->mode);
+    g_free(terms->tenant);
 }
 
 void terms_unref(struct terms *terms)

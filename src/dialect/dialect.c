@@ -84,6 +84,19 @@ static bool reads_a_part(const struct pod_view *view, const struct dialect *one,
     return find_own(view, one, other) && !find_own(view, other, one);
 }
 
+/* What the administrator wants of every pod. */
+static void add_tenant(const struct pod_view *view, const struct dialect_options *options,
+                       struct request *request)
+{
+    request->isolation = request->dialect->isolation;
+    if (options->tenant_isolation == ISOLATION_NONE)
+        return;
+    if (!request->terms)
+        request->terms = terms_new();
+    request->terms->tenant = g_strdup(view->ns);
+    request->terms->tenant_isolation = (enum isolation)options->tenant_isolation;
+}
+
 struct request *dialect_read_request(const struct pod_view *view,
                                      const struct dialect_options *options, GError **error)
 {
@@ -109,6 +122,7 @@ struct request *dialect_read_request(const struct pod_view *view,
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||
             !conditions_read(view, &request->terms, error))
             return NULL;
+        add_tenant(view, options, request);
     }
     return g_steal_pointer(&first);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/ledger.h>
+
+struct topology *topology_new(void)
+{
+    return g_new0(struct topology, 1);
+}
+
+void topology_free(struct topology *topology)
+{
+    if (topology && topology->strings)
+        g_string_chunk_free(topology->strings);
+    g_free(topology);
+}
+
+char *topology_keep(struct topology *topology, const char *text)
+{
+    if (!text)
+        return NULL;
+    if (!topology->strings)
+        topology->strings = g_string_chunk_new(256);
+    return g_string_chunk_insert(topology->strings, text);
+}
