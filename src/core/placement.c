@@ -20,6 +20,9 @@ static int64_t cost_first_fit(const struct node *node, const struct card *card)
     return 0;
 }
 
+/* What a step of compute capability is worth under "strongest", in cards: more than nodes have. */
+#define STRENGTH 1000.0
+
 /* The part of the card that is in use, after the placement where that is on it. */
 static double used_part(const struct node *node, const struct card *card,
                         const struct placement *placement)
@@ -38,12 +41,40 @@ static double used_part(const struct node *node, const struct card *card,
                card->core > 0 ? (double)core / (double)card->core : 0);
 }
 
+/* The part of a pool's devices that is in use after the placement. */
+static double pool_used_part(const struct pool *pool, const struct placement *placement)
+{
+    int64_t used = pool->used;
+
+    for (uint32_t i = 0; i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device && g_str_equal(share->device, pool->resource))
+            used += share->devices;
+    }
+    return pool->capacity > 0 ? (double)used / pool->capacity : 0;
+}
+
+/* A device of a pool is taken as a whole: the smallest that is enough, then of the fullest pool. */
+static void rate_devices(const struct node *node, const struct placement *placement,
+                         struct rank *ret_rank)
+{
+    const struct pool *pool = node_pool(node, placement->shares[0].device);
+
+    ret_rank->loss = 1;
+    ret_rank->ties[0] = pool->memory;
+    ret_rank->ties[1] = (int64_t)(-1000 * pool_used_part(pool, placement));
+}
+
 /* What is left on the cards that the placement uses and that nobody else can use whole. */
 static void rate_binpack(const struct node *node, const struct placement *placement,
                          struct rank *ret_rank)
 {
     double left = 0, opened = 0, used = 0;
 
+    if (placement->n_shares > 0 && placement->shares[0].device) {
+        rate_devices(node, placement, ret_rank);
+        return;
+    }
     for (int32_t i = 0; i < node->n_cards; i++) {
         const double before = used_part(node, &node->cards[i], NULL);
         const double after = used_part(node, &node->cards[i], placement);
@@ -62,6 +93,16 @@ static void rate_spread(const struct node *node, const struct placement *placeme
 {
     for (int32_t i = 0; i < node->n_cards; i++)
         ret_rank->loss += used_part(node, &node->cards[i], placement) / node->n_cards;
+    for (int32_t i = 0; i < node->n_pools; i++)
+        ret_rank->loss += pool_used_part(&node->pools[i], placement) / node->n_pools;
+}
+
+/* For those who cannot wait: what is gained by a better card is worth more than whole cards. */
+static void rate_strongest(const struct node *node, const struct placement *placement,
+                           struct rank *ret_rank)
+{
+    rate_binpack(node, placement, ret_rank);
+    ret_rank->loss -= node->compute * STRENGTH;
 }
 
 const struct policy policies[] = {
@@ -69,6 +110,8 @@ const struct policy policies[] = {
      cost_binpack, rate_binpack},
     {"spread", "the emptiest card", cost_spread, rate_spread},
     {"first-fit", "the card of the lowest index that has room", cost_first_fit},
+    {"strongest", "of the node whose cards have the highest compute capability, then as binpack",
+     cost_binpack, rate_strongest},
     {0},
 };
 

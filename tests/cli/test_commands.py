@@ -118,7 +118,7 @@ class Errors(Case):
         self.fails(
             2,
             "environment variable 'GPULEDGER_POLICY': 'random' is not valid, expected binpack, "
-            "spread or first-fit",
+            "spread, first-fit or strongest",
             "serve", env={"GPULEDGER_POLICY": "random"},
         )
         self.fails(
@@ -135,8 +135,8 @@ class Errors(Case):
                 ("polcy: spread\n", "unknown key 'polcy', did you mean 'policy'?"),
                 (
                     "policy: [spread]\n",
-                    "key 'policy': a list or mapping is not valid, expected binpack, spread or "
-                    "first-fit",
+                    "key 'policy': a list or mapping is not valid, expected binpack, spread, "
+                    "first-fit or strongest",
                 ),
                 ("policy: 'spread\n", None),
                 ("policy: spread\n\tlisten: x\n", None),
@@ -295,9 +295,9 @@ class Completion(Case):
         self.assertEqual(self.complete("gpuledger", "no"), ["nodes"])
         self.assertEqual(self.complete("gpuledger", "nodes", "--ou"), ["--output"])
         self.assertEqual(self.complete("gpuledger", "nodes", "-o", ""), ["table", "wide", "json"])
-        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "s"), ["spread"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
-                         ["binpack", "spread", "first-fit"])
+                         ["binpack", "spread", "first-fit", "strongest"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"), ["first-fit"])
         self.assertEqual(self.complete("gpuledger", "serve", "--snapshot", "/et"), ["/etc"])
         self.assertEqual(self.complete("gpuledger", "completion", "z"), ["zsh"])

@@ -4,8 +4,8 @@
 #include <gpuledger/ranking.h>
 #include <stdlib.h>
 
-/* The node that the policy prefers for a pod of `units` GiB. */
-static const char *winner(const char *policy_name, int64_t units)
+/* The node that the policy prefers for a pod that asks so. */
+static const char *winner_of(const char *policy_name, struct card_ask ask)
 {
     const struct policy *policy = policy_find(policy_name);
     const GPtrArray *nodes = ledger_nodes(book);
@@ -13,7 +13,7 @@ static const char *winner(const char *policy_name, int64_t units)
     struct rank ranks[8];
     size_t n = 0;
 
-    request->asks[0] = (struct card_ask){.memory = {units, AMOUNT_NODE_UNITS}, .count = 1};
+    request->asks[0] = ask;
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
         struct placement placement;
@@ -21,6 +21,12 @@ static const char *winner(const char *policy_name, int64_t units)
             ranking_rate(policy, node, &placement, &ranks[n++]);
     }
     return n > 0 ? ranks[ranking_winner(policy, ranks, n)].name : NULL;
+}
+
+static const char *winner(const char *policy_name, int64_t units)
+{
+    return winner_of(policy_name,
+                     (struct card_ask){.memory = {units, AMOUNT_NODE_UNITS}, .count = 1});
 }
 
 static void hold(const char *node, const char *uid, struct share share)
@@ -45,6 +51,41 @@ START_TEST(packs_and_spreads)
     ck_assert_str_eq(winner("spread", 8), "a");
     ck_assert_str_eq(winner("first-fit", 8), "a");
     ck_assert_ptr_null(winner("binpack", 17));
+}
+END_TEST
+
+static void set_pool(const char *name, int32_t compute, int64_t gib, int32_t capacity, int32_t used)
+{
+    g_autoptr(topology) topology = topology_new();
+
+    topology->dialect = DIALECT;
+    topology->compute = compute;
+    topology->n_pools = 1;
+    topology->pools[0] = (struct pool){
+        .resource = topology_keep(topology, "x/gpu"), .capacity = capacity, .memory = gib * GIB};
+    ledger_set_topology(book, name, topology);
+    if (used > 0)
+        hold(name, name, (struct share){.card = CARD_UNKNOWN, .devices = used, .device = "x/gpu"});
+}
+
+static const char *device_winner(const char *policy_name)
+{
+    return winner_of(policy_name, (struct card_ask){.count = 1, .device = "x/gpu"});
+}
+
+/* As vGPU guests and whole cards under NVIDIA's plugin are. */
+START_TEST(gives_the_smallest_device_of_the_fullest_pool)
+{
+    set_pool("a", 750, 16, 4, 3);
+    set_pool("b", 800, 4, 4, 0);
+    set_pool("c", 700, 4, 4, 1);
+    ck_assert_str_eq(device_winner("binpack"), "c");
+    ck_assert_str_eq(device_winner("spread"), "b");
+    ck_assert_str_eq(device_winner("strongest"), "b");
+    hold("c", "rest", (struct share){.card = CARD_UNKNOWN, .devices = 3, .device = "x/gpu"});
+    ck_assert_str_eq(device_winner("binpack"), "b");
+    hold("b", "rest of b", (struct share){.card = CARD_UNKNOWN, .devices = 4, .device = "x/gpu"});
+    ck_assert_str_eq(device_winner("binpack"), "a");
 }
 END_TEST
 
@@ -111,6 +152,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, packs_and_spreads);
+    tcase_add_test(tests, gives_the_smallest_device_of_the_fullest_pool);
     tcase_add_test(tests, settles_ties_by_name);
     tcase_add_test(tests, counts_near_losses_as_equal);
     tcase_add_test(tests, prefers_not_to_wait);
