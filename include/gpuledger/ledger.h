@@ -51,6 +51,7 @@ struct card {
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
+    uint64_t former_key; /* of one that it had before; 0: none */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
@@ -66,6 +67,7 @@ struct topology_card {
     bool unhealthy;
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
+    uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
     const char *uuid; /* see topology_keep */
     const char *model;
     const char *mode;

@@ -52,7 +52,9 @@ enum exit_code dialects_run(const struct config *config, const struct config_inp
         "`gpuledger.io/cordoned-cards` (`1,3`: no new pods), `gpuledger.io/exclusive-cards` (`0`: one "
         "holder at a time, as in compute mode EXCLUSIVE_PROCESS), `gpuledger.io/share-class` "
         "(`0=fixed:4,1=equal:4,2=best-effort:4`: at most so many holders; a best-effort card "
-        "promises no compute, so pods that ask for some stay away).\n\n");
+        "promises no compute, so pods that ask for some stay away), `gpuledger.io/former-uuids` "
+        "(`0=GPU-5f6d`: pods that name this UUID hold the card; for a machine that has moved to other "
+        "hardware while they ran).\n\n");
 
     write_overview(text);
     for (size_t i = 0; dialects[i]; i++)

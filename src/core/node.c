@@ -74,7 +74,7 @@ static struct card *find_share_card(const struct node *node, const struct share 
     if (!share->key)
         return find_card(node, share->card);
     for (int32_t i = 0; i < node->n_cards; i++) {
-        if (node->cards[i].key == share->key)
+        if (node->cards[i].key == share->key || node->cards[i].former_key == share->key)
             return &node->cards[i];
     }
     return NULL;
@@ -475,6 +475,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .best_effort = said->best_effort,
             .memory = said->memory,
             .key = said->uuid ? card_key(said->uuid) : 0,
+            .former_key = said->former_key,
             .uuid = g_strdup(said->uuid),
             .model = g_strdup(said->model),
             .mode = g_strdup(said->mode),

@@ -38,6 +38,13 @@ static bool set_class(struct topology_card *card, const char *value)
     return false;
 }
 
+/* After a machine has moved to other hardware, say. */
+static bool set_former(struct topology_card *card, const char *value)
+{
+    card->former_key = value && *value ? card_key(value) : 0;
+    return card->former_key != 0;
+}
+
 static const struct {
     const char *key;
     const char *example;
@@ -46,6 +53,7 @@ static const struct {
     {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
     {"gpuledger.io/cordoned-cards", "0,2", cordon},
+    {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},
 };
 
 /* "3" or "*", and what follows a '='. */
