@@ -3,6 +3,7 @@
 
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/simulation.h"
 
 #include <gpuledger/placement.h>
 
@@ -40,6 +41,18 @@ bool choices_isolation(size_t i, struct choice *ret_choice)
         {"hook", "the CUDA library is intercepted", ISOLATION_HOOK},
         {"kernel", "the driver keeps them apart", ISOLATION_KERNEL},
         {"hardware", "each has a partition", ISOLATION_HARDWARE},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_ranked(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"all", "pods with GPU, and, by a second entry of the configuration, those without",
+         RANKED_ALL},
+        {"gpu", "pods with GPU", RANKED_GPU},
+        {"none", "no pods: the extender filters and binds, as those without prioritize do",
+         RANKED_NONE},
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }

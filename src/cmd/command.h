@@ -39,6 +39,7 @@ enum exit_code nodes_run(const struct config *config, const struct config_inputs
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code version_run(const struct config *config, const struct config_inputs *inputs);

@@ -56,6 +56,24 @@ const struct command commands[] = {
      .description = "What pods ask, what nodes say, what a bind writes, and what each node side "
                     "cannot serve, as Markdown.",
      .run = dialects_run},
+    {.name = "simulate",
+     .bit = COMMAND_SIMULATE,
+     .words = "",
+     .summary = "Try policies on a cluster and the pods that come to it",
+     .description =
+         "Lets pods come to a cluster one by one, through the same filter, prioritize and bind "
+         "calls that kube-scheduler makes, and shows how much of the GPU is handed out before "
+         "pods stop fitting, for each policy side by side.\n\n"
+         "The cluster is a saved one (kubectl get nodes,pods -A -o json > cluster.json; "
+         "--snapshot cluster.json), and its pods without a node are those that come, or those of "
+         "--pods. Or both are of a GPU trace: --trace-nodes nodes.csv --trace-pods pods.csv.\n\n"
+         "Of kube-scheduler's own part it knows what nodes have and pods request, and its scores "
+         "for that; not taints, affinity or volumes.\n\n"
+         "Columns: what was allocated when the pods that had come asked for 100% of the GPU, and "
+         "at the end; when the first pod failed; how many failed in all, and of those that asked "
+         "for a part of a card, for one, for several, for none; what is free in the end, on cards "
+         "in use and on others; how long one pod's calls took.",
+     .run = simulate_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,
      .words = "bash|zsh|fish",

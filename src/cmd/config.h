@@ -36,7 +36,7 @@ struct origin {
 
 enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 128
 
 struct config {
     bool help;
@@ -83,6 +83,22 @@ struct config {
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
     int64_t drain_timeout_ms;
+
+    char *sim_pods;
+    char *sim_trace_nodes;
+    char *sim_trace_pods;
+    char *sim_policies; /* these three as on the command line */
+    char *sim_arrivals;
+    char *sim_seeds;
+    bool sim_churn;
+    int64_t sim_lifetimes;
+    bool sim_in_order;
+    int64_t sim_ranked; /* enum ranked */
+    int64_t sim_weight;
+    int64_t sim_jobs; /* 0: one for each processor */
+    char *sim_chart;
+    char *sim_cluster_out;
+    bool sim_times;
 
     char *server;
     char *token_file;

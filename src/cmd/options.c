@@ -11,6 +11,7 @@ const char *const option_groups[GROUP_N] = {
     [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
     [GROUP_PLACEMENT] = "Placing pods",           [GROUP_REPLICAS] = "Several replicas",
     [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
+    [GROUP_SIMULATION] = "Simulating",
     [GROUP_GENERAL] = "General",
 };
 
@@ -83,6 +84,7 @@ const struct ignored_variable ignored_variables[] = {
 
 #define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT)
 #define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT)
+#define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
 const struct option options[] = {
@@ -108,7 +110,7 @@ const struct option options[] = {
      .metavar = "FILE",
      .fallback = "",
      .group = GROUP_CLUSTER,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "A saved cluster instead of an API server: the output of 'kubectl get "
              "nodes,pods,configmaps -A -o json'. Binds change it in memory only."},
     {.name = "snapshot-out",
@@ -220,7 +222,7 @@ const struct option options[] = {
      .metavar = "SHAPE",
      .fallback = "winner",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | COMMAND_SIMULATE,
      .help = "How prioritize marks nodes, from 0 to 10; kube-scheduler adds ten times that, times "
              "the extender's weight, to its own marks."},
     {.name = "tenant-isolation",
@@ -236,14 +238,14 @@ const struct option options[] = {
      .metavar = "UNIT",
      .fallback = "auto",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "
              "shown, placement is right either way."},
     {.name = "gpushare-any-on-single-card",
      BOOL(dialects.gpushare_any_on_single_card),
      .fallback = "false",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "The gpushare plugin hands out the only card of a one-card node without asking "
              "which pod it is for, so that pods with several GPU containers may go there. The "
              "plugin's latest version does; the images that its manifests name do not."},
@@ -251,7 +253,7 @@ const struct option options[] = {
      BOOL(dialects.gpushare_multiprocessors),
      .fallback = "false",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "The node side limits compute by giving containers fewer multiprocessors, so that "
              "what a pod asks of aliyun.com/gpu-core.percentage is rounded up to whole ones, on "
              "nodes that state them with the label nvidia.com/gpu.multiprocessors."},
@@ -260,7 +262,7 @@ const struct option options[] = {
      .metavar = "N",
      .fallback = "1",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "How many MiB one volcano.sh/gpu-memory is: the --gpu-memory-factor that the plugin "
              "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
              "shown, and beside other ways to share the same cards."},
@@ -269,14 +271,14 @@ const struct option options[] = {
      .metavar = "VERSION",
      .fallback = "8cd842e",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "
              "gpu-manager fails pods whose card was not the one that it would take itself."},
     {.name = "tencent-unchecked",
      BOOL(dialects.tencent_unchecked),
      .fallback = "false",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "Let gpu-manager take its own card and say which, rather than fail a pod whose card it "
              "would not have taken: when a pod has ended meanwhile, or equal cards differ in what "
              "only gpu-manager sees."},
@@ -293,7 +295,7 @@ const struct option options[] = {
      .metavar = "MIB",
      .fallback = "0",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "What a container gets of each card's memory if it asks HAMi's, 4paradigm's or "
              "Volcano's vGPU plugin for cards and says no more; 0: all of it."},
     {.name = "hami-default-cores",
@@ -301,13 +303,13 @@ const struct option options[] = {
      .metavar = "PERCENT",
      .fallback = "0",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
     {.name = "nvidia-fail-requests-greater-than-one",
      BOOL(dialects.nvidia_fail_requests_greater_than_one),
      .fallback = "false",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "NVIDIA's plugin is configured with failRequestsGreaterThanOne: it fails containers "
              "that ask for more than one replica of time-sliced GPUs, so they are refused. With "
              "MPS it always does."},
@@ -316,7 +318,7 @@ const struct option options[] = {
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "A node label with the memory of one nvidia.com/gpu, such as '4GB' or '4096' (MiB), "
              "for guests whose vGPU nobody else describes. Nodes without it have "
              "nvidia.com/gpu.memory."},
@@ -325,7 +327,7 @@ const struct option options[] = {
      .metavar = "NAME=N,...",
      .fallback = "",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "How many nvidia.com/gpu each configuration of NVIDIA's plugin makes of a card, by "
              "the name that the node label nvidia.com/device-plugin.config has. After the label "
              "has been changed, such a node gives no GPU until its status agrees."},
@@ -522,10 +524,12 @@ const struct option options[] = {
      .metavar = "FORMAT",
      .fallback = "table",
      .group = GROUP_CLIENT,
-     .commands = CLIENT,
+     .commands = CLIENT | COMMAND_SIMULATE,
      .letter = 'o',
      .flags = OPTION_FLAG_ONLY,
      .help = "How to print the answer."},
+
+#include "cmd/simulate_rows.h"
 
     {.name = "help",
      BOOL(help),

@@ -38,7 +38,8 @@ enum command_bit {
     COMMAND_MAN = 1 << 6,
     COMMAND_VERSION = 1 << 7,
     COMMAND_HELP = 1 << 8,
-    COMMAND_ANY = (1 << 9) - 1,
+    COMMAND_SIMULATE = 1 << 9,
+    COMMAND_ANY = (1 << 10) - 1,
 };
 
 enum option_group {
@@ -48,6 +49,7 @@ enum option_group {
     GROUP_REPLICAS,
     GROUP_RUNNING,
     GROUP_CLIENT,
+    GROUP_SIMULATION,
     GROUP_GENERAL,
     GROUP_N
 };

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/memory_cluster.h"
+#include "app/simulation_state.h"
+
+#include <gpuledger/error.h>
+#include <math.h>
+#include <string.h>
+
+#define BIND_TIMEOUT_MS 25000
+#define THOUSANDTHS 1000
+
+const char *const pod_kind_names[POD_KIND_N] = {
+    [POD_KIND_PART] = "part",
+    [POD_KIND_ONE] = "one",
+    [POD_KIND_SEVERAL] = "several",
+    [POD_KIND_NO_GPU] = "noGpu",
+};
+
+/* --- one pod ---------------------------------------------------------------------------------- */
+
+static void count_failure(struct simulation *simulation, const struct kind_of_pod *kind, double x,
+                          const GError *failure)
+{
+    struct simulation_result *result = simulation->result;
+
+    result->failed[kind->kind]++;
+    if (result->first_failure < 0)
+        result->first_failure = x;
+    if (failure && !result->error)
+        result->error = g_strdup_printf("pod %s/%s: %s", kind->manifest->ns, kind->manifest->name,
+                                        failure->message);
+}
+
+/* The name that the manifest has, or the first of NAME.2, NAME.3, … that nobody else has. */
+static char *name_arrival(struct simulation *simulation, struct kind_of_pod *kind)
+{
+    const struct manifest *manifest = kind->manifest;
+    char *name = kind->times == 0 ? g_strdup(manifest->name) : NULL;
+
+    kind->times = MAX(kind->times, 2);
+    while (!name || memory_cluster_node(simulation->cluster, manifest->ns, name)) {
+        g_free(name);
+        name = g_strdup_printf("%s.%u", manifest->name, kind->times++);
+    }
+    return name;
+}
+
+char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
+                        uint32_t *ret_node, GError **error)
+{
+    const struct manifest *manifest = kind->manifest;
+    g_autofree char *name = name_arrival(simulation, kind);
+    const bool same = g_str_equal(name, manifest->name);
+    g_autofree char *uid = same && manifest->uid
+                               ? g_strdup(manifest->uid)
+                               : g_strdup_printf("sim-%" G_GUINT64_FORMAT,
+                                                 simulation->result->arrivals + 1);
+    g_autoptr(GError) failure = NULL;
+    GString *text = g_string_new(NULL);
+    int64_t took_us;
+
+    manifest_write(manifest, FEED_PODS, name, uid, text);
+    const struct scheduler_pod pod = {
+        .ns = manifest->ns,
+        .name = name,
+        .uid = uid,
+        .text = text->str,
+        .needs = kind->needs,
+        .filtered = kind->filtered,
+        .ranked = simulation->options->ranked == RANKED_ALL ||
+                  (kind->filtered && simulation->options->ranked == RANKED_GPU),
+    };
+    simulation->result->arrivals++;
+    if (!memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
+        return NULL;
+    const bool bound =
+        scheduler_cycle_run(simulation->cycle, &pod, ret_node, &took_us, &failure);
+    g_array_append_val(simulation->took_us, took_us);
+    g_atomic_int_inc(simulation->options->decisions);
+    if (bound) {
+        simulation->used += kind->gpus;
+        return g_steal_pointer(&name);
+    }
+    memory_cluster_remove(simulation->cluster, manifest->ns, name);
+    count_failure(simulation, kind, x, failure);
+    return NULL;
+}
+
+bool simulation_is_cancelled(const struct simulation *simulation, GError **error)
+{
+    if (!g_atomic_int_get(simulation->options->cancelled))
+        return false;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "interrupted");
+    return true;
+}
+
+void simulation_report(const struct simulation *simulation, double part)
+{
+    g_atomic_int_set(simulation->options->progress, (gint)(CLAMP(part, 0, 1) * THOUSANDTHS));
+}
+
+struct simulation_point simulation_look(struct simulation *simulation, double x)
+{
+    struct occupancy occupancy;
+
+    simulation_occupancy(simulation, &occupancy);
+    return (struct simulation_point){.x = x,
+                                     .allocated = simulation->used / simulation->gpus,
+                                     .part_used = occupancy.part_used / occupancy.gpus,
+                                     .untouched = occupancy.untouched / occupancy.gpus};
+}
+
+/* --- pods that stay --------------------------------------------------------------------------- */
+
+/* The mean over the arrivals at which the rounded percentage is the same. */
+struct step {
+    int64_t percent;
+    double sum;
+    unsigned n;
+};
+
+static void end_step(struct simulation *simulation, struct step *step)
+{
+    if (step->n == 0)
+        return;
+    struct simulation_point point = simulation_look(simulation, (double)step->percent);
+    point.allocated = step->sum / step->n;
+    g_array_append_val(simulation->result->points, point);
+    step->n = 0;
+    step->sum = 0;
+}
+
+static bool pick_arrival(struct simulation *simulation, uint32_t *ret_pod)
+{
+    const int64_t percent = simulation->options->percent;
+
+    if (percent > 0 && simulation->asked >= simulation->gpus * (double)percent / 100)
+        return false;
+    if (workload_next(simulation->workload, ret_pod))
+        return true;
+    if (percent > 0)
+        *ret_pod = workload_draw(simulation->workload);
+    return percent > 0;
+}
+
+static bool fill_up(struct simulation *simulation, GError **error)
+{
+    const double total = (double)simulation->options->percent / 100 * simulation->gpus;
+    const guint n = simulation->kinds->len;
+    struct step step = {0};
+    GError *failure = NULL;
+    uint32_t pod, node;
+
+    while (!simulation_is_cancelled(simulation, &failure) && pick_arrival(simulation, &pod)) {
+        struct kind_of_pod *kind = &g_array_index(simulation->kinds, struct kind_of_pod, pod);
+        simulation->asked += kind->gpus;
+        const double percent = 100 * simulation->asked / simulation->gpus;
+        if (step.percent != (int64_t)round(percent))
+            end_step(simulation, &step);
+        g_free(simulation_arrive(simulation, kind, percent, &node, &failure));
+        if (failure)
+            break;
+        step.percent = (int64_t)round(percent);
+        step.sum += simulation->used / simulation->gpus;
+        step.n++;
+        simulation_report(simulation, total > 0 ? simulation->asked / total
+                                              : (double)simulation->result->arrivals / n);
+    }
+    end_step(simulation, &step);
+    simulation->result->end = simulation_look(simulation, 100 * simulation->asked / simulation->gpus);
+    simulation->result->refused =
+        simulation->asked > 0 ? 1 - simulation->used / simulation->asked : 0;
+    if (failure)
+        g_propagate_error(error, failure);
+    return !failure;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static gint compare_times(gconstpointer a, gconstpointer b)
+{
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static void sum_up_times(struct simulation *simulation)
+{
+    const guint n = simulation->took_us->len;
+    double sum = 0;
+
+    if (n == 0)
+        return;
+    g_array_sort(simulation->took_us, compare_times);
+    for (guint i = 0; i < n; i++)
+        sum += (double)g_array_index(simulation->took_us, int64_t, i);
+    simulation->result->decision_mean_us = sum / n;
+    simulation->result->decision_p99_us =
+        (double)g_array_index(simulation->took_us, int64_t, (n - 1) * 99 / 100);
+}
+
+/* What must hold whatever came: no run is worth anything otherwise. */
+static bool verify(struct simulation *simulation, unsigned overcommitted, GError **error)
+{
+    struct occupancy occupancy;
+
+    const struct ledger *ledger = store_lock(simulation->store);
+    const bool ok = ledger_verify(ledger, error);
+    store_unlock(simulation->store);
+    if (!ok)
+        return false;
+    simulation_occupancy(simulation, &occupancy);
+    if (occupancy.overcommitted <= overcommitted)
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                "%u cards hold more than they have, %u did at the beginning",
+                occupancy.overcommitted, overcommitted);
+    return false;
+}
+
+static void keep_pods(struct simulation *simulation)
+{
+    g_autoptr(GPtrArray) pods = memory_cluster_pods(simulation->cluster);
+    GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < simulation->node_texts->len; i++)
+        g_ptr_array_add(texts, g_strdup(simulation->node_texts->pdata[i]));
+    for (guint i = 0; i < pods->len; i++)
+        g_ptr_array_add(texts, memory_pod_format(pods->pdata[i]));
+    simulation->result->pods = texts;
+}
+
+static void kind_clear(gpointer data)
+{
+    g_array_unref(((struct kind_of_pod *)data)->needs);
+}
+
+static void simulation_init(struct simulation *simulation, const struct simulation_options *options,
+                            struct simulation_result *result)
+{
+    simulation->options = options;
+    simulation->result = result;
+    simulation->store = store_new(&(struct store_options){
+        .dialects = options->dialects, .policy = options->policy, .silent = true});
+    simulation->cluster = memory_cluster_new(simulation->store);
+    simulation->model = scheduler_model_new();
+    simulation->workload = workload_new(options->seed, options->scenario->arrivals->len,
+                                        !options->in_order);
+    simulation->node_names = g_ptr_array_new_with_free_func(g_free);
+    simulation->node_texts = g_ptr_array_new_with_free_func(g_free);
+    simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
+    g_array_set_clear_func(simulation->kinds, kind_clear);
+    simulation->took_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    simulation->extender = (struct extender){
+        .store = simulation->store,
+        .cluster = simulation->cluster,
+        .shape = options->shape,
+        .bind_timeout_ms = BIND_TIMEOUT_MS,
+    };
+    *result = (struct simulation_result){
+        .points = g_array_new(FALSE, TRUE, sizeof(struct simulation_point)),
+        .first_failure = -1,
+    };
+}
+
+static void simulation_clear(struct simulation *simulation)
+{
+    scheduler_cycle_free(simulation->cycle);
+    g_array_unref(simulation->took_us);
+    g_array_unref(simulation->kinds);
+    g_ptr_array_unref(simulation->node_texts);
+    g_ptr_array_unref(simulation->node_names);
+    workload_free(simulation->workload);
+    scheduler_model_free(simulation->model);
+    memory_cluster_free(simulation->cluster);
+    store_free(simulation->store);
+}
+
+static bool run(struct simulation *simulation, GError **error)
+{
+    const struct simulation_options *options = simulation->options;
+    struct occupancy before;
+
+    if (!simulation_fill(simulation, error))
+        return false;
+    simulation->cycle = scheduler_cycle_new(&(struct scheduler_cycle_options){
+        .extender = &simulation->extender,
+        .model = simulation->model,
+        .nodes = (const char *const *)simulation->node_names->pdata,
+        .n_nodes = simulation->node_names->len,
+        .chance = simulation->workload,
+        .weight = options->weight,
+    });
+    simulation_occupancy(simulation, &before);
+    if (!(options->lifetimes > 0 ? simulation_churn : fill_up)(simulation, error))
+        return false;
+    simulation->result->gpus = simulation->gpus;
+    simulation->result->nodes = simulation->node_names->len;
+    sum_up_times(simulation);
+    if (options->keep_pods)
+        keep_pods(simulation);
+    return verify(simulation, before.overcommitted, error);
+}
+
+bool simulation_run(const struct simulation_options *options, struct simulation_result *ret_result,
+                    GError **error)
+{
+    struct simulation simulation = {0};
+
+    simulation_init(&simulation, options, ret_result);
+    const bool ok = run(&simulation, error);
+    simulation_clear(&simulation);
+    return ok;
+}
+
+void simulation_result_clear(struct simulation_result *result)
+{
+    g_clear_pointer(&result->points, g_array_unref);
+    g_clear_pointer(&result->pods, g_ptr_array_unref);
+    g_clear_pointer(&result->error, g_free);
+}
+
+const struct simulation_point *simulation_point_at(const struct simulation_result *result,
+                                                   double x)
+{
+    for (guint i = 0; result->points && i < result->points->len; i++) {
+        const struct simulation_point *point =
+            &g_array_index(result->points, struct simulation_point, i);
+        if (fabs(point->x - x) < 1e-9)
+            return point;
+    }
+    return NULL;
+}

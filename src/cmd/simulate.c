@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command "simulate": runs of policies and seeds, as many at a time as there are processors,
+ * and what they came to.
+ */
+#include "app/chart.h"
+#include "app/log.h"
+#include "cmd/command.h"
+#include "cmd/simulate_report.h"
+#include "kube/small_file.h"
+#include "kube/snapshot_file.h"
+
+#include <gpuledger/error.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEEDS_MAX 1000
+#define PROGRESS_MS 200
+
+/* --- what options say ------------------------------------------------------------------------- */
+
+struct plan {
+    struct scenario *scenario;
+    GPtrArray *policies; /* const struct policy *, borrowed */
+    GArray *seeds;       /* uint32_t */
+    int64_t percent;     /* 0: each pod once */
+};
+
+static void plan_free(struct plan *plan)
+{
+    scenario_free(plan->scenario);
+    g_ptr_array_unref(plan->policies);
+    g_array_unref(plan->seeds);
+    g_free(plan);
+}
+typedef struct plan plan;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(plan, plan_free)
+
+static char *policy_names(void)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (const struct policy *policy = policies; policy->name; policy++)
+        g_string_append_printf(names, "%s%s", names->len ? ", " : "", policy->name);
+    return g_string_free(g_steal_pointer(&names), FALSE);
+}
+
+static bool read_policies(const char *text, GPtrArray *found, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+
+    if (g_str_equal(text, "all")) {
+        for (const struct policy *policy = policies; policy->name; policy++)
+            g_ptr_array_add(found, (gpointer)policy);
+        return true;
+    }
+    for (char **name = names; *name; name++) {
+        const struct policy *policy = policy_find(g_strstrip(*name));
+        if (!policy || g_ptr_array_find(found, policy, NULL)) {
+            g_autofree char *known = policy_names();
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        policy ? "option '--policy': '%s' is there twice%s"
+                               : "option '--policy': '%s' is not valid, expected some of %s, with "
+                                 "commas between",
+                        *name, policy ? "" : known);
+            return false;
+        }
+        g_ptr_array_add(found, (gpointer)policy);
+    }
+    return true;
+}
+
+static bool read_range(const char *text, uint32_t *ret_from, uint32_t *ret_to)
+{
+    g_auto(GStrv) ends = g_strsplit(text, "..", 3);
+    guint64 from, to;
+
+    if (!*ends || g_strv_length(ends) > 2 ||
+        !g_ascii_string_to_unsigned(ends[0], 10, 0, UINT32_MAX - 1, &from, NULL) ||
+        !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10, from, UINT32_MAX - 1, &to,
+                                    NULL))
+        return false;
+    *ret_from = (uint32_t)from;
+    *ret_to = (uint32_t)to;
+    return true;
+}
+
+static bool read_seeds(const char *text, GArray *seeds, GError **error)
+{
+    g_auto(GStrv) items = g_strsplit(text, ",", SEEDS_MAX + 1);
+    uint32_t from, to;
+
+    for (char **item = items; *item; item++) {
+        if (!read_range(g_strstrip(*item), &from, &to) || to - from >= SEEDS_MAX - seeds->len) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "option '--seeds': '%s' is not valid, expected numbers and ranges such as "
+                        "'42..51', at most %d in all",
+                        text, SEEDS_MAX);
+            return false;
+        }
+        for (uint32_t seed = from; seed <= to; seed++)
+            g_array_append_val(seeds, seed);
+    }
+    return true;
+}
+
+static bool read_percent(const char *text, int64_t *ret_percent, GError **error)
+{
+    g_autofree char *digits = g_strdup(text);
+    guint64 percent;
+
+    if (g_str_equal(text, "once")) {
+        *ret_percent = 0;
+        return true;
+    }
+    if (g_str_has_suffix(digits, "%"))
+        digits[strlen(digits) - 1] = '\0';
+    if (!g_ascii_string_to_unsigned(digits, 10, 1, SIMULATION_PERCENT_MAX, &percent, NULL)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "option '--arrivals': '%s' is not valid, expected 'once' or a percentage of "
+                    "the cluster's GPU such as '130%%', at most %d%%",
+                    text, SIMULATION_PERCENT_MAX);
+        return false;
+    }
+    *ret_percent = (int64_t)percent;
+    return true;
+}
+
+/* What no option can say alone. */
+static bool check(const struct config *config, const struct plan *plan, GError **error)
+{
+    const bool trace = *config->sim_trace_nodes || *config->sim_trace_pods;
+    const char *why = NULL;
+
+    if (trace && (!*config->sim_trace_nodes || !*config->sim_trace_pods))
+        why = "a trace has nodes and pods: give both '--trace-nodes' and '--trace-pods'";
+    else if (trace && (*config->snapshot || *config->sim_pods))
+        why = "'--trace-nodes' and '--snapshot' or '--pods' are both given; keep one of them";
+    else if (!trace && !*config->snapshot)
+        why = "no cluster is given: name a saved one with --snapshot, or a trace with "
+              "--trace-nodes and --trace-pods";
+    else if (config->sim_churn && plan->percent == 0)
+        why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
+    else if (*config->sim_cluster_out && (plan->policies->len > 1 || plan->seeds->len > 1))
+        why = "option '--cluster-out' is for one cluster: give one policy and one seed";
+    else if (*config->sim_chart && plan->policies->len > CHART_POLICIES_MAX)
+        why = "option '--chart' draws at most 8 policies";
+    if (why)
+        g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, why);
+    return !why;
+}
+
+/* --- what files say --------------------------------------------------------------------------- */
+
+static bool visit_cluster(enum feed feed, const cJSON *object, void *data, GError **error)
+{
+    return scenario_add(data, feed, object, false, error);
+}
+
+static bool visit_pods(enum feed feed, const cJSON *object, void *data, GError **error)
+{
+    return feed != FEED_PODS || scenario_add(data, feed, object, true, error);
+}
+
+static bool read_csv(const char *file, struct trace *trace,
+                     bool (*read)(struct trace *, const char *, size_t, GError **), GError **error)
+{
+    size_t length;
+    g_autofree char *text = small_file_read(file, TRACE_SIZE_MAX, &length, error);
+
+    if (!text)
+        return false;
+    if (read(trace, text, length, error))
+        return true;
+    g_prefix_error(error, "\"%s\": ", file);
+    return false;
+}
+
+static bool read_trace(const struct config *config, struct scenario *scenario, GError **error)
+{
+    g_autoptr(trace) trace = trace_new();
+
+    if (!read_csv(config->sim_trace_nodes, trace, trace_read_nodes, error)) {
+        g_prefix_error(error, "option '--trace-nodes': ");
+        return false;
+    }
+    if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error)) {
+        g_prefix_error(error, "option '--trace-pods': ");
+        return false;
+    }
+    scenario_add_trace(scenario, trace);
+    return true;
+}
+
+static bool read_objects(const struct config *config, struct scenario *scenario, GError **error)
+{
+    if (!snapshot_file_read(config->snapshot, visit_cluster, scenario, error)) {
+        g_prefix_error(error, "option '--snapshot': ");
+        return false;
+    }
+    if (!*config->sim_pods)
+        return true;
+    g_ptr_array_set_size(scenario->arrivals, 0);
+    if (snapshot_file_read(config->sim_pods, visit_pods, scenario, error))
+        return true;
+    g_prefix_error(error, "option '--pods': ");
+    return false;
+}
+
+static bool read_scenario(const struct config *config, struct plan *plan, GError **error)
+{
+    const bool trace = *config->sim_trace_nodes;
+
+    if (!(trace ? read_trace : read_objects)(config, plan->scenario, error))
+        return false;
+    if (config->sim_in_order)
+        plan->scenario->anonymous = false;
+    if (plan->scenario->arrivals->len > 0)
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                trace ? "option '--trace-pods': there are no pods in it"
+                      : "no pods come: those of --snapshot all have a node; name others with "
+                        "--pods");
+    return false;
+}
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+struct run {
+    struct simulation_options options;
+    struct simulation_result *result;
+    GError *failure;
+    gint progress;
+};
+
+struct runs {
+    struct run *items;
+    guint n;
+    gint decisions, cancelled;
+    GMutex lock;
+    GCond finished;
+    guint n_finished; /* under the lock */
+};
+
+static void run_one(gpointer data, gpointer user_data)
+{
+    struct run *run = data;
+    struct runs *runs = user_data;
+
+    if (!simulation_run(&run->options, run->result, &run->failure))
+        g_atomic_int_set(&runs->cancelled, 1);
+    g_atomic_int_set(&run->progress, 1000);
+    g_mutex_lock(&runs->lock);
+    runs->n_finished++;
+    g_cond_signal(&runs->finished);
+    g_mutex_unlock(&runs->lock);
+}
+
+static void show_progress(struct runs *runs, int64_t start_us, bool over)
+{
+    const double took_s = (double)(g_get_monotonic_time() - start_us) / G_USEC_PER_SEC;
+    double done = 0;
+
+    for (guint i = 0; i < runs->n; i++)
+        done += g_atomic_int_get(&runs->items[i].progress) / 1000.0 / runs->n;
+    if (over) {
+        fputs("\r\033[K", stderr);
+        return;
+    }
+    fprintf(stderr, "\r\033[K%3.0f%%  %d pods, %.0f/s, %u of %u runs done", 100 * done,
+            g_atomic_int_get(&runs->decisions), g_atomic_int_get(&runs->decisions) / took_s,
+            runs->n_finished, runs->n);
+    if (done > 0.01)
+        fprintf(stderr, ", %.0f s left", took_s / done * (1 - done));
+    fflush(stderr);
+}
+
+/* Until all have ended. */
+static void wait_for_runs(struct runs *runs)
+{
+    const int64_t start_us = g_get_monotonic_time();
+    const bool shown = isatty(STDERR_FILENO);
+
+    g_mutex_lock(&runs->lock);
+    while (runs->n_finished < runs->n) {
+        g_cond_wait_until(&runs->finished, &runs->lock,
+                          g_get_monotonic_time() + PROGRESS_MS * G_TIME_SPAN_MILLISECOND);
+        if (shown)
+            show_progress(runs, start_us, runs->n_finished == runs->n);
+    }
+    g_mutex_unlock(&runs->lock);
+}
+
+static struct run *new_runs(const struct config *config, const struct plan *plan,
+                            struct simulation_result *results, struct runs *runs)
+{
+    struct run *items = g_new0(struct run, runs->n);
+
+    for (guint i = 0; i < runs->n; i++) {
+        items[i].result = &results[i];
+        items[i].options = (struct simulation_options){
+            .scenario = plan->scenario,
+            .policy = plan->policies->pdata[i / plan->seeds->len],
+            .dialects = config->dialects,
+            .shape = (enum prioritize_shape)config->prioritize,
+            .ranked = (enum ranked)config->sim_ranked,
+            .weight = config->sim_weight,
+            .seed = g_array_index(plan->seeds, uint32_t, i % plan->seeds->len),
+            .in_order = config->sim_in_order,
+            .percent = plan->percent,
+            .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+            .keep_pods = *config->sim_cluster_out,
+            .progress = &items[i].progress,
+            .decisions = &runs->decisions,
+            .cancelled = &runs->cancelled,
+        };
+    }
+    return items;
+}
+
+/* The first that failed by itself, rather than because another had. */
+static bool collect_failure(struct runs *runs, GError **error)
+{
+    GError **first = NULL;
+
+    for (guint i = 0; i < runs->n; i++) {
+        GError **failure = &runs->items[i].failure;
+        if (*failure && (!first || g_error_matches(*first, GPULEDGER_ERROR,
+                                                   GPULEDGER_ERROR_UNAVAILABLE)))
+            first = failure;
+    }
+    if (first)
+        g_propagate_error(error, g_steal_pointer(first));
+    for (guint i = 0; i < runs->n; i++)
+        g_clear_error(&runs->items[i].failure);
+    return !first;
+}
+
+static bool run_all(const struct config *config, const struct plan *plan,
+                    struct simulation_result *results, GError **error)
+{
+    struct runs runs = {.n = plan->policies->len * plan->seeds->len};
+    const gint jobs = config->sim_jobs > 0 ? (gint)config->sim_jobs : (gint)g_get_num_processors();
+
+    g_mutex_init(&runs.lock);
+    g_cond_init(&runs.finished);
+    runs.items = new_runs(config, plan, results, &runs);
+    GThreadPool *pool = g_thread_pool_new(run_one, &runs, jobs, FALSE, NULL);
+    for (guint i = 0; i < runs.n; i++)
+        g_thread_pool_push(pool, &runs.items[i], NULL);
+    wait_for_runs(&runs);
+    g_thread_pool_free(pool, FALSE, TRUE);
+    const bool ok = collect_failure(&runs, error);
+    g_free(runs.items);
+    g_cond_clear(&runs.finished);
+    g_mutex_clear(&runs.lock);
+    return ok;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static bool write_chart(const struct config *config, const struct simulate_report *report,
+                        GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+
+    simulate_report_chart(report, text);
+    if (g_file_set_contents(config->sim_chart, text->str, (gssize)text->len, &failure))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "option '--chart': %s",
+                failure->message);
+    return false;
+}
+
+static bool write_results(const struct config *config, const struct plan *plan,
+                          const struct simulation_result *results, GError **error)
+{
+    const struct simulate_report report = {
+        .policies = (const struct policy *const *)plan->policies->pdata,
+        .n_policies = plan->policies->len,
+        .seeds = (const uint32_t *)(void *)plan->seeds->data,
+        .n_seeds = plan->seeds->len,
+        .results = results,
+        .percent = plan->percent,
+        .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+        .times = config->sim_times,
+    };
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    (config->output == OUTPUT_JSON ? simulate_report_json : simulate_report_table)(&report, text);
+    fputs(text->str, stdout);
+    if (results[0].error)
+        complain("a pod that could not be placed: %s", results[0].error);
+    if (*config->sim_chart && !write_chart(config, &report, error))
+        return false;
+    if (!*config->sim_cluster_out ||
+        snapshot_file_write(config->sim_cluster_out, results[0].pods, error))
+        return true;
+    g_prefix_error(error, "option '--cluster-out': ");
+    return false;
+}
+
+static struct plan *read_plan(const struct config *config, GError **error)
+{
+    g_autoptr(plan) plan = g_new0(struct plan, 1);
+
+    plan->scenario = scenario_new();
+    plan->policies = g_ptr_array_new();
+    plan->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    if (read_policies(config->sim_policies, plan->policies, error) &&
+        read_seeds(config->sim_seeds, plan->seeds, error) &&
+        read_percent(config->sim_arrivals, &plan->percent, error) && check(config, plan, error))
+        return g_steal_pointer(&plan);
+    return NULL;
+}
+
+enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(plan) plan = read_plan(config, &failure);
+
+    if (!plan) {
+        complain("%s", failure->message);
+        return EXIT_USAGE;
+    }
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    if (!read_scenario(config, plan, &failure)) {
+        complain("%s", failure->message);
+        return EXIT_FAILED;
+    }
+    const guint n = plan->policies->len * plan->seeds->len;
+    g_autofree struct simulation_result *results = g_new0(struct simulation_result, n);
+    const bool ok = run_all(config, plan, results, &failure) &&
+                    write_results(config, plan, results, &failure);
+    for (guint i = 0; i < n; i++)
+        simulation_result_clear(&results[i]);
+    if (!ok)
+        complain("%s", failure->message);
+    return ok ? EXIT_OK : EXIT_FAILED;
+}

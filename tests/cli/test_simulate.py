@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command "simulate": what it says is what an independent count of the cluster says."""
+
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+from program import ROOT, SNAPSHOT, listing, node, pod, run
+
+FOLDER = ROOT / "examples" / "trace"
+TRACE = [f"--trace-nodes={FOLDER / 'nodes.csv'}", f"--trace-pods={FOLDER / 'pods.csv'}"]
+CORE = "elasticgpu.io/gpu-core"
+CARDS = "elasticgpu.io/container-main"
+MODELS = "gpuledger.io/gpu-models"
+
+
+def amount(text):
+    for unit, factor in (("m", 0.001), ("Mi", 1), ("", 1)):
+        if text.endswith(unit):
+            return float(text[: len(text) - len(unit)]) * factor
+    raise AssertionError(text)
+
+
+class Count:
+    """Adds up what the pods of a cluster hold, by their annotations; shares no code."""
+
+    def __init__(self, cluster):
+        self.nodes, self.pods = {}, []
+        self.cards = collections.Counter()  # (node, card): hundredths
+        self.used = collections.defaultdict(collections.Counter)
+        self.faults = []
+        for item in cluster["items"]:
+            if item["kind"] == "Node":
+                self.nodes[item["metadata"]["name"]] = item
+            else:
+                self.pods.append(item)
+        for each in self.pods:
+            self._add(each)
+        for (name, card), held in self.cards.items():
+            if held > 100 or card >= self._cards_of(name):
+                self.faults.append(f"card {card} of {name} holds {held}")
+        for name, used in self.used.items():
+            for resource, value in used.items():
+                have = self.nodes[name]["status"]["allocatable"][resource]
+                if value > amount(have) + 1e-6:
+                    self.faults.append(f"{name}: {resource} {value} of {have}")
+
+    def _cards_of(self, name):
+        return int(amount(self.nodes[name]["status"]["allocatable"].get(CORE, "0"))) // 100
+
+    def _add(self, each):
+        name, meta = each["spec"]["nodeName"], each["metadata"]
+        requests = each["spec"]["containers"][0]["resources"]["requests"]
+        for resource, text in requests.items():
+            self.used[name][resource] += amount(text)
+        core = int(requests.get(CORE, 0))
+        if core == 0:
+            return
+        cards = [int(card) for card in meta["annotations"][CARDS].split(",")]
+        if len(set(cards)) != max(core // 100, 1):
+            self.faults.append(f"{meta['name']}: {core} on {cards}")
+        for card in cards:
+            self.cards[name, card] += core // len(cards)
+        models = meta["annotations"].get(MODELS)
+        model = self.nodes[name]["metadata"]["labels"]["nvidia.com/gpu.product"]
+        if models and model not in models.split(","):
+            self.faults.append(f"{meta['name']} accepts {models}, not {model}")
+
+    def allocated(self):
+        return sum(self.cards.values()) / 100 / sum(map(self._cards_of, self.nodes))
+
+    def untouched(self):
+        total = sum(map(self._cards_of, self.nodes))
+        return (total - len(self.cards)) / total
+
+
+def simulate(*arguments):
+    result = run("simulate", *arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def first_run(*arguments):
+    answer = json.loads(simulate("-o", "json", *arguments))
+    return answer, answer["policies"][0]["runs"][0]
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.folder = pathlib.Path(self._folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+
+class Results(Files):
+    def count(self, *arguments):
+        out = self.folder / "out.json"
+        answer, result = first_run(*arguments, f"--cluster-out={out}")
+        count = Count(json.loads(out.read_text()))
+        self.assertEqual(count.faults, [])
+        return answer, result, count
+
+    def test_every_policy_is_counted_right(self):
+        table = simulate(*TRACE, "--policy=all", "--arrivals=10%").split("\n\n")[0]
+        names = [line.split()[0] for line in table.splitlines()[1:]]
+        self.assertGreaterEqual(len(names), 3)
+        for name in names:
+            with self.subTest(policy=name):
+                answer, result, count = self.count(*TRACE, f"--policy={name}", "--seeds=7")
+                self.assertEqual((answer["nodes"], answer["gpus"]), (118, 564))
+                self.assertAlmostEqual(count.allocated(), result["end"]["allocated"], 5)
+                self.assertAlmostEqual(count.untouched(), result["end"]["untouched"], 5)
+                failed = sum(result["failed"].values())
+                self.assertEqual(len(count.pods), result["arrivals"] - failed)
+                self.assertGreater(count.allocated(), 0.7)
+                points = {point["x"]: point for point in result["points"]}
+                self.assertIn(100, points)
+                self.assertLessEqual(points[100]["allocated"], 1)
+                self.assertTrue(all(
+                    abs(point["allocated"] + point["partUsed"] + point["untouched"] - 1) < 0.02
+                    for point in result["points"]))
+
+    def test_pods_that_leave_give_back_what_they_held(self):
+        _, result, count = self.count(*TRACE, "--churn", "--arrivals=60%", "--lifetimes=1")
+        self.assertLess(sum(result["failed"].values()), result["arrivals"] / 20)
+        self.assertTrue(0.5 < result["end"]["allocated"] < 0.7, result["end"])
+        self.assertTrue(0.4 < count.allocated() < 0.8, count.allocated())
+
+    def test_the_same_seed_gives_the_same_bytes(self):
+        chart, out = self.folder / "c.svg", self.folder / "o.json"
+        seen = set()
+        for _ in range(2):
+            text = simulate(*TRACE, "--times=false", "-o", "json", "--seeds=5", "--ranked=none",
+                            f"--chart={chart}", f"--cluster-out={out}")
+            seen.add((text, chart.read_text(), out.read_text()))
+        self.assertEqual(len(seen), 1)
+        both = json.loads(simulate(*TRACE, "--times=false", "-o", "json", "--seeds=5..6", "-j2"))
+        alone = json.loads(simulate(*TRACE, "--times=false", "-o", "json", "--seeds=6"))
+        runs = both["policies"][0]["runs"]
+        self.assertEqual([run["seed"] for run in runs], [5, 6])
+        self.assertNotEqual(runs[0]["points"], runs[1]["points"])
+        self.assertEqual(alone["policies"][0]["runs"][0], runs[1])
+
+    def test_who_ranks_nodes_matters(self):
+        ends = {ranked: first_run(*TRACE, f"--ranked={ranked}")[1]["end"]["allocated"]
+                for ranked in ("all", "none")}
+        self.assertGreater(ends["all"], ends["none"])
+
+    def test_a_saved_cluster_goes_on_from_where_it_is(self):
+        cluster = self.write("cluster.json", listing(
+            node("n1", 2, 10), node("n2", 1, 10),
+            pod("there", 6, spec={"nodeName": "n1"}, status={"phase": "Running"},
+                metadata={"annotations": {"ALIYUN_COM_GPU_MEM_IDX": "0",
+                                          "ALIYUN_COM_GPU_MEM_POD": "6",
+                                          "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}}),
+            pod("a", 8), pod("b", 4), pod("c", 5), pod("d", 10)))
+        out = self.folder / "out.json"
+        answer, result = first_run(f"--snapshot={cluster}", "--in-order", "--arrivals=once",
+                                   f"--cluster-out={out}")
+        self.assertEqual((answer["gpus"], result["arrivals"]), (3, 4))
+        pods = {item["metadata"]["name"]: item for item in json.loads(out.read_text())["items"]
+                if item["kind"] == "Pod"}
+        self.assertEqual(set(pods), {"there", "a", "b", "c"})
+        self.assertEqual(result["failed"], {"part": 0, "one": 1, "several": 0, "noGpu": 0})
+        used = collections.Counter()
+        for each in pods.values():
+            limits = each["spec"]["containers"][0]["resources"]["limits"]
+            card = each["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"]
+            used[each["spec"]["nodeName"], card] += int(limits["aliyun.com/gpu-mem"])
+        self.assertLessEqual(max(used.values()), 10)
+        self.assertAlmostEqual(sum(used.values()) / 30, result["end"]["allocated"], 5)
+        # The file that was written is a cluster, too.
+        again = first_run(f"--snapshot={out}", f"--pods={cluster}", "--arrivals=once")
+        self.assertEqual(again[1]["arrivals"], 5)
+
+    def test_the_chart_names_the_policies(self):
+        chart = self.folder / "c.svg"
+        simulate(*TRACE, "--policy=binpack,spread", f"--chart={chart}")
+        text = chart.read_text()
+        self.assertTrue(text.startswith("<svg ") and text.endswith("</svg>\n"))
+        self.assertEqual(text.count(">binpack<"), 2)
+        self.assertEqual(text.count("stroke-width=\"2\""), 2)
+
+    def test_the_table(self):
+        lines = simulate(*TRACE, "--policy=first-fit,binpack", "--seeds=1,3..4").splitlines()
+        self.assertRegex(lines[0], r"^POLICY +AT 100% +AT 130% +FIRST FAILURE % +FAILED +PART .*US$")
+        self.assertRegex(lines[1], r"^first-fit +\d\d\.\d\d ±\d\.\d\d ")
+        self.assertRegex(lines[2], r"^binpack +\d\d\.\d\d ±\d\.\d\d ")
+        self.assertIn("564 GPUs on 118 nodes", lines[4])
+        self.assertIn("3 seeds", lines[4])
+
+    def test_the_trace_is_what_its_program_writes(self):
+        before = {name: (FOLDER / name).read_bytes() for name in ("nodes.csv", "pods.csv")}
+        script = self.write("generate", (FOLDER / "generate").read_text())
+        subprocess.run(["python3", script], check=True, timeout=60)
+        self.assertEqual({name: (self.folder / name).read_bytes() for name in before}, before)
+        self.assertLess(sum(map(len, before.values())), 100_000)
+
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,1000,100,2,T4\n"
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,10,10,1,500\n"
+
+
+class Refusals(Files):
+    def refuse(self, code, pattern, *arguments):
+        result = run("simulate", *arguments)
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        self.assertRegex(result.stderr, pattern)
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_bad_csv_is_named_by_file_line_and_column(self):
+        for nodes, pods, pattern in (
+            ("", PODS, r'nodes.csv": the file is empty'),
+            ("sn,cpu_milli\n", PODS, r"nodes.csv\": line 1: there is no column 'memory_mib'"),
+            (NODES + "n2,x,1,1,T4\n", PODS,
+             r"nodes.csv\": line 3, column 2 \(cpu_milli\): 'x' is not a whole number from 0 to"),
+            (NODES + "n1,1,1,1,T4\n", PODS, r"line 3, column 1 \(sn\): 'n1' is the name of a node"),
+            (NODES + "n2,1,1,1\n", PODS, r"line 3: 4 columns, the first line has 5"),
+            (NODES + "n2,1,1,300,\n", PODS, r"line 3, column 4 \(gpu\): '300' .* 0 to 256"),
+            (NODES + 'n2,1,1,1,"T4\n', PODS, r"line 3, column 5 \(model\): a quotation mark"),
+            (NODES, PODS + "p2,1,1,1,505\n", r"pods.csv\": line 3, column 5 .* a multiple of 10"),
+            (NODES, PODS + "p2,1,1,2,500\n", r"line 3, column 5 \(gpu_milli\): is 500; several"),
+            (NODES, PODS + ",1,1,1,500\n", r"line 3, column 1 \(name\): is empty"),
+            (NODES, PODS.encode() + b"\xff,1,1,1,500\n", r"line 3: not text in UTF-8"),
+            (NODES, "name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", r"line 1, column 2: the column 'name' is there"),
+            (NODES, PODS.splitlines()[0] + "\n", "there are no pods in it"),
+            ("sn,cpu_milli,memory_mib,gpu\nn1,1,1,0\n", PODS, "no node of the cluster has a GPU"),
+            (NODES, PODS.replace("1,500", "0,0"), "no pod asks for GPU"),
+        ):
+            with self.subTest(pattern=pattern):
+                self.refuse(1, pattern, f"--trace-nodes={self.write('nodes.csv', nodes)}",
+                            f"--trace-pods={self.write('pods.csv', pods)}")
+
+    def test_bad_json_is_named(self):
+        bad = self.write("bad.json", '{"kind": "List", "items": [{"kind": "Node", "metadata": 1}]}')
+        self.refuse(1, r"option '--snapshot': .*bad.json.*Node without a name.*metadata",
+                    f"--snapshot={bad}")
+        cut = self.write("cut.json", '{"kind": "List", "items": [')
+        self.refuse(1, r"cut.json\": the JSON ends in the middle", f"--snapshot={cut}")
+        self.refuse(1, r"option '--pods': cannot read", f"--snapshot={SNAPSHOT}", "--pods=/nowhere")
+
+    def test_bad_options_are_named(self):
+        for pattern, *arguments in (
+            ("no cluster is given",),
+            ("give both", TRACE[0]),
+            ("keep one of them", *TRACE, f"--snapshot={SNAPSHOT}"),
+            (r"'--policy': 'bin' is not valid, expected some of binpack, ", *TRACE, "--policy=bin"),
+            (r"'binpack' is there twice", *TRACE, "--policy=binpack,binpack"),
+            (r"'--seeds': '9..1' is not valid", *TRACE, "--seeds=9..1"),
+            (r"'--seeds': '1..9999' .* at most 1000", *TRACE, "--seeds=1..9999"),
+            (r"'--arrivals': '0%' is not valid", *TRACE, "--arrivals=0%"),
+            (r"'--churn' needs", *TRACE, "--churn", "--arrivals=once"),
+            (r"'--cluster-out' is for one", *TRACE, "--seeds=1,2", "--cluster-out=x"),
+            (r"'--ranked': 'some' is not valid, expected all, gpu or none", *TRACE, "--ranked=some"),
+            (r"did you mean '--seeds'", *TRACE, "--seed=1"),
+        ):
+            with self.subTest(pattern=pattern):
+                self.refuse(2, pattern, *arguments)
+
+    def test_what_cannot_be_written_is_an_error(self):
+        for option in ("chart", "cluster-out"):
+            result = run("simulate", *TRACE, f"--{option}=/nonexistent/x")
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, f"option '--{option}': ")
+
+    def test_a_pod_that_cannot_be_understood_is_told(self):
+        cluster = self.write("cluster.json", listing(node("n1", 2, 10), pod(
+            "odd", 4, metadata={"annotations": {"gpuledger.io/gpu-memory-min": "7"}})))
+        result = run("simulate", f"--snapshot={cluster}", "--arrivals=once")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"pod test/odd: filter: .*gpu-memory-min")
+
+    def test_help_teaches(self):
+        text = simulate("--help")
+        for word in ("kubectl get nodes,pods -A -o json", "--trace-nodes", "elastic", "--churn"):
+            self.assertEqual(bool(re.search(word, text)), word != "elastic", word)
+
+
+if __name__ == "__main__":
+    unittest.main()
