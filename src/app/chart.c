@@ -145,7 +145,7 @@ static void write_bars(const struct chart *chart, GString *text)
 
     for (size_t i = 0; i < chart->n_policies; i++)
         most = MAX(most, chart->policies[i].end.part_used + chart->policies[i].end.untouched);
-    write_label(text, BARS_LEFT, TOP - 14, "start", "#444444",
+    write_label(text, BARS_LEFT - 90, TOP - 14, "start", "#444444",
                 chart->lifetimes ? "Free GPU, mean, %%: on cards in use, on others"
                                  : "Free GPU at the end, %%: on cards in use, on others");
     for (size_t i = 0; i < chart->n_policies; i++) {

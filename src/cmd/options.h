@@ -44,12 +44,12 @@ enum command_bit {
 
 enum option_group {
     GROUP_CLUSTER,
+    GROUP_SIMULATION,
     GROUP_LISTENERS,
     GROUP_PLACEMENT,
     GROUP_REPLICAS,
     GROUP_RUNNING,
     GROUP_CLIENT,
-    GROUP_SIMULATION,
     GROUP_GENERAL,
     GROUP_N
 };
