@@ -193,7 +193,7 @@ enum step {
 };
 
 /* The pod's request from the API server, for a pod that the watch has not shown. */
-static enum step fetch_request(struct bind *bind, struct request **ret_request, GError **error)
+static enum step fetch_request(struct bind *bind, GError **error)
 {
     const struct store_options *options = store_options(bind->extender->store);
     struct pod_view pod = {0};
@@ -226,7 +226,8 @@ static enum step fetch_request(struct bind *bind, struct request **ret_request, 
         grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
         return STEP_FAILED;
     }
-    *ret_request = dialect_read_request(&pod, &options->dialects, &failure);
+    bind->grant.request = dialect_read_request(&pod, &options->dialects, &failure);
+    bind->grant.priority = pod.priority;
     if (failure) {
         bind->grant.result = BIND_RESULT_INVALID;
         pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,
@@ -237,7 +238,7 @@ static enum step fetch_request(struct bind *bind, struct request **ret_request, 
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
-    return *ret_request ? STEP_SEND : STEP_PLAIN;
+    return bind->grant.request ? STEP_SEND : STEP_PLAIN;
 }
 
 /* Whoever waits leaves room for another replica when this one hands over. */
@@ -283,7 +284,7 @@ static enum step secure(struct bind *bind, GError **error)
             go_on = wait_for(bind, step, error);
         store_unlock(store);
         if (step == GRANT_FETCH) {
-            enum step fetched = fetch_request(bind, &bind->grant.request, error);
+            enum step fetched = fetch_request(bind, error);
             if (fetched != STEP_SEND) /* else there is something to place now */
                 return fetched;
         }

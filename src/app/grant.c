@@ -106,11 +106,16 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
         .now_ns = moment->now_ns,
         .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
     };
+    struct nominees nominees =
+        store_nominees(store, &query, grant->args->pod_uid, grant->priority);
     const struct allocation *booked = NULL;
     struct placement placement;
     enum reason reason;
+    const enum admission admission =
+        dialect_admit(nominees_see(&nominees, node), &query, &placement, &reason);
 
-    switch (dialect_admit(node, &query, &placement, &reason)) {
+    nominees_clear(&nominees);
+    switch (admission) {
     case ADMISSION_YES:
         /* Sent now, its fate would not be known, and the card booked until it is settled. */
         if (moment->now_ms >= grant->send_until_ms)
@@ -137,8 +142,10 @@ enum grant_step grant_look(struct grant *grant, struct store *store, struct ledg
     struct allocation *held = ledger_get(ledger, grant->args->pod_uid);
     const struct request *pending = store_pending(store, grant->args->pod_uid);
 
-    if (!grant->request && pending)
+    if (!grant->request && pending) {
         grant->request = request_dup(pending);
+        grant->priority = store_pending_priority(store, grant->args->pod_uid);
+    }
     if (held)
         return join_earlier(grant, held, moment, error);
     return grant->request ? place(grant, store, ledger, moment, error) : GRANT_FETCH;

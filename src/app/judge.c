@@ -23,11 +23,13 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
     judge->turn.ledger = judge->ledger;
     judge->room =
         quotas_room(store_quotas(store), judge->ledger, pod->ns ? pod->ns : "", request);
+    judge->nominees = store_nominees(store, &judge->admission, pod->uid, pod->priority);
 }
 
 void judge_clear(struct judge *judge)
 {
     g_clear_pointer(&judge->room, quota_room_free);
+    nominees_clear(&judge->nominees);
 }
 
 enum reason judge_node(struct judge *judge, const struct node *node,
@@ -35,6 +37,7 @@ enum reason judge_node(struct judge *judge, const struct node *node,
 {
     enum reason reason;
 
+    node = nominees_see(&judge->nominees, node);
     if (dialect_admit(node, &judge->admission, ret_placement, &reason) == ADMISSION_NO)
         return reason;
     if (!quota_room_allows(judge->room, node->name))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * May this pod go to that node: the whole of filter's question, which is admission, quotas and the
- * order of arrival. Whoever explains or foresees what filter says asks here, too.
+ * May this pod go to that node: the whole of filter's question, which is admission beside those for
+ * whom room is kept, quotas and the order of arrival. Whoever explains or foresees what filter says asks here, too.
  *
  * Under the store's lock from judge_init to judge_clear. What may change is the order of arrival, in
  * which an older pod gets its time; who only asks does so of a copy (store_copy).
@@ -15,6 +15,7 @@ struct judge {
     struct admission_query admission;
     struct arrivals_query turn; /* points to `admission`: a judge stays where it is */
     struct quota_room *room;    /* NULL: no limit */
+    struct nominees nominees;
 };
 
 /* Borrows the pod's UID and the request. The moment is what store_decide gave. */

@@ -65,10 +65,11 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
     };
     g_autoptr(quota_room) quota = quotas_room(store_quotas(store), ledger,
                                               args->pod.ns ? args->pod.ns : "", call->request);
+    struct nominees nominees = store_nominees(store, &query, args->pod.uid, args->pod.priority);
     const struct node *best = NULL;
 
     for (size_t i = 0; i < args->n_names; i++) {
-        const struct node *node = ledger_node(ledger, args->names[i]);
+        const struct node *node = nominees_see(&nominees, ledger_node(ledger, args->names[i]));
         if (dialect_admit(node, &query, NULL, &call->reasons[i]) != ADMISSION_YES)
             continue;
         call->reasons[i] = REASON_QUOTA;
@@ -79,8 +80,11 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
             best = node;
     }
     enum reason reason;
-    if (best && dialect_admit(best, &query, ret_placement, &reason) != ADMISSION_YES)
-        return NULL;
+    if (best && dialect_admit(best, &query, ret_placement, &reason) == ADMISSION_YES)
+        best = ledger_node(ledger, best->name);
+    else
+        best = NULL;
+    nominees_clear(&nominees);
     return best;
 }
 

@@ -52,12 +52,13 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         struct placement placement;
         enum reason reason;
         before = node ? node : before;
+        const struct node *seen = nominees_see(&judge.nominees, node);
         const enum admission admission =
-            dialect_admit(node, &judge.admission, &placement, &reason);
-        if (admission == ADMISSION_NO || !quota_room_allows(judge.room, node->name))
+            dialect_admit(seen, &judge.admission, &placement, &reason);
+        if (admission == ADMISSION_NO || !quota_room_allows(judge.room, seen->name))
             continue;
         struct rank *rank = &contest->ranks[contest->n];
-        ranking_rate(contest->policy, node, &placement, rank);
+        ranking_rate(contest->policy, seen, &placement, rank);
         rank->waits = admission == ADMISSION_WAIT;
         rank->name = args->names[i]; /* the node may be gone when the lock is */
         contest->places[contest->n++] = i;

@@ -12,6 +12,7 @@
 
 struct pending {
     struct request *request;
+    int64_t priority;
     uint32_t generation;
 };
 
@@ -22,6 +23,7 @@ struct store {
     struct ledger *ledger;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     struct arrivals *arrivals; /* the same, in order; borrows their requests */
+    struct nominations *nominations; /* those with room kept for them; borrows, too */
     struct quotas *quotas;
     uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
@@ -58,6 +60,7 @@ struct store *store_new(const struct store_options *options)
     store->ledger = ledger_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
+    store->nominations = nominations_new(store->ledger);
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
     store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -75,8 +78,10 @@ static void copy_pending(struct store *copy, struct store *store)
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         struct pending *pending = g_new0(struct pending, 1);
         pending->request = request_dup(((const struct pending *)value)->request);
+        pending->priority = ((const struct pending *)value)->priority;
         g_hash_table_insert(copy->pending, g_strdup(uid), pending);
         arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
+        nominations_copy(copy->nominations, store->nominations, uid, pending->request);
     }
 }
 
@@ -115,6 +120,7 @@ void store_free(struct store *store)
         g_free(store->trouble[feed]);
     ledger_free(store->ledger);
     arrivals_free(store->arrivals);
+    nominations_free(store->nominations);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
     g_hash_table_unref(store->pending);
@@ -168,6 +174,24 @@ const struct request *store_pending(const struct store *store, const char *uid)
     return pending ? pending->request : NULL;
 }
 
+int64_t store_pending_priority(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->priority : 0;
+}
+
+struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
+                               const char *uid, int64_t priority)
+{
+    return (struct nominees){
+        .nominations = store->nominations,
+        .ledger = store->ledger,
+        .admission = *admission,
+        .uid = uid,
+        .priority = priority,
+    };
+}
+
 const char *store_first_cards(const struct store *store, const char *uid)
 {
     return g_hash_table_lookup(store->moved, uid);
@@ -201,6 +225,7 @@ void store_set_policy(struct store *store, const struct policy *policy, int64_t 
 static void forget_pending(struct store *store, const char *uid)
 {
     arrivals_forget(store->arrivals, uid);
+    nominations_forget(store->nominations, uid);
     g_hash_table_remove(store->pending, uid);
 }
 
@@ -341,10 +366,12 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     if (!pending) {
         pending = g_new0(struct pending, 1);
         pending->request = g_steal_pointer(&request);
+        pending->priority = pod->priority;
         g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
         arrivals_add(store->arrivals, pod, pending->request);
     }
     pending->generation = store->generation[FEED_PODS];
+    nominations_note(store->nominations, pod, pending->request);
     store_unlock(store);
 }
 
@@ -536,6 +563,7 @@ static void sweep_pods(struct store *store)
         if (pending->generation == store->generation[FEED_PODS])
             continue;
         arrivals_forget(store->arrivals, key);
+        nominations_forget(store->nominations, key);
         g_hash_table_iter_remove(&iter);
     }
 }

@@ -13,6 +13,7 @@
  *    not confirmed yet: those are settled by asking the API server about the pod.
  */
 #include "app/arrivals.h"
+#include "app/nominations.h"
 #include "app/quotas.h"
 
 #include <gpuledger/dialect.h>
@@ -100,8 +101,16 @@ struct ledger *store_ledger(const struct store *store);
  * it. */
 const struct request *store_pending(const struct store *store, const char *uid);
 
+/* Under the lock: the priority of such a pod; 0 if there is none. */
+int64_t store_pending_priority(const struct store *store, const char *uid);
+
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);
+
+/* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
+ * admission stays so. */
+struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
+                               const char *uid, int64_t priority);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);

@@ -134,9 +134,10 @@ static GArray *take_due(struct wake *wake)
 }
 
 /* Under the store's lock: whether a node on which something became free takes the pod now. */
-static bool has_room(struct ledger *ledger, const struct store_options *options,
+static bool has_room(struct store *store, struct ledger *ledger,
                      const struct candidate *candidate)
 {
+    const struct store_options *options = store_options(store);
     const GPtrArray *nodes = ledger_nodes(ledger);
     struct admission_query query = {
         .request = candidate->request,
@@ -144,15 +145,19 @@ static bool has_room(struct ledger *ledger, const struct store_options *options,
         .options = &options->dialects,
         .now_ns = g_get_real_time() * 1000,
     };
+    struct nominees nominees = store_nominees(
+        store, &query, candidate->uid, store_pending_priority(store, candidate->uid));
+    bool found = false;
 
-    for (guint i = 0; i < nodes->len; i++) {
+    for (guint i = 0; i < nodes->len && !found; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
         enum reason reason;
-        if (node->freed_at > candidate->freed &&
-            dialect_admit(node, &query, NULL, &reason) == ADMISSION_YES)
-            return true;
+        found = node->freed_at > candidate->freed &&
+                dialect_admit(nominees_see(&nominees, node), &query, NULL, &reason) ==
+                    ADMISSION_YES;
     }
-    return false;
+    nominees_clear(&nominees);
+    return found;
 }
 
 /* Sorts the due ones out; returns up to which room they have been tried. */
@@ -166,7 +171,7 @@ static uint64_t judge(struct store *store, GArray *due)
         candidate->gone =
             !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
         candidate->admitted = !candidate->gone && candidate->freed != freed &&
-                              has_room(ledger, store_options(store), candidate);
+                              has_room(store, ledger, candidate);
     }
     store_unlock(store);
     return freed;
