@@ -176,6 +176,7 @@ struct node {
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
+    bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     struct node *followed_by; /* ledger_next_node's guess */
 
     int32_t unplaced_holders;

@@ -59,6 +59,7 @@ struct pod_view {
 struct node_view {
     const char *name;
     const char *resource_version;
+    bool cordoned; /* spec.unschedulable: kube-scheduler passes it over */
     struct string_pairs labels;
     struct string_pairs annotations;
     struct string_pairs capacity;

@@ -44,4 +44,12 @@ enum reason placement_find(const struct node *node, const struct request *reques
                            const struct policy *policy, int32_t pinned,
                            struct placement *ret_placement);
 
+/* Why a share of that ask alone would not go to the card as it is; REASON_NONE: it would. The ask must
+ * be for cards. For explanations: placement_find decides about all asks together. */
+enum reason placement_card_reason(const struct node *node, const struct request *request,
+                                  const struct card_ask *ask, const struct card *card);
+/* The same of an ask for devices and their pool; what several asks take together is not seen. */
+enum reason placement_pool_reason(const struct node *node, const struct request *request,
+                                  const struct card_ask *ask);
+
 #pragma GCC visibility pop

@@ -5,6 +5,7 @@
 
 struct arrival {
     char *uid;
+    char *title; /* "NAMESPACE/NAME" */
     char *created; /* RFC 3339 in UTC, so that text sorts as time; or NULL */
     uint64_t number;
     int64_t priority;
@@ -22,6 +23,7 @@ static void arrival_free(gpointer data)
 {
     struct arrival *arrival = data;
     g_free(arrival->uid);
+    g_free(arrival->title);
     g_free(arrival->created);
     g_free(arrival);
 }
@@ -59,6 +61,7 @@ void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
         return;
     struct arrival *arrival = g_new0(struct arrival, 1);
     arrival->uid = g_strdup(pod->uid);
+    arrival->title = g_strdup_printf("%s/%s", pod->ns ? pod->ns : "", pod->name ? pod->name : "");
     arrival->created = g_strdup(pod->created);
     arrival->number = arrivals->number++;
     arrival->priority = pod->priority;
@@ -76,6 +79,7 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
         return;
     struct arrival *copy = g_memdup2(g_sequence_get(place), sizeof *copy);
     copy->uid = g_strdup(copy->uid);
+    copy->title = g_strdup(copy->title);
     copy->created = g_strdup(copy->created);
     copy->request = request;
     arrivals->number = MAX(arrivals->number, copy->number + 1);
@@ -138,13 +142,13 @@ static bool may_come(const struct arrival *arrival, const struct node *node,
            dialect_admit(node, &admission, NULL, &reason) == ADMISSION_YES;
 }
 
-bool arrivals_yield(struct arrivals *arrivals, const struct node *node,
-                    const struct arrivals_query *query)
+const char *arrivals_yield(struct arrivals *arrivals, const struct node *node,
+                           const struct arrivals_query *query)
 {
     g_autoptr(request) all = NULL; /* asks of the pod and of the older ones that fit beside it */
 
     if (query->hold_ms == 0) /* the usual case, asked for every node */
-        return false;
+        return NULL;
     const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->uid);
     GSequenceIter *place = g_sequence_get_begin_iter(arrivals->in_order);
     for (int n = 0; n < ARRIVALS_OLDER_MAX && place != own && !g_sequence_iter_is_end(place);
@@ -158,7 +162,7 @@ bool arrivals_yield(struct arrivals *arrivals, const struct node *node,
         if (older->dialect == younger->dialect) {
             struct request *joint = join(older, younger);
             if (!joint)
-                return false;
+                return NULL;
             request_free(all);
             all = joint;
             if (have_room(node, all, query->admission->policy))
@@ -166,9 +170,9 @@ bool arrivals_yield(struct arrivals *arrivals, const struct node *node,
         }
         if (arrival->until_ms == 0)
             arrival->until_ms = query->now_ms + query->hold_ms;
-        return true;
+        return arrival->title;
     }
-    return false;
+    return NULL;
 }
 
 void arrivals_renew(struct arrivals *arrivals, const char *uid)

@@ -38,9 +38,10 @@ struct arrivals_query {
     int64_t hold_ms; /* how long an older pod may take to come; 0: nobody is waited for */
 };
 
-/* Whether the pod should leave this node, which would take it, to an older one. */
-bool arrivals_yield(struct arrivals *arrivals, const struct node *node,
-                    const struct arrivals_query *query);
+/* The older pod, "NAMESPACE/NAME", to which the pod should leave this node, which would take it;
+ * NULL: to none. Valid until that pod is forgotten. */
+const char *arrivals_yield(struct arrivals *arrivals, const struct node *node,
+                           const struct arrivals_query *query);
 
 /* The pod has asked and found a node. */
 void arrivals_renew(struct arrivals *arrivals, const char *uid);

@@ -37,10 +37,14 @@ enum reason judge_node(struct judge *judge, const struct node *node,
 {
     enum reason reason;
 
-    node = nominees_see(&judge->nominees, node);
-    if (dialect_admit(node, &judge->admission, ret_placement, &reason) == ADMISSION_NO)
+    judge->seen = nominees_see(&judge->nominees, node);
+    const enum admission admission =
+        dialect_admit(judge->seen, &judge->admission, ret_placement, &reason);
+    judge->waits = admission == ADMISSION_WAIT;
+    if (admission == ADMISSION_NO)
         return reason;
-    if (!quota_room_allows(judge->room, node->name))
+    if (!quota_room_allows(judge->room, judge->seen->name))
         return REASON_QUOTA;
-    return arrivals_yield(judge->arrivals, node, &judge->turn) ? REASON_EARLIER_POD : REASON_NONE;
+    judge->older = arrivals_yield(judge->arrivals, judge->seen, &judge->turn);
+    return judge->older ? REASON_EARLIER_POD : REASON_NONE;
 }

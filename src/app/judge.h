@@ -16,6 +16,11 @@ struct judge {
     struct arrivals_query turn; /* points to `admission`: a judge stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
+
+    /* Of the node that was asked about last: */
+    const struct node *seen; /* with those on it for whom room is kept; until the next question */
+    bool waits;                 /* it takes the pod, after one that waits there */
+    const char *older;          /* REASON_EARLIER_POD: the pod it is left to, "NAMESPACE/NAME" */
 };
 
 /* Borrows the pod's UID and the request. The moment is what store_decide gave. */
@@ -24,6 +29,6 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
 void judge_clear(struct judge *judge);
 
 /* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.
- * `ret_placement`, if not NULL, is set where it may at once. */
+ * `ret_placement`, if not NULL, is set where it may. */
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement);

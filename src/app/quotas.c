@@ -226,18 +226,29 @@ void quota_room_free(struct quota_room *room)
     g_free(room);
 }
 
-bool quota_room_allows(const struct quota_room *room, const char *node)
+void quota_room_count(const struct quota_room *room, const char *node,
+                      struct quota_count *ret_count)
 {
-    if (!room)
-        return true;
     const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node);
-    if (!mark || !mark->model)
-        return false;
+
+    *ret_count = (struct quota_count){.model = mark ? mark->model : NULL, .wanted = room->wanted};
+    if (!ret_count->model)
+        return;
     const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
     const int64_t *used = g_hash_table_lookup(room->used, mark->model);
-    const bool pooled =
-        g_hash_table_size(room->limits->pools) == 0 ||
-        (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
+    ret_count->pooled = g_hash_table_size(room->limits->pools) == 0 ||
+                        (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
+    ret_count->limited = limit != NULL;
+    ret_count->limit = limit ? *limit : 0;
+    ret_count->used = used ? *used : 0;
+}
 
-    return pooled && limit && (used ? *used : 0) + room->wanted <= *limit;
+bool quota_room_allows(const struct quota_room *room, const char *node)
+{
+    struct quota_count count;
+
+    if (!room)
+        return true;
+    quota_room_count(room, node, &count);
+    return count.pooled && count.limited && count.used + count.wanted <= count.limit;
 }

@@ -39,5 +39,15 @@ void quota_room_free(struct quota_room *room); /* NULL is ignored */
 typedef struct quota_room quota_room;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
 
+/* What decides about a node, in thousandths of a GPU. */
+struct quota_count {
+    const char *model; /* NULL: no label of the node says one */
+    bool pooled;       /* the node is of a pool that the namespace may use */
+    bool limited;      /* the namespace has a limit for that model */
+    int64_t limit, used, wanted;
+};
+void quota_room_count(const struct quota_room *room, const char *node,
+                      struct quota_count *ret_count);
+
 /* Whether the request may go to the node. No room (NULL) means no limit. */
 bool quota_room_allows(const struct quota_room *room, const char *node);

@@ -435,6 +435,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     store_lock(store);
     struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
+    node->cordoned = view->cordoned;
     mark_node(store, view);
     store_notify(store);
     store_unlock(store);

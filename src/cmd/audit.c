@@ -4,14 +4,12 @@
  * without one.
  */
 #include "app/audit.h"
-#include "app/log.h"
-#include "cmd/backend.h"
 #include "cmd/client.h"
-#include "cmd/command.h"
+#include "cmd/local.h"
+#include "cmd/print.h"
 #include "cmd/table.h"
 
 #include <gpuledger/error.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,38 +77,20 @@ static const cJSON *ask_server(struct json_arena *arena, const struct config *co
 
 /* --- a cluster alone -------------------------------------------------------------------------- */
 
-static bool fill(struct store *store, struct cluster *cluster, GError **error)
-{
-    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES};
-    for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
-        if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
-            return false;
-    }
-    return true;
-}
-
 static const cJSON *look_at_cluster(struct json_arena *arena, const struct config *config,
                                     GError **error)
 {
-    g_autoptr(store) store = store_new(&(struct store_options){
-        .dialects = config->dialects,
-        .silent = true,
-    });
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    signal(SIGPIPE, SIG_IGN);
-    struct backend *backend = backend_open(config, store, error);
-    const cJSON *document = NULL;
-    if (backend && fill(store, backend_cluster(backend), error)) {
-        g_autoptr(audit_report) report =
-            audit_look(store, &(struct audit_options){.stuck_ms = STUCK_MS});
-        g_autoptr(GString) text = g_string_new(NULL);
-        struct json_writer writer;
-        json_writer_init(&writer, text);
-        audit_report_encode(&writer, report);
-        document = json_parse(arena, text->str, text->len, error);
-    }
-    backend_free(backend);
-    return document;
+    struct local local;
+    if (!local_open(config, &local, error))
+        return NULL;
+    g_autoptr(audit_report) report =
+        audit_look(local.store, &(struct audit_options){.stuck_ms = STUCK_MS});
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
+    json_writer_init(&writer, text);
+    audit_report_encode(&writer, report);
+    local_close(&local);
+    return json_parse(arena, text->str, text->len, error);
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -251,12 +231,6 @@ static bool write_tables(struct json_arena *arena, const struct summary *summary
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static bool is_on_command_line(const struct config *config, const char *name)
-{
-    const struct option *option = option_find(name, COMMAND_AUDIT);
-    return config->origins[option_position(option)].source == SOURCE_FLAG;
-}
-
 static bool print_report(struct json_arena *arena, const struct config *config,
                          const cJSON *document, int64_t *ret_differences, GError **error)
 {
@@ -265,26 +239,21 @@ static bool print_report(struct json_arena *arena, const struct config *config,
     struct json_writer writer;
     if (!json_decode(arena, document, summary_fields, &summary, error))
         return false;
-    if (config->output == OUTPUT_JSON) {
-        json_writer_init(&writer, text);
+    json_writer_init(&writer, text);
+    if (print_is_document(config))
         json_value(&writer, document);
-        g_string_append_c(text, '\n');
-    } else if (!write_tables(arena, &summary, config->output == OUTPUT_WIDE, text, error)) {
+    else if (!write_tables(arena, &summary, config->output == OUTPUT_WIDE, text, error))
         return false;
-    }
-    fputs(text->str, stdout);
+    print_answer(config, text, NULL);
     *ret_differences = summary.differences + summary.unchecked;
     return true;
 }
 
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs)
 {
-    bool alone = is_on_command_line(config, "snapshot") ||
-                 is_on_command_line(config, "kubeconfig") || is_on_command_line(config, "context");
-    if (alone && is_on_command_line(config, "server")) {
-        complain("option '--server': a cluster is given as well; keep one of them");
+    bool alone;
+    if (!local_choose(config, &alone))
         return EXIT_USAGE;
-    }
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     const cJSON *document = alone ? look_at_cluster(arena, config, &failure)

@@ -143,6 +143,17 @@ const char *backend_title(const struct backend *backend)
                              : api_client_config(backend->client)->server;
 }
 
+bool backend_read(struct backend *backend, struct store *store, GError **error)
+{
+    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES};
+    struct cluster *cluster = backend_cluster(backend);
+    for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
+        if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
+            return false;
+    }
+    return true;
+}
+
 bool backend_start(struct backend *backend, GError **error)
 {
     return backend->snapshot || start_reflectors(backend, error);

@@ -25,6 +25,9 @@ const struct snapshot_hooks *backend_hooks(const struct backend *backend);
 /* What people call the cluster: an address, a file. */
 const char *backend_title(const struct backend *backend);
 
+/* Reads all of the cluster into a store once, instead of feeding it. */
+bool backend_read(struct backend *backend, struct store *store, GError **error);
+
 /* Begins to feed the store. */
 bool backend_start(struct backend *backend, GError **error);
 

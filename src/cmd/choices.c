@@ -105,6 +105,7 @@ bool choices_output(size_t i, struct choice *ret_choice)
         {"table", "columns for people", OUTPUT_TABLE},
         {"wide", "more columns", OUTPUT_WIDE},
         {"json", "what the server sent", OUTPUT_JSON},
+        {"yaml", "the same as YAML", OUTPUT_YAML},
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }

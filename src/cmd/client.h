@@ -15,6 +15,8 @@ struct client_request {
     const char *path;
     const char *accept;
     const char *token_file;
-    bool post; /* POST nothing instead */
+    bool post; /* POST instead: `body`, or nothing */
+    const char *body;
+    size_t length;
 };
 bool client_get(const struct client_request *request, GString *ret_body, GError **error);

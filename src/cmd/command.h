@@ -38,6 +38,7 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);

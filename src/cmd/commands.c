@@ -36,6 +36,24 @@ const struct command commands[] = {
      .summary = "Show which pod holds what on which card",
      .description = "Asks a running extender. Each row is a pod on a card.",
      .run = inspect_run},
+    {.name = "explain",
+     .bit = COMMAND_EXPLAIN,
+     .words = "[pod NAMESPACE/NAME]",
+     .max_words = 2,
+     .summary = "Say why a pod is where it is, or nowhere",
+     .description =
+         "Asks a running extender what filter answers for the pod, node by node, and why: nodes "
+         "that refuse it for the same reason are one row, with the node that is closest to taking "
+         "it and the numbers that decide there. --output=wide shows every node and card. Of a pod "
+         "that has a GPU it tells which, since when, and who else is there; of one that would be "
+         "taken, where it would go.\n\n"
+         "The pod is one of the cluster, or one in a file (-f) that need not exist. Nothing is "
+         "changed anywhere.\n\n"
+         "With --kubeconfig, --context or --snapshot on the command line no extender is asked: the "
+         "cluster is read and looked at alone. The placement options should then be those that "
+         "serve runs with.\n\n"
+         "What only kube-scheduler knows (selectors, taints, affinity) is not looked at.",
+     .run = explain_run},
     {.name = "audit",
      .bit = COMMAND_AUDIT,
      .words = "",

@@ -34,7 +34,7 @@ struct origin {
     const char *name; /* the environment variable; NULL for other sources */
 };
 
-enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
+enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
 
 #define OPTIONS_MAX 128
 
@@ -99,6 +99,8 @@ struct config {
     char *sim_chart;
     char *sim_cluster_out;
     bool sim_times;
+
+    char *filename; /* of a pod, or what makes pods */
 
     char *server;
     char *token_file;

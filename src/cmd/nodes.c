@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands "nodes" and "inspect": a running extender's ledger as tables. */
 #include "cmd/client.h"
-#include "cmd/command.h"
+#include "cmd/print.h"
 #include "cmd/table.h"
 #include "json/json.h"
-
-#include <stdio.h>
 
 /* As the server's /api/v1/nodes has them. */
 struct node_row {
@@ -187,37 +185,25 @@ static bool get_nodes(const struct config *config, const char *accept, GString *
     return client_get(&request, ret_body, error);
 }
 
-static enum exit_code finish(const GString *text, const GError *failure)
-{
-    if (failure) {
-        complain("%s", failure->message);
-        return EXIT_FAILED;
-    }
-    fputs(text->str, stdout);
-    if (text->len && text->str[text->len - 1] != '\n')
-        putchar('\n');
-    return EXIT_OK;
-}
-
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)
 {
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
     if (!get_nodes(config, "application/json", body, &failure))
-        return finish(body, failure);
-    if (config->output == OUTPUT_JSON)
-        return finish(body, NULL);
+        return print_answer(config, body, failure);
+    if (print_is_document(config))
+        return print_answer(config, body, NULL);
     if (!write_nodes(body, config->output == OUTPUT_WIDE, text, &failure))
         g_prefix_error(&failure, "the answer of '%s' is not understood: ", config->server);
-    return finish(text, failure);
+    return print_answer(config, text, failure);
 }
 
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs)
 {
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
-    get_nodes(config, config->output == OUTPUT_JSON ? "application/json" : "text/plain", body,
+    get_nodes(config, print_is_document(config) ? "application/json" : "text/plain", body,
               &failure);
-    return finish(body, failure);
+    return print_answer(config, body, failure);
 }

@@ -82,8 +82,9 @@ const struct ignored_variable ignored_variables[] = {
 #define CHOICE(member_, choice_) AT(OPTION_CHOICE, int64_t, member_), .choice = choice_
 #define ADDRESS(member_) AT(OPTION_ADDRESS, struct address, member_)
 
-#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT)
-#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT)
+#define PLANS COMMAND_EXPLAIN /* they answer as serve would */
+#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | PLANS)
+#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
@@ -213,7 +214,7 @@ const struct option options[] = {
      .metavar = "NAME",
      .fallback = "binpack",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | PLANS,
      .flags = OPTION_LIVE,
      .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
              "node."},
@@ -345,7 +346,7 @@ const struct option options[] = {
      .metavar = "DURATION",
      .fallback = "10s",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | PLANS,
      .flags = OPTION_LIVE,
      .help = "How long the node side is expected to take to match a pod. A pod that it could "
              "mistake for one bound less than this ago waits inside bind; for an older one it is "
@@ -356,7 +357,7 @@ const struct option options[] = {
      .metavar = "DURATION",
      .fallback = "0s",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | PLANS,
      .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
              "whoever asks first. Smaller pods still pass those for which there is no room; 0s: "
              "in no order."},
@@ -365,7 +366,7 @@ const struct option options[] = {
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | PLANS,
      .help = "Keep namespaces to the quotas of the ConfigMap kube-system/gpuquota, as "
              "gpu-quota-admission does: so many GPUs on nodes whose label of this name says the "
              "model. Without it there are no quotas."},
@@ -374,7 +375,7 @@ const struct option options[] = {
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+     .commands = COMMAND_SERVE | PLANS,
      .help = "The node label that quotas mean by a pool."},
     {.name = "wake",
      BOOL(wake),
@@ -519,6 +520,16 @@ const struct option options[] = {
      .group = GROUP_CLIENT,
      .commands = CLIENT,
      .help = "The token that the extender asks for, if it was started with --ops-token-file."},
+    {.name = "filename",
+     PATH(filename),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLIENT,
+     .commands = PLANS,
+     .letter = 'f',
+     .flags = OPTION_FLAG_ONLY,
+     .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "
+             "template: a Deployment, a StatefulSet, a Job."},
     {.name = "output",
      CHOICE(output, choices_output),
      .metavar = "FORMAT",

@@ -39,7 +39,8 @@ enum command_bit {
     COMMAND_VERSION = 1 << 7,
     COMMAND_HELP = 1 << 8,
     COMMAND_SIMULATE = 1 << 9,
-    COMMAND_ANY = (1 << 10) - 1,
+    COMMAND_EXPLAIN = 1 << 10,
+    COMMAND_ANY = (1 << 11) - 1,
 };
 
 enum option_group {

@@ -252,7 +252,7 @@ static bool listen_all(struct serve *serve, GError **error)
     serve->operations_server = listen_on(&config->ops_listen, "ops-listen",
                                          &(struct server_options){
                                              .name = "operations",
-                                             .mode = SERVER_ONE_THREAD,
+                                             .mode = SERVER_THREADS,
                                              .connections_max = OPS_CONNECTIONS,
                                              .transfer_timeout_ms = config->transfer_timeout_ms,
                                              .body_max = OPS_BODY_MAX,

@@ -467,3 +467,22 @@ enum reason placement_find(const struct node *node, const struct request *reques
         search.candidates = many = g_new(struct candidate, n);
     return place_from(&search, 0) ? REASON_NONE : search.reason;
 }
+
+enum reason placement_card_reason(const struct node *node, const struct request *request,
+                                  const struct card_ask *ask, const struct card *card)
+{
+    struct placement none = {.request = request};
+    const struct search search = {.node = node, .request = request, .placement = &none};
+    const enum obstacle obstacle = card_obstacle(&search, ask, card, card);
+
+    return obstacle == OBSTACLE_NONE ? REASON_NONE : obstacle_reasons[obstacle];
+}
+
+enum reason placement_pool_reason(const struct node *node, const struct request *request,
+                                  const struct card_ask *ask)
+{
+    struct placement none = {.request = request};
+    const struct search search = {.node = node, .request = request, .placement = &none};
+
+    return pool_obstacle(&search, ask);
+}

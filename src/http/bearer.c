@@ -7,6 +7,7 @@
 #include "kube/small_file.h"
 
 #include <gpuledger/error.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -16,8 +17,11 @@
 
 struct bearer {
     char *path;
+    pthread_mutex_t lock;
+
+    /* Under the lock: */
     int64_t read_us; /* when the file was last looked at */
-    gint stale;      /* atomic */
+    bool stale;
     bool failing;
     guint8 digest[DIGEST_SIZE];
 };
@@ -50,7 +54,7 @@ static bool is_token(const char *text)
     return true;
 }
 
-static bool read_token(struct bearer *bearer, GError **error)
+static bool read_token(const struct bearer *bearer, guint8 *ret_digest, GError **error)
 {
     char *text = small_file_read(bearer->path, TOKEN_MAX, NULL, error);
     bool ok = false;
@@ -59,7 +63,7 @@ static bool read_token(struct bearer *bearer, GError **error)
         g_strstrip(text);
         ok = *text && is_token(text);
         if (ok)
-            digest_make(text, strlen(text), bearer->digest);
+            digest_make(text, strlen(text), ret_digest);
         else
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                         "\"%s\" holds no token; expected one line of printable characters without "
@@ -75,8 +79,9 @@ struct bearer *bearer_new(const char *path, GError **error)
     struct bearer *bearer = g_new0(struct bearer, 1);
 
     bearer->path = g_strdup(path);
+    pthread_mutex_init(&bearer->lock, NULL);
     bearer->read_us = g_get_monotonic_time();
-    if (read_token(bearer, error))
+    if (read_token(bearer, bearer->digest, error))
         return bearer;
     bearer_free(bearer);
     return NULL;
@@ -86,28 +91,48 @@ void bearer_free(struct bearer *bearer)
 {
     if (!bearer)
         return;
+    pthread_mutex_destroy(&bearer->lock);
     g_free(bearer->path);
     g_free(bearer);
 }
 
 void bearer_refresh(struct bearer *bearer)
 {
-    g_atomic_int_set(&bearer->stale, 1);
+    pthread_mutex_lock(&bearer->lock);
+    bearer->stale = true;
+    pthread_mutex_unlock(&bearer->lock);
+}
+
+/* Whether it is the caller who looks at the file now. */
+static bool is_due(struct bearer *bearer)
+{
+    int64_t now_us = g_get_monotonic_time();
+
+    pthread_mutex_lock(&bearer->lock);
+    const bool due = bearer->stale || now_us - bearer->read_us >= FRESH_US;
+    bearer->stale = false;
+    if (due)
+        bearer->read_us = now_us;
+    pthread_mutex_unlock(&bearer->lock);
+    return due;
 }
 
 static void refresh(struct bearer *bearer)
 {
     g_autoptr(GError) failure = NULL;
-    int64_t now_us = g_get_monotonic_time();
+    guint8 digest[DIGEST_SIZE];
 
-    if (now_us - bearer->read_us < FRESH_US &&
-        !g_atomic_int_compare_and_exchange(&bearer->stale, 1, 0))
+    if (!is_due(bearer))
         return;
-    bearer->read_us = now_us;
-    bool ok = read_token(bearer, &failure);
-    if (!ok && !bearer->failing)
-        log_event(LOG_LEVEL_ERROR, "token not reloaded", LOG_TEXT("why", failure->message));
+    const bool ok = read_token(bearer, digest, &failure);
+    pthread_mutex_lock(&bearer->lock);
+    const bool news = !ok && !bearer->failing;
     bearer->failing = !ok;
+    if (ok)
+        memcpy(bearer->digest, digest, sizeof digest);
+    pthread_mutex_unlock(&bearer->lock);
+    if (news)
+        log_event(LOG_LEVEL_ERROR, "token not reloaded", LOG_TEXT("why", failure->message));
 }
 
 bool bearer_accepts(struct bearer *bearer, const char *authorization)
@@ -121,5 +146,8 @@ bool bearer_accepts(struct bearer *bearer, const char *authorization)
     authorization += strlen(scheme);
     authorization += strspn(authorization, " ");
     digest_make(authorization, strcspn(authorization, " "), digest);
-    return digest_equal(digest, bearer->digest);
+    pthread_mutex_lock(&bearer->lock);
+    const bool accepted = digest_equal(digest, bearer->digest);
+    pthread_mutex_unlock(&bearer->lock);
+    return accepted;
 }

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * A token that callers must show, in a file that is read again when it changes. Only its digest
- * is kept in memory; digests are compared in constant time. One thread.
+ * is kept in memory; digests are compared in constant time. Any thread.
  */
 #include <glib.h>
 #include <stdbool.h>
@@ -18,5 +18,5 @@ void bearer_free(struct bearer *bearer);
  * the file cannot be read the last token counts. */
 bool bearer_accepts(struct bearer *bearer, const char *authorization);
 
-/* Reads the file at the next question, however recently it was. Any thread. */
+/* Reads the file at the next question, however recently it was. */
 void bearer_refresh(struct bearer *bearer);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The listener for probes, Prometheus and people. Nothing here blocks: its requests share one
- * thread.
- */
+/* The listener for probes, Prometheus and people. */
 #include "http/routes.h"
 
 #include "app/version.h"
 #include "app/views.h"
+#include "http/answers.h"
+#include "http/plans.h"
 #include "http/resources.h"
 
 #include <gpuledger/error.h>
@@ -151,53 +150,20 @@ static void handle_openapi(void *context, const struct http_request *request,
 
 /* --- the ledger ----------------------------------------------------------------------------- */
 
-/* Whether a header that lists media types names this one. */
-static bool accepts(const struct http_request *request, const char *type)
-{
-    const char *accept = http_request_header(request, MHD_HTTP_HEADER_ACCEPT);
-
-    return accept && strstr(accept, type);
-}
-
-enum output { OUTPUT_JSON, OUTPUT_TABLE };
-
-/* ?output= decides, else Accept, else it is JSON; false has answered. */
-static bool output_choose(const struct http_request *request, struct http_response *response,
-                          enum output *ret_output)
-{
-    const char *wish = http_request_query(request, "output");
-
-    if (!wish)
-        *ret_output =
-            accepts(request, "text/plain") && !accepts(request, JSON) ? OUTPUT_TABLE : OUTPUT_JSON;
-    else if (strcmp(wish, "json") == 0)
-        *ret_output = OUTPUT_JSON;
-    else if (strcmp(wish, "table") == 0)
-        *ret_output = OUTPUT_TABLE;
-    else {
-        http_response_fail(response, MHD_HTTP_BAD_REQUEST,
-                           "output '%s' is not known; use 'json' or 'table'", wish);
-        return false;
-    }
-    if (*ret_output == OUTPUT_TABLE)
-        response->content_type = TEXT;
-    return true;
-}
-
 static void handle_nodes(void *context, const struct http_request *request,
                          struct http_response *response)
 {
     static bool (*const views[])(struct store *, const char *, GString *) = {
-        [OUTPUT_JSON] = view_nodes,
-        [OUTPUT_TABLE] = view_nodes_table,
+        [ANSWER_JSON] = view_nodes,
+        [ANSWER_TABLE] = view_nodes_table,
     };
     const struct operations *operations = context;
     const char *name = request->n_params > 0 ? http_request_param(request, "name") : NULL;
-    enum output output = OUTPUT_JSON;
+    enum answer answer = ANSWER_JSON;
 
-    if (!output_choose(request, response, &output))
+    if (!answer_choose(request, response, false, &answer))
         return;
-    if (!views[output](operations->extender->store, name, response->body))
+    if (!views[answer](operations->extender->store, name, response->body))
         http_response_fail(response, MHD_HTTP_NOT_FOUND, "node '%s' is not known", name);
 }
 
@@ -298,7 +264,8 @@ static void index_html(GString *text, const char *title, const struct route *row
 {
     g_string_append_printf(text, "<h2>%s</h2>\n<table>\n", title);
     for (const struct route *route = rows; route->method; route++) {
-        bool link = links && strcmp(route->method, "GET") == 0 && !strchr(route->pattern, '{');
+        bool link = links && strcmp(route->method, "GET") == 0 && !strchr(route->pattern, '{') &&
+                    !(route->flags & ROUTE_QUERY);
         g_autofree char *pattern = g_markup_escape_text(route->pattern, -1);
         g_autofree char *help = g_markup_escape_text(route->help, -1);
 
@@ -318,7 +285,7 @@ static void handle_index(void *context, const struct http_request *request,
     static const char here[] = "This listener";
     static const char there[] = "The scheduler's listener";
 
-    if (!accepts(request, "text/html")) {
+    if (!answer_accepts(request, "text/html")) {
         index_text(response->body, here, operations_routes);
         index_text(response->body, there, scheduler_routes);
         return;
@@ -347,6 +314,9 @@ const struct route operations_routes[] = {
      "nodes, cards and who holds them; ?output=table for terminals"},
     {"GET", "/api/v1/nodes/{name}", JSON, handle_nodes, "one node"},
     {"GET", "/api/v1/pods/{namespace}/{name}", JSON, handle_pod, "what a pod holds"},
+    {"GET", "/api/v1/explain", JSON, plans_explain,
+     "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide", ROUTE_QUERY},
+    {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent"},
     {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found"},
     {"POST", "/api/v1/audit", JSON, handle_start_audit, "has the ledger audited"},
     {"POST", "/api/v1/snapshot/pods", JSON, handle_add_pod, "adds a pod to the snapshot"},

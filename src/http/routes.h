@@ -15,6 +15,7 @@ struct bearer;
 
 enum route_flag {
     ROUTE_OPEN = 1 << 0, /* needs no token */
+    ROUTE_QUERY = 1 << 1, /* says nothing without a query: is no link */
 };
 
 struct route {

@@ -125,6 +125,7 @@ bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_v
 static const struct json_field node_fields[] = {
     NODE(STRING, name, "metadata.name", JSON_REQUIRED),
     NODE(STRING, resource_version, "metadata.resourceVersion", 0),
+    NODE(BOOL, cordoned, "spec.unschedulable", 0),
     NODE(PAIRS, labels, "metadata.labels", 0),
     NODE(PAIRS, annotations, "metadata.annotations", 0),
     NODE(PAIRS, capacity, "status.capacity", JSON_NUMBERS),

@@ -32,6 +32,40 @@ NEW_PODS = [
 ]
 
 
+# Pods of the sample, and why they are where they are.
+EXPLAINED = [
+    ("ml/classifier", "fits"),
+    ("ml/foundation-model", "fits"),  # of 40 MiB, as a node that counts these sees it
+    ("ml/trainer-0", "placed"),
+    ("kube-system/coredns-76f75df574-7bq2x", "no_gpu"),
+]
+
+
+def deployment(amount):
+    made = pod("made", amount)
+    return {"kind": "Deployment", "metadata": {"name": "d"},
+            "spec": {"replicas": 3, "template": {"spec": made["spec"]}}}
+
+
+# What explain is sent: the status, and the verdict if that is 200.
+WORKLOADS = [
+    (pod("new", 1), True, 200, "fits"),
+    (pod("huge", 999999), True, 200, "refused"),
+    (pod("odd", "1.5"), True, 200, "invalid"),
+    (deployment(1), True, 200, "fits"),
+    ("--- {kind: Pod, metadata: {name: a}, spec: {containers: []}}", None, 200, "no_gpu"),
+    ({"metadata": {"name": "bare"}, "spec": {"containers": []}}, True, 200, "no_gpu"),
+    ({"kind": "Service", "metadata": {"name": "s"}}, True, 400, None),
+    ({"kind": "List", "items": [pod("a", 1), pod("b", 1)]}, True, 400, None),
+    ({"kind": "Pod", "metadata": []}, True, 400, None),
+    ({}, True, 400, None),
+    ([], False, 400, None),
+    ("", None, 400, None),
+    ("{", None, 400, None),
+    ("a: [", None, 400, None),
+]
+
+
 def named(**extra):
     return {"Pod": pod("asked", 1), "NodeNames": ["gpu-t4-0", "cpu-0", "nope"], **extra}
 

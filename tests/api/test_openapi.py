@@ -21,8 +21,8 @@ from common import PATIENCE, Server, Tap, main, need, text
 need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
-from calls import BIND_CALLS, FILTER_CALLS, NEW_PODS, NODES  # noqa: E402
-from calls import PRIORITIZE_CALLS, binding, named  # noqa: E402
+from calls import BIND_CALLS, EXPLAINED, FILTER_CALLS, NEW_PODS, NODES  # noqa: E402
+from calls import PRIORITIZE_CALLS, WORKLOADS, binding, named  # noqa: E402
 from document import Document, subschemas  # noqa: E402
 from program import pod  # noqa: E402
 from walk import Answer, Walk, announce, send  # noqa: E402
@@ -30,7 +30,7 @@ from walk import Answer, Walk, announce, send  # noqa: E402
 SOURCE = "api/openapi.yaml"
 
 # Bodies that others define: keys that are not described may come, and are passed over.
-OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall"}
+OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "Workload"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml"}
 
@@ -281,6 +281,27 @@ def check_new_pods(walk):
                         "what it lacked is filled in", answer)
     walk.ask("operations", "POST", path + "//", body=pod("slashed", 1), status=201)
     large = json.dumps(pod("large", 1)) + " " * BODY_MAX["operations"]
+    walk.ask("operations", "POST", path, body=large, status=413)
+
+
+def check_explain(walk):
+    path = "/api/v1/explain"
+    for title, verdict in EXPLAINED:
+        found = walk.json(f"{path}?pod={title}")
+        walk.tap.equal(found["verdict"], verdict, f"{title} is {verdict}")
+        for output in ("table", "wide"):
+            lines = walk.text(f"{path}?pod={title}&output={output}").splitlines()
+            walk.tap.equal(lines[0], found["summary"], f"so says its {output}")
+    for body, valid, status, verdict in WORKLOADS:
+        hold_call(walk, "Workload", body, valid)
+        found = walk.ask("operations", "POST", path, body=body, status=status)
+        if status == 200:
+            walk.tap.equal(found["verdict"], verdict, "the verdict on it")
+    for query in ("", "?pod", "?pod=a", "?pod=/", "?pod=ml/", "?pod=/a", "?pod=a/b/c",
+                  "?pod=ml/classifier&output=xml"):
+        walk.json(path + query, status=400)
+    walk.json(f"{path}?pod=ml/nope", status=404)
+    large = b" " * (BODY_MAX["operations"] + 1)
     walk.ask("operations", "POST", path, body=large, status=413)
 
 
@@ -536,7 +557,7 @@ def check(tap: Tap):
     with Server() as server:
         walk = Walk(tap, document, server)
         for part in (check_index, check_methods, check_spellings, check_unknown, check_about,
-                     check_metrics, check_nodes, check_new_pods, check_audit, check_verbs,
+                     check_metrics, check_nodes, check_explain, check_new_pods, check_audit, check_verbs,
                      check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
         for listener in walk.bases:

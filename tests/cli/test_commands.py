@@ -20,7 +20,7 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "inspect", "audit", "completion", "man", "version", "help"]
+COMMANDS = ["serve", "nodes", "inspect", "explain", "audit", "completion", "man", "version", "help"]
 
 
 def options_of(command):
@@ -109,8 +109,8 @@ class Errors(Case):
         )
         self.fails(
             2,
-            "option '--output': 'yaml' is not valid, expected table, wide or json",
-            "nodes", "-oyaml",
+            "option '--output': 'xml' is not valid, expected table, wide, json or yaml",
+            "nodes", "-oxml",
         )
         self.fails(2, "unknown option '--listen'; --help lists all", "nodes", "--listen=x")
 
@@ -294,7 +294,8 @@ class Completion(Case):
     def test_bash_offers_what_fits(self):
         self.assertEqual(self.complete("gpuledger", "no"), ["nodes"])
         self.assertEqual(self.complete("gpuledger", "nodes", "--ou"), ["--output"])
-        self.assertEqual(self.complete("gpuledger", "nodes", "-o", ""), ["table", "wide", "json"])
+        self.assertEqual(self.complete("gpuledger", "nodes", "-o", ""),
+                         ["table", "wide", "json", "yaml"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
                          ["binpack", "spread", "first-fit", "strongest"])

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/telling.h"
+
+#include "app/explain.h"
+
+#include <string.h>
+
+#define MIB (INT64_C(1) << 20)
+#define GIB (INT64_C(1) << 30)
+#define ASKS_MAX 4 /* told of one request */
+
+/* --- amounts -------------------------------------------------------------------------------- */
+
+char *tell_bytes(int64_t bytes)
+{
+    if (bytes % GIB == 0)
+        return g_strdup_printf("%" G_GINT64_FORMAT "GiB", bytes / GIB);
+    if (bytes % MIB != 0)
+        return g_strdup_printf("%" G_GINT64_FORMAT "B", bytes);
+    if (bytes > 16 * GIB)
+        return g_strdup_printf("%.1fGiB", (double)bytes / (double)GIB);
+    return g_strdup_printf("%" G_GINT64_FORMAT "MiB", bytes / MIB);
+}
+
+/* Without a node: "8 units of memory", of which only a node knows what they are. */
+static char *tell_amount(const struct node *node, const struct card *card, struct amount amount)
+{
+    if (amount.kind == AMOUNT_THOUSANDTHS && !card)
+        return g_strdup_printf("%" G_GINT64_FORMAT "%% of the memory", amount.value / 10);
+    if (amount.kind == AMOUNT_NODE_UNITS && !node)
+        return g_strdup_printf("%" G_GINT64_FORMAT " units of memory", amount.value);
+    return tell_bytes(node ? card_bytes(node, card, amount) : amount_bytes(amount, 1));
+}
+
+static void append_ask(GString *text, const struct node *node, const struct card_ask *ask)
+{
+    if (ask->device) {
+        g_string_append_printf(text, "%d %s", ask->count, ask->device);
+        return;
+    }
+    g_autofree char *memory = tell_amount(node, NULL, ask->memory);
+    const char *and = "";
+    if (ask->exclusive && ask->memory.value == 0 && ask->core == 0) {
+        g_string_append_printf(text, "%d whole card%s", ask->count, ask->count > 1 ? "s" : "");
+        return;
+    }
+    if (ask->memory.value > 0) {
+        g_string_append(text, memory);
+        and = " and ";
+    }
+    if (ask->core > 0)
+        g_string_append_printf(text, "%s%g%% of the compute", and, ask->core / 10.0);
+    else if (ask->memory.value == 0)
+        g_string_append(text, "a place");
+    if (ask->count > 1)
+        g_string_append_printf(text, " of each of %d cards", ask->count);
+    else
+        g_string_append(text, " of one card");
+    if (ask->exclusive)
+        g_string_append(text, ", shared with nobody");
+}
+
+char *tell_request(const struct node *node, const struct request *request)
+{
+    GString *text = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < request->n_asks && i < ASKS_MAX; i++) {
+        if (i > 0)
+            g_string_append(text, " + ");
+        append_ask(text, node, &request->asks[i]);
+    }
+    if (request->n_asks > ASKS_MAX)
+        g_string_append_printf(text, " + %u more", request->n_asks - ASKS_MAX);
+    return g_string_free(text, FALSE);
+}
+
+char *tell_shares(const struct node *node, const struct share *shares, uint32_t n)
+{
+    GString *text = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct share *share = &shares[i];
+        const struct card *card = node_share_card(node, share);
+        g_autofree char *memory = tell_bytes(card_bytes(node, card, share->memory));
+        const char *separator = text->len ? ", " : "";
+        if (share->device)
+            g_string_append_printf(text, "%s%d %s", separator, share->devices, share->device);
+        else if (card)
+            g_string_append_printf(text, "%scard %d (%s)", separator, card->index, memory);
+        else
+            g_string_append_printf(text, "%sno known card (%s on each)", separator, memory);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* --- who is there --------------------------------------------------------------------------- */
+
+/* What an allocation holds of the card or pool; false: nothing. */
+static bool held_of(const struct node *node, const struct allocation *allocation,
+                    const struct card *card, const struct pool *pool, int64_t *ret_amount)
+{
+    bool here = false;
+
+    *ret_amount = 0;
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        if (pool ? g_strcmp0(share->device, pool->resource) != 0
+                 : card && (share->device || (node_share_card(node, share) != card &&
+                                              node_share_card(node, share))))
+            continue;
+        here = true;
+        *ret_amount += pool ? share->devices
+                            : card_bytes(node, card ? card : node_share_card(node, share),
+                                         share->memory);
+    }
+    return here;
+}
+
+GPtrArray *tell_pods(const struct node *node, const struct card *card, const struct pool *pool)
+{
+    GPtrArray *pods = g_ptr_array_new_with_free_func(g_free);
+    int64_t amount;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = node->allocations->pdata[i];
+        if (held_of(node, allocation, card, pool, &amount))
+            g_ptr_array_add(pods, g_strdup_printf("%s/%s", allocation->ns, allocation->name));
+    }
+    return pods;
+}
+
+/* "; held by ml/a (4GiB), ml/b (2GiB)", or nothing. */
+static void append_holders(GString *text, const struct node *node, const struct card *card,
+                           const struct pool *pool)
+{
+    int n = 0;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = node->allocations->pdata[i];
+        int64_t amount;
+        if (!held_of(node, allocation, card, pool, &amount) || ++n > EXPLAIN_PODS_MAX)
+            continue;
+        g_autofree char *size =
+            pool ? g_strdup_printf("%" G_GINT64_FORMAT, amount) : tell_bytes(amount);
+        g_string_append_printf(text, "%s%s/%s (%s)", n == 1 ? "; held by " : ", ", allocation->ns,
+                               allocation->name, size);
+    }
+    if (n > EXPLAIN_PODS_MAX)
+        g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
+}
+
+/* --- cards ---------------------------------------------------------------------------------- */
+
+struct telling {
+    GString *text;
+    const struct judge *judge;
+    const struct node *node;
+    const struct request *request;
+    const struct card_ask *ask;
+    const struct card *card;
+};
+
+static void tell_memory(const struct telling *telling)
+{
+    const struct node *node = telling->node;
+    const struct card *card = telling->card;
+    const int64_t wants = card_bytes(node, card, telling->ask->memory);
+    g_autofree char *wanted = tell_bytes(wants);
+    g_autofree char *left = tell_bytes(card_memory_free(node, card));
+    g_autofree char *all = tell_bytes(card->memory);
+
+    if (wants > card_memory_free(node, card))
+        g_string_append_printf(telling->text, "wants %s, %s free of %s", wanted, left, all);
+    else if (card->exclusive + node->unplaced_exclusive > 0)
+        g_string_append(telling->text, "somebody has it alone");
+    else
+        g_string_append_printf(telling->text, "wants it alone, it has %d holder%s",
+                               card->holders + node->unplaced_holders,
+                               card->holders + node->unplaced_holders == 1 ? "" : "s");
+    append_holders(telling->text, node, card, NULL);
+}
+
+static void tell_size(const struct telling *telling)
+{
+    g_autofree char *wanted =
+        tell_bytes(card_bytes(telling->node, telling->card, telling->ask->memory));
+    g_autofree char *all = tell_bytes(telling->card->memory);
+
+    g_string_append_printf(telling->text, "wants %s, the card has %s in all", wanted, all);
+}
+
+static void tell_health(const struct telling *telling)
+{
+    g_string_append(telling->text, telling->card->broken
+                                       ? "its node side says that it is unhealthy"
+                                       : "a ConfigMap says that it is unhealthy");
+}
+
+static void tell_core(const struct telling *telling)
+{
+    const struct card *card = telling->card;
+
+    if (card_core(card, telling->ask->core) > card_core_free(telling->node, card))
+        g_string_append_printf(telling->text, "wants %g%% of the compute, %g%% free of %g%%",
+                               card_core(card, telling->ask->core) / 10.0,
+                               card_core_free(telling->node, card) / 10.0, card->core / 10.0);
+    else
+        g_string_append(telling->text, "none of its compute is free");
+    append_holders(telling->text, telling->node, card, NULL);
+}
+
+static void tell_slots(const struct telling *telling)
+{
+    g_string_append_printf(telling->text, "%d holders of at most %d",
+                           telling->card->holders + telling->node->unplaced_holders,
+                           telling->card->slots);
+    append_holders(telling->text, telling->node, telling->card, NULL);
+}
+
+static void tell_other_use(const struct telling *telling)
+{
+    g_string_append_printf(telling->text, "pods share it in another way than %s",
+                           telling->request->dialect->name);
+    append_holders(telling->text, telling->node, telling->card, NULL);
+}
+
+static void tell_card_terms(const struct telling *telling)
+{
+    const struct terms *terms = telling->request->terms;
+    const struct card *card = telling->card;
+
+    if (terms && card->memory < terms->memory_min) {
+        g_autofree char *least = tell_bytes(terms->memory_min);
+        g_autofree char *all = tell_bytes(card->memory);
+        g_string_append_printf(telling->text, "the pod accepts cards from %s on, it has %s",
+                               least, all);
+    } else if (terms && !terms_accept_model(terms, card->model)) {
+        g_string_append_printf(telling->text, "the pod does not accept its model, %s",
+                               card->model ? card->model : "which is not known");
+    } else if (card->best_effort && (telling->ask->core > 0 || telling->ask->exclusive)) {
+        g_string_append(telling->text, "it promises no compute");
+    } else {
+        g_string_append_printf(telling->text, "the pod accepts other cards only%s%s",
+                               card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
+    }
+}
+
+static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
+    [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
+    [REASON_CARD_UNHEALTHY] = tell_health,      [REASON_INSUFFICIENT_CORE] = tell_core,
+    [REASON_NO_SLOT] = tell_slots,              [REASON_OTHER_USE] = tell_other_use,
+    [REASON_TERMS] = tell_card_terms,
+};
+
+char *tell_card(const struct node *node, const struct request *request, const struct card_ask *ask,
+                const struct card *card, enum reason reason)
+{
+    const struct telling telling = {g_string_new(NULL), NULL, node, request, ask, card};
+
+    if (reason == REASON_NONE) {
+        g_autofree char *wanted = tell_bytes(card_bytes(node, card, ask->memory));
+        g_autofree char *left = tell_bytes(card_memory_free(node, card));
+        g_autofree char *all = tell_bytes(card->memory);
+        g_string_append_printf(telling.text, "has room: wants %s, %s free of %s", wanted, left,
+                               all);
+    } else if (card_tellers[reason]) {
+        card_tellers[reason](&telling);
+    } else {
+        g_string_append(telling.text, reason_info(reason)->text);
+    }
+    return g_string_free(telling.text, FALSE);
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static void tell_dialects(const struct telling *telling)
+{
+    g_string_append(telling->text, "shares its GPUs as ");
+    for (int32_t i = 0; i < telling->node->n_dialects; i++)
+        g_string_append_printf(telling->text, "%s%s", i ? ", " : "",
+                               telling->node->dialects[i]->name);
+}
+
+static void tell_count(const struct telling *telling)
+{
+    const struct card_ask *ask = telling->ask;
+    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+
+    if (ask->device)
+        g_string_append_printf(telling->text, "has %d %s, the pod wants %d",
+                               pool ? pool->capacity : 0, ask->device, ask->count);
+    else if (ask->count > telling->node->n_cards)
+        g_string_append_printf(telling->text, "has %d card%s, the pod wants %d",
+                               telling->node->n_cards, telling->node->n_cards == 1 ? "" : "s",
+                               ask->count);
+    else
+        g_string_append(telling->text, "fewer of its cards are of use than the pod asks for");
+}
+
+static void tell_devices(const struct telling *telling)
+{
+    const struct card_ask *ask = telling->ask;
+    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+
+    if (!pool)
+        return;
+    g_string_append_printf(telling->text, "wants %d %s, %d free of %d", ask->count, ask->device,
+                           MAX(pool->capacity - pool->used, 0), pool->capacity);
+    append_holders(telling->text, telling->node, NULL, pool);
+}
+
+static void tell_node_terms(const struct telling *telling)
+{
+    const struct terms *terms = telling->request->terms;
+    const struct node *node = telling->node;
+
+    if (terms && node->compute < terms->compute_min && node->compute == 0)
+        g_string_append(telling->text, "has no label nvidia.com/gpu.compute.major, which the "
+                                       "pod's gpuledger.io/gpu-compute-min needs");
+    else if (terms && node->compute < terms->compute_min)
+        g_string_append_printf(telling->text,
+                               "has compute capability %d.%d, the pod wants %d.%d",
+                               node->compute / 100, node->compute % 100, terms->compute_min / 100,
+                               terms->compute_min % 100);
+    else if (terms && node->driver < terms->driver_min && node->driver == 0)
+        g_string_append(telling->text, "has no label nvidia.com/cuda.driver-version.major, which "
+                                       "the pod's gpuledger.io/gpu-driver-min needs");
+    else if (terms && node->driver < terms->driver_min)
+        g_string_append_printf(telling->text, "has driver %d, the pod wants %d", node->driver,
+                               terms->driver_min);
+    else if (telling->ask->device)
+        g_string_append_printf(telling->text, "its %s are not what the pod accepts",
+                               telling->ask->device);
+}
+
+static void tell_isolation(const struct telling *telling)
+{
+    g_string_append_printf(telling->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
+                           isolation_name(telling->request->dialect->isolation),
+                           isolation_name(telling->request->terms->isolation_min));
+}
+
+static void tell_node_use(const struct telling *telling)
+{
+    for (int32_t i = 0; i < telling->node->n_cards; i++) {
+        if (placement_card_reason(telling->node, telling->request, telling->ask,
+                                  &telling->node->cards[i]) == REASON_OTHER_USE)
+            return; /* a card tells */
+    }
+    g_string_append_printf(telling->text, "its GPUs are in use by pods of another way of sharing");
+    append_holders(telling->text, telling->node, NULL, NULL);
+}
+
+static void tell_quota(const struct telling *telling)
+{
+    struct quota_count count;
+
+    quota_room_count(telling->judge->room, telling->node->name, &count);
+    if (!count.model)
+        g_string_append(telling->text, "the namespace has a quota, and no label of the node says "
+                                       "of which model its GPUs are (--quota-model-label)");
+    else if (!count.pooled)
+        g_string_append(telling->text, "the namespace may not use nodes of its pool "
+                                       "(--quota-pool-label)");
+    else if (!count.limited)
+        g_string_append_printf(telling->text, "the namespace may have no %s", count.model);
+    else
+        g_string_append_printf(telling->text, "wants %g %s, the namespace has %g of %g",
+                               (double)count.wanted / CORE_WHOLE, count.model,
+                               (double)count.used / CORE_WHOLE,
+                               (double)count.limit / CORE_WHOLE);
+}
+
+static void tell_earlier(const struct telling *telling)
+{
+    g_string_append_printf(telling->text, "its room is left to %s, which came first",
+                           telling->judge->older);
+}
+
+static void tell_waiting(const struct telling *telling)
+{
+    const struct node *node = telling->node;
+    int n = 0;
+
+    g_string_append(telling->text, "its node side has not matched ");
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = node->allocations->pdata[i];
+        if (other->waiting && ++n <= EXPLAIN_PODS_MAX)
+            g_string_append_printf(telling->text, "%s%s/%s", n > 1 ? ", " : "", other->ns,
+                                   other->name);
+    }
+    if (n > EXPLAIN_PODS_MAX)
+        g_string_append_printf(telling->text, " and %d more", n - EXPLAIN_PODS_MAX);
+    g_string_append(telling->text, " yet");
+}
+
+static void tell_none(const struct telling *telling)
+{
+    g_string_append(telling->text, "takes the pod");
+}
+
+static void tell_unknown(const struct telling *telling)
+{
+    g_string_append(telling->text, "does not exist, or not any more");
+}
+
+static void tell_no_share(const struct telling *telling)
+{
+    g_string_append(telling->text, "shares no GPU");
+}
+
+static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
+    [REASON_NONE] = tell_none,
+    [REASON_NODE_UNKNOWN] = tell_unknown,
+    [REASON_NOT_GPU_SHARE] = tell_no_share,
+    [REASON_OTHER_DIALECT] = tell_dialects,
+    [REASON_CARD_COUNT] = tell_count,
+    [REASON_INSUFFICIENT_DEVICES] = tell_devices,
+    [REASON_TERMS] = tell_node_terms,
+    [REASON_ISOLATION] = tell_isolation,
+    [REASON_OTHER_USE] = tell_node_use,
+    [REASON_QUOTA] = tell_quota,
+    [REASON_EARLIER_POD] = tell_earlier,
+    [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
+};
+
+char *tell_node(const struct judge *judge, const struct node *node, const struct request *request,
+                enum reason reason)
+{
+    const struct request *reading = tell_reading(node, request);
+    const struct telling telling = {
+        .text = g_string_new(NULL),
+        .judge = judge,
+        .node = node,
+        .request = reading ? reading : request,
+        .ask = tell_ask(node, reading ? reading : request),
+    };
+
+    if (node_tellers[reason])
+        node_tellers[reason](&telling);
+    else if (!card_tellers[reason] || node->n_cards == 0)
+        g_string_append(telling.text, reason_info(reason)->text);
+    return g_string_free(telling.text, telling.text->len == 0);
+}
+
+const struct request *tell_reading(const struct node *node, const struct request *request)
+{
+    while (request && !node_offers(node, request->dialect))
+        request = request->alternative;
+    return request;
+}
+
+const struct card_ask *tell_ask(const struct node *node, const struct request *request)
+{
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        int32_t n = 0;
+        if (ask->device && placement_pool_reason(node, request, ask) != REASON_NONE)
+            return ask;
+        for (int32_t j = 0; j < node->n_cards && !ask->device; j++)
+            n += placement_card_reason(node, request, ask, &node->cards[j]) == REASON_NONE;
+        if (!ask->device && n < ask->count)
+            return ask;
+    }
+    return &request->asks[request->n_asks - 1];
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command "explain": why a pod is where it is, or nowhere. */
+#include "app/explain.h"
+#include "cmd/client.h"
+#include "cmd/local.h"
+#include "cmd/print.h"
+#include "kube/manifest.h"
+#include "kube/small_file.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define GET_POD_MS 30000
+
+/* What is asked about: a pod of the cluster, or one in a file. */
+struct question {
+    char *ns, *name;
+    char *file; /* its text, or NULL */
+};
+
+static void question_clear(struct question *question)
+{
+    g_free(question->ns);
+    g_free(question->name);
+    g_free(question->file);
+}
+
+/* "pod NAMESPACE/NAME", "NAMESPACE/NAME"; without a namespace it is "default". */
+static bool read_words(const GPtrArray *words, struct question *question, GError **error)
+{
+    const char *title = words->len ? words->pdata[words->len - 1] : "";
+    const char *slash = strchr(title, '/');
+
+    if (words->len == 2 && strcmp(words->pdata[0], "pod") != 0 &&
+        strcmp(words->pdata[0], "pods") != 0) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "only pods are explained, not '%s'", (const char *)words->pdata[0]);
+        return false;
+    }
+    question->ns = slash ? g_strndup(title, (gsize)(slash - title)) : g_strdup("default");
+    question->name = g_strdup(slash ? slash + 1 : title);
+    if (*question->ns && *question->name && !strchr(question->name, '/') &&
+        (words->len == 2 || slash))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f");
+    return false;
+}
+
+static bool read_question(const struct config *config, struct question *question, GError **error)
+{
+    if (!*config->filename)
+        return read_words(config->words, question, error);
+    if (config->words->len > 0) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "option '--filename': a pod is named as well; keep one of them");
+        return false;
+    }
+    question->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+    if (!question->file)
+        g_prefix_error(error, "option '--filename': ");
+    return question->file != NULL;
+}
+
+/* --- a running extender --------------------------------------------------------------------- */
+
+static const char *output_name(const struct config *config)
+{
+    return print_is_document(config) ? "json" : config->output == OUTPUT_WIDE ? "wide" : "table";
+}
+
+static bool ask_server(const struct config *config, const struct question *question,
+                       GString *ret_text, GError **error)
+{
+    g_autofree char *title =
+        question->file ? NULL : g_strdup_printf("%s/%s", question->ns, question->name);
+    g_autofree char *escaped = title ? g_uri_escape_string(title, "/", FALSE) : NULL;
+    g_autofree char *path =
+        g_strdup_printf("/api/v1/explain?output=%s%s%s", output_name(config),
+                        title ? "&pod=" : "", title ? escaped : "");
+    const struct client_request request = {
+        .server = config->server,
+        .path = path,
+        .accept = print_is_document(config) ? "application/json" : "text/plain",
+        .token_file = config->token_file,
+        .post = question->file != NULL,
+        .body = question->file,
+        .length = question->file ? strlen(question->file) : 0,
+    };
+
+    return client_get(&request, ret_text, error);
+}
+
+/* --- a cluster alone ------------------------------------------------------------------------ */
+
+static bool read_pod(const struct local *local, const struct question *question,
+                     struct json_arena *arena, struct pod_view *ret_pod, GError **error)
+{
+    struct manifest manifest;
+
+    if (!question->file)
+        return explain_read_pod(backend_cluster(local->backend), arena, question->ns,
+                                question->name, g_get_monotonic_time() / 1000 + GET_POD_MS,
+                                ret_pod, error);
+    if (!manifest_parse(arena, question->file, strlen(question->file), &manifest, error)) {
+        g_prefix_error(error, "option '--filename': ");
+        return false;
+    }
+    *ret_pod = manifest.pod;
+    return true;
+}
+
+static bool look_at_cluster(const struct config *config, const struct question *question,
+                            GString *ret_text, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct local local;
+    struct pod_view pod;
+    struct json_writer writer;
+
+    if (!local_open(config, &local, error))
+        return false;
+    const bool found = read_pod(&local, question, arena, &pod, error);
+    if (found) {
+        g_autoptr(explanation) explanation = explain_pod(local.store, &pod);
+        json_writer_init(&writer, ret_text);
+        if (print_is_document(config))
+            explanation_encode(&writer, explanation);
+        else
+            explanation_write(ret_text, explanation, config->output == OUTPUT_WIDE);
+    }
+    local_close(&local);
+    return found;
+}
+
+enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+    struct question question = {0};
+    bool alone;
+
+    if (!local_choose(config, &alone))
+        return EXIT_USAGE;
+    if (!read_question(config, &question, &failure)) {
+        complain("%s", failure->message);
+        question_clear(&question);
+        return EXIT_USAGE;
+    }
+    if (alone)
+        look_at_cluster(config, &question, text, &failure);
+    else
+        ask_server(config, &question, text, &failure);
+    question_clear(&question);
+    return print_answer(config, text, failure);
+}

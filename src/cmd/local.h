@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Commands that look at a cluster by themselves, without a running extender, when the command line
+ * names one.
+ */
+#include "cmd/backend.h"
+
+/* Whether the command line names a cluster; false: a server too, which has been complained about. */
+bool local_choose(const struct config *config, bool *ret_local);
+
+/* What serve would know of the cluster, read once. */
+struct local {
+    struct store *store;
+    struct backend *backend;
+};
+bool local_open(const struct config *config, struct local *ret_local, GError **error);
+void local_close(struct local *local);

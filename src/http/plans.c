@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/plans.h"
+
+#include "app/explain.h"
+#include "http/answers.h"
+#include "kube/manifest.h"
+
+#include <gpuledger/error.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <string.h>
+
+#define GET_POD_MS 5000
+
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+static bool check_synced(const struct extender *extender, GError **error)
+{
+    g_autofree char *unsynced = store_unsynced(extender->store);
+
+    if (!*unsynced)
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                "not yet read from the cluster: %s", unsynced);
+    return false;
+}
+
+/* The pod that ?pod= names, as the cluster has it, or the one in the body. */
+static bool read_pod(const struct extender *extender, const struct http_request *request,
+                     struct json_arena *arena, struct pod_view *ret_pod, GError **error)
+{
+    const char *title = http_request_query(request, "pod");
+    struct manifest manifest;
+
+    if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0) {
+        if (!manifest_parse(arena, request->body, request->length, &manifest, error))
+            return false;
+        *ret_pod = manifest.pod;
+        return true;
+    }
+    const char *slash = title ? strchr(title, '/') : NULL;
+    if (!slash || slash == title || !slash[1] || strchr(slash + 1, '/')) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "which pod? '?pod=NAMESPACE/NAME', or POST one");
+        return false;
+    }
+    g_autofree char *ns = g_strndup(title, (gsize)(slash - title));
+    return explain_read_pod(extender->cluster, arena, ns, slash + 1,
+                            g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod, error);
+}
+
+void plans_explain(void *context, const struct http_request *request,
+                   struct http_response *response)
+{
+    const struct operations *operations = context;
+    const struct extender *extender = operations->extender;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    enum answer answer;
+    struct pod_view pod;
+    struct json_writer writer;
+
+    if (!answer_choose(request, response, true, &answer))
+        return;
+    if (!check_synced(extender, &failure) ||
+        !read_pod(extender, request, arena, &pod, &failure)) {
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+        return;
+    }
+    pthread_mutex_lock(&one_at_a_time);
+    g_autoptr(explanation) explanation = explain_pod(extender->store, &pod);
+    pthread_mutex_unlock(&one_at_a_time);
+    json_writer_init(&writer, response->body);
+    if (answer == ANSWER_JSON)
+        explanation_encode(&writer, explanation);
+    else
+        explanation_write(response->body, explanation, answer == ANSWER_WIDE);
+}

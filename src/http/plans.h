@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The routes that tell what would be: why a pod is where it is, and how many fit. Each question
+ * takes a copy of the ledger, so one is answered at a time; the others wait.
+ */
+#include "http/routes.h"
+
+void plans_explain(void *context, const struct http_request *request,
+                   struct http_response *response);

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command "explain", of a running extender and of a cluster alone."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+from program import SNAPSHOT, Server, call, listing, node, pod, run
+
+
+def bound(name, amount, where, card, assigned="true", phase="Running"):
+    return pod(name, amount, spec={"nodeName": where}, status={"phase": phase},
+               metadata={"annotations": {
+                   "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": str(amount),
+                   "ALIYUN_COM_GPU_MEM_ASSIGNED": assigned,
+                   "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1767225600000000000"}})
+
+
+def cordoned(name, cards, units):
+    return {**node(name, cards, units), "spec": {"unschedulable": True}}
+
+
+CLUSTER = listing(
+    node("n1", 2, 10), node("n2", 1, 10), cordoned("n3", 1, 16), {**node("cpu", 1, 1), "status": {}},
+    bound("a", 6, "n1", 0), bound("b", 4, "n1", 0), bound("c", 5, "n1", 1),
+    bound("d", 3, "n2", 0, "false", "Pending"),
+    pod("small", 5), pod("tight", 8), pod("large", 12), pod("odd", "1.5"),
+    {"kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "unhealthy-gpu-n2"},
+     "data": {"gpus": "0"}},
+)
+
+REFUSED = """\
+test/tight wants 8 units of memory of one card (gpushare): none of 4 nodes takes it
+
+NODES  REASON                CLOSEST  WHY
+    1  cordoned              n3    takes the pod
+    1  insufficient_memory   n1    card 1: wants 8GiB, 5GiB free of 10GiB; held by test/c (5GiB)
+    1  card_unhealthy        n2    card 0: a ConfigMap says that it is unhealthy
+    1  not_gpu_share         cpu   shares no GPU
+"""
+
+
+class Explain(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.cluster = self.write("cluster.json", CLUSTER)
+
+    def write(self, name, text):
+        file = self.directory / name
+        file.write_text(text if isinstance(text, str) else json.dumps(text))
+        return file
+
+    def alone(self, *arguments):
+        result = run("explain", *arguments, "--snapshot", self.cluster)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_a_refused_pod(self):
+        text = self.alone("pod", "test/tight")
+        self.assertEqual(text.splitlines()[:7], REFUSED.splitlines())
+        with Server(snapshot=self.cluster) as server:
+            asked = run("explain", "pod", "test/tight", "-s", server.operations)
+            self.assertEqual(asked.stdout, text)
+            status, body = call("GET", f"{server.operations}/api/v1/explain?pod=test/tight&output=table")
+            self.assertEqual((status, body), (200, text))
+
+    def test_the_reason_is_filters(self):
+        texts = {}
+        with Server(snapshot=self.cluster) as server:
+            for amount in (1, 5, 8, 10, 12, 17):
+                asked = pod(f"p{amount}", amount)
+                answer = server.filter(asked, ["n1", "n2", "n3", "cpu"])
+                refused = {**answer["FailedNodes"], **answer["FailedAndUnresolvableNodes"]}
+                file = self.write("pod.json", asked)
+                told = json.loads(run("explain", "-f", file, "-ojson", "-s",
+                                      server.operations).stdout)
+                for group in told["groups"]:
+                    texts[group["reason"]] = group["text"]
+                self.assertEqual(len(told["nodes"]), 4)
+                for each in told["nodes"]:
+                    self.assertEqual(texts[each["reason"]], refused.get(each["name"], ""))
+                    if each["reason"] and each["name"] != "cpu":
+                        self.assertIn(each["reason"], [card["reason"] for card in each["cards"]])
+
+    def test_a_pod_that_fits(self):
+        self.assertIn("1 of 4 nodes takes it, first by binpack is n1, card 1 (5GiB)",
+                      self.alone("test/small"))
+        wide = self.alone("test/small", "-owide")
+        self.assertRegex(wide, r"(?m)^n1 +0  insufficient_memory +wants 5GiB, 0GiB free of 10GiB; "
+                               r"held by test/a \(6GiB\), test/b \(4GiB\)$")
+        self.assertIn("is n1, card 1", self.alone("test/small", "--policy=spread"))
+
+    def test_a_pod_that_has_its_card(self):
+        text = self.alone("pod", "test/a")
+        self.assertIn("test/a is on n1, card 0 (6GiB)\n", text)
+        self.assertIn("STATE       assigned", text)
+        self.assertIn("BESIDE      test/b\n", text)
+        waiting = self.alone("pod", "test/d")
+        self.assertIn("STATE       waiting for its node side", waiting)
+        self.assertIn("SINCE       2026-01-01T00:00:00Z\n", waiting)
+        self.assertIn("BESIDE      nobody\n", waiting)
+
+    def test_a_pod_that_cannot_be_understood(self):
+        told = json.loads(self.alone("pod", "test/odd", "-ojson"))
+        self.assertEqual(told["verdict"], "invalid")
+        self.assertIn("aliyun.com/gpu-mem", told["failure"])
+
+    def test_files(self):
+        manifest = self.write("job.yaml", """\
+apiVersion: v1
+kind: Service
+metadata: {name: s}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: test}
+spec:
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          containers:
+          - name: main
+            resources: {limits: {aliyun.com/gpu-mem: 5}}
+""")
+        self.assertIn("test/nightly wants 5 units of memory", self.alone("-f", manifest))
+        with Server(snapshot=self.cluster) as server:
+            asked = run("explain", "-f", manifest, "-s", server.operations)
+            self.assertEqual(asked.stdout, self.alone("-f", manifest))
+
+    def test_yaml(self):
+        try:
+            import yaml  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("no YAML reader")
+        for title in ("test/tight", "test/a", "test/odd"):
+            self.assertEqual(yaml.safe_load(self.alone(title, "-oyaml")),
+                             json.loads(self.alone(title, "-ojson")))
+
+    def test_nothing_changes(self):
+        with Server(snapshot=self.cluster) as server:
+            before = server.get("/api/v1/nodes")
+            for title in ("test/tight", "test/small", "test/a"):
+                run("explain", title, "-s", server.operations)
+            self.assertEqual(server.get("/api/v1/nodes"), before)
+
+    def test_mistakes(self):
+        manifest = self.write("pod.json", pod("x", 1))
+        for code, message, *arguments in [
+            (2, "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f", ),
+            (2, "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f", "pod", "a/"),
+            (2, "only pods are explained, not 'node'", "node", "a/b"),
+            (2, "option '--filename': a pod is named as well; keep one of them", "a/b", "-f",
+             manifest),
+            (2, "option '--server': a cluster is given as well; keep one of them", "a/b",
+             "--server=x"),
+            (1, "there is no pod 'default/nope'", "pod", "nope"),
+            (1, "option '--filename': expected a Pod, or an object with a pod template such as a "
+                "Deployment", "-f", self.write("s.yaml", "kind: Service")),
+        ]:
+            result = run("explain", *arguments, "--snapshot", SNAPSHOT)
+            self.assertEqual((result.returncode, result.stderr), (code, f"gpuledger: {message}\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
