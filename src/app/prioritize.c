@@ -28,6 +28,13 @@ static void contest_init(struct contest *contest, struct json_arena *arena, size
     };
 }
 
+/* The i-th node of the call has been rated. */
+static void contest_enter(struct contest *contest, const struct filter_args *args, size_t i)
+{
+    contest->ranks[contest->n].name = args->names[i]; /* the node may be gone when the lock is */
+    contest->places[contest->n++] = i;
+}
+
 /* The pod's own policy rates nodes, or the cluster's. A node's only chooses its cards: ratings of
  * different policies do not compare. */
 static const struct policy *rating_policy(const struct admission_query *query)
@@ -60,8 +67,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         struct rank *rank = &contest->ranks[contest->n];
         ranking_rate(contest->policy, seen, &placement, rank);
         rank->waits = admission == ADMISSION_WAIT;
-        rank->name = args->names[i]; /* the node may be gone when the lock is */
-        contest->places[contest->n++] = i;
+        contest_enter(contest, args, i);
     }
     judge_clear(&judge);
 }
@@ -73,13 +79,14 @@ static void mark_winner(const struct contest *contest, int32_t *scores)
             RANKING_SCORE_MAX;
 }
 
-static void mark_scaled(const struct contest *contest, struct json_arena *arena, int32_t *scores)
+static void mark_scaled(const struct contest *contest, struct json_arena *arena, int32_t most,
+                        int32_t *scores)
 {
     int32_t *scaled = json_arena_alloc(arena, (contest->n + 1) * sizeof *scaled);
 
     ranking_scale(contest->ranks, contest->n, scaled);
     for (size_t i = 0; i < contest->n; i++)
-        scores[contest->places[i]] = MAX(scaled[i], 1);
+        scores[contest->places[i]] = MAX(scaled[i] * most / RANKING_SCORE_MAX, 1);
 }
 
 /* A pod that holds cards already may only go where they are. */
@@ -90,17 +97,31 @@ static void mark_holder(const struct filter_args *args, const char *node, int32_
 }
 
 /* Under the lock. What a pod without a GPU takes of a node with GPUs, pods that need those may
- * lack; among the others it is kube-scheduler's own marks that choose. */
-static void mark_nodes_without_gpu(struct ledger *ledger, const struct filter_args *args,
-                                   int32_t *scores)
+ * lack; among the other nodes it is kube-scheduler's own marks that choose. Returns whether there
+ * are others. */
+static bool rate_hosts(struct contest *contest, const struct call *call, struct ledger *ledger,
+                       int32_t *scores)
 {
+    const struct filter_args *args = &call->args;
+    g_autoptr(request) nothing = request_new(NULL, 0);
+    struct placement placement = {.request = nothing};
     struct node *before = NULL;
+    bool others = false;
 
+    nothing->host = host_of_pod(&args->pod);
+    contest->policy = store_options(call->extender->store)->policy;
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
-        scores[i] = node && node->dialect ? 0 : RANKING_SCORE_MAX;
+        if (!node || !node->dialect) {
+            scores[i] = RANKING_SCORE_MAX;
+            others = true;
+            continue;
+        }
+        ranking_rate(contest->policy, node, &placement, &contest->ranks[contest->n]);
+        contest_enter(contest, args, i);
     }
+    return others;
 }
 
 /* The three best, for people. */
@@ -135,6 +156,7 @@ static const int32_t *decide(struct call *call, enum prioritize_pods pods,
     GError *failure = NULL;
     g_autoptr(request) request = dialect_read_request(&args->pod, &options->dialects, &failure);
     struct contest contest;
+    bool others = false; /* nodes that are better than any in the contest */
 
     if (failure)
         g_propagate_error(error, failure);
@@ -151,12 +173,12 @@ static const int32_t *decide(struct call *call, enum prioritize_pods pods,
     else if (request)
         rate_nodes(&contest, call, request);
     else
-        mark_nodes_without_gpu(ledger, args, scores);
+        others = rate_hosts(&contest, call, ledger, scores);
     store_unlock(extender->store);
-    if (extender->shape == PRIORITIZE_WINNER)
+    if (extender->shape == PRIORITIZE_SCALED)
+        mark_scaled(&contest, arena, RANKING_SCORE_MAX / (others ? 2 : 1), scores);
+    else if (!others)
         mark_winner(&contest, scores);
-    else
-        mark_scaled(&contest, arena, scores);
     log_contest(args, &contest);
     call_phase(call, PHASE_DECIDE);
     return scores;

@@ -54,47 +54,43 @@ static double pool_used_part(const struct pool *pool, const struct placement *pl
     return pool->capacity > 0 ? (double)used / pool->capacity : 0;
 }
 
-/* A device of a pool is taken as a whole: the smallest that is enough, then of the fullest pool. */
-static void rate_devices(const struct node *node, const struct placement *placement,
-                         struct rank *ret_rank)
+/* How full the node is afterwards: cards and devices, each the mean of their parts in use. */
+static double node_used_part(const struct node *node, const struct placement *placement)
 {
-    const struct pool *pool = node_pool(node, placement->shares[0].device);
+    double used = 0;
 
-    ret_rank->loss = 1;
-    ret_rank->ties[0] = pool->memory;
-    ret_rank->ties[1] = (int64_t)(-1000 * pool_used_part(pool, placement));
+    for (int32_t i = 0; i < node->n_cards; i++)
+        used += used_part(node, &node->cards[i], placement) / node->n_cards;
+    for (int32_t i = 0; i < node->n_pools; i++)
+        used += pool_used_part(&node->pools[i], placement) / node->n_pools;
+    return used;
 }
 
-/* What is left on the cards that the placement uses and that nobody else can use whole. */
+/* What is left on the cards that the placement uses and that nobody else can use whole. A device of
+ * a pool is taken as a whole, so that it is the smallest that is enough. */
 static void rate_binpack(const struct node *node, const struct placement *placement,
                          struct rank *ret_rank)
 {
-    double left = 0, opened = 0, used = 0;
+    const char *device = placement->n_shares > 0 ? placement->shares[0].device : NULL;
+    double left = 0, opened = 0;
 
-    if (placement->n_shares > 0 && placement->shares[0].device) {
-        rate_devices(node, placement, ret_rank);
-        return;
-    }
     for (int32_t i = 0; i < node->n_cards; i++) {
         const double before = used_part(node, &node->cards[i], NULL);
         const double after = used_part(node, &node->cards[i], placement);
-        used += after;
         if (after == before)
             continue;
         left += 1 - MIN(after, 1);
         opened += before == 0;
     }
     ret_rank->loss = opened + left;
-    ret_rank->ties[0] = node->n_cards > 0 ? (int64_t)(-1000 * used / node->n_cards) : 0;
+    ret_rank->ties[0] = device ? node_pool(node, device)->memory : 0;
+    ret_rank->ties[1] = (int64_t)(-1000 * node_used_part(node, placement));
 }
 
 static void rate_spread(const struct node *node, const struct placement *placement,
                         struct rank *ret_rank)
 {
-    for (int32_t i = 0; i < node->n_cards; i++)
-        ret_rank->loss += used_part(node, &node->cards[i], placement) / node->n_cards;
-    for (int32_t i = 0; i < node->n_pools; i++)
-        ret_rank->loss += pool_used_part(&node->pools[i], placement) / node->n_pools;
+    ret_rank->loss = node_used_part(node, placement);
 }
 
 /* For those who cannot wait: what is gained by a better card is worth more than whole cards. */

@@ -161,12 +161,23 @@ START_TEST(pods_without_a_gpu_leave_nodes_with_gpus_alone)
 {
     world_add_pending(&world, "web", 0);
     world_add_pending(&world, "p", 2);
-    for (int i = 0; i < 2; i++) {
-        world.extender.shape = i ? PRIORITIZE_SCALED : PRIORITIZE_WINNER;
-        expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
-        expect_of(PRIORITIZE_ALL, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
-        expect_of(PRIORITIZE_WITHOUT_GPU, "p", "duo,plain", "");
-    }
+    expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
+    expect_of(PRIORITIZE_ALL, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
+    expect_of(PRIORITIZE_WITHOUT_GPU, "p", "duo,plain", "");
+    world.extender.shape = PRIORITIZE_SCALED;
+    world_add_bound(&world, "old", "mono", 4, "0");
+    expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,plain,mono", "duo=5 plain=10 mono=5");
+}
+END_TEST
+
+/* Where GPUs are in use already, the rest of the node is of least use to others. */
+START_TEST(pods_without_a_gpu_go_where_gpus_are_in_use)
+{
+    world_add_pending(&world, "web", 0);
+    world_add_bound(&world, "old", "twin", 4, "1");
+    expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,twin,mono", "duo=0 twin=10 mono=0");
+    world_add_bound(&world, "whole", "mono", 10, "0");
+    expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,twin,mono", "duo=0 twin=0 mono=10");
 }
 END_TEST
 
@@ -410,6 +421,7 @@ int main(void)
     tcase_add_test(tests, a_pod_that_holds_a_card_stays_with_it);
     tcase_add_test(tests, an_equal_node_where_nobody_waits_is_better);
     tcase_add_test(tests, pods_without_a_gpu_leave_nodes_with_gpus_alone);
+    tcase_add_test(tests, pods_without_a_gpu_go_where_gpus_are_in_use);
     tcase_add_test(tests, what_cannot_be_answered_is_an_error);
     tcase_add_test(tests, the_smallest_guest_that_suffices);
     tcase_add_test(tests, the_strongest_first);
