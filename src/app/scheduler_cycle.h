@@ -38,6 +38,6 @@ struct scheduler_pod {
 };
 
 /* Finds a node, and binds the pod there. False: none, or with an error the extender complained.
- * `ret_us` is the time that the verbs took. */
+ * `ret_ns` is the CPU time that the verbs took. */
 bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
-                         uint32_t *ret_node, int64_t *ret_us, GError **error);
+                         uint32_t *ret_node, int64_t *ret_ns, GError **error);

@@ -57,7 +57,7 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
                                                  simulation->result->arrivals + 1);
     g_autoptr(GError) failure = NULL;
     GString *text = g_string_new(NULL);
-    int64_t took_us;
+    int64_t took_ns;
 
     manifest_write(manifest, FEED_PODS, name, uid, text);
     const struct scheduler_pod pod = {
@@ -74,8 +74,8 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
     if (!memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
         return NULL;
     const bool bound =
-        scheduler_cycle_run(simulation->cycle, &pod, ret_node, &took_us, &failure);
-    g_array_append_val(simulation->took_us, took_us);
+        scheduler_cycle_run(simulation->cycle, &pod, ret_node, &took_ns, &failure);
+    g_array_append_val(simulation->took_ns, took_ns);
     g_atomic_int_inc(simulation->options->decisions);
     if (bound) {
         simulation->used += kind->gpus;
@@ -186,17 +186,17 @@ static gint compare_times(gconstpointer a, gconstpointer b)
 
 static void sum_up_times(struct simulation *simulation)
 {
-    const guint n = simulation->took_us->len;
+    const guint n = simulation->took_ns->len;
     double sum = 0;
 
     if (n == 0)
         return;
-    g_array_sort(simulation->took_us, compare_times);
+    g_array_sort(simulation->took_ns, compare_times);
     for (guint i = 0; i < n; i++)
-        sum += (double)g_array_index(simulation->took_us, int64_t, i);
+        sum += (double)g_array_index(simulation->took_ns, int64_t, i) / 1000;
     simulation->result->decision_mean_us = sum / n;
     simulation->result->decision_p99_us =
-        (double)g_array_index(simulation->took_us, int64_t, (n - 1) * 99 / 100);
+        (double)g_array_index(simulation->took_ns, int64_t, (n - 1) * 99 / 100) / 1000;
 }
 
 /* What must hold whatever came: no run is worth anything otherwise. */
@@ -250,7 +250,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->node_texts = g_ptr_array_new_with_free_func(g_free);
     simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
     g_array_set_clear_func(simulation->kinds, kind_clear);
-    simulation->took_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    simulation->took_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
     simulation->extender = (struct extender){
         .store = simulation->store,
         .cluster = simulation->cluster,
@@ -266,7 +266,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
 static void simulation_clear(struct simulation *simulation)
 {
     scheduler_cycle_free(simulation->cycle);
-    g_array_unref(simulation->took_us);
+    g_array_unref(simulation->took_ns);
     g_array_unref(simulation->kinds);
     g_ptr_array_unref(simulation->node_texts);
     g_ptr_array_unref(simulation->node_names);

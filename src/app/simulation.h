@@ -68,7 +68,7 @@ struct simulation_result {
     uint64_t arrivals;
     uint64_t failed[POD_KIND_N];
     double first_failure;     /* x; negative: none */
-    double decision_mean_us, decision_p99_us; /* all verbs of one pod */
+    double decision_mean_us, decision_p99_us; /* all verbs of one pod, CPU */
     char *error;              /* what the verbs complained of first, or NULL */
     GPtrArray *pods;          /* char *: the nodes and pods of the end as JSON, or NULL */
 };

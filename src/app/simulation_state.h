@@ -29,7 +29,7 @@ struct simulation {
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
-    GArray *took_us; /* int64_t, of each decision */
+    GArray *took_ns; /* int64_t, of each decision */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
     double mean_gpus; /* of an arrival */
 };

@@ -90,7 +90,7 @@ const struct command commands[] = {
          "Columns: what was allocated when the pods that had come asked for 100% of the GPU, and "
          "at the end; when the first pod failed; how many failed in all, and of those that asked "
          "for a part of a card, for one, for several, for none; what is free in the end, on cards "
-         "in use and on others; how long one pod's calls took.",
+         "in use and on others; how much CPU time one pod's calls took.",
      .run = simulate_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,

@@ -128,5 +128,5 @@
      .group = GROUP_SIMULATION,
      .commands = COMMAND_SIMULATE,
      .flags = OPTION_FLAG_ONLY,
-     .help = "Show how long decisions took: all calls about a pod, their JSON included. "
+     .help = "Show how much CPU time decisions took: all calls about a pod, with their JSON. "
              "--times=false leaves out what differs from run to run."},
