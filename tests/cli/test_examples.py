@@ -124,9 +124,9 @@ class Manifests(unittest.TestCase):
         self.assertTrue((EXAMPLES / "kind" / mount["hostPath"]).exists())
         for patch in control_plane["kubeadmConfigPatches"]:
             self.assertEqual(patch.count(mount["containerPath"]), 3)
-        (extender,) = scheduler["extenders"]
-        self.assertTrue(extender["nodeCacheCapable"])
-        self.assertFalse(extender["ignorable"])
+        for extender in scheduler["extenders"]:
+            self.assertTrue(extender["nodeCacheCapable"])
+            self.assertEqual(extender["ignorable"], "bindVerb" not in extender)
 
 
 if __name__ == "__main__":

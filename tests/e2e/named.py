@@ -13,10 +13,11 @@ def manage(config, path, resources, **verbs):
     for extender in config["extenders"]:
         prefix = extender["urlPrefix"].rpartition("/")[0]
         extender["urlPrefix"] = f"{prefix}/{path}"
-        extender["managedResources"] = [
-            {"name": name, "ignoredByScheduler": False} for name in resources
-        ]
-        extender.update(verbs)
+        if "bindVerb" in extender:
+            extender["managedResources"] = [
+                {"name": name, "ignoredByScheduler": False} for name in resources
+            ]
+            extender.update(verbs)
     return config
 
 

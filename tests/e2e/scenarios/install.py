@@ -119,15 +119,16 @@ def check_manifests(tap, world):
         tap.ok("Warning" not in answer.stderr, f"{folder}: accepted", answer.stderr)
     first = load_config(MANIFESTS / "scheduler/kube-scheduler.yaml")
     second = load_config(MANIFESTS / "second-scheduler/kube-scheduler.yaml")
-    for config in (first, second):
-        config["extenders"][0].pop("urlPrefix")
+    legacy = load_config(MANIFESTS / "legacy/scheduler-policy.json")
+    for config in (first, second, legacy):
+        for extender in config["extenders"]:
+            extender.pop("urlPrefix")
     tap.equal(first["extenders"], second["extenders"], "both schedulers call the extender alike")
-    legacy = load_config(MANIFESTS / "legacy/scheduler-policy.json")["extenders"][0]
-    legacy.pop("urlPrefix")
-    tap.equal(legacy.pop("httpTimeout"), 30 * 10**9, "the Policy counts in nanoseconds")
-    tap.equal(legacy.pop("enableHttps"), False, "and spells TLS in its own way")
-    first["extenders"][0].pop("httpTimeout")
-    tap.equal(legacy, first["extenders"][0], "all else is the same")
+    for extender, there in zip(legacy["extenders"], first["extenders"], strict=True):
+        seconds = int(there.pop("httpTimeout").removesuffix("s"))
+        tap.equal(extender.pop("httpTimeout"), seconds * 10**9, "the Policy counts in nanoseconds")
+        tap.equal(extender.pop("enableHttps"), False, "and spells TLS in its own way")
+    tap.equal(legacy["extenders"], first["extenders"], "all else is the same")
 
 
 def scenario_second_scheduler(tap):

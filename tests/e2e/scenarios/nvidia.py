@@ -19,10 +19,9 @@ def start(world, *args):
     """Extender and scheduler, which calls it for these resources too."""
     world.extender_start(*args)
     config = world.scheduler_config()
-    for extender in config["extenders"]:
-        extender["managedResources"] += [
-            {"name": name, "ignoredByScheduler": False} for name in (GPU, MIG)
-        ]
+    config["extenders"][0]["managedResources"] += [
+        {"name": name, "ignoredByScheduler": False} for name in (GPU, MIG)
+    ]
     world.scheduler_start(config)
 
 
