@@ -175,6 +175,7 @@ struct admission_query {
     const struct dialect_options *options;
     int64_t now_ns;      /* Unix time */
     int64_t patience_ns; /* how long an unmatched pod is expected to stay unmatched */
+    const struct demand *demand; /* NULL: nothing is known of it */
 };
 
 /* The one question that filter, bind and every explanation ask: may this pod go to this node, and

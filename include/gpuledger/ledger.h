@@ -52,6 +52,7 @@ struct card {
     int64_t memory_used; /* bytes; may exceed memory */
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
     uint64_t former_key; /* of one that it had before; 0: none */
+    uint64_t kind;       /* the same for cards of one size and model, and no others */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
@@ -195,6 +196,7 @@ struct node {
     GArray *unhealthy;      /* int32_t card indices, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
     uint32_t generation;
+    uint64_t hardware; /* stands for its cards' kinds */
     uint64_t freed_at; /* ledger_freed when something of it may last have become free */
 };
 
@@ -289,6 +291,9 @@ size_t ledger_size(const struct ledger *ledger);
 uint64_t ledger_freed(const struct ledger *ledger);
 /* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
 void ledger_mark_freed(struct ledger *ledger, const char *name);
+
+/* A number that changes whenever the kinds of cards, or how many there are of each, do. */
+uint64_t ledger_supply(const struct ledger *ledger);
 
 typedef void (*ledger_visit)(struct allocation *allocation, void *data);
 void ledger_each(const struct ledger *ledger, ledger_visit visit, void *data);

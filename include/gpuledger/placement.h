@@ -4,21 +4,30 @@
  * Which cards of a node a request gets. A policy orders the cards that fit; ties go to the lowest
  * index. Pure: reads the node, changes nothing; the caller serialises access to the ledger.
  */
-#include <gpuledger/ledger.h>
+#include <gpuledger/demand.h>
 
 #pragma GCC visibility push(default)
 
 struct placement;
 struct rank;
 
+#define COST_CARD 1000000 /* a whole card, in millionths */
+
+/* What it costs to put an ask on a card; lower is better. */
+struct cost {
+    int64_t loss; /* what the policy measures by; in millionths where it has a slack */
+    int64_t tie;  /* decides between losses that count as equal */
+};
+
 struct policy {
     const char *name; /* as options and annotations spell it */
     const char *help;
-    /* Lower is better, among cards that fit. */
-    int64_t (*cost)(const struct node *node, const struct card *card);
+    /* Of a card that fits. The demand may be NULL here and below. */
+    struct cost (*cost)(const struct node *node, const struct card *card,
+                        const struct card_ask *ask, const struct demand *demand);
     /* Sets loss and ties for ranking.h; NULL: all nodes are alike. */
     void (*rate)(const struct node *node, const struct placement *placement,
-                 struct rank *ret_rank);
+                 const struct demand *demand, struct rank *ret_rank);
     double slack; /* losses that differ by no more count as equal */
     bool foreseen; /* the node side itself takes the first card of this order, never another */
 };
@@ -39,10 +48,11 @@ struct placement {
  * means that only placement_find knows. Made for the thousands of nodes of one filter call. */
 bool placement_is_obvious(const struct node *node, const struct request *request);
 
-/* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. */
+/* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. The demand may
+ * be NULL. */
 enum reason placement_find(const struct node *node, const struct request *request,
-                           const struct policy *policy, int32_t pinned,
-                           struct placement *ret_placement);
+                           const struct policy *policy, const struct demand *demand,
+                           int32_t pinned, struct placement *ret_placement);
 
 /* Why a share of that ask alone would not go to the card as it is; REASON_NONE: it would. The ask must
  * be for cards. For explanations: placement_find decides about all asks together. */

@@ -22,9 +22,11 @@ struct rank {
     const char *name; /* the node's; decides at last */
 };
 
-/* Rates the node for a placement on it, which is not made yet; sets all but `waits`. */
+/* Rates the node for a placement on it, which is not made yet; sets all but `waits`. A pod without a
+ * GPU is placed too, by a request without asks. The demand may be NULL. */
 void ranking_rate(const struct policy *policy, const struct node *node,
-                  const struct placement *placement, struct rank *ret_rank);
+                  const struct placement *placement, const struct demand *demand,
+                  struct rank *ret_rank);
 
 /* The best of them; n of 0 gives 0. */
 size_t ranking_winner(const struct policy *policy, const struct rank *ranks, size_t n);

@@ -125,7 +125,7 @@ static bool have_room(const struct node *node, const struct request *joint,
     struct placement placement;
 
     policy = joint->dialect->policy ? joint->dialect->policy : policy;
-    return placement_find(node, joint, policy, CARD_UNKNOWN, &placement) == REASON_NONE;
+    return placement_find(node, joint, policy, NULL, CARD_UNKNOWN, &placement) == REASON_NONE;
 }
 
 /* Whether the node would take the older pod now. */

@@ -202,7 +202,7 @@ static void foresee(struct explanation *explanation, struct judge *judge)
         const struct node *node = ledger_node(ledger, told->name);
         if (told->cordoned || judge_node(judge, node, &placement) != REASON_NONE)
             continue;
-        ranking_rate(policy, node, &placement, &ranks[n]);
+        ranking_rate(policy, node, &placement, judge->admission.demand, &ranks[n]);
         ranks[n].waits = told->waits;
         n++;
     }

@@ -65,7 +65,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         if (admission == ADMISSION_NO || !quota_room_allows(judge.room, seen->name))
             continue;
         struct rank *rank = &contest->ranks[contest->n];
-        ranking_rate(contest->policy, seen, &placement, rank);
+        ranking_rate(contest->policy, seen, &placement, judge.admission.demand, rank);
         rank->waits = admission == ADMISSION_WAIT;
         contest_enter(contest, args, i);
     }
@@ -118,7 +118,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
             others = true;
             continue;
         }
-        ranking_rate(contest->policy, node, &placement, &contest->ranks[contest->n]);
+        ranking_rate(contest->policy, node, &placement, NULL, &contest->ranks[contest->n]);
         contest_enter(contest, args, i);
     }
     return others;

@@ -20,6 +20,7 @@ struct ledger {
     GHashTable *guests;      /* struct guest *, a set by uid */
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;
+    uint64_t supply; /* counts changes of hardware */
     uint64_t freed; /* counts what may have made room */
     struct node *first_asked; /* ledger_next_node's guess for the first name */
 };
@@ -88,6 +89,11 @@ void ledger_mark_freed(struct ledger *ledger, const char *name)
         ledger_note_freed(ledger, node);
 }
 
+uint64_t ledger_supply(const struct ledger *ledger)
+{
+    return ledger->supply;
+}
+
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 static void ledger_collect_node(struct ledger *ledger, struct node *node)
 {
@@ -128,8 +134,10 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
 
     if (!topology)
         topology = &none;
+    const uint64_t hardware = node->hardware;
     node->present = true;
     node_set_topology(node, topology);
+    ledger->supply += node->hardware != hardware;
     ledger_note_freed(ledger, node);
     return node;
 }
@@ -332,6 +340,7 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
     struct node *node = ledger_intern_node(ledger, from->name);
 
     node_copy_hardware(node, from);
+    ledger->supply++;
     for (guint i = 0; i < from->allocations->len; i++)
         ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
     if (from->n_guests > 0) { /* who they are only the other ledger knows: one stands for all */

@@ -45,13 +45,27 @@ int32_t card_core(const struct card *card, int32_t core)
     return (int32_t)((taken * CORE_WHOLE + all - 1) / all);
 }
 
+#define KEY_FACTOR UINT64_C(0x100000001b3)
+
 uint64_t card_key(const char *uuid)
 {
     uint64_t key = UINT64_C(0xcbf29ce484222325);
 
     for (; *uuid; uuid++)
-        key = (key ^ (unsigned char)*uuid) * UINT64_C(0x100000001b3);
+        key = (key ^ (unsigned char)*uuid) * KEY_FACTOR;
     return key ? key : 1;
+}
+
+static uint64_t card_kind(const struct node *node, const struct card *card)
+{
+    const int64_t numbers[] = {card->memory, card->core, card->multiprocessors, node->memory_unit};
+    uint64_t kind = card_key(card->model ? card->model : "");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        for (int shift = 0; shift < 64; shift += 8)
+            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
+    }
+    return kind;
 }
 
 static struct card *find_card(const struct node *node, int32_t index)
@@ -480,6 +494,12 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .model = g_strdup(said->model),
             .mode = g_strdup(said->mode),
         };
+    }
+    node->hardware = 0;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card *card = &node->cards[i];
+        card->kind = card_kind(node, card);
+        node->hardware = (node->hardware ^ card->kind) * KEY_FACTOR;
     }
     node->n_pools = topology->n_pools;
     node->pools = g_new0(struct pool, (gsize)node->n_pools);

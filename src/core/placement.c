@@ -1,124 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/placement.h>
-#include <gpuledger/ranking.h>
 #include <stdlib.h>
-
-/* --- policies ------------------------------------------------------------------------------- */
-
-static int64_t cost_binpack(const struct node *node, const struct card *card)
-{
-    return card_memory_free(node, card);
-}
-
-static int64_t cost_spread(const struct node *node, const struct card *card)
-{
-    return -card_memory_free(node, card);
-}
-
-static int64_t cost_first_fit(const struct node *node, const struct card *card)
-{
-    return 0;
-}
-
-/* What a step of compute capability is worth under "strongest", in cards: more than nodes have. */
-#define STRENGTH 1000.0
-
-/* The part of the card that is in use, after the placement where that is on it. */
-static double used_part(const struct node *node, const struct card *card,
-                        const struct placement *placement)
-{
-    int64_t memory = card->memory - card_memory_free(node, card);
-    int64_t core = card->core - card_core_free(node, card);
-
-    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
-        const struct share *share = &placement->shares[i];
-        if (share->device || share->card != card->index)
-            continue;
-        memory += card_bytes(node, card, share->memory);
-        core += card_core(card, share->core);
-    }
-    return MAX(card->memory > 0 ? (double)memory / (double)card->memory : 0,
-               card->core > 0 ? (double)core / (double)card->core : 0);
-}
-
-/* The part of a pool's devices that is in use after the placement. */
-static double pool_used_part(const struct pool *pool, const struct placement *placement)
-{
-    int64_t used = pool->used;
-
-    for (uint32_t i = 0; i < placement->n_shares; i++) {
-        const struct share *share = &placement->shares[i];
-        if (share->device && g_str_equal(share->device, pool->resource))
-            used += share->devices;
-    }
-    return pool->capacity > 0 ? (double)used / pool->capacity : 0;
-}
-
-/* How full the node is afterwards: cards and devices, each the mean of their parts in use. */
-static double node_used_part(const struct node *node, const struct placement *placement)
-{
-    double used = 0;
-
-    for (int32_t i = 0; i < node->n_cards; i++)
-        used += used_part(node, &node->cards[i], placement) / node->n_cards;
-    for (int32_t i = 0; i < node->n_pools; i++)
-        used += pool_used_part(&node->pools[i], placement) / node->n_pools;
-    return used;
-}
-
-/* What is left on the cards that the placement uses and that nobody else can use whole. A device of
- * a pool is taken as a whole, so that it is the smallest that is enough. */
-static void rate_binpack(const struct node *node, const struct placement *placement,
-                         struct rank *ret_rank)
-{
-    const char *device = placement->n_shares > 0 ? placement->shares[0].device : NULL;
-    double left = 0, opened = 0;
-
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const double before = used_part(node, &node->cards[i], NULL);
-        const double after = used_part(node, &node->cards[i], placement);
-        if (after == before)
-            continue;
-        left += 1 - MIN(after, 1);
-        opened += before == 0;
-    }
-    ret_rank->loss = opened + left;
-    ret_rank->ties[0] = device ? node_pool(node, device)->memory : 0;
-    ret_rank->ties[1] = (int64_t)(-1000 * node_used_part(node, placement));
-}
-
-static void rate_spread(const struct node *node, const struct placement *placement,
-                        struct rank *ret_rank)
-{
-    ret_rank->loss = node_used_part(node, placement);
-}
-
-/* For those who cannot wait: what is gained by a better card is worth more than whole cards. */
-static void rate_strongest(const struct node *node, const struct placement *placement,
-                           struct rank *ret_rank)
-{
-    rate_binpack(node, placement, ret_rank);
-    ret_rank->loss -= node->compute * STRENGTH;
-}
-
-const struct policy policies[] = {
-    {"binpack", "the fullest card that still has room, so that whole cards stay free",
-     cost_binpack, rate_binpack},
-    {"spread", "the emptiest card", cost_spread, rate_spread},
-    {"first-fit", "the card of the lowest index that has room", cost_first_fit},
-    {"strongest", "of the node whose cards have the highest compute capability, then as binpack",
-     cost_binpack, rate_strongest},
-    {0},
-};
-
-const struct policy *policy_find(const char *name)
-{
-    for (const struct policy *policy = policies; policy->name; policy++) {
-        if (g_strcmp0(policy->name, name) == 0)
-            return policy;
-    }
-    return NULL;
-}
 
 /* --- search --------------------------------------------------------------------------------- */
 
@@ -155,7 +37,7 @@ static const enum reason obstacle_reasons[] = {
 
 /* A card on which one share of an ask fits. */
 struct candidate {
-    int64_t cost;
+    struct cost cost;
     const struct card *card;
 };
 
@@ -163,6 +45,7 @@ struct search {
     const struct node *node;
     const struct request *request;
     const struct policy *policy;
+    const struct demand *demand;
     int32_t pinned;
     struct placement *placement; /* shares chosen so far count as taken */
     struct candidate *candidates; /* n_cards for each ask */
@@ -236,9 +119,24 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
 
-    if (left->cost != right->cost)
-        return left->cost < right->cost ? -1 : 1;
+    if (left->cost.loss != right->cost.loss)
+        return left->cost.loss < right->cost.loss ? -1 : 1;
+    if (left->cost.tie != right->cost.tie)
+        return left->cost.tie < right->cost.tie ? -1 : 1;
     return left->card->index < right->card->index ? -1 : 1;
+}
+
+/* Losses that are close to the least count as equal to it. */
+static void level(const struct policy *policy, struct candidate *candidates, int32_t n)
+{
+    int64_t least = INT64_MAX;
+
+    for (int32_t i = 0; i < n; i++)
+        least = MIN(least, candidates[i].cost.loss);
+    for (int32_t i = 0; i < n; i++) {
+        if ((double)(candidates[i].cost.loss - least) <= policy->slack * COST_CARD)
+            candidates[i].cost.loss = least;
+    }
 }
 
 /* The cards on which a share of the ask fits, best first, and what to say if they do not suffice. */
@@ -248,7 +146,7 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     int32_t got[OBSTACLE_NONE + 1] = {0}, needed = ask->count;
     enum obstacle last = OBSTACLE_NONE;
     const struct node *node = search->node;
-    const bool foreseen = search->policy->foreseen;
+    const struct policy *policy = search->policy;
     int64_t barred_cost = INT64_MAX; /* of the card that the node side will take and must not */
     enum obstacle barred = OBSTACLE_NONE;
     int32_t n = 0;
@@ -261,10 +159,12 @@ static int32_t find_candidates(const struct search *search, const struct card_as
         const enum obstacle obstacle = card_obstacle(search, ask, &later, card);
         got[obstacle]++;
         if (obstacle == OBSTACLE_NONE) {
-            candidates[n++] = (struct candidate){search->policy->cost(node, &later), card};
-        } else if (foreseen && has_amounts(node, ask, &later)) {
+            candidates[n++] =
+                (struct candidate){policy->cost(node, &later, ask, search->demand), card};
+        } else if (policy->foreseen && has_amounts(node, ask, &later)) {
             /* Whole cards go by an order that is not known. */
-            const int64_t cost = ask->exclusive ? INT64_MIN : search->policy->cost(node, &later);
+            const int64_t cost =
+                ask->exclusive ? INT64_MIN : policy->cost(node, &later, ask, search->demand).loss;
             barred = cost < barred_cost ? obstacle : barred;
             barred_cost = MIN(barred_cost, cost);
         }
@@ -272,9 +172,11 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     for (; last > OBSTACLE_TERMS && got[last] < needed; last--)
         needed -= got[last];
     *ret_reason = got[last] < needed ? REASON_CARD_COUNT : obstacle_reasons[last];
+    if (n > 1 && policy->slack > 0)
+        level(policy, candidates, n);
     if (n > 1)
         qsort(candidates, (size_t)n, sizeof *candidates, compare_candidates);
-    if (n > 0 && barred_cost < candidates[0].cost) {
+    if (n > 0 && barred_cost < candidates[0].cost.loss) {
         *ret_reason = obstacle_reasons[barred];
         return 0;
     }
@@ -441,8 +343,8 @@ bool placement_is_obvious(const struct node *node, const struct request *request
 }
 
 enum reason placement_find(const struct node *node, const struct request *request,
-                           const struct policy *policy, int32_t pinned,
-                           struct placement *ret_placement)
+                           const struct policy *policy, const struct demand *demand,
+                           int32_t pinned, struct placement *ret_placement)
 {
     struct candidate few[CANDIDATES_INLINE];
     g_autofree struct candidate *many = NULL;
@@ -450,6 +352,7 @@ enum reason placement_find(const struct node *node, const struct request *reques
     struct search search = {.node = node,
                             .request = request,
                             .policy = policy,
+                            .demand = demand,
                             .pinned = pinned,
                             .placement = ret_placement,
                             .candidates = few};

@@ -3,11 +3,12 @@
 #include <string.h>
 
 void ranking_rate(const struct policy *policy, const struct node *node,
-                  const struct placement *placement, struct rank *ret_rank)
+                  const struct placement *placement, const struct demand *demand,
+                  struct rank *ret_rank)
 {
     *ret_rank = (struct rank){.name = node->name};
     if (policy->rate)
-        policy->rate(node, placement, ret_rank);
+        policy->rate(node, placement, demand, ret_rank);
 }
 
 static bool is_better(const struct rank *one, const struct rank *other)

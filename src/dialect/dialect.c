@@ -346,9 +346,9 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     if (!ret_placement)
         ret_placement = &scratch;
     if (in_flight->card != CARD_UNKNOWN &&
-        placement_find(node, request, policy, in_flight->card, ret_placement) == REASON_NONE)
+        placement_find(node, request, policy, query->demand, in_flight->card, ret_placement) == REASON_NONE)
         return ADMISSION_YES;
-    *ret_reason = placement_find(node, request, policy, CARD_UNKNOWN, ret_placement);
+    *ret_reason = placement_find(node, request, policy, query->demand, CARD_UNKNOWN, ret_placement);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)
@@ -367,7 +367,7 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
     const struct policy *policy = pick_policy(node, request, query->policy);
     struct placement scratch;
 
-    *ret_reason = placement_find(node, request, policy, CARD_UNKNOWN,
+    *ret_reason = placement_find(node, request, policy, query->demand, CARD_UNKNOWN,
                                  ret_placement ? ret_placement : &scratch);
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }

@@ -71,11 +71,14 @@ static bool read_amount(const char *resource, const char *text, int64_t *ret_val
 
 /* The least core free, then the least memory; among equals the card's place in gpu-manager's list.
  * 10 bits, 44 bits, 8 bits. */
-static int64_t cost_gpu_manager(const struct node *node, const struct card *card)
+static struct cost cost_gpu_manager(const struct node *node, const struct card *card,
+                                    const struct card_ask *ask, const struct demand *demand)
 {
     const int64_t memory = MIN(card_memory_free(node, card), AMOUNT_BYTES_MAX - 1);
 
-    return ((int64_t)card_core_free(node, card) << 52) | memory << 8 | card->rank;
+    return (struct cost){
+        .loss = ((int64_t)card_core_free(node, card) << 52) | memory << 8 | card->rank,
+    };
 }
 
 static const struct policy policy = {
@@ -470,7 +473,7 @@ static void look_beyond(const struct node *node, const struct request *request,
         return;
     if (ask->exclusive) {
         in_flight->restricted = ask->count > count_free(node);
-    } else if (placement_find(node, request, &policy, CARD_UNKNOWN, &placement) == REASON_NONE) {
+    } else if (placement_find(node, request, &policy, NULL, CARD_UNKNOWN, &placement) == REASON_NONE) {
         const struct card *card = node_card(node, placement.shares[0].card);
         in_flight->card = card->holders > 0 ? card->index : CARD_UNKNOWN;
     }

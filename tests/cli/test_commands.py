@@ -118,7 +118,7 @@ class Errors(Case):
         self.fails(
             2,
             "environment variable 'GPULEDGER_POLICY': 'random' is not valid, expected binpack, "
-            "spread, first-fit or strongest",
+            "spread, first-fit, strongest, oc or fgd",
             "serve", env={"GPULEDGER_POLICY": "random"},
         )
         self.fails(
@@ -136,7 +136,7 @@ class Errors(Case):
                 (
                     "policy: [spread]\n",
                     "key 'policy': a list or mapping is not valid, expected binpack, spread, "
-                    "first-fit or strongest",
+                    "first-fit, strongest, oc or fgd",
                 ),
                 ("policy: 'spread\n", None),
                 ("policy: spread\n\tlisten: x\n", None),
@@ -298,8 +298,9 @@ class Completion(Case):
                          ["table", "wide", "json", "yaml"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
-                         ["binpack", "spread", "first-fit", "strongest"])
-        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"), ["first-fit"])
+                         ["binpack", "spread", "first-fit", "strongest", "oc", "fgd"])
+        self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"),
+                         ["first-fit", "fgd"])
         self.assertEqual(self.complete("gpuledger", "serve", "--snapshot", "/et"), ["/etc"])
         self.assertEqual(self.complete("gpuledger", "completion", "z"), ["zsh"])
         self.assertEqual(self.complete("gpuledger", "help", "ser"), ["serve"])

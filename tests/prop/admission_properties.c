@@ -409,7 +409,7 @@ static void compare_policies(void *data)
         bool accepted = true;
         for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
             accepted &= placement_find(ledger_node(ledgers[i], "n"), request, policy_find(names[i]),
-                                       CARD_UNKNOWN, &placements[i]) == REASON_NONE;
+                                       NULL, CARD_UNKNOWN, &placements[i]) == REASON_NONE;
         for (size_t i = 0; accepted && i < G_N_ELEMENTS(names); i++) {
             struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
             allocation->shares[0] = placements[i].shares[0];

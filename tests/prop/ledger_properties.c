@@ -330,7 +330,7 @@ static void place(void *data)
     if (!pod || !node || !node->present)
         return;
     bool obvious = placement_is_obvious(node, request);
-    reason = placement_find(node, request, &policies[chance_below(3)], CARD_UNKNOWN, &placement);
+    reason = placement_find(node, request, &policies[chance_below(3)], NULL, CARD_UNKNOWN, &placement);
     HOLDS(reason == REASON_NONE || !obvious, "%s", reason_info(reason)->code);
     if (reason != REASON_NONE && request->n_asks == 1 && request->asks[0].count == 1)
         assert_no_card_fits(world, at, request);

@@ -272,7 +272,8 @@ static const struct {
      "option '--bind-timeout': '11m' is not valid, expected a duration such as 500ms, 30s or "
      "1m30s, from 1s to 10m"},
     {{.arguments = {"--policy=fastest"}},
-     "option '--policy': 'fastest' is not valid, expected binpack, spread, first-fit or strongest"},
+     "option '--policy': 'fastest' is not valid, expected binpack, spread, first-fit, "
+     "strongest, oc or fgd"},
     {{.arguments = {"--listen=39999"}},
      "option '--listen': '39999' is not valid, expected ADDRESS:PORT with a port from 0 to 65535, "
      "such as 0.0.0.0:39999 or [::1]:39999"},

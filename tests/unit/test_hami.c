@@ -319,7 +319,7 @@ static struct allocation *bind_as(const char *dialect, const struct pod_view *vi
     g_autoptr(request) request = row(dialect)->read_request(view, &options, NULL);
     struct placement placement;
 
-    ck_assert_int_eq(placement_find(node, request, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_NONE);
     struct allocation *allocation =
         allocation_new(view->uid, view->ns, view->name, placement.n_shares);

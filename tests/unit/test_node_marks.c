@@ -55,7 +55,7 @@ START_TEST(an_exclusive_card_never_gets_a_second_holder)
         struct request *request = request_new(hardware->dialect, 1);
         request->asks[0] = (struct card_ask){.memory = {1, AMOUNT_NODE_UNITS}, .count = 1};
         struct placement placement;
-        reason = placement_find(node, request, policies, CARD_UNKNOWN, &placement);
+        reason = placement_find(node, request, policies, NULL, CARD_UNKNOWN, &placement);
         if (i < 4) {
             struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
             ck_assert_int_eq(placement.shares[0].card, i);
@@ -79,11 +79,11 @@ START_TEST(guaranteed_compute_is_had_where_it_is_promised)
     ck_assert_ptr_null(warning);
     request->asks[0] =
         (struct card_ask){.memory = {1, AMOUNT_NODE_UNITS}, .count = 1, .core = 250};
-    ck_assert_int_eq(placement_find(node, request, policies, 0, &placement), REASON_TERMS);
-    ck_assert_int_eq(placement_find(node, request, policies, 1, &placement), REASON_NONE);
-    ck_assert_int_eq(placement_find(node, request, policies, 2, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, 0, &placement), REASON_TERMS);
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, 1, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, 2, &placement), REASON_NONE);
     request->asks[0].core = 0;
-    ck_assert_int_eq(placement_find(node, request, policies, 0, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, 0, &placement), REASON_NONE);
     ck_assert_int_eq(node->cards[0].slots, 2);
     ck_assert_int_eq(node->cards[2].slots, 4);
     request_free(request);

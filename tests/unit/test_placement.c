@@ -144,7 +144,7 @@ START_TEST(policies_order_the_cards_that_fit)
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         struct placement placement = {.n_shares = 99};
         enum reason reason =
-            placement_find(node, request, policy_find(names[i]), CARD_UNKNOWN, &placement);
+            placement_find(node, request, policy_find(names[i]), NULL, CARD_UNKNOWN, &placement);
         ck_assert_msg((reason == REASON_NONE) == (cards[i] != NOWHERE), "%s", names[i]);
         /* What a summary can tell is never wrong; here it can always tell. */
         ck_assert_int_eq(placement_is_obvious(node, request), reason == REASON_NONE);
@@ -214,7 +214,7 @@ START_TEST(refusals_tell_of_the_card_that_got_furthest)
 
     request->asks[0].count = MAX(c->ask.count, 1);
     for (const struct policy *policy = policies; policy->name; policy++) {
-        ck_assert_int_eq(placement_find(node, request, policy, c->pinned, &placement), c->reason);
+        ck_assert_int_eq(placement_find(node, request, policy, NULL, c->pinned, &placement), c->reason);
         if (c->reason != REASON_NONE)
             continue;
         ck_assert_int_eq(placement.shares[0].card, c->pinned);
@@ -231,8 +231,8 @@ START_TEST(a_pin_on_no_card_finds_none)
     g_autoptr(request) request = ASKING(gib(1));
     struct placement placement;
 
-    ck_assert_int_ne(placement_find(node, request, policies, 2, &placement), REASON_NONE);
-    ck_assert_int_ne(placement_find(node, request, policies, INT32_MAX, &placement), REASON_NONE);
+    ck_assert_int_ne(placement_find(node, request, policies, NULL, 2, &placement), REASON_NONE);
+    ck_assert_int_ne(placement_find(node, request, policies, NULL, INT32_MAX, &placement), REASON_NONE);
 }
 END_TEST
 
@@ -248,7 +248,7 @@ START_TEST(one_ask_gets_different_cards)
         struct placement placement;
         bool seen[4] = {false};
 
-        ck_assert_int_eq(placement_find(node, request, policy, CARD_UNKNOWN, &placement),
+        ck_assert_int_eq(placement_find(node, request, policy, NULL, CARD_UNKNOWN, &placement),
                          REASON_NONE);
         ck_assert_uint_eq(placement.n_shares, 3);
         for (uint32_t i = 0; i < placement.n_shares; i++) {
@@ -267,28 +267,28 @@ START_TEST(what_was_placed_first_is_gone_for_the_second)
     struct placement placement;
 
     g_autoptr(request) memory = ASKING(gib(6), gib(10), gib(6));
-    ck_assert_int_eq(placement_find(node, memory, policies, CARD_UNKNOWN, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, memory, policies, NULL, CARD_UNKNOWN, &placement), REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 1);
     ck_assert_int_eq(placement.shares[1].card, 0);
     ck_assert_int_eq(placement.shares[2].card, 0);
 
     g_autoptr(request) too_much = ASKING(gib(10), gib(10));
-    ck_assert_int_eq(placement_find(node, too_much, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, too_much, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_INSUFFICIENT_MEMORY);
 
     g_autoptr(request) core =
         ASKING({.count = 1, .core = 600}, {.count = 1, .core = 600}, {.count = 1, .core = 600});
-    ck_assert_int_eq(placement_find(node, core, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, core, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_INSUFFICIENT_CORE);
 
     g_autoptr(request) exclusive =
         ASKING({.count = 1, .exclusive = true}, {.memory = {1, AMOUNT_BYTES}, .count = 1});
-    ck_assert_int_eq(placement_find(node, exclusive, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, exclusive, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 0);
     ck_assert_int_eq(placement.shares[1].card, 1);
     g_autoptr(request) greedy = ASKING(gib(1), {.count = 1, .exclusive = true}, gib(10));
-    ck_assert_int_eq(placement_find(node, greedy, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, greedy, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_INSUFFICIENT_MEMORY);
 }
 END_TEST
@@ -301,13 +301,13 @@ START_TEST(policies_see_what_was_placed_first)
 
     g_autoptr(request) filling = ASKING(gib(9), gib(1));
     ck_assert_int_eq(
-        placement_find(node, filling, policy_find("binpack"), CARD_UNKNOWN, &placement),
+        placement_find(node, filling, policy_find("binpack"), NULL, CARD_UNKNOWN, &placement),
         REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 1);
     ck_assert_int_eq(placement.shares[1].card, 1);
 
     g_autoptr(request) even = ASKING(gib(3), gib(3));
-    ck_assert_int_eq(placement_find(node, even, policy_find("spread"), CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, even, policy_find("spread"), NULL, CARD_UNKNOWN, &placement),
                      REASON_NONE);
     ck_assert_int_eq(placement.shares[0].card, 1);
     ck_assert_int_eq(placement.shares[1].card, 0);
@@ -323,7 +323,7 @@ START_TEST(shares_carry_what_was_asked)
         {.memory = {5, AMOUNT_BYTES}, .container = CONTAINER_POD, .count = 1, .exclusive = true});
     struct placement placement;
 
-    ck_assert_int_eq(placement_find(node, request, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, request, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_NONE);
     ck_assert_uint_eq(placement.n_shares, 2);
     const struct share *first = &placement.shares[0], *second = &placement.shares[1];
@@ -350,10 +350,10 @@ START_TEST(shares_are_limited)
     for (size_t i = 0; i < G_N_ELEMENTS(asks); i++)
         asks[i] = (struct card_ask){.memory = {1, AMOUNT_BYTES}, .count = i < 8 ? 8 : 1};
     g_autoptr(request) most = asking(8, asks);
-    ck_assert_int_eq(placement_find(node, most, policies, CARD_UNKNOWN, &placement), REASON_NONE);
+    ck_assert_int_eq(placement_find(node, most, policies, NULL, CARD_UNKNOWN, &placement), REASON_NONE);
     ck_assert_uint_eq(placement.n_shares, REQUEST_ASKS_MAX);
     g_autoptr(request) more = asking(9, asks);
-    ck_assert_int_eq(placement_find(node, more, policies, CARD_UNKNOWN, &placement),
+    ck_assert_int_eq(placement_find(node, more, policies, NULL, CARD_UNKNOWN, &placement),
                      REASON_CARD_COUNT);
 }
 END_TEST
@@ -368,7 +368,7 @@ START_TEST(a_search_changes_nothing)
     struct placement placement;
 
     memcpy(cards, node->cards, sizeof cards);
-    placement_find(node, request, policies, CARD_UNKNOWN, &placement);
+    placement_find(node, request, policies, NULL, CARD_UNKNOWN, &placement);
     ck_assert_mem_eq(&before, node, sizeof before);
     ck_assert_mem_eq(cards, node->cards, sizeof cards);
     ck_assert(ledger_verify(ledger, NULL));

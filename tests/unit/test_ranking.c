@@ -17,8 +17,8 @@ static const char *winner_of(const char *policy_name, struct card_ask ask)
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
         struct placement placement;
-        if (placement_find(node, request, policy, CARD_UNKNOWN, &placement) == REASON_NONE)
-            ranking_rate(policy, node, &placement, &ranks[n++]);
+        if (placement_find(node, request, policy, NULL, CARD_UNKNOWN, &placement) == REASON_NONE)
+            ranking_rate(policy, node, &placement, NULL, &ranks[n++]);
     }
     return n > 0 ? ranks[ranking_winner(policy, ranks, n)].name : NULL;
 }

@@ -49,7 +49,7 @@ static enum reason find(struct request *take_request)
 {
     const struct node *node = ledger_set_topology(book, "n1", hardware);
     enum reason reason =
-        placement_find(node, take_request, policy_find("first-fit"), CARD_UNKNOWN, &placement);
+        placement_find(node, take_request, policy_find("first-fit"), NULL, CARD_UNKNOWN, &placement);
 
     request_free(take_request);
     return reason;

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gilmore and Gomory's column generation. The primal problem: as few cards as possible, each cut by
+ * some pattern, that yield each piece as often as it is wanted. Of its patterns, which are too many
+ * to list, only those of the current basis are known; the next one is the best filling of a card at
+ * the current weights, found by a knapsack. When no filling weighs more than 1 the weights are the
+ * answer.
+ */
+#include "core/cutting.h"
+
+#include <glib.h>
+#include <string.h>
+
+/* More are not worth the time: what is reached by then is scaled until it holds. */
+#define ROUNDS_MAX 512
+#define EPSILON 1e-9
+
+struct plan {
+    size_t n;
+    int32_t whole; /* sizes and this are divided by what divides them all */
+    int32_t sizes[CUTTING_SIZES_MAX];
+    double inverse[CUTTING_SIZES_MAX][CUTTING_SIZES_MAX]; /* of the basis; a column is a pattern */
+    double level[CUTTING_SIZES_MAX]; /* how many cards each pattern of the basis cuts */
+    double cost[CUTTING_SIZES_MAX];  /* 1, or 0 for a pattern that throws one piece away */
+    double weights[CUTTING_SIZES_MAX];
+};
+
+static int32_t divisor(int32_t a, int32_t b)
+{
+    while (b > 0) {
+        const int32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Each piece alone, as often as it fits. */
+static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, int32_t whole)
+{
+    int32_t common = whole;
+
+    for (size_t i = 0; i < n; i++)
+        common = divisor(common, pieces[i].size);
+    plan->n = n;
+    plan->whole = whole / common;
+    for (size_t i = 0; i < n; i++) {
+        plan->sizes[i] = pieces[i].size / common;
+        const double times = plan->whole / plan->sizes[i];
+        memset(plan->inverse[i], 0, sizeof plan->inverse[i]);
+        plan->inverse[i][i] = 1 / times;
+        plan->level[i] = pieces[i].wanted / times;
+        plan->cost[i] = 1;
+    }
+}
+
+static void set_weights(struct plan *plan)
+{
+    for (size_t j = 0; j < plan->n; j++) {
+        plan->weights[j] = 0;
+        for (size_t i = 0; i < plan->n; i++)
+            plan->weights[j] += plan->cost[i] * plan->inverse[i][j];
+    }
+}
+
+/* The heaviest filling of a card, as how often it has each piece; returns what it weighs. */
+static double fill(const struct plan *plan, double *ret_pattern)
+{
+    g_autofree double *best = g_new0(double, plan->whole + 1);
+    g_autofree size_t *last = g_new(size_t, plan->whole + 1);
+
+    for (int32_t room = 0; room <= plan->whole; room++) {
+        last[room] = plan->n;
+        if (room > 0)
+            best[room] = best[room - 1];
+        for (size_t i = 0; i < plan->n; i++) {
+            if (plan->sizes[i] > room || plan->weights[i] <= 0)
+                continue;
+            const double weight = best[room - plan->sizes[i]] + plan->weights[i];
+            if (weight <= best[room] + EPSILON / 16)
+                continue;
+            best[room] = weight;
+            last[room] = i;
+        }
+    }
+    memset(ret_pattern, 0, plan->n * sizeof *ret_pattern);
+    for (int32_t room = plan->whole; room > 0;) {
+        if (last[room] == plan->n) {
+            room--;
+            continue;
+        }
+        ret_pattern[last[room]]++;
+        room -= plan->sizes[last[room]];
+    }
+    return best[plan->whole];
+}
+
+/* A pattern that would need fewer cards; false: there is none. */
+static bool find_better(const struct plan *plan, double *ret_pattern, double *ret_cost)
+{
+    size_t negative = 0;
+
+    for (size_t i = 1; i < plan->n; i++) {
+        if (plan->weights[i] < plan->weights[negative])
+            negative = i;
+    }
+    *ret_cost = 1;
+    if (plan->weights[negative] >= -EPSILON)
+        return fill(plan, ret_pattern) > 1 + EPSILON;
+    memset(ret_pattern, 0, plan->n * sizeof *ret_pattern);
+    ret_pattern[negative] = -1;
+    *ret_cost = 0;
+    return true;
+}
+
+/* Takes the pattern into the basis, for the one that runs out first. */
+static bool pivot(struct plan *plan, const double *pattern, double cost)
+{
+    double column[CUTTING_SIZES_MAX], least = 0;
+    size_t leaves = plan->n;
+
+    for (size_t i = 0; i < plan->n; i++) {
+        column[i] = 0;
+        for (size_t j = 0; j < plan->n; j++)
+            column[i] += plan->inverse[i][j] * pattern[j];
+        if (column[i] <= EPSILON)
+            continue;
+        if (leaves == plan->n || plan->level[i] / column[i] < least) {
+            least = plan->level[i] / column[i];
+            leaves = i;
+        }
+    }
+    if (leaves == plan->n)
+        return false;
+    for (size_t j = 0; j < plan->n; j++)
+        plan->inverse[leaves][j] /= column[leaves];
+    plan->level[leaves] = least;
+    plan->cost[leaves] = cost;
+    for (size_t i = 0; i < plan->n; i++) {
+        if (i == leaves || column[i] == 0)
+            continue;
+        for (size_t j = 0; j < plan->n; j++)
+            plan->inverse[i][j] -= column[i] * plan->inverse[leaves][j];
+        plan->level[i] = MAX(plan->level[i] - column[i] * least, 0);
+    }
+    return true;
+}
+
+void cutting_weigh(struct piece *pieces, size_t n, int32_t whole)
+{
+    g_autofree struct plan *plan = g_new(struct plan, 1);
+    double pattern[CUTTING_SIZES_MAX], cost;
+
+    g_assert(n <= CUTTING_SIZES_MAX);
+    plan_init(plan, pieces, n, whole);
+    set_weights(plan);
+    for (int i = 0; n > 0 && i < ROUNDS_MAX && find_better(plan, pattern, &cost); i++) {
+        if (!pivot(plan, pattern, cost))
+            break;
+        set_weights(plan);
+    }
+    /* What rounding or an early end have left: no filling may weigh more than 1. */
+    for (size_t i = 0; i < n; i++)
+        plan->weights[i] = MAX(plan->weights[i], 0);
+    const double most = n > 0 ? MAX(fill(plan, pattern), 1) : 1;
+    for (size_t i = 0; i < n; i++)
+        pieces[i].weight = plan->weights[i] / most;
+}
+
+void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, float *ret_worth)
+{
+    ret_worth[0] = 0;
+    for (int32_t room = 1; room <= whole; room++) {
+        float best = ret_worth[room - 1];
+        for (size_t i = 0; i < n; i++) {
+            if (pieces[i].size <= room)
+                best = MAX(best, ret_worth[room - pieces[i].size] + (float)pieces[i].weight);
+        }
+        ret_worth[room] = best;
+    }
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/demand.h"
+
+#include "core/outlook.h"
+
+/* Pods until the first of them counts 1/e as much as the last. */
+#define MEMORY_PODS 10000.0
+/* Shares of GPUs that must have been seen before anything is said of them. */
+#define KNOWN_MIN 16
+/* What follows is worked out again when so many pods are new, or one in so many. */
+#define FRESH_MIN 8
+#define FRESH_PART 16
+/* Counts are brought back to size when a new pod counts so much. */
+#define GAIN_MAX 1e6
+
+struct demand {
+    GArray *shapes; /* struct shape */
+    double gain;    /* what the next pod counts */
+    double total;   /* of all shapes, as far as they are remembered */
+    double fresh;   /* of it, since the outlook was made */
+    uint64_t n_gpu; /* pods with GPUs noted so far */
+    uint64_t supply; /* ledger_supply of the ledger that the outlook was made for */
+    uint64_t version;
+    struct outlook *outlook; /* NULL: nothing is known yet */
+};
+
+static void shape_clear(gpointer data)
+{
+    struct shape *shape = data;
+    terms_unref(shape->terms);
+}
+
+struct demand *demand_new(void)
+{
+    struct demand *demand = g_new0(struct demand, 1);
+
+    demand->shapes = g_array_new(FALSE, TRUE, sizeof(struct shape));
+    g_array_set_clear_func(demand->shapes, shape_clear);
+    demand->gain = 1;
+    return demand;
+}
+
+void demand_free(struct demand *demand)
+{
+    if (!demand)
+        return;
+    g_array_unref(demand->shapes);
+    outlook_free(demand->outlook);
+    g_free(demand);
+}
+
+/* --- shapes --------------------------------------------------------------------------------- */
+
+static bool same_lists(char *const *a, char *const *b)
+{
+    return a == b || (a && b && g_strv_equal((const char *const *)a, (const char *const *)b));
+}
+
+static bool names_models(const struct terms *terms)
+{
+    return terms && (terms->models || terms->models_not);
+}
+
+static bool same_models(const struct terms *a, const struct terms *b)
+{
+    const bool named = names_models(a);
+
+    if (named != names_models(b))
+        return false;
+    return !named || (same_lists(a->models, b->models) && same_lists(a->models_not, b->models_not));
+}
+
+static bool same_shape(const struct shape *a, const struct shape *b)
+{
+    return a->cards == b->cards && a->cpu == b->cpu && a->core == b->core &&
+           a->exclusive == b->exclusive && a->memory.value == b->memory.value &&
+           a->memory.kind == b->memory.kind && same_models(a->terms, b->terms);
+}
+
+/* A pod as so many equal parts of cards, the largest that it asks for; init containers give theirs
+ * back before most of its life. False: it is not about cards. */
+static bool read_shape(const struct request *request, struct shape *ret_shape)
+{
+    struct shape shape = {.cpu = request->host.cpu, .terms = request->terms};
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        if (ask->device)
+            return false;
+        if (ask->init)
+            continue;
+        shape.cards += ask->count;
+        shape.exclusive |= ask->exclusive;
+        shape.core = MAX(shape.core, ask->core);
+        if (ask->memory.value > shape.memory.value)
+            shape.memory = ask->memory;
+    }
+    shape.cards = MIN(shape.cards, SHAPE_CARDS_MAX);
+    *ret_shape = shape;
+    return true;
+}
+
+static struct shape *find_shape(struct demand *demand, const struct shape *like)
+{
+    for (guint i = 0; i < demand->shapes->len; i++) {
+        struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
+        if (same_shape(shape, like))
+            return shape;
+    }
+    return NULL;
+}
+
+static struct shape *add_shape(struct demand *demand, const struct shape *new)
+{
+    struct shape *rarest = NULL;
+
+    if (demand->shapes->len < DEMAND_SHAPES_MAX) {
+        g_array_append_val(demand->shapes, *new);
+        rarest = &g_array_index(demand->shapes, struct shape, demand->shapes->len - 1);
+    } else {
+        for (guint i = 0; i < demand->shapes->len; i++) {
+            struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
+            if (!rarest || shape->count < rarest->count)
+                rarest = shape;
+        }
+        demand->total -= rarest->count;
+        shape_clear(rarest);
+        *rarest = *new;
+    }
+    rarest->terms = names_models(new->terms) ? terms_ref(new->terms) : NULL;
+    return rarest;
+}
+
+static void shrink(struct demand *demand)
+{
+    for (guint i = 0; i < demand->shapes->len; i++)
+        g_array_index(demand->shapes, struct shape, i).count /= demand->gain;
+    demand->total /= demand->gain;
+    demand->fresh /= demand->gain;
+    demand->gain = 1;
+}
+
+void demand_note(struct demand *demand, const struct request *request)
+{
+    struct shape like, *shape;
+
+    if (!read_shape(request, &like))
+        return;
+    shape = find_shape(demand, &like);
+    if (!shape)
+        shape = add_shape(demand, &like);
+    shape->count += demand->gain;
+    demand->total += demand->gain;
+    demand->fresh += demand->gain;
+    demand->n_gpu += like.cards > 0;
+    demand->gain *= 1 + 1 / MEMORY_PODS;
+    if (demand->gain > GAIN_MAX)
+        shrink(demand);
+}
+
+/* --- what follows --------------------------------------------------------------------------- */
+
+void demand_settle(struct demand *demand, struct ledger *ledger)
+{
+    const bool new_pods =
+        demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
+
+    if (demand->n_gpu < KNOWN_MIN ||
+        (demand->outlook && !new_pods && demand->supply == ledger_supply(ledger)))
+        return;
+    outlook_free(demand->outlook);
+    demand->outlook = outlook_new((const struct shape *)(const void *)demand->shapes->data,
+                                  demand->shapes->len, ledger);
+    demand->fresh = 0;
+    demand->supply = ledger_supply(ledger);
+    demand->version++;
+}
+
+uint64_t demand_version(const struct demand *demand)
+{
+    return demand ? demand->version : 0;
+}
+
+const struct outlook *demand_outlook(const struct demand *demand)
+{
+    return demand ? demand->outlook : NULL;
+}

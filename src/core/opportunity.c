@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oc, opportunity cost: a node is worth what the pods that are expected could still make of it, and a
+ * pod goes where that falls least.
+ */
+#include "core/policies.h"
+
+#include <math.h>
+
+/* Pods that need much CPU are kept apart from cards where they can be, so not all that usually comes
+ * with a card has to be there. */
+#define CPU_PART 0.5
+
+/* How much a normal variable exceeds z on average. */
+static double excess(double z)
+{
+    return exp(-z * z / 2) / sqrt(2 * G_PI) - z * erfc(z / G_SQRT2) / 2;
+}
+
+/* Of so many cards' worth of room, how much is expected to go unused for want of CPU. */
+static double shortfall(const struct outlook *outlook, double room, int64_t cpu_free)
+{
+    const double each = CPU_PART * outlook->cpu_mean, mean = each * room;
+    const double deviation = sqrt(outlook->cpu_variance * room);
+    double over = mean - (double)cpu_free;
+
+    if (cpu_free == INT64_MAX || mean <= 0)
+        return 0;
+    if (deviation > 0)
+        over = deviation * excess(((double)cpu_free - mean) / deviation);
+    return CLAMP(over / each, 0, room);
+}
+
+/* What a node is worth, and how far it is used. */
+struct worth {
+    double cards;  /* what it is worth */
+    int32_t whole; /* cards that are free */
+    int64_t left;  /* the sum of all free parts */
+};
+
+static void add_groups(const struct outlook *outlook, struct worth *worth)
+{
+    for (int32_t size = 2; size <= SHAPE_CARDS_MAX; size++)
+        worth->cards += outlook->groups[size] * size * (worth->whole / size);
+}
+
+static struct worth measure(const struct outlook *outlook, const struct node *node,
+                            const struct placement *placement)
+{
+    const struct kind *kind = NULL;
+    struct worth worth = {0};
+    double room = 0, weighted = 0;
+    int64_t cpu = node_host_free(node).cpu;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct card *card = &node->cards[i];
+        const struct taken taken = placement_taken(node, card, placement);
+        const int32_t part = part_free(node, card, &taken);
+        if (!kind || kind->key != card->kind)
+            kind = outlook_kind(outlook, card->kind);
+        const double each = kind ? (double)kind->prospect->worth[part] : (double)part / PART_WHOLE;
+        room += each;
+        weighted += each * (1 + (kind ? kind->share : 0));
+        worth.whole += part == PART_WHOLE;
+        worth.left += part;
+    }
+    if (cpu != INT64_MAX && placement)
+        cpu = MAX(cpu - placement->request->host.cpu, 0);
+    if (room > 0)
+        worth.cards = weighted * (1 - shortfall(outlook, room, cpu) / room);
+    add_groups(outlook, &worth);
+    return worth;
+}
+
+struct cost cost_oc(const struct node *node, const struct card *card, const struct card_ask *ask,
+                    const struct demand *demand)
+{
+    const struct outlook *outlook = demand_outlook(demand);
+    const struct kind *kind = outlook ? outlook_kind(outlook, card->kind) : NULL;
+
+    if (!kind)
+        return cost_binpack(node, card, ask, demand);
+    const struct taken none = {0}, taken = {card_bytes(node, card, ask->memory),
+                                            card_core(card, ask->core), 1, ask->exclusive};
+    const int32_t before = part_free(node, card, &none), after = part_free(node, card, &taken);
+    const float *worth = kind->prospect->worth;
+    return (struct cost){(int64_t)(COST_CARD * (double)(worth[before] - worth[after])),
+                         before == PART_WHOLE ? PART_WHOLE + after : after};
+}
+
+/* Between losses that count as equal: a used card before a free one, a used node before a free one;
+ * the tighter card; the fuller node. */
+static void set_ties(const struct node *node, const struct placement *placement,
+                     const struct worth *before, const struct worth *after, struct rank *ret_rank)
+{
+    const bool fresh = before->whole == node->n_cards;
+
+    ret_rank->ties[0] = fresh ? 2 : after->whole < before->whole;
+    for (uint32_t i = 0; i < placement->n_shares; i++) {
+        const struct card *card = node_card(node, placement->shares[i].card);
+        if (!card)
+            continue;
+        const struct taken taken = placement_taken(node, card, placement);
+        ret_rank->ties[1] += part_free(node, card, &taken);
+    }
+    ret_rank->ties[2] = after->left;
+}
+
+void rate_oc(const struct node *node, const struct placement *placement,
+             const struct demand *demand, struct rank *ret_rank)
+{
+    const struct outlook *outlook = demand_outlook(demand);
+
+    if (!outlook || (placement->n_shares > 0 && placement->shares[0].device)) {
+        rate_binpack(node, placement, demand, ret_rank);
+        return;
+    }
+    const struct worth before = measure(outlook, node, NULL);
+    const struct worth after = measure(outlook, node, placement);
+    ret_rank->loss = before.cards - after.cards;
+    set_ties(node, placement, &before, &after, ret_rank);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/outlook.h"
+
+#include "core/cutting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The most frequent shapes that make up so much of the pods are the typical ones. */
+#define TYPICAL_PART 0.95
+/* Where there are more sizes than can be told apart, those within so many thousandths are one. */
+#define COARSE 20
+
+/* --- free parts ----------------------------------------------------------------------------- */
+
+struct taken placement_taken(const struct node *node, const struct card *card,
+                             const struct placement *placement)
+{
+    struct taken taken = {0};
+
+    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device || share->card != card->index)
+            continue;
+        taken.memory += card_bytes(node, card, share->memory);
+        taken.core += card_core(card, share->core);
+        taken.holders++;
+        taken.exclusive |= share->exclusive;
+    }
+    return taken;
+}
+
+int32_t part_free(const struct node *node, const struct card *card, const struct taken *taken)
+{
+    const int64_t memory = card_memory_free(node, card) - taken->memory;
+    const int64_t core = card_core_free(node, card) - taken->core;
+    const int32_t holders = card->holders + node->unplaced_holders + taken->holders;
+    int64_t part = holders > 0 ? PART_WHOLE - 1 : PART_WHOLE;
+
+    if (!card->healthy || taken->exclusive || card->exclusive + node->unplaced_exclusive > 0 ||
+        (card->slots > 0 && holders >= card->slots) || memory < 0 || core <= 0)
+        return 0;
+    if (card->memory > 0)
+        part = MIN(part, PART_WHOLE * memory / card->memory);
+    if (card->core > 0)
+        part = MIN(part, PART_WHOLE * core / card->core);
+    return (int32_t)part;
+}
+
+/* The part of such a card that a pod of the shape takes of each; 0: it does not fit. */
+static int32_t part_wanted(const struct node *node, const struct card *card,
+                           const struct shape *shape)
+{
+    const int64_t memory = card_bytes(node, card, shape->memory);
+    const int64_t core = card_core(card, shape->core);
+    int64_t part = 1;
+
+    if (shape->cards == 0 || memory > card->memory || core > card->core ||
+        (shape->terms && shape->terms->memory_min > card->memory))
+        return 0;
+    if (card->memory > 0)
+        part = MAX(part, PART_WHOLE * memory / card->memory);
+    if (card->core > 0)
+        part = MAX(part, PART_WHOLE * core / card->core);
+    return shape->exclusive ? PART_WHOLE : (int32_t)part;
+}
+
+/* --- the makings ---------------------------------------------------------------------------- */
+
+/* A kind while the outlook is made. */
+struct draft {
+    struct kind kind;
+    const struct node *node; /* a card of it */
+    const struct card *card;
+    int32_t *wanted; /* by shape: part_wanted, whatever the model; 0: does not fit */
+    bool *accepted;  /* by shape: whether a pod of it may have one */
+    double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
+};
+
+struct making {
+    const struct shape *shapes;
+    size_t n;
+    struct outlook *outlook;
+    size_t n_drafts;
+    struct draft drafts[KINDS_MAX];
+    bool *typical; /* by shape */
+    double typical_count;
+};
+
+static struct draft *find_draft(struct making *making, uint64_t key)
+{
+    for (size_t i = 0; i < making->n_drafts; i++) {
+        if (making->drafts[i].kind.key == key)
+            return &making->drafts[i];
+    }
+    return NULL;
+}
+
+static void collect_kinds(struct making *making, struct ledger *ledger)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+    struct draft *draft = NULL;
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        for (int32_t j = 0; node->present && j < node->n_cards; j++) {
+            const struct card *card = &node->cards[j];
+            if (!draft || draft->kind.key != card->kind)
+                draft = find_draft(making, card->kind);
+            if (!draft && making->n_drafts < KINDS_MAX) {
+                draft = &making->drafts[making->n_drafts++];
+                *draft = (struct draft){.kind.key = card->kind, .node = node, .card = card};
+            }
+            if (draft)
+                draft->kind.cards++;
+        }
+    }
+}
+
+static struct piece *find_piece(struct piece *pieces, size_t n, int32_t size)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (pieces[i].size == size)
+            return &pieces[i];
+    }
+    return NULL;
+}
+
+/* The sizes that are wanted; -1: they are too many. */
+static int collect_pieces(const struct making *making, const struct draft *draft, int32_t step,
+                          struct piece *pieces)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        const struct shape *shape = &making->shapes[i];
+        const int32_t size = draft->wanted[i] - draft->wanted[i] % step;
+        if (size == 0)
+            continue;
+        struct piece *piece = find_piece(pieces, n, size);
+        if (!piece && n == CUTTING_SIZES_MAX)
+            return -1;
+        if (!piece) {
+            piece = &pieces[n++];
+            *piece = (struct piece){.size = size};
+        }
+        piece->wanted += shape->count * shape->cards;
+    }
+    return (int)n;
+}
+
+static gint compare_pieces(gconstpointer a, gconstpointer b)
+{
+    const struct piece *left = a, *right = b;
+    return left->size - right->size;
+}
+
+/* What each size is worth is the same wherever the sizes are, whatever the models. */
+static void weigh(struct making *making, struct draft *draft)
+{
+    struct piece pieces[CUTTING_SIZES_MAX];
+    int32_t step = 1;
+
+    for (struct draft *other = making->drafts; other < draft; other++) {
+        if (memcmp(other->wanted, draft->wanted, making->n * sizeof *draft->wanted) == 0) {
+            draft->weights = g_memdup2(other->weights, making->n * sizeof *draft->weights);
+            return;
+        }
+    }
+    draft->weights = g_new0(double, making->n);
+    int n = collect_pieces(making, draft, step, pieces);
+    if (n < 0) {
+        step = COARSE;
+        n = collect_pieces(making, draft, step, pieces);
+    }
+    qsort(pieces, (size_t)n, sizeof *pieces, compare_pieces);
+    cutting_weigh(pieces, (size_t)n, PART_WHOLE);
+    for (size_t i = 0; i < making->n; i++) {
+        const int32_t size = draft->wanted[i] - draft->wanted[i] % step;
+        if (size > 0)
+            draft->weights[i] = find_piece(pieces, (size_t)n, size)->weight;
+    }
+}
+
+/* --- prospects ------------------------------------------------------------------------------ */
+
+static void set_worth(const struct making *making, const struct draft *draft,
+                      struct prospect *prospect)
+{
+    struct piece pieces[CUTTING_SIZES_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        const int32_t size = draft->wanted[i];
+        if (!draft->accepted[i] || size == 0 || draft->weights[i] <= 0)
+            continue;
+        if (!find_piece(pieces, n, size) && n < CUTTING_SIZES_MAX)
+            pieces[n++] = (struct piece){.size = size, .weight = draft->weights[i]};
+    }
+    cutting_worth(pieces, n, PART_WHOLE, prospect->worth);
+}
+
+/* A pod for several cards is so many times as large as a whole one. */
+static int32_t size_of(const struct making *making, const struct draft *draft, size_t i)
+{
+    const int32_t cards = making->shapes[i].cards;
+    return cards > 1 ? cards * PART_WHOLE : draft->wanted[i];
+}
+
+static gint compare_int64(gconstpointer a, gconstpointer b)
+{
+    const int64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+/* Sorts, and leaves at most STEPS_MAX different ones, the largest among them. */
+static int32_t make_steps(GArray *values, int64_t *ret_steps)
+{
+    guint n = 0, every;
+    int32_t n_steps = 0;
+    int64_t *all = (int64_t *)(void *)values->data;
+
+    g_array_sort(values, compare_int64);
+    for (guint i = 0; i < values->len; i++) {
+        if (n == 0 || all[n - 1] != all[i])
+            all[n++] = all[i];
+    }
+    every = n / STEPS_MAX + 1;
+    for (guint i = 0; i < n; i++) {
+        if ((n - 1 - i) % every == 0)
+            ret_steps[n_steps++] = all[i];
+    }
+    return n_steps;
+}
+
+static void set_below(const struct making *making, const struct draft *draft,
+                      struct prospect *prospect)
+{
+    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    int64_t size_steps[STEPS_MAX];
+
+    for (size_t i = 0; i < making->n; i++) {
+        const int64_t size = size_of(making, draft, i);
+        if (!making->typical[i] || !draft->accepted[i] || size == 0)
+            continue;
+        g_array_append_val(cpus, making->shapes[i].cpu);
+        g_array_append_val(sizes, size);
+    }
+    prospect->n_cpus = make_steps(cpus, prospect->cpus);
+    prospect->n_sizes = make_steps(sizes, size_steps);
+    for (int32_t s = 0; s < prospect->n_sizes; s++)
+        prospect->sizes[s] = (int32_t)size_steps[s];
+    for (size_t i = 0; i < making->n; i++) {
+        const int32_t size = size_of(making, draft, i);
+        int32_t c = 0, s = 0;
+        if (!making->typical[i] || !draft->accepted[i] || size == 0)
+            continue;
+        while (prospect->cpus[c] < making->shapes[i].cpu)
+            c++;
+        while (prospect->sizes[s] < size)
+            s++;
+        prospect->below[c + 1][s + 1] +=
+            (float)(making->shapes[i].count / making->typical_count);
+    }
+    for (int32_t part = 0, s = 0; part <= PART_WHOLE; part++) {
+        while (s < prospect->n_sizes && prospect->sizes[s] <= part)
+            s++;
+        prospect->steps[part] = (uint8_t)s;
+    }
+    for (int32_t c = 1; c <= prospect->n_cpus; c++) {
+        for (int32_t s = 1; s <= prospect->n_sizes; s++)
+            prospect->below[c][s] += prospect->below[c - 1][s] + prospect->below[c][s - 1] -
+                                     prospect->below[c - 1][s - 1];
+    }
+}
+
+static void add_prospect(struct making *making, struct draft *draft)
+{
+    for (struct draft *other = making->drafts; other < draft; other++) {
+        if (memcmp(other->wanted, draft->wanted, making->n * sizeof *draft->wanted) == 0 &&
+            memcmp(other->accepted, draft->accepted, making->n * sizeof *draft->accepted) == 0) {
+            draft->kind.prospect = other->kind.prospect;
+            return;
+        }
+    }
+    struct prospect *prospect = g_new0(struct prospect, 1);
+    set_worth(making, draft, prospect);
+    set_below(making, draft, prospect);
+    g_ptr_array_add(making->outlook->prospects, prospect);
+    draft->kind.prospect = prospect;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static gint compare_counts(gconstpointer a, gconstpointer b)
+{
+    const struct shape *const *left = a, *const *right = b;
+
+    if ((*left)->count != (*right)->count)
+        return (*left)->count > (*right)->count ? -1 : 1;
+    return *left < *right ? -1 : *left > *right;
+}
+
+static void mark_typical(struct making *making)
+{
+    g_autofree const struct shape **order = g_new(const struct shape *, making->n);
+    double total = 0, cpu_only = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        order[i] = &making->shapes[i];
+        total += making->shapes[i].count;
+    }
+    qsort(order, making->n, sizeof *order, compare_counts);
+    for (size_t i = 0; i < making->n && making->typical_count < TYPICAL_PART * total; i++) {
+        making->typical[order[i] - making->shapes] = true;
+        making->typical_count += order[i]->count;
+        cpu_only += order[i]->cards == 0 ? order[i]->count : 0;
+    }
+    making->outlook->cpu_only = cpu_only / making->typical_count;
+}
+
+/* The kind that most cards are of. */
+static const struct draft *commonest(const struct making *making)
+{
+    const struct draft *common = &making->drafts[0];
+
+    for (size_t i = 1; i < making->n_drafts; i++) {
+        if (making->drafts[i].kind.cards > common->kind.cards)
+            common = &making->drafts[i];
+    }
+    return common;
+}
+
+/* Pods come one after the other until they are worth so many cards: the CPU that comes with them has
+ * this mean and variance for each. */
+static void set_cpu(struct making *making)
+{
+    const struct draft *draft = commonest(making);
+    double worth = 0, cpu = 0, squares = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        const struct shape *shape = &making->shapes[i];
+        if (shape->cards == 0)
+            continue;
+        worth += shape->count * draft->weights[i] * shape->cards;
+        cpu += shape->count * (double)shape->cpu;
+    }
+    if (worth <= 0)
+        return;
+    const double mean = cpu / worth;
+    for (size_t i = 0; i < making->n; i++) {
+        const struct shape *shape = &making->shapes[i];
+        const double off = (double)shape->cpu - mean * draft->weights[i] * shape->cards;
+        if (shape->cards > 0)
+            squares += shape->count * off * off;
+    }
+    making->outlook->cpu_mean = mean;
+    making->outlook->cpu_variance = squares / worth;
+}
+
+static double gpu_of(const struct making *making, const struct draft *draft, size_t i)
+{
+    const struct shape *shape = &making->shapes[i];
+    return shape->count * shape->cards * draft->wanted[i] / PART_WHOLE;
+}
+
+/* If pods come until the cards are asked for once, those that name models want this part of each;
+ * one that names several wants them alike. */
+static void set_shares(struct making *making)
+{
+    const struct draft *draft = commonest(making);
+    double gpus = 0, cards = 0, pods = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        gpus += gpu_of(making, draft, i);
+        pods += making->shapes[i].count;
+        making->outlook->groups[making->shapes[i].cards] += making->shapes[i].count;
+    }
+    for (size_t i = 0; i <= SHAPE_CARDS_MAX; i++)
+        making->outlook->groups[i] /= pods;
+    for (size_t k = 0; k < making->n_drafts; k++)
+        cards += making->drafts[k].kind.cards;
+    for (size_t i = 0; i < making->n; i++) {
+        double accepted = 0;
+        if (!making->shapes[i].terms || gpus <= 0)
+            continue;
+        for (size_t k = 0; k < making->n_drafts; k++)
+            accepted += making->drafts[k].accepted[i] ? making->drafts[k].kind.cards : 0;
+        for (size_t k = 0; k < making->n_drafts; k++) {
+            if (making->drafts[k].accepted[i])
+                making->drafts[k].kind.share += gpu_of(making, draft, i) / gpus * cards / accepted;
+        }
+    }
+    for (size_t k = 0; k < making->n_drafts; k++)
+        making->drafts[k].kind.share = MIN(making->drafts[k].kind.share, 1);
+}
+
+static gint compare_kinds(gconstpointer a, gconstpointer b)
+{
+    const struct kind *left = a, *right = b;
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+static void free_making(struct making *making)
+{
+    for (size_t i = 0; i < making->n_drafts; i++) {
+        g_free(making->drafts[i].wanted);
+        g_free(making->drafts[i].accepted);
+        g_free(making->drafts[i].weights);
+    }
+    g_free(making->typical);
+    g_free(making);
+}
+
+struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger *ledger)
+{
+    struct making *making = g_new0(struct making, 1);
+    struct outlook *outlook = g_new0(struct outlook, 1);
+
+    *making = (struct making){.shapes = shapes, .n = n, .outlook = outlook};
+    outlook->prospects = g_ptr_array_new_with_free_func(g_free);
+    collect_kinds(making, ledger);
+    making->typical = g_new0(bool, n);
+    mark_typical(making);
+    for (size_t k = 0; k < making->n_drafts; k++) {
+        struct draft *draft = &making->drafts[k];
+        draft->wanted = g_new0(int32_t, n);
+        draft->accepted = g_new0(bool, n);
+        for (size_t i = 0; i < n; i++) {
+            draft->wanted[i] = part_wanted(draft->node, draft->card, &shapes[i]);
+            draft->accepted[i] = draft->wanted[i] > 0 &&
+                                 terms_accept_model(shapes[i].terms, draft->card->model);
+        }
+        weigh(making, draft);
+        add_prospect(making, draft);
+    }
+    if (making->n_drafts > 0) {
+        set_cpu(making);
+        set_shares(making);
+    }
+    for (size_t k = 0; k < making->n_drafts; k++)
+        outlook->kinds[outlook->n_kinds++] = making->drafts[k].kind;
+    qsort(outlook->kinds, outlook->n_kinds, sizeof *outlook->kinds, compare_kinds);
+    free_making(making);
+    if (outlook->cpu_mean <= 0 && outlook->n_kinds == 0)
+        g_clear_pointer(&outlook, outlook_free);
+    return outlook;
+}
+
+void outlook_free(struct outlook *outlook)
+{
+    if (outlook)
+        g_ptr_array_unref(outlook->prospects);
+    g_free(outlook);
+}
+
+const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key)
+{
+    size_t from = 0, to = outlook->n_kinds;
+
+    while (from < to) {
+        const size_t middle = (from + to) / 2;
+        if (outlook->kinds[middle].key == key)
+            return &outlook->kinds[middle];
+        if (outlook->kinds[middle].key < key)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return NULL;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What follows from a demand for the cards of a ledger, made once and then only read: what a free
+ * part of a card of each kind is worth, and who would have a use for it. Parts of cards are counted
+ * in thousandths, rounded down: what fits in truth fits here.
+ */
+#include "core/demand.h"
+
+#include <gpuledger/placement.h>
+
+#define PART_WHOLE 1000
+#define KINDS_MAX 64
+#define STEPS_MAX 64
+
+/* Cards of one kind: of one size and model (struct card.kind). */
+struct kind {
+    uint64_t key;
+    double cards; /* healthy or not */
+    double share; /* the part of them that pods which name their model will want, at most 1 */
+    const struct prospect *prospect;
+};
+
+/* For kinds that the same pods see alike. */
+struct prospect {
+    float worth[PART_WHOLE + 1]; /* in cards, of a free part of one card */
+
+    /* The pods that are typical (struct outlook.typical), by steps of CPU and of size; a pod for
+     * several cards is so many times as large as one. below[c][s] is the part of them that needs no
+     * more CPU than the c-th step and is no larger than the s-th; nobody is below the first. */
+    int32_t n_cpus, n_sizes;
+    int64_t cpus[STEPS_MAX];
+    int32_t sizes[STEPS_MAX];
+    float below[STEPS_MAX + 1][STEPS_MAX + 1];
+    uint8_t steps[PART_WHOLE + 1]; /* how many sizes are within a part of a card */
+};
+
+struct outlook {
+    double cpu_mean;     /* thousandths of a core that come with what one card is worth */
+    double cpu_variance; /* the same squared */
+    double groups[SHAPE_CARDS_MAX + 1]; /* the part of the pods that asks for so many cards */
+    double cpu_only;     /* the part of the typical pods that asks for no GPU */
+    size_t n_kinds;
+    struct kind kinds[KINDS_MAX]; /* by key */
+    GPtrArray *prospects;         /* struct prospect */
+};
+
+/* NULL: nothing can be said, since the ledger has no cards or the shapes ask for none. */
+struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger *ledger);
+void outlook_free(struct outlook *outlook);
+
+/* NULL: none of that kind was there. */
+const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key);
+
+/* What is free of a card for others, if so much more of it is taken by so many. */
+struct taken {
+    int64_t memory, core;
+    int32_t holders;
+    bool exclusive;
+};
+int32_t part_free(const struct node *node, const struct card *card, const struct taken *taken);
+
+/* What a placement takes of a card; NULL: nothing. */
+struct taken placement_taken(const struct node *node, const struct card *card,
+                             const struct placement *placement);

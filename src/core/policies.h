@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The policies' functions that are more than a line or two; what they do is told where they are.
+ */
+#include "core/outlook.h"
+
+#include <gpuledger/ranking.h>
+
+/* policy.c; the first two are what the others do while they know nothing. */
+struct cost cost_binpack(const struct node *node, const struct card *card,
+                         const struct card_ask *ask, const struct demand *demand);
+void rate_binpack(const struct node *node, const struct placement *placement,
+                  const struct demand *demand, struct rank *ret_rank);
+
+/* opportunity.c */
+struct cost cost_oc(const struct node *node, const struct card *card, const struct card_ask *ask,
+                    const struct demand *demand);
+void rate_oc(const struct node *node, const struct placement *placement,
+             const struct demand *demand, struct rank *ret_rank);
+
+/* fragmentation.c */
+struct cost cost_fgd(const struct node *node, const struct card *card, const struct card_ask *ask,
+                     const struct demand *demand);
+void rate_fgd(const struct node *node, const struct placement *placement,
+              const struct demand *demand, struct rank *ret_rank);
