@@ -34,6 +34,13 @@
 #define NODE_DIALECTS_MAX 4
 #define NODE_POOLS_MAX 64
 
+struct mig_profiles;
+
+/* Where on its card a MIG instance is (mig.h). Places of different layouts exclude each other. */
+struct mig_place {
+    uint8_t layout, start, size; /* size 0: there is none */
+};
+
 /* One GPU as its node side numbers it. */
 struct card {
     int32_t index;       /* the number that annotations carry */
@@ -53,6 +60,7 @@ struct card {
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
     uint64_t former_key; /* of one that it had before; 0: none */
     uint64_t kind;       /* the same for cards of one size and model, and no others */
+    struct mig_profiles *mig; /* mig.h: it is cut into instances; a reference, or NULL */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
@@ -69,6 +77,7 @@ struct topology_card {
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
     uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
+    struct mig_profiles *mig; /* a reference of the topology's, or NULL */
     const char *uuid; /* see topology_keep */
     const char *model;
     const char *mode;
@@ -137,6 +146,7 @@ struct share {
     int32_t core;       /* thousandths */
     bool exclusive;
     bool init;          /* as in struct card_ask */
+    struct mig_place place; /* of the instance that it is, on a card that is cut */
     int32_t devices;    /* of the pool `device` */
     const char *device; /* as in struct card_ask; NULL: a share of a card */
     uint64_t key;       /* card_key of the UUID that names the card; `card` is then the ledger's to

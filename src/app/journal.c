@@ -41,6 +41,11 @@ static void write_share(struct json_writer *writer, const struct share *share)
     json_key_bool(writer, "exclusive", share->exclusive);
     if (share->init)
         json_key_bool(writer, "init", true);
+    if (share->place.size > 0) {
+        json_key_int(writer, "layout", share->place.layout);
+        json_key_int(writer, "start", share->place.start);
+        json_key_int(writer, "size", share->place.size);
+    }
     if (share->device) {
         json_key_string(writer, "device", share->device);
         json_key_int(writer, "devices", share->devices);
@@ -165,7 +170,7 @@ static const struct json_field booking_fields[] = {
 };
 
 struct booked_share {
-    int64_t memory, card, core, container, devices;
+    int64_t memory, card, core, container, devices, layout, start, size;
     bool units, exclusive, init;
     const char *device;
 };
@@ -180,6 +185,9 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_BOOL(struct booked_share, init, "init", 0),
     JSON_FIELD_STRING(struct booked_share, device, "device", 0),
     JSON_FIELD_INT64(struct booked_share, devices, "devices", 0),
+    JSON_FIELD_INT64(struct booked_share, layout, "layout", 0),
+    JSON_FIELD_INT64(struct booked_share, start, "start", 0),
+    JSON_FIELD_INT64(struct booked_share, size, "size", 0),
     JSON_FIELD_END,
 };
 
@@ -190,7 +198,8 @@ static bool read_share(struct json_arena *arena, const cJSON *object, struct sha
     if (!json_decode(arena, object, share_fields, &share, NULL) || share.memory < 0 ||
         share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
         share.core > INT32_MAX || share.container < CONTAINER_POD ||
-        share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX)
+        share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX ||
+        ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
         return false;
     *ret_share = (struct share){
         .memory = {share.memory, share.units ? AMOUNT_NODE_UNITS : AMOUNT_BYTES},
@@ -199,6 +208,7 @@ static bool read_share(struct json_arena *arena, const cJSON *object, struct sha
         .core = (int32_t)share.core,
         .exclusive = share.exclusive,
         .init = share.init,
+        .place = {(uint8_t)share.layout, (uint8_t)share.start, (uint8_t)share.size},
         .devices = (int32_t)share.devices,
         .device = share.device,
     };

@@ -93,6 +93,7 @@ static struct node_copy copy_node(const struct node *node, bool with_pods)
         copy.cards[i].uuid = g_strdup(node->cards[i].uuid);
         copy.cards[i].model = g_strdup(node->cards[i].model);
         copy.cards[i].mode = g_strdup(node->cards[i].mode);
+        copy.cards[i].mig = NULL; /* no view shows it */
     }
     for (int32_t i = 0; i < copy.n_pools; i++) {
         copy.pools[i].resource = g_strdup(node->pools[i].resource);

@@ -306,6 +306,16 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = READER,
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
+    {.name = "hami-mig-templates",
+     TEXT(dialects.hami_mig_templates),
+     .metavar = "MODEL=TEMPLATE,...;...",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = CLUSTER,
+     .help = "How HAMi's plugin before v2.10 cuts cards in MIG mode: its knownMigGeometries, for "
+             "each model the templates in their order, such as '7x1g.5gb:5120' (instances, name, "
+             "MiB of each), and '-' for one with instances of different sizes, which is not used. "
+             "Without it: what HAMi's chart configures for A30 and A100."},
     {.name = "nvidia-fail-requests-greater-than-one",
      BOOL(dialects.nvidia_fail_requests_greater_than_one),
      .fallback = "false",

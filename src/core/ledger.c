@@ -4,6 +4,7 @@
  */
 #include "core/node.h"
 
+#include <gpuledger/mig.h>
 #include <string.h>
 
 /* A pod without a GPU. There may be many more of these than of the others. */
@@ -224,7 +225,8 @@ static bool share_equal(const struct share *a, const struct share *b)
 {
     return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
            a->container == b->container && share_same_place(a, b) && a->core == b->core &&
-           a->exclusive == b->exclusive && a->init == b->init && a->devices == b->devices;
+           a->exclusive == b->exclusive && a->init == b->init && a->devices == b->devices &&
+           mig_place_equal(a->place, b->place);
 }
 
 bool allocation_equal(const struct allocation *a, const struct allocation *b)

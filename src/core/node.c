@@ -6,6 +6,7 @@
  */
 #include "core/node.h"
 
+#include <gpuledger/mig.h>
 #include <string.h>
 
 #define MIB (INT64_C(1) << 20)
@@ -364,6 +365,22 @@ static void node_charge_all(struct node *node, struct host guests)
     node_summarize(node);
 }
 
+/* Whether a share of a card that is cut is an instance that may be where it is, beside all others;
+ * those of init containers stay as long as the pod. */
+static bool is_instance(const struct node *node, const struct card *card,
+                        const struct allocation *allocation, uint32_t at)
+{
+    const struct share *share = &allocation->shares[at];
+    struct mig_taken taken = mig_taken_of(node, card, allocation);
+
+    for (uint32_t i = 0; i < at; i++) {
+        if (node_share_card(node, &allocation->shares[i]) == card)
+            mig_take(&taken, allocation->shares[i].place);
+    }
+    return mig_is_free(&taken, share->place) &&
+           mig_find(card->mig, share->place, card_bytes(node, card, share->memory));
+}
+
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation)
 {
     /* Charged to copies, by the function that will charge it. */
@@ -391,6 +408,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
             return REASON_CARD_UNHEALTHY;
         /* A card that others have overbooked may still take what needs nothing of it. */
         const struct card *before = &node->cards[card - trial.cards];
+        if (card->mig && !is_instance(node, before, allocation, i))
+            return REASON_NO_MIG_PLACE;
         if (card->memory_used > before->memory_used &&
             card->memory_used + trial.unplaced_memory > card->memory)
             return REASON_INSUFFICIENT_MEMORY;
@@ -414,6 +433,7 @@ static void card_clear(struct card *card)
     g_free(card->uuid);
     g_free(card->model);
     g_free(card->mode);
+    mig_profiles_unref(card->mig);
 }
 
 static void free_hardware(struct node *node)
@@ -488,6 +508,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .multiprocessors = said->multiprocessors,
             .best_effort = said->best_effort,
             .memory = said->memory,
+            .mig = mig_profiles_ref(said->mig),
             .key = said->uuid ? card_key(said->uuid) : 0,
             .former_key = said->former_key,
             .uuid = g_strdup(said->uuid),
@@ -530,6 +551,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
         copy.cards[i].uuid = g_strdup(from->cards[i].uuid);
         copy.cards[i].model = g_strdup(from->cards[i].model);
         copy.cards[i].mode = g_strdup(from->cards[i].mode);
+        mig_profiles_ref(copy.cards[i].mig);
     }
     for (int32_t i = 0; i < copy.n_pools; i++) {
         copy.pools[i].resource = g_strdup(from->pools[i].resource);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/mig.h>
 #include <gpuledger/placement.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ enum obstacle {
     OBSTACLE_TENANT,
     OBSTACLE_SLOTS,
     OBSTACLE_MEMORY,
+    OBSTACLE_PLACE,
     OBSTACLE_CORE,
     OBSTACLE_NONE,
 };
@@ -26,6 +28,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
+    [OBSTACLE_PLACE] = REASON_NO_MIG_PLACE,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
     [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* each has room, but not all asks together */
 };
@@ -37,6 +40,7 @@ static const enum reason obstacle_reasons[] = {
 
 /* A card on which one share of an ask fits. */
 struct candidate {
+    int64_t waste; /* bytes of an instance beyond what is asked for; 0 on a card that is not cut */
     struct cost cost;
     const struct card *card;
 };
@@ -73,13 +77,56 @@ static struct card with_chosen(const struct search *search, const struct card_as
     return later;
 }
 
+/* What an ask takes of a card: what it says, or an instance that is as large at least. */
+struct part {
+    int64_t bytes; /* more than the card has: none of its instances is as large */
+    int32_t core;
+    struct mig_place place;
+    bool placeless; /* there is no place for the instance */
+};
+
+static struct part instance_of(const struct search *search, const struct card_ask *ask,
+                               const struct card *card, const struct card *now)
+{
+    const struct mig_profiles *profiles = card->mig;
+    const int64_t bytes = mig_bytes(search->node, card, ask->memory);
+    const struct mig_profile *profile = mig_smallest(profiles, bytes, ask->core);
+    struct mig_taken taken;
+    struct part part = {.bytes = AMOUNT_BYTES_MAX + 1};
+
+    if (!profile)
+        return part;
+    taken = mig_taken_of(search->node, now, NULL);
+    for (uint32_t i = 0; i < search->placement->n_shares; i++) {
+        const struct share *share = &search->placement->shares[i];
+        if (!share->device && share->card == card->index)
+            mig_take(&taken, share->place);
+    }
+    const struct mig_profile *free = mig_choose(profiles, &taken, bytes, ask->core, &part.place);
+    profile = free ? free : profile;
+    part.placeless = !free;
+    part.bytes = profile->memory;
+    part.core = MAX(ask->core, profile->core);
+    return part;
+}
+
+static struct part part_of(const struct search *search, const struct card_ask *ask,
+                           const struct card *card, const struct card *now)
+{
+    if (card->mig)
+        return instance_of(search, ask, card, now);
+    return (struct part){.bytes = card_bytes(search->node, card, ask->memory), .core = ask->core};
+}
+
 /* `card` as it will be, `now` as it is. */
 static enum obstacle card_obstacle(const struct search *search, const struct card_ask *ask,
-                                   const struct card *card, const struct card *now)
+                                   const struct card *card, const struct card *now,
+                                   struct part *ret_part)
 {
     const struct node *node = search->node;
     const struct terms *terms = search->request->terms;
-    const int64_t bytes = card_bytes(node, card, ask->memory);
+    const struct part part = *ret_part = part_of(search, ask, card, now);
+    const int64_t bytes = part.bytes;
 
     if (!terms_accept_card(terms, card))
         return OBSTACLE_TERMS;
@@ -96,11 +143,13 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
         return OBSTACLE_TENANT;
     if (card_slots_free(node, card) == 0)
         return OBSTACLE_SLOTS;
+    if (part.placeless)
+        return OBSTACLE_PLACE;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
         ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
         return OBSTACLE_MEMORY;
     /* Who asks for no compute in particular needs some all the same. */
-    if (card_core(card, ask->core) > card_core_free(node, card) || card_core_free(node, now) == 0)
+    if (card_core(card, part.core) > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
     return OBSTACLE_NONE;
 }
@@ -119,6 +168,8 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
 
+    if (left->waste != right->waste)
+        return left->waste < right->waste ? -1 : 1;
     if (left->cost.loss != right->cost.loss)
         return left->cost.loss < right->cost.loss ? -1 : 1;
     if (left->cost.tie != right->cost.tie)
@@ -156,11 +207,13 @@ static int32_t find_candidates(const struct search *search, const struct card_as
         if (search->pinned != CARD_UNKNOWN && card->index != search->pinned)
             continue;
         const struct card later = with_chosen(search, ask, card);
-        const enum obstacle obstacle = card_obstacle(search, ask, &later, card);
+        struct part part;
+        const enum obstacle obstacle = card_obstacle(search, ask, &later, card, &part);
         got[obstacle]++;
         if (obstacle == OBSTACLE_NONE) {
+            const int64_t waste = card->mig ? part.bytes - mig_bytes(node, card, ask->memory) : 0;
             candidates[n++] =
-                (struct candidate){policy->cost(node, &later, ask, search->demand), card};
+                (struct candidate){waste, policy->cost(node, &later, ask, search->demand), card};
         } else if (policy->foreseen && has_amounts(node, ask, &later)) {
             /* Whole cards go by an order that is not known. */
             const int64_t cost =
@@ -172,6 +225,8 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     for (; last > OBSTACLE_TERMS && got[last] < needed; last--)
         needed -= got[last];
     *ret_reason = got[last] < needed ? REASON_CARD_COUNT : obstacle_reasons[last];
+    if (n > 0 && n < ask->count && candidates[0].card->mig)
+        *ret_reason = REASON_NO_MIG_PLACE;
     if (n > 1 && policy->slack > 0)
         level(policy, candidates, n);
     if (n > 1)
@@ -204,8 +259,33 @@ static bool suits_neighbours(const struct search *search, const struct card_ask 
     return ask->init || !others || beside == (wanted == NEIGHBOURS_SAME_CARD);
 }
 
+/* What the ask gets of a card; false: what it has got of it before leaves no place. */
+static bool take_part(const struct search *search, const struct card_ask *ask,
+                      const struct card *card, struct share *ret_share)
+{
+    struct part part = {card_bytes(search->node, card, ask->memory), ask->core, {0}, false};
+
+    if (card->mig) {
+        const struct card later = with_chosen(search, ask, card);
+        if (card_obstacle(search, ask, &later, card, &part) != OBSTACLE_NONE)
+            return false;
+    }
+    *ret_share = (struct share){
+        .memory = card->mig || ask->memory.kind == AMOUNT_THOUSANDTHS
+                      ? (struct amount){part.bytes, AMOUNT_BYTES}
+                      : ask->memory,
+        .container = ask->container,
+        .card = card->index,
+        .core = part.core,
+        .exclusive = ask->exclusive || (card->mig && part.core == CORE_WHOLE),
+        .init = ask->init,
+        .place = part.place,
+    };
+    return true;
+}
+
 /* Chooses `left` more cards for an ask among its candidates from `from` on, the rest of the asks
- * after them. */
+ * after them. Of a card that is cut it may get several instances. */
 static bool choose_cards(struct search *search, uint32_t at, const struct candidate *candidates,
                          int32_t n, int32_t from, int32_t left)
 {
@@ -215,9 +295,11 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
 
     if (left == 0)
         return place_from(search, at + 1);
-    for (int32_t i = from; i + left <= n && search->tries < TRIES_MAX; i++) {
+    for (int32_t i = from; i < n && search->tries < TRIES_MAX; i++) {
         const struct card *card = candidates[i].card;
         const uint32_t before = placement->n_shares;
+        if (!card->mig && i + left > n)
+            continue;
         if (terms && terms->same_numa && left < ask->count &&
             node_card(search->node, placement->shares[before - 1].card)->numa != card->numa)
             continue;
@@ -227,18 +309,10 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
                 break;
             continue;
         }
-        placement->shares[placement->n_shares++] = (struct share){
-            .memory = ask->memory.kind == AMOUNT_THOUSANDTHS
-                          ? (struct amount){card_bytes(search->node, card, ask->memory),
-                                            AMOUNT_BYTES}
-                          : ask->memory,
-            .container = ask->container,
-            .card = card->index,
-            .core = ask->core,
-            .exclusive = ask->exclusive,
-            .init = ask->init,
-        };
-        if (choose_cards(search, at, candidates, n, i + 1, left - 1))
+        if (!take_part(search, ask, card, &placement->shares[before]))
+            continue;
+        placement->n_shares++;
+        if (choose_cards(search, at, candidates, n, card->mig ? i : i + 1, left - 1))
             return true;
         placement->n_shares = before;
         if (search->policy->foreseen)
@@ -311,10 +385,20 @@ static bool place_from(struct search *search, uint32_t at)
     struct candidate *candidates = &search->candidates[at * (uint32_t)node->n_cards];
     enum reason reason;
     const int32_t n = find_candidates(search, ask, candidates, &reason);
-    const bool placed = n >= ask->count && choose_cards(search, at, candidates, n, 0, ask->count);
+    const bool placed = n > 0 && choose_cards(search, at, candidates, n, 0, ask->count);
     if (!placed && search->reason == REASON_NONE)
         search->reason = reason;
     return placed;
+}
+
+/* Whether an ask may get more than one part of a card. */
+static bool may_repeat(const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].mig)
+            return true;
+    }
+    return false;
 }
 
 static enum reason check_counts(const struct node *node, const struct request *request)
@@ -325,7 +409,7 @@ static enum reason check_counts(const struct node *node, const struct request *r
         const struct card_ask *ask = &request->asks[i];
         if (!ask->device && node->n_cards == 0)
             return REASON_NOT_GPU_SHARE;
-        if (!ask->device && ask->count > node->n_cards)
+        if (!ask->device && ask->count > node->n_cards && !may_repeat(node))
             return REASON_CARD_COUNT;
         shares += ask->device ? 1 : ask->count;
     }
@@ -372,7 +456,8 @@ enum reason placement_card_reason(const struct node *node, const struct request 
 {
     struct placement none = {.request = request};
     const struct search search = {.node = node, .request = request, .placement = &none};
-    const enum obstacle obstacle = card_obstacle(&search, ask, card, card);
+    struct part part;
+    const enum obstacle obstacle = card_obstacle(&search, ask, card, card, &part);
 
     return obstacle == OBSTACLE_NONE ? REASON_NONE : obstacle_reasons[obstacle];
 }

@@ -56,8 +56,13 @@ static const struct reason_info table[REASON_N] = {
         {"unforeseen_card",
          "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "
          "whole GPUs", false},
-    [REASON_MIG_MODE] = {"mig_mode", "The node's GPUs are in MIG mode, which is not served there",
-                         false},
+    [REASON_MIG_MODE] =
+        {"mig_mode", "The node's GPUs are in MIG mode, and how its plugin cuts them is not known",
+         false},
+    [REASON_NO_MIG_PLACE] =
+        {"no_mig_place",
+         "No MIG instance as large as the pod asks for fits beside those on the node's GPUs",
+         true},
     [REASON_QUOTA] =
         {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
     [REASON_EARLIER_POD] =

@@ -5,6 +5,7 @@
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
+#include <gpuledger/mig.h>
 #include <string.h>
 
 const struct dialect *const dialects[] = {
@@ -194,6 +195,8 @@ static void merge_cards(struct topology *topology, const struct topology *other)
             card->model = topology_keep(topology, said->model);
         if (!card->mode && said->mode)
             card->mode = topology_keep(topology, said->mode);
+        if (!card->mig)
+            card->mig = mig_profiles_ref(said->mig);
     }
 }
 

@@ -31,6 +31,8 @@ static const struct vgpu hami = {
     .bind_time = "hami.io/bind-time",
     .allocated = {"hami.io/vgpu-devices-allocated"},
     .promised = {"hami.io/vgpu-devices-to-allocate"},
+    .mig = true,
+    .instances = "hami.io/vgpu-mig-allocations",
     .ends_each = true,
     .init_first = true,
     .several = true,
@@ -108,7 +110,7 @@ static enum reason refuse(const struct node *node, const struct request *request
     if (!vgpu->several && (request->traits & REQUEST_SEVERAL_GPU_CONTAINERS))
         return REASON_SEVERAL_GPU_CONTAINERS;
     for (int32_t i = 0; i < node->n_cards; i++)
-        shareable += g_strcmp0(node->cards[i].mode, VGPU_MODE_MIG) != 0;
+        shareable += node->cards[i].mig || g_strcmp0(node->cards[i].mode, VGPU_MODE_MIG) != 0;
     return shareable > 0 ? REASON_NONE : REASON_MIG_MODE;
 }
 
@@ -145,7 +147,7 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
         const struct node_view *view, const struct dialect_options *options,                       \
         struct topology *ret_topology, char **ret_warning, GError **error)                         \
     {                                                                                              \
-        return vgpu_read_topology(&row, view, ret_topology, ret_warning, error);                   \
+        return vgpu_read_topology(&row, view, options, ret_topology, ret_warning, error);                   \
     }                                                                                              \
     static struct request *row##_read_request(                                                     \
         const struct pod_view *view, const struct dialect_options *options, GError **error)        \
@@ -194,16 +196,25 @@ const struct dialect dialect_hami = {
                     "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread or mutex.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
                      "fields, JSON), `hami.io/device-cordon`; allocatable `nvidia.com/gpu` of 0 "
-                     "takes all cards out.",
+                     "takes all cards out. Of cards in MIG mode the profiles and places that the "
+                     "plugin registers since v2.10; before, its templates are "
+                     "`--hami-mig-templates`.",
             .writes = "Before the Binding the Node's `hami.io/mutex.lock`, which names the pod that "
                       "the plugin serves next; with it `hami.io/vgpu-devices-to-allocate`, "
                       "`-allocated`, `vgpu-node`, `vgpu-time`, `bind-phase` and `bind-time`, and, "
                       "where the API server takes labels from a Binding (1.36 does), the label "
-                      "`hami.io/vgpu-node`, by which vGPUmonitor finds the pod. " ONE_AT_A_TIME,
-            .played = "HAMi's plugin v2.5, v2.8 and v2.9",
-            .limits = "Cards in MIG mode: how they are cut is not written. Topology scores, "
-                      "scoring weights and quotas are not read, and there is no webhook: a "
-                      "container that asks for a part of a card but for no card is refused.",
+                      "`hami.io/vgpu-node`, by which vGPUmonitor finds the pod. On a card in MIG "
+                      "mode each device is an instance, the smallest with the memory and compute "
+                      "that are asked for, where it leaves the most places for others: "
+                      "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
+                      ONE_AT_A_TIME,
+            .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last two with MIG",
+            .limits = "Topology scores, scoring weights and quotas are not read, and there is no "
+                      "webhook: a container that asks for a part of a card but for no card is "
+                      "refused. Templates of MIG instances of different sizes, before v2.10: the "
+                      "plugin counts instances in an order that only the driver knows. The "
+                      "plugin takes a MIG instance down up to 5 s after its pod's end, and fails "
+                      "a pod whose instance of another size needs that place sooner.",
         },
     .resources = nvidia_resources,
     .lock_key = "hami.io/mutex.lock",

@@ -25,12 +25,14 @@ struct vgpu {
     /* Annotations of the Node. */
     const char *registered;
     const char *cordoned; /* UUIDs that take no new pods, or NULL */
+    bool mig;             /* cards in MIG mode can be served (hami_mig.h) */
     bool short_register;  /* UUID,count,MiB,model,health,mode: instead of the longer forms */
 
     /* Annotations of the pod that a bind writes. */
     const char *node, *time, *phase, *bind_time;
     const char *allocated[VGPU_KEYS_MAX]; /* what it holds */
     const char *promised[VGPU_KEYS_MAX];  /* what its containers have not been given yet */
+    const char *instances; /* what MIG instances it holds, or NULL */
     bool ends_each;  /* ';' after every container, else between two */
     bool init_first; /* init containers have a place in the text; else they cannot be served */
     bool several;    /* several GPU containers can be served */
@@ -42,7 +44,8 @@ struct vgpu {
 
 /* hami_registry.c */
 bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
-                        struct topology *ret_topology, char **ret_warning, GError **error);
+                        const struct dialect_options *options, struct topology *ret_topology,
+                        char **ret_warning, GError **error);
 
 /* hami_request.c */
 struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view *view,

@@ -9,7 +9,7 @@
  * left them out, and empty places too, so a place means nothing unless there is one for every
  * container.
  */
-#include "dialect/hami.h"
+#include "dialect/hami_mig.h"
 #include "dialect/warning.h"
 
 #include <gpuledger/error.h>
@@ -36,46 +36,78 @@ static int32_t count_places(const struct vgpu *vgpu, int32_t n_containers, int32
     return vgpu->init_first ? n_containers : n_containers - n_init;
 }
 
-static void write_container(const struct allocation *allocation, const struct node *node,
-                            int32_t container, GString *text)
+/* What the plugin reads of an allocation. */
+struct words {
+    GString *devices, *instances;
+    struct json_writer writer; /* of the instances */
+};
+
+static void write_instance(const struct node *node, const struct share *share,
+                           const struct card *card, int32_t place, int32_t device,
+                           struct words *words)
 {
+    const struct hami_mig_entry entry = {place, device, card->key, share->place};
+    const struct mig_profile *profile =
+        mig_find(card->mig, share->place, card_bytes(node, card, share->memory));
+
+    /* No profile: the plugin will fail the pod, as it will without a card. */
+    if (profile)
+        hami_mig_write(&words->writer, &entry, card->uuid, profile->name);
+}
+
+static void write_container(const struct allocation *allocation, const struct node *node,
+                            int32_t container, int32_t place, struct words *words)
+{
+    int32_t device = 0;
+
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
         const struct card *card = node_share_card(node, share);
         /* No card: the node has changed since it was chosen, and the plugin will fail the pod. */
-        if (share->container == container && card && card->uuid)
-            g_string_append_printf(text, "%s," VENDOR ",%" G_GINT64_FORMAT ",%d:", card->uuid,
-                                   card_bytes(node, card, share->memory) / MIB,
-                                   share->core / (CORE_WHOLE / 100));
+        if (share->container != container || !card || !card->uuid)
+            continue;
+        g_string_append(words->devices, card->uuid);
+        hami_mig_write_index(share->place, words->devices);
+        g_string_append_printf(words->devices, "," VENDOR ",%" G_GINT64_FORMAT ",%d:",
+                               card_bytes(node, card, share->memory) / MIB,
+                               share->core / (CORE_WHOLE / 100));
+        if (card->mig && share->place.layout == 0)
+            write_instance(node, share, card, place, device, words);
+        device++;
     }
 }
 
-static char *write_text(const struct vgpu *vgpu, const struct allocation *allocation,
-                        const struct node *node)
+static void write_words(const struct vgpu *vgpu, const struct allocation *allocation,
+                        const struct node *node, struct words *words)
 {
     const struct terms *terms = allocation->terms;
     const int32_t n = terms && terms->containers ? (int32_t)g_strv_length(terms->containers) : 0;
     const int32_t n_init = terms ? terms->n_init : 0, places = count_places(vgpu, n, n_init);
-    GString *text = g_string_new(NULL);
 
+    json_writer_init(&words->writer, words->instances);
+    json_begin_array(&words->writer);
     for (int32_t place = 0; place < places; place++) {
-        write_container(allocation, node, container_at(vgpu, n, n_init, place), text);
+        write_container(allocation, node, container_at(vgpu, n, n_init, place), place, words);
         if (vgpu->ends_each || place + 1 < places)
-            g_string_append_c(text, ';');
+            g_string_append_c(words->devices, ';');
     }
-    return g_string_free(text, FALSE);
+    json_end_array(&words->writer);
 }
 
 void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *allocation,
                             const struct node *node, struct annotations *annotations)
 {
     const int64_t seconds = allocation->assume_time_ns / NS_PER_S;
-    g_autofree char *text = write_text(vgpu, allocation, node);
+    g_autoptr(GString) devices = g_string_new(NULL), instances = g_string_new(NULL);
+    struct words words = {.devices = devices, .instances = instances};
 
+    write_words(vgpu, allocation, node, &words);
     for (int i = 0; i < VGPU_KEYS_MAX && vgpu->allocated[i]; i++) {
-        annotations_add(annotations, vgpu->allocated[i], g_strdup(text));
-        annotations_add(annotations, vgpu->promised[i], g_strdup(text));
+        annotations_add(annotations, vgpu->allocated[i], g_strdup(devices->str));
+        annotations_add(annotations, vgpu->promised[i], g_strdup(devices->str));
     }
+    if (vgpu->instances && instances->len > strlen("[]"))
+        annotations_add(annotations, vgpu->instances, g_strdup(instances->str));
     annotations_add(annotations, vgpu->node, g_strdup(node->name));
     annotations_add(annotations, vgpu->time, g_strdup_printf("%" G_GINT64_FORMAT, seconds));
     annotations_add(annotations, vgpu->phase, g_strdup(VGPU_PHASE_ALLOCATING));
@@ -115,7 +147,9 @@ static bool read_piece(char *piece, struct share *ret_share)
     if (g_strv_length(fields) < 4 || !parse_number(fields[2], AMOUNT_BYTES_MAX / MIB, &mib) ||
         !parse_number(fields[3], 100, &percent))
         return false;
-    fields[0][strcspn(fields[0], "[")] = '\0';
+    char *brackets = fields[0] + strcspn(fields[0], "[");
+    const struct mig_place place = hami_mig_read_index(brackets);
+    *brackets = '\0';
     if (!*fields[0])
         return false;
     *ret_share = (struct share){
@@ -124,14 +158,18 @@ static bool read_piece(char *piece, struct share *ret_share)
         .card = CARD_UNKNOWN,
         .core = (int32_t)percent * (CORE_WHOLE / 100),
         .exclusive = percent == 100,
+        .place = place,
         .key = card_key(fields[0]),
     };
     return true;
 }
 
-static bool read_place(char *text, int32_t container, bool init, GArray *shares)
+/* One container's devices; `like` says which container it is, and where in the text. */
+static bool read_place(char *text, const struct share *like, int32_t place,
+                       const GArray *instances, GArray *shares)
 {
     g_auto(GStrv) pieces = g_strsplit(text, ":", -1);
+    struct hami_mig_entry wanted = {.container = place};
 
     for (char **piece = pieces; *piece; piece++) {
         struct share share;
@@ -139,15 +177,19 @@ static bool read_place(char *text, int32_t container, bool init, GArray *shares)
             continue;
         if (shares->len == REQUEST_ASKS_MAX || !read_piece(*piece, &share))
             return false;
-        share.container = container;
-        share.init = init;
+        share.container = like->container;
+        share.init = like->init;
+        wanted.key = share.key;
+        if (share.place.size == 0)
+            share.place = hami_mig_lookup(instances, &wanted);
+        wanted.device++;
         g_array_append_val(shares, share);
     }
     return true;
 }
 
 static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, const char *text,
-                      GArray *shares)
+                      const GArray *instances, GArray *shares)
 {
     g_auto(GStrv) places = g_strsplit(text, ";", -1);
     int32_t n = (int32_t)g_strv_length(places), n_init = 0;
@@ -159,12 +201,12 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, cons
     const int32_t n_containers = (int32_t)view->n_containers;
     const bool placed = n == count_places(vgpu, n_containers, n_init);
     for (int32_t place = 0; place < n; place++) {
-        int32_t container = CONTAINER_POD;
+        struct share like = {.container = CONTAINER_POD};
         if (placed)
-            container = container_at(vgpu, n_containers, n_init, place);
-        const bool init = container != CONTAINER_POD && view->containers[container].init &&
-                          !view->containers[container].sidecar;
-        if (!read_place(places[place], container, init, shares))
+            like.container = container_at(vgpu, n_containers, n_init, place);
+        like.init = placed && view->containers[like.container].init &&
+                    !view->containers[like.container].sidecar;
+        if (!read_place(places[place], &like, place, instances, shares))
             return false;
     }
     return shares->len > 0;
@@ -237,8 +279,9 @@ static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *vi
                               const struct request *request, GArray *shares, char **ret_warning)
 {
     const char *text = find_text(vgpu, view);
+    g_autoptr(GArray) instances = hami_mig_read(vgpu->instances, view, ret_warning);
 
-    if (text && read_text(vgpu, view, text, shares)) {
+    if (text && read_text(vgpu, view, text, instances, shares)) {
         if (!raise_to_limits(request, shares))
             return DOUBT_NONE;
         warn(ret_warning, g_strdup_printf("annotation '%s' promises less than the containers' "

@@ -6,9 +6,7 @@
  * (JSON, whose empty members are left out: no "health" is unhealthy); 4paradigm/k8s-vgpu-scheduler
  * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
  */
-#include "dialect/hami.h"
-
-#include "json/json.h"
+#include "dialect/hami_mig.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -18,6 +16,7 @@ struct entry {
     const char *uuid, *model, *mode;
     int64_t index, count, mib, core, numa;
     bool healthy;
+    const cJSON *profiles; /* of MIG instances */
 };
 
 static const struct json_field entry_fields[] = {
@@ -30,6 +29,7 @@ static const struct json_field entry_fields[] = {
     JSON_FIELD_INT64(struct entry, numa, "numa", 0),
     JSON_FIELD_STRING(struct entry, mode, "mode", 0),
     JSON_FIELD_BOOL(struct entry, healthy, "health", 0),
+    JSON_FIELD_ARRAY(struct entry, profiles, "migProfiles", 0),
     JSON_FIELD_END,
 };
 
@@ -191,6 +191,27 @@ static bool is_served(const struct vgpu *vgpu, const struct node_view *view)
     return text && quantity_parse(text, &devices, NULL) && devices > 0;
 }
 
+/* What is known of a card in MIG mode; false: how it is cut cannot be read. */
+static bool read_mig(const struct vgpu *vgpu, const struct entry *entry, const char *table,
+                     struct json_arena *arena, struct topology_card *card, char **ret_warning,
+                     GError **error)
+{
+    if (!vgpu->mig || g_strcmp0(entry->mode, VGPU_MODE_MIG) != 0)
+        return true;
+    if (cJSON_GetArraySize(entry->profiles) > 0) {
+        card->mig = hami_mig_read_profiles(arena, entry->profiles, error);
+        if (!card->mig) {
+            g_prefix_error(error, "card '%.64s': ", entry->uuid);
+            return false;
+        }
+    } else {
+        card->mig = hami_mig_find_templates(table, entry->model, ret_warning);
+    }
+    if (card->mig)
+        card->memory = hami_mig_memory(card->mig, card->memory);
+    return true;
+}
+
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
                  struct topology *topology)
 {
@@ -210,8 +231,7 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
             .slots = (int32_t)entry->count,
             .numa = (int32_t)entry->numa,
             .unhealthy = !served || !entry->healthy || entry->count == 0 ||
-                         is_listed(cordon, entry->uuid) ||
-                         g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0,
+                         is_listed(cordon, entry->uuid),
             .uuid = topology_keep(topology, entry->uuid),
             .model = topology_keep(topology, entry->model),
             .mode = topology_keep(topology, entry->mode),
@@ -220,7 +240,8 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
 }
 
 bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
-                        struct topology *ret_topology, char **ret_warning, GError **error)
+                        const struct dialect_options *options, struct topology *ret_topology,
+                        char **ret_warning, GError **error)
 {
     const char *text = string_pairs_get(&view->annotations, vgpu->registered);
 
@@ -231,12 +252,20 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     GStringChunk *strings = g_string_chunk_new(1024);
     const bool read = *text == '[' ? read_json(text, arena, entries, error)
                                    : read_colons(vgpu, text, strings, entries, error);
-    const bool sound = read && check_entries(entries, error);
+    bool sound = read && check_entries(entries, error);
 
     if (sound) {
         g_array_sort(entries, by_index);
         fill(vgpu, view, entries, ret_topology);
-    } else {
+    }
+    for (guint i = 0; sound && i < entries->len; i++) {
+        const struct entry *entry = &g_array_index(entries, struct entry, i);
+        struct topology_card *card = &ret_topology->cards[i];
+        sound = read_mig(vgpu, entry, options->hami_mig_templates, arena, card, ret_warning,
+                         error);
+        card->unhealthy |= !card->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0;
+    }
+    if (!sound) {
         g_prefix_error(error, "node '%s': annotation '%s': ", view->name, vgpu->registered);
     }
     g_string_chunk_free(strings);

@@ -11,6 +11,7 @@
 #include "target.h"
 
 #include <gpuledger/dialect.h>
+#include <gpuledger/mig.h>
 #include <string.h>
 
 #define LINES_MAX 64
@@ -106,6 +107,7 @@ static bool is_the_same(const struct node *node, const struct share *a, const st
     return (card ? node_share_card(node, a) == card : share_same_place(a, b)) &&
            a->container == b->container && a->core == b->core && a->exclusive == b->exclusive &&
            a->init == b->init && a->devices == b->devices &&
+           (!card || !card->mig || mig_place_equal(a->place, b->place)) &&
            card_bytes(node, card, a->memory) == card_bytes(node, card, b->memory);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the device plugins that grew out of 4paradigm's vGPU on any number of nodes.
 
-Source: Project-HAMi/HAMi at v2.8.3 and v2.9.0 (GetPendingPod, Allocate), 4paradigm/
+Source: Project-HAMi/HAMi at v2.8.3, v2.9.0 and v2.10.0 (GetPendingPod, Allocate), 4paradigm/
 k8s-vgpu-scheduler at da7d4ed, Project-HAMi/volcano-vgpu-device-plugin at 0bd97d0 (pkg/plugin/vgpu)
 and 0798272 (pkg/util). kubelet calls Allocate once per container with a number of device ids and no
 word about the pod. The plugins find "the" pod by what the scheduler left on the node and on the
@@ -14,11 +14,13 @@ import dataclasses
 import json
 
 from feed import OUTAGES
+from hami_mig import A100, ALLOCATIONS, Places, Refused, Templates, card_of
 from hardware import NO_CARD, Start
 from kubeapi import MERGE_PATCH, STRATEGIC_PATCH, ApiError
-from kubelet import Kubelet, limit
+from kubelet import TERMINAL, Kubelet, limit
 
 FOREVER = str(2**64 - 1)
+RECONCILE_S = 5  # how often v2.10 takes down instances of pods that have ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +39,13 @@ class Behaviour:
     counts: bool = False  # the pod's promised cards in total must be what kubelet asks for
     by_time: bool = False  # the pod of the lowest time, which goes up when it is taken
     app_index: bool = False  # a promise's position is taken for one among spec.containers
+    places: bool = False  # MIG instances are named by an annotation of their own
 
     def key(self, name):
         return f"{self.prefix}/{name}"
 
 
-def _hami(name, encoding, also_served):
+def _hami(name, encoding, also_served, **more):
     return Behaviour(
         name,
         "hami.io",
@@ -52,6 +55,7 @@ def _hami(name, encoding, also_served):
         encoding,
         lock="hami.io/mutex.lock",
         also_served=also_served,
+        **more,
     )
 
 
@@ -75,6 +79,7 @@ BEHAVIOURS = {
         _hami("hami-v2.5", "9", also_served=False),
         _hami("hami-v2.8", "json", also_served=False),
         _hami("hami-v2.9", "json", also_served=True),
+        _hami("hami-v2.10", "json", also_served=True, places=True),
         Behaviour(
             "4paradigm-da7d4ed",
             "4pd.io",
@@ -90,10 +95,6 @@ BEHAVIOURS = {
         _volcano("volcano-0798272", by_time=True, any_phase=True, counts=True),
     )
 }
-
-
-class Refused(Exception):
-    """The plugin's error: kubelet fails the pod."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +123,10 @@ def uuid_of(node, index):
     return f"GPU-{node}-{index}"
 
 
+def mig_profiles(card):
+    return [profile.registered() for profile in A100] if card.mode == "mig" else []
+
+
 def register_text(behaviour, cards):
     """The node's annotation. Order of the JSON form is Go's map order: any."""
     if behaviour.encoding == "json":
@@ -139,6 +144,7 @@ def register_text(behaviour, cards):
                         ("numa", card.numa),
                         ("mode", card.mode),
                         ("health", card.health),
+                        ("migProfiles", behaviour.places and mig_profiles(card)),
                     )
                     if value
                 }
@@ -237,7 +243,7 @@ def choose(behaviour, node, pods, lock, amount):
 
 
 def serve(behaviour, pod, amount):
-    """(devices of the next container, the promise that is left)."""
+    """(position of the next container, its devices, the promise that is left)."""
     containers = read_promise(_annotations(pod).get(behaviour.promise, ""))
     for position, devices in enumerate(containers):
         if devices:
@@ -248,7 +254,7 @@ def serve(behaviour, pod, amount):
         raise Refused("index out of range")
     if len(devices) != amount:
         raise Refused("device number not matched")
-    return devices, write_promise(
+    return position, devices, write_promise(
         behaviour, containers[:position] + [[]] + containers[position + 1 :]
     )
 
@@ -259,11 +265,12 @@ def is_served(behaviour, left):
 
 
 class HamiKubelet(Kubelet):
-    """A node with one of these plugins. `sizes` are the MiB of its cards."""
+    """A node with one of these plugins. `sizes` are the MiB of its cards, all in MIG mode or none."""
 
-    def __init__(self, fleet, node, sizes, seed, behaviour):
+    def __init__(self, fleet, node, sizes, seed, behaviour, mig=False):
         super().__init__(fleet, node, sizes, seed)
         self.behaviour = BEHAVIOURS[behaviour]
+        self.mig = (Places() if self.behaviour.places else Templates()) if mig else None
         self.index = {uuid_of(node, index): index for index in range(len(sizes))}
 
     def _admit(self, pod):
@@ -294,7 +301,7 @@ class HamiKubelet(Kubelet):
                         container=container["name"],
                         init=init,
                         amount=device.memory,
-                        card=self.index.get(device.uuid, NO_CARD),
+                        card=self.index.get(card_of(device.uuid), NO_CARD),
                         trouble=trouble,
                     )
                     for device in devices
@@ -313,7 +320,9 @@ class HamiKubelet(Kubelet):
             lock = (node["metadata"].get("annotations") or {}).get(behaviour.lock)
         pod = choose(behaviour, self.node, self._pods(), lock, amount)
         try:
-            devices, left = serve(behaviour, pod, amount)
+            position, devices, left = serve(behaviour, pod, amount)
+            if self.mig:
+                self._cut(pod, position, devices)
             self._annotate(pod, {behaviour.promise: left})
         except Refused:
             self._conclude(pod, "failed")
@@ -321,6 +330,38 @@ class HamiKubelet(Kubelet):
         if is_served(behaviour, left):
             self._conclude(pod, "success")
         return devices
+
+    def _cut(self, pod, position, devices):
+        if not self.behaviour.places:
+            self.mig.take(pod["metadata"]["uid"], devices)
+            return
+        annotations = _annotations(pod)
+        entries = json.loads(annotations.get(ALLOCATIONS, "[]"))
+        for entry in self.mig.entries_of(annotations, position, devices):
+            entries[entries.index(entry)] = self.mig.ensure(entry)
+        self._annotate(pod, {ALLOCATIONS: json.dumps(entries)})
+
+    def observe(self, kind, pod):
+        super().observe(kind, pod)
+        over = kind == "DELETED" or pod["status"].get("phase") in TERMINAL
+        if self.mig and over and self.behaviour.places:
+            self.fleet.later(self.random.uniform(0, RECONCILE_S), self._reconcile)
+        elif self.mig and over:
+            self.mig.end(pod["metadata"]["uid"])
+
+    def _reconcile(self):
+        living = [
+            pod
+            for pod in self._pods()
+            if pod["spec"].get("nodeName") == self.node
+            and pod["status"].get("phase") not in TERMINAL
+        ]
+        with self._lock:
+            self.mig.reconcile(
+                entry
+                for pod in living
+                for entry in json.loads(_annotations(pod).get(ALLOCATIONS, "[]"))
+            )
 
     def _pods(self):
         if self.behaviour.any_phase or self.behaviour.lock:

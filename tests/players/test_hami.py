@@ -10,6 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "controlplane")]
 
+from hami_mig import ALLOCATIONS, Places, Templates  # noqa: E402
 from hami import (  # noqa: E402
     BEHAVIOURS,
     FOREVER,
@@ -137,11 +138,13 @@ class Matching(unittest.TestCase):
 class Serving(unittest.TestCase):
     def test_one_container_after_another(self):
         found = pod(V28, "a", f";{A};{A}{B};")
-        devices, left = serve(V28, found, 1)
+        position, devices, left = serve(V28, found, 1)
+        self.assertEqual(position, 1)
         self.assertEqual([device.memory for device in devices], [3000])
         self.assertFalse(is_served(V28, left))
         found["metadata"]["annotations"][V28.promise] = left
-        devices, left = serve(V28, found, 2)
+        position, devices, left = serve(V28, found, 2)
+        self.assertEqual(position, 2)
         self.assertEqual([device.uuid for device in devices], ["GPU-a", "GPU-b"])
         self.assertTrue(is_served(V28, left))
 
@@ -150,14 +153,91 @@ class Serving(unittest.TestCase):
         self.assertRaises(Refused, serve, V28, pod(V28, "a", ";;"), 1)
 
     def test_an_init_container_first_is_beyond_the_old_ones(self):
-        self.assertEqual(len(serve(V28, pod(V28, "a", f";;{A};"), 1)[0]), 1)
+        self.assertEqual(len(serve(V28, pod(V28, "a", f";;{A};"), 1)[1]), 1)
         for behaviour in (OLD, VOLCANO):
             self.assertRaises(Refused, serve, behaviour, pod(behaviour, "a", f";;{A}"), 1)
 
     def test_the_oldest_glues_what_is_left(self):
-        _, left = serve(OLD, pod(OLD, "a", f"{A};{B};{A};", containers=3), 1)
+        _, _, left = serve(OLD, pod(OLD, "a", f"{A};{B};{A};", containers=3), 1)
         self.assertEqual(left, f"{B}{A};")
         self.assertRaises(Refused, serve, OLD, pod(OLD, "a", left, containers=3), 1)
+
+
+def entry(card, profile, start, size, container=0, device=0):
+    return {
+        "containerIndex": container,
+        "deviceIndex": device,
+        "gpuUUID": card,
+        "profile": profile,
+        "placement": {"start": start, "size": size},
+    }
+
+
+class Instances(unittest.TestCase):
+    def test_the_register_of_v2_10(self):
+        cards = [Card("GPU-a", 40960, mode="mig"), Card("GPU-b", 40960)]
+        written = json.loads(register_text(BEHAVIOURS["hami-v2.10"], cards))
+        self.assertNotIn("migProfiles", written[0])
+        profiles = {profile["name"]: profile for profile in written[1]["migProfiles"]}
+        self.assertEqual(profiles["2g.10gb"]["placements"][2], {"start": 4, "size": 2})
+        self.assertNotIn("migProfiles", json.loads(register_text(V29, cards))[1])
+
+    def test_exactly_what_was_reserved_is_made(self):
+        places = Places()
+        made = places.ensure(entry("GPU-a", "2g.10gb", 2, 2))
+        self.assertEqual(made["migUUID"], "MIG-1")
+        self.assertEqual(places.ensure(entry("GPU-a", "2g.10gb", 2, 2)), made, "it is there")
+        places.ensure(entry("GPU-b", "7g.40gb", 0, 8))
+        for wrong in (
+            entry("GPU-a", "1g.5gb", 3, 1),
+            entry("GPU-a", "2g.10gb", 1, 2),
+            entry("GPU-a", "3g.20gb", 4, 3),
+            entry("GPU-a", "4g.20gb", 0, 4),
+        ):
+            self.assertRaises(Refused, places.ensure, wrong)
+        places.ensure(entry("GPU-a", "3g.20gb", 4, 4))
+
+    def test_what_nobody_has_is_taken_down(self):
+        places = Places()
+        kept, gone = entry("GPU-a", "1g.5gb", 0, 1), entry("GPU-a", "1g.5gb", 1, 1)
+        places.ensure(kept)
+        places.ensure(gone)
+        places.reconcile([kept])
+        places.ensure(entry("GPU-a", "2g.10gb", 2, 2))
+        self.assertEqual(len(places.live), 2)
+
+    def test_each_device_has_one_reservation(self):
+        places = Places()
+        two = [Device("GPU-a", "NVIDIA", 4864, 14)] * 2
+        entries = [entry("GPU-a", "1g.5gb", 0, 1, 1, 0), entry("GPU-a", "1g.5gb", 1, 1, 1, 1)]
+        said = {ALLOCATIONS: json.dumps(entries)}
+        self.assertEqual(places.entries_of(said, 1, two), entries)
+        self.assertRaises(Refused, places.entries_of, said, 0, two)
+        self.assertRaises(Refused, places.entries_of, {}, 1, two)
+        said = {ALLOCATIONS: json.dumps([*entries, entries[0]])}
+        self.assertRaises(Refused, places.entries_of, said, 1, two)
+
+    def test_templates(self):
+        templates = Templates()
+
+        def take(pod, uuid, memory):
+            templates.take(pod, [Device(uuid, "NVIDIA", memory, 14)])
+
+        take("a", "GPU-a[0-0]", 5120)
+        take("b", "GPU-a[0-1]", 5120)
+        for uuid, memory in (
+            ("GPU-a[0-1]", 5120),
+            ("GPU-a[2-0]", 20480),
+            ("GPU-b[1-0]", 10240),
+            ("GPU-b[2-2]", 20480),
+            ("GPU-b[9-0]", 20480),
+            ("GPU-b", 20480),
+        ):
+            self.assertRaises(Refused, take, "c", uuid, memory)
+        templates.end("a")
+        self.assertRaises(Refused, take, "c", "GPU-a[2-0]", 20480)
+        templates.end("b")
+        take("c", "GPU-a[2-0]", 20480)
 
 
 if __name__ == "__main__":

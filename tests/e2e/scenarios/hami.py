@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HAMi's plugin, its ancestor's and Volcano's: cards by UUID, promised to each container."""
 
+import json
+
 from hami import BEHAVIOURS, Card, HamiKubelet, read_promise, register_text, uuid_of
+from hami_mig import A100_KIND, ALLOCATIONS, card_of
 from hardware import NO_CARD
 from kubeapi import node_object, pod_object, wait_for
 from world import World
@@ -32,7 +35,8 @@ def start(world):
 
 def add_node(world, name, behaviour, cards):
     played = BEHAVIOURS[behaviour]
-    world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour)
+    mig = cards[0].mode == "mig"
+    world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour, mig)
     slots = sum(card.count for card in cards)
     register = {played.register: register_text(played, cards)}
     world.client.create(node_object(name, {played.resource: slots}, annotations=register))
@@ -74,7 +78,7 @@ def check(world, what):
         for key in ALLOCATED.values():
             if key in annotations:
                 promised[pod["metadata"]["uid"]] = sorted(
-                    (device.uuid, device.memory)
+                    (card_of(device.uuid), device.memory)
                     for devices in read_promise(annotations[key])
                     for device in devices
                 )
@@ -180,3 +184,50 @@ def scenario_hami_family(tap):
             add_pod(world, name, one(2000 + number))
         world.await_running(names, 120, nudge=True)
         check(world, "wherever there is room")
+
+
+def scenario_hami_mig(tap):
+    """Cards in MIG mode: HAMi v2.10 makes what is reserved, older plugins cut by template."""
+    with World(tap) as world:
+        start(world)
+        for name, behaviour in (("m10", "hami-v2.10"), ("m9", "hami-v2.9")):
+            cards = cards_of(name, [40960, 40960], kind=A100_KIND, mode="mig")
+            add_node(world, name, behaviour, cards)
+        add_node(world, "core", "hami-v2.10", cards_of("core", [16000]))
+        add_pod(world, "plain", one(1000), node="core")
+
+        # v2.10: of both cards 3g at one end, then as many of the smallest as there is room for.
+        sizes = {"big": 12000, "half": 9000, **{f"s{number}": 4000 for number in range(6)}}
+        for name, memory in sizes.items():
+            add_pod(world, name, one(memory), node="m10")
+        add_pod(world, "two", {GPU: 2, MEM: 4000}, node="m10")
+        world.await_running(["plain", "two", *sizes], 120, nudge=True)
+        check(world, "v2.10")
+        entries = [
+            entry
+            for name in ("two", *sizes)
+            for entry in json.loads(
+                world.client.get("Pod", name)["metadata"]["annotations"][ALLOCATIONS]
+            )
+        ]
+        tap.equal(len(entries), 10, "every device has its instance")
+        tap.ok(all("migUUID" in entry for entry in entries), "and the plugin has made it")
+        add_pod(world, "late", one(15000), node="m10")
+        said = world.refusal("late", "MIG instance")
+        tap.ok("No MIG instance as large" in said, "no room for another 3g", said)
+        add_pod(world, "huge", one(41000), node="m10")
+        said = world.refusal("huge", "larger than any card")
+        tap.ok("larger than any card" in said, "no instance is as large", said)
+
+        # Before: a card has one template at a time.
+        older = {**{f"o{number}": 5000 for number in range(7)}, "o20": 20000, "o12": 12000}
+        for name, memory in older.items():
+            add_pod(world, name, one(memory), node="m9")
+        world.await_running(older, 120, nudge=True)
+        check(world, "v2.9")
+        add_pod(world, "again", one(30000), node="m9")
+        world.refusal("again", "GPU")
+        for name in ("o20", "o12"):
+            world.fleet.finish(name)
+        world.await_running(["again"], 60, nudge=True)
+        check(world, "cut anew when it is empty")

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How a card may be cut into MIG instances, and where there is room for another.
+ *
+ * Source of the terms: NVIDIA's NVML. A profile is a size of instance; each has a few places on the
+ * card where it may be, in slices of the card's memory. Two instances never overlap.
+ *
+ * Pure functions; profiles are immutable once made and shared by reference.
+ */
+#include <gpuledger/ledger.h>
+
+#pragma GCC visibility push(default)
+
+#define MIG_PROFILES_MAX 64
+#define MIG_PLACES_MAX 32
+#define MIG_SLICES_MAX 64
+#define MIG_NAME_MAX 32
+
+struct mig_profile {
+    char name[MIG_NAME_MAX]; /* "2g.10gb" */
+    int64_t memory;          /* bytes of one instance */
+    int32_t core;            /* thousandths of the card */
+    int32_t n_places;
+    struct mig_place places[MIG_PLACES_MAX];
+};
+
+struct mig_profiles {
+    int32_t n;
+    struct mig_profile items[];
+};
+
+/* Zeroed, with one reference; the maker fills it before it gives it away. */
+struct mig_profiles *mig_profiles_new(int32_t n);
+struct mig_profiles *mig_profiles_ref(struct mig_profiles *profiles); /* NULL gives NULL */
+void mig_profiles_unref(struct mig_profiles *profiles);               /* NULL is ignored */
+typedef struct mig_profiles mig_profiles;                             /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(mig_profiles, mig_profiles_unref)
+
+/* What instances take of a card. */
+struct mig_taken {
+    bool all;        /* somebody is there who says no place, or places exclude each other */
+    bool any;
+    uint8_t layout;
+    uint64_t slices;
+};
+
+bool mig_place_equal(struct mig_place a, struct mig_place b);
+
+/* A share without a place takes all of a card. */
+void mig_take(struct mig_taken *taken, struct mig_place place);
+bool mig_is_free(const struct mig_taken *taken, struct mig_place place);
+
+/* What the node's allocations take of the card, those of `except` apart (NULL: none). */
+struct mig_taken mig_taken_of(const struct node *node, const struct card *card,
+                              const struct allocation *except);
+
+/* What a share of so much memory and compute needs: the memory of parts of a card are parts of its
+ * largest instance, and nobody can have more compute than that has. */
+int64_t mig_bytes(const struct node *node, const struct card *card, struct amount amount);
+
+/* The smallest profile with that much of both, NULL: there is none. */
+const struct mig_profile *mig_smallest(const struct mig_profiles *profiles, int64_t bytes,
+                                       int32_t core);
+
+/* The place for the smallest instance of those sizes that still has one, namely the place that
+ * leaves the most places for others; NULL: there is none. */
+const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
+                                     const struct mig_taken *taken, int64_t bytes, int32_t core,
+                                     struct mig_place *ret_place);
+
+/* The profile that may be at this place with this much memory, or NULL. */
+const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
+                                   int64_t bytes);
+
+#pragma GCC visibility pop

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/mig.h>
+
+struct mig_profiles *mig_profiles_new(int32_t n)
+{
+    struct mig_profiles *profiles = g_atomic_rc_box_alloc0(
+        sizeof *profiles + (gsize)n * sizeof profiles->items[0]);
+
+    profiles->n = n;
+    return profiles;
+}
+
+struct mig_profiles *mig_profiles_ref(struct mig_profiles *profiles)
+{
+    return profiles ? g_atomic_rc_box_acquire(profiles) : NULL;
+}
+
+void mig_profiles_unref(struct mig_profiles *profiles)
+{
+    if (profiles)
+        g_atomic_rc_box_release(profiles);
+}
+
+bool mig_place_equal(struct mig_place a, struct mig_place b)
+{
+    return a.layout == b.layout && a.start == b.start && a.size == b.size;
+}
+
+/* --- what is taken --------------------------------------------------------------------------- */
+
+static uint64_t slices_of(struct mig_place place)
+{
+    const uint64_t ones = place.size >= MIG_SLICES_MAX ? ~UINT64_C(0)
+                                                       : (UINT64_C(1) << place.size) - 1;
+    return place.start >= MIG_SLICES_MAX ? 0 : ones << place.start;
+}
+
+void mig_take(struct mig_taken *taken, struct mig_place place)
+{
+    taken->all |= place.size == 0 || (taken->any && taken->layout != place.layout);
+    taken->any = true;
+    taken->layout = place.layout;
+    taken->slices |= slices_of(place);
+}
+
+bool mig_is_free(const struct mig_taken *taken, struct mig_place place)
+{
+    return !taken->all && (!taken->any || (taken->layout == place.layout &&
+                                           (taken->slices & slices_of(place)) == 0));
+}
+
+struct mig_taken mig_taken_of(const struct node *node, const struct card *card,
+                              const struct allocation *except)
+{
+    struct mig_taken taken = {0};
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        for (uint32_t j = 0; other != except && j < other->n_shares; j++) {
+            const struct share *share = &other->shares[j];
+            const struct card *held = node_share_card(node, share);
+            if (held == card)
+                mig_take(&taken, share->place);
+            else if (!held && !share->device)
+                taken.all = true;
+        }
+    }
+    return taken;
+}
+
+/* --- what fits ------------------------------------------------------------------------------- */
+
+static int32_t largest_core(const struct mig_profiles *profiles)
+{
+    int32_t largest = 0;
+
+    for (int32_t i = 0; i < profiles->n; i++)
+        largest = MAX(largest, profiles->items[i].core);
+    return largest;
+}
+
+int64_t mig_bytes(const struct node *node, const struct card *card, struct amount amount)
+{
+    int64_t largest = 0;
+
+    for (int32_t i = 0; i < card->mig->n; i++)
+        largest = MAX(largest, card->mig->items[i].memory);
+    return MIN(card_bytes(node, card, amount),
+               amount.kind == AMOUNT_THOUSANDTHS ? largest / 1000 * amount.value +
+                                                       largest % 1000 * amount.value / 1000
+                                                 : AMOUNT_BYTES_MAX);
+}
+
+/* Whether a profile is large enough and better than the one found before. */
+static bool is_better(const struct mig_profile *profile, int64_t bytes, int32_t core,
+                      const struct mig_profile *best)
+{
+    if (profile->memory < bytes || profile->core < core || profile->n_places == 0)
+        return false;
+    return !best || profile->memory < best->memory ||
+           (profile->memory == best->memory && profile->core < best->core);
+}
+
+const struct mig_profile *mig_smallest(const struct mig_profiles *profiles, int64_t bytes,
+                                       int32_t core)
+{
+    const struct mig_profile *best = NULL;
+
+    core = MIN(core, largest_core(profiles));
+    for (int32_t i = 0; i < profiles->n; i++) {
+        if (is_better(&profiles->items[i], bytes, core, best))
+            best = &profiles->items[i];
+    }
+    return best;
+}
+
+/* How many places of all profiles are left with `taken`. */
+static int32_t count_places(const struct mig_profiles *profiles, const struct mig_taken *taken)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < profiles->n; i++) {
+        for (int32_t j = 0; j < profiles->items[i].n_places; j++)
+            n += mig_is_free(taken, profiles->items[i].places[j]);
+    }
+    return n;
+}
+
+/* Of the profile's places the one that leaves the most; false: none is free. */
+static bool choose_place(const struct mig_profiles *profiles, const struct mig_profile *profile,
+                         const struct mig_taken *taken, struct mig_place *ret_place)
+{
+    int32_t most = -1;
+
+    for (int32_t i = 0; i < profile->n_places; i++) {
+        struct mig_taken after = *taken;
+        if (!mig_is_free(taken, profile->places[i]))
+            continue;
+        mig_take(&after, profile->places[i]);
+        const int32_t left = count_places(profiles, &after);
+        if (left > most) {
+            most = left;
+            *ret_place = profile->places[i];
+        }
+    }
+    return most >= 0;
+}
+
+const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
+                                     const struct mig_taken *taken, int64_t bytes, int32_t core,
+                                     struct mig_place *ret_place)
+{
+    const struct mig_profile *best = NULL;
+
+    core = MIN(core, largest_core(profiles));
+    for (int32_t i = 0; i < profiles->n; i++) {
+        const struct mig_profile *profile = &profiles->items[i];
+        struct mig_place place;
+        if (!is_better(profile, bytes, core, best) ||
+            !choose_place(profiles, profile, taken, &place))
+            continue;
+        best = profile;
+        *ret_place = place;
+    }
+    return best;
+}
+
+const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
+                                   int64_t bytes)
+{
+    for (int32_t i = 0; i < profiles->n; i++) {
+        const struct mig_profile *profile = &profiles->items[i];
+        for (int32_t j = 0; profile->memory == bytes && j < profile->n_places; j++) {
+            if (mig_place_equal(profile->places[j], place))
+                return profile;
+        }
+    }
+    return NULL;
+}
