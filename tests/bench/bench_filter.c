@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filter verb against an echo of the same bytes by the same HTTP library, call by call in
- * turn, in one process: what gpuledger adds to carrying the bytes.
+ * The verbs filter and prioritize against an echo of the same bytes by the same HTTP library, call
+ * by call in turn, in one process: what gpuledger adds to carrying the bytes.
  *
  * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row.
  */
@@ -20,12 +20,15 @@
 #define PODS 30000
 
 struct row {
+    enum verb verb;
     int nodes;
     bool whole; /* Node objects instead of names */
 };
 
 static const struct row rows[] = {
-    {100, false}, {1000, false}, {5000, false}, {100, true}, {1000, true}, {5000, true},
+    {VERB_FILTER, 100, false},      {VERB_FILTER, 1000, false},     {VERB_FILTER, 5000, false},
+    {VERB_FILTER, 100, true},       {VERB_FILTER, 1000, true},      {VERB_FILTER, 5000, true},
+    {VERB_PRIORITIZE, 1213, false}, {VERB_PRIORITIZE, 5000, false},
 };
 
 /* --- the cluster ---------------------------------------------------------------------------- */
@@ -142,6 +145,13 @@ static void handle_filter(void *data, struct http_request *request, struct http_
     extender_filter(data, request->body, request->length, response->body);
 }
 
+static void handle_prioritize(void *data, struct http_request *request,
+                              struct http_response *response)
+{
+    response->content_type = "application/json";
+    extender_prioritize(data, PRIORITIZE_ALL, request->body, request->length, response->body, NULL);
+}
+
 static void handle_echo(void *data, struct http_request *request, struct http_response *response)
 {
     response->content_type = "application/json";
@@ -190,15 +200,17 @@ struct contestant {
     GArray *times_us;
 };
 
-static void contestant_init(struct contestant *contestant, enum side side, int nodes)
+static void contestant_init(struct contestant *contestant, enum side side, const struct row *row)
 {
+    const server_handler verb = row->verb == VERB_FILTER ? handle_filter : handle_prioritize;
+
     if (side != SIDE_ECHO)
         contestant->extender = (struct extender){
-            .store = make_store(nodes, side == SIDE_FULL ? PODS : 0),
+            .store = make_store(row->nodes, side == SIDE_FULL ? PODS : 0),
             .bind_timeout_ms = 1000,
         };
     contestant->server =
-        start(side == SIDE_ECHO ? handle_echo : handle_filter, &contestant->extender);
+        start(side == SIDE_ECHO ? handle_echo : verb, &contestant->extender);
     contestant->times_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
     client_connect(&contestant->client, server_port(contestant->server));
 }
@@ -219,7 +231,7 @@ static void measure(const struct row *row, int calls)
     int64_t p50[SIDES], p99[SIDES];
 
     for (enum side side = 0; side < SIDES; side++)
-        contestant_init(&contestants[side], side, row->nodes);
+        contestant_init(&contestants[side], side, row);
     for (int i = -2; i < calls; i++) {
         for (enum side side = 0; side < SIDES; side++) {
             int64_t took_us = client_call(&contestants[side].client, request);
@@ -229,15 +241,17 @@ static void measure(const struct row *row, int calls)
     }
     for (enum side side = 0; side < SIDES; side++) {
         const char *answer = client_body(&contestants[side].client);
-        if (side != SIDE_ECHO && (!strstr(answer, "\"Error\":\"\"") || !strstr(answer, "00000")))
-            g_error("the filter refused: %.300s", answer);
+        const char *good = row->verb == VERB_FILTER ? "\"Error\":\"\"" : "\"Score\":10";
+        if (side != SIDE_ECHO && (!strstr(answer, good) || !strstr(answer, "00000")))
+            g_error("the verb refused: %.300s", answer);
         p50[side] = percentile(contestants[side].times_us, 50);
         p99[side] = percentile(contestants[side].times_us, 99);
         contestant_clear(&contestants[side]);
     }
-    printf("%6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
+    printf("%-10s %6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
            " %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
-           row->nodes, row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
+           row->verb == VERB_FILTER ? "filter" : "prioritize", row->nodes,
+           row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
            p50[SIDE_EMPTY], p50[SIDE_FULL], (double)p50[SIDE_EMPTY] / (double)p50[SIDE_ECHO],
            (double)p50[SIDE_FULL] / (double)p50[SIDE_ECHO],
            (double)p50[SIDE_FULL] / (double)p50[SIDE_EMPTY], p99[SIDE_ECHO], p99[SIDE_FULL]);
@@ -254,8 +268,8 @@ int main(void)
     mallopt(M_ARENA_MAX, 2); /* as the program does */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    printf("                 body        p50 (us) of               ratios of p50              p99 (us) of\n"
-           " nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no      echo %9d\n",
+    printf("                            body        p50 (us) of               ratios of p50              p99 (us) of\n"
+           "verb        nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no      echo %9d\n",
            PODS, PODS);
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
