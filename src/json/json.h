@@ -146,6 +146,17 @@ void json_raw(struct json_writer *writer, const char *text, size_t length);
 void json_strings_raw(struct json_writer *writer, const struct json_strings *strings, size_t first,
                       size_t n);
 
+/* The other way round of json_decode: the members that the table names, as an object whose nesting
+ * follows the paths. What is NULL, zero, false or empty is left out; a JSON_PRESENT is written as
+ * true. Rows that hold a tree, which a struct made by hand lacks, are left to `tree` (NULL: they are
+ * left out). */
+struct json_encoding {
+    const struct json_field *fields;
+    const void *base;
+    void (*tree)(struct json_writer *writer, const struct json_field *field, const void *base);
+};
+void json_encode(struct json_writer *writer, const struct json_encoding *encoding);
+
 /* Key and value together. */
 void json_key_string(struct json_writer *writer, const char *key, const char *value);
 void json_key_int(struct json_writer *writer, const char *key, int64_t value);

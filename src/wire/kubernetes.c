@@ -184,6 +184,74 @@ bool status_view_decode(struct json_arena *arena, const cJSON *object,
     return true;
 }
 
+/* --- the same again, for a record ----------------------------------------------------------- */
+
+/* kubectl's copy of what was applied, environment included. */
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+/* Without what nobody reads and may be secret; for g_free. */
+static struct string_pair *without_secrets(const struct string_pairs *annotations, size_t *ret_n)
+{
+    struct string_pair *kept = g_new(struct string_pair, annotations->n + 1);
+
+    *ret_n = 0;
+    for (size_t i = 0; i < annotations->n; i++) {
+        if (strcmp(annotations->items[i].key, LAST_APPLIED) != 0)
+            kept[(*ret_n)++] = annotations->items[i];
+    }
+    return kept;
+}
+
+static void write_container(struct json_writer *writer, const struct container_view *view)
+{
+    const struct container_object object = {
+        .view = *view,
+        .restart_policy = view->sidecar ? "Always" : NULL,
+    };
+
+    json_encode(writer, &(struct json_encoding){.fields = container_fields, .base = &object});
+}
+
+/* One of the pod's two lists of containers. */
+static void write_containers(struct json_writer *writer, const struct json_field *field,
+                             const void *base)
+{
+    const struct pod_view *pod = &((const struct pod_object *)base)->view;
+    const bool init = field->offset == offsetof(struct pod_object, init_containers);
+
+    json_begin_array(writer);
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        if (pod->containers[i].init == init)
+            write_container(writer, &pod->containers[i]);
+    }
+    json_end_array(writer);
+}
+
+void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
+{
+    struct pod_object object = {.view = *pod};
+    size_t n;
+    g_autofree struct string_pair *kept = without_secrets(&pod->annotations, &n);
+
+    object.view.annotations = (struct string_pairs){kept, n};
+    json_encode(writer, &(struct json_encoding){pod_fields, &object, write_containers});
+}
+
+void node_view_encode(struct json_writer *writer, const struct node_view *node)
+{
+    struct node_view object = *node;
+    size_t n;
+    g_autofree struct string_pair *kept = without_secrets(&node->annotations, &n);
+
+    object.annotations = (struct string_pairs){kept, n};
+    json_encode(writer, &(struct json_encoding){.fields = node_fields, .base = &object});
+}
+
+void configmap_view_encode(struct json_writer *writer, const struct configmap_view *configmap)
+{
+    json_encode(writer, &(struct json_encoding){.fields = configmap_fields, .base = configmap});
+}
+
 /* --- bodies that we send -------------------------------------------------------------------- */
 
 void binding_encode(struct json_writer *writer, const struct binding *binding)

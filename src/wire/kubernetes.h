@@ -25,6 +25,12 @@ bool node_view_decode(struct json_arena *arena, const cJSON *object, struct node
 bool configmap_view_decode(struct json_arena *arena, const cJSON *object,
                            struct configmap_view *ret_configmap, GError **error);
 
+/* The other way round: an object with the fields that views have and no others, so that what is kept
+ * of it holds no environment; nor has it kubectl's annotation with all that was applied. */
+void pod_view_encode(struct json_writer *writer, const struct pod_view *pod);
+void node_view_encode(struct json_writer *writer, const struct node_view *node);
+void configmap_view_encode(struct json_writer *writer, const struct configmap_view *configmap);
+
 /* The body of a refusal (kind Status) and what it says; all optional. */
 struct status_view {
     const char *reason; /* "Conflict", "NotFound", "Expired" … */

@@ -439,6 +439,68 @@ START_TEST(a_micro_time_has_six_digits)
 }
 END_TEST
 
+/* What is written of a view reads back as the same view. */
+START_TEST(a_view_is_written_as_it_was_read)
+{
+    static const char pod_text[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\",\"uid\":\"7c1d\","
+        "\"resourceVersion\":\"5\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
+        "\"deletionTimestamp\":true,\"labels\":{\"l\":\"1\"},\"annotations\":{\"k\":\"v\"}},"
+        "\"spec\":{\"nodeName\":\"n1\",\"schedulerName\":\"s\",\"priority\":7,"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"x/y\":\"2\"},"
+        "\"requests\":{\"cpu\":\"1\"}}}],"
+        "\"initContainers\":[{\"name\":\"i\",\"restartPolicy\":\"Always\"},{\"name\":\"j\"}]},"
+        "\"status\":{\"phase\":\"Running\",\"nominatedNodeName\":\"n2\",\"startTime\":true}}";
+    static const char node_text[] =
+        "{\"metadata\":{\"name\":\"n1\",\"resourceVersion\":\"6\",\"labels\":{\"l\":\"1\"},"
+        "\"annotations\":{\"k\":\"v\"}},\"status\":{\"capacity\":{\"x/y\":\"4\"},"
+        "\"allocatable\":{\"x/y\":\"3\"}}}";
+    static const char configmap_text[] =
+        "{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\"},\"data\":{\"k\":\"v\"}}";
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct configmap_view configmap = {0};
+    struct node_view node = {0};
+    struct pod_view pod = {0};
+    struct json_writer writer;
+
+    ck_assert(pod_view_decode(arena, parse(pod_text), &pod, NULL));
+    json_writer_init(&writer, text);
+    pod_view_encode(&writer, &pod);
+    ck_assert_str_eq(text->str, pod_text);
+    ck_assert(node_view_decode(arena, parse(node_text), &node, NULL));
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    node_view_encode(&writer, &node);
+    ck_assert_str_eq(text->str, node_text);
+    ck_assert(configmap_view_decode(arena, parse(configmap_text), &configmap, NULL));
+    g_string_truncate(text, 0);
+    json_writer_init(&writer, text);
+    configmap_view_encode(&writer, &configmap);
+    ck_assert_str_eq(text->str, configmap_text);
+}
+END_TEST
+
+START_TEST(what_may_be_secret_is_not_written)
+{
+    static const char pod_text[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\",\"uid\":\"7c1d\",\"managedFields\":[1],"
+        "\"annotations\":{\"kubectl.kubernetes.io/last-applied-configuration\":\"S\","
+        "\"k\":\"v\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"env\":[{\"value\":\"S\"}],"
+        "\"args\":[\"S\"]}]}}";
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct pod_view pod = {0};
+    struct json_writer writer;
+
+    ck_assert(pod_view_decode(arena, parse(pod_text), &pod, NULL));
+    json_writer_init(&writer, text);
+    pod_view_encode(&writer, &pod);
+    ck_assert_str_eq(text->str,
+                     "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\",\"uid\":\"7c1d\","
+                     "\"annotations\":{\"k\":\"v\"}},\"spec\":{\"containers\":[{\"name\":\"c\"}],"
+                     "\"initContainers\":[]}}");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kubernetes");
@@ -462,6 +524,8 @@ int main(void)
     tcase_add_test(tests, encodes_an_annotation_of_a_node);
     tcase_add_test(tests, encodes_an_event);
     tcase_add_test(tests, a_micro_time_has_six_digits);
+    tcase_add_test(tests, a_view_is_written_as_it_was_read);
+    tcase_add_test(tests, what_may_be_secret_is_not_written);
 
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
