@@ -19,11 +19,9 @@ void call_phase(struct call *call, enum phase phase)
     call->since_us = now_us;
 }
 
-bool call_read(struct call *call, struct json_arena *arena, const char *body, size_t length,
-               GError **error)
+bool call_check_ready(const struct call *call, GError **error)
 {
     const struct extender *extender = call->extender;
-    const struct pod_view *pod = &call->args.pod;
 
     if (fence_term(extender->fence) == 0) {
         fence_set_error(error);
@@ -35,7 +33,16 @@ bool call_read(struct call *call, struct json_arena *arena, const char *body, si
                     "gpuledger has not read the cluster's %s yet; try again", unsynced);
         return false;
     }
-    if (!filter_args_parse(arena, body, length, &call->args, error))
+    return true;
+}
+
+bool call_read(struct call *call, struct json_arena *arena, const char *body, size_t length,
+               GError **error)
+{
+    const struct pod_view *pod = &call->args.pod;
+
+    if (!call_check_ready(call, error) ||
+        !filter_args_parse(arena, body, length, &call->args, error))
         return false;
     if (pod->uid && *pod->uid)
         return true;

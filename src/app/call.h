@@ -2,7 +2,7 @@
 #pragma once
 /*
  * One call of filter or prioritize, which kube-scheduler sends the same body: how it is read, what
- * is measured of it, and what its failure counts as.
+ * is measured of it, and what its failure counts as. preempt has a body of its own.
  */
 #include "app/extender.h"
 #include "wire/extender.h"
@@ -19,6 +19,9 @@ void call_begin(struct call *call, struct extender *extender, enum verb verb);
 
 /* A phase has ended, and the next begins. */
 void call_phase(struct call *call, enum phase phase);
+
+/* False: nothing can be said, since this replica stands by, or has not read the cluster yet. */
+bool call_check_ready(const struct call *call, GError **error);
 
 /* Sets the arguments. Fails also where nothing can be said: this replica stands by, or has not read
  * the cluster yet. */

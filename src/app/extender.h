@@ -44,6 +44,11 @@ void extender_filter(struct extender *extender, const char *body, size_t length,
 bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, const char *body,
                          size_t length, GString *reply, GError **error);
 
+/* POST …/preempt: whose end on which node would make room for the pod, given what kube-scheduler has
+ * named. Changes nothing. False as above. */
+bool extender_preempt(struct extender *extender, const char *body, size_t length, GString *reply,
+                      GError **error);
+
 /* POST …/bind: picks the card, books it, writes card and node in one Binding. */
 void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply);
 

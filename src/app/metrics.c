@@ -21,6 +21,7 @@
 static const char *const verb_names[VERB_N] = {
     [VERB_FILTER] = "filter",
     [VERB_PRIORITIZE] = "prioritize",
+    [VERB_PREEMPT] = "preempt",
     [VERB_BIND] = "bind",
     [VERB_INSPECT] = "inspect",
 };
@@ -58,6 +59,12 @@ static const char *const pod_event_result_names[POD_EVENT_RESULT_N] = {
     [POD_EVENT_RESULT_WRITTEN] = "written",       [POD_EVENT_RESULT_MERGED] = "merged",
     [POD_EVENT_RESULT_LIMITED] = "limited",       [POD_EVENT_RESULT_QUEUE_FULL] = "queue_full",
     [POD_EVENT_RESULT_FAILED] = "failed",
+};
+
+static const char *const preempt_result_names[PREEMPT_RESULT_N] = {
+    [PREEMPT_RESULT_KEPT] = "kept",
+    [PREEMPT_RESULT_CHANGED] = "changed",
+    [PREEMPT_RESULT_DROPPED] = "dropped",
 };
 
 static const char *const feed_names[FEED_N] = {
@@ -144,6 +151,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_POD_EVENTS] = {"gpuledger_pod_events_total",
                             "Events about pods by what became of them.", "result",
                             CELLS(pod_event_result_names)},
+    [COUNTER_PREEMPT_NODES] = {"gpuledger_preempt_nodes_total",
+                               "Nodes offered for preemption by what became of their victims.",
+                               "result", CELLS(preempt_result_names)},
 };
 
 static const struct gauge_row {

@@ -29,6 +29,7 @@ enum counter {
     COUNTER_HTTP_CUTS,            /* by enum http_cut */
     COUNTER_AUDITS,               /* by enum audit_result */
     COUNTER_POD_EVENTS,           /* by enum pod_event_result */
+    COUNTER_PREEMPT_NODES,        /* by enum preempt_result */
     COUNTER_N
 };
 
@@ -89,6 +90,14 @@ enum pod_event_result {
     POD_EVENT_RESULT_N
 };
 
+/* What became of a node that kube-scheduler offered for preemption. */
+enum preempt_result {
+    PREEMPT_RESULT_KEPT,    /* with the victims that it had named */
+    PREEMPT_RESULT_CHANGED, /* with others */
+    PREEMPT_RESULT_DROPPED, /* no end of less important pods makes room there, or none is needed */
+    PREEMPT_RESULT_N
+};
+
 /* Adds one to a counter's cell. `cell` is the enum value that the counter's label names (a
  * reason, a feed, a verb …); 0 if it has no label. */
 void metrics_count(enum counter counter, unsigned cell);
@@ -106,6 +115,7 @@ void metrics_set(enum gauge gauge, int64_t value);
 enum verb {
     VERB_FILTER,
     VERB_PRIORITIZE,
+    VERB_PREEMPT,
     VERB_BIND,
     VERB_INSPECT,
     VERB_N

@@ -54,6 +54,17 @@ static void handle_prioritize_cpu(void *context, const struct http_request *requ
     prioritize(context, PRIORITIZE_WITHOUT_GPU, request, response);
 }
 
+static void handle_preempt(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    g_autoptr(GError) failure = NULL;
+
+    metrics_observe(VERB_PREEMPT, PHASE_READ, request->read_us);
+    if (!extender_preempt(context, request->body, request->length, response->body, &failure))
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+    close_unless_serving(context, response);
+}
+
 static void handle_bind(void *context, const struct http_request *request,
                         struct http_response *response)
 {
@@ -95,6 +106,8 @@ const struct route scheduler_routes[] = {
     {"POST", "/gpushare-scheduler/priorities", JSON, handle_prioritize, "the same"},
     {"POST", "/gpushare-scheduler/prioritize-cpu", JSON, handle_prioritize_cpu,
      "the same for pods without a GPU"},
+    {"POST", "/gpushare-scheduler/preempt", JSON, handle_preempt,
+     "which pods would have to end for it"},
     {"POST", "/gpushare-scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"POST", "/scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
     {"POST", "/scheduler/predicates", JSON, handle_filter, "the same"},
@@ -103,6 +116,8 @@ const struct route scheduler_routes[] = {
     {"POST", "/scheduler/priorities", JSON, handle_prioritize, "the same"},
     {"POST", "/scheduler/prioritize-cpu", JSON, handle_prioritize_cpu,
      "the same for pods without a GPU"},
+    {"POST", "/scheduler/preempt", JSON, handle_preempt,
+     "which pods would have to end for it"},
     {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},

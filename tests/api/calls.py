@@ -117,6 +117,34 @@ PRIORITIZE_CALLS = [
 ]
 
 
+def preemption(**extra):
+    return {"Pod": pod("asked", 1), "NodeNameToVictims": None,
+            "NodeNameToMetaVictims": {"gpu-t4-0": {"Pods": [{"UID": "u"}], "NumPDBViolations": 0},
+                                      "cpu-0": {"Pods": []}}, **extra}
+
+
+WHOLE = {"gpu-t4-0": {"Pods": [{"metadata": {"uid": "u"}}, None], "NumPDBViolations": 1}, "n": None}
+
+# As above.
+PREEMPT_CALLS = [
+    (preemption(), True, 200),
+    (preemption(Other=1), True, 200),
+    (preemption(NodeNameToMetaVictims=None), True, 200),
+    (preemption(NodeNameToMetaVictims=None, NodeNameToVictims=WHOLE), True, 200),
+    (preemption(NodeNameToVictims=WHOLE), True, 400),
+    ({"Pod": pod("asked", 1)}, True, 200),
+    ({"NodeNameToVictims": {}}, False, 400),
+    (preemption(Pod=without("uid")), False, 400),
+    (preemption(NodeNameToMetaVictims=[]), False, 400),
+    (preemption(NodeNameToMetaVictims={"n": 5}), False, 400),
+    (preemption(NodeNameToMetaVictims={"n": {"Pods": [{}]}}), False, 400),
+    (preemption(NodeNameToMetaVictims={"n": {"NumPDBViolations": "1"}}), False, 400),
+    ([], False, 400),
+    ("", None, 400),
+    ("{", None, 400),
+]
+
+
 def binding(**extra):
     return {"PodName": "classifier", "PodNamespace": "ml", "PodUID": "other", "Node": "gpu-t4-0",
             **extra}

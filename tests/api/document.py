@@ -117,6 +117,9 @@ class Document:
             for key in value.keys() & schema.get("properties", {}).keys():
                 self.met.add(f"{place}.{key}")
                 self._meet(schema["properties"][key], value[key], f"{place}.{key}")
+            if isinstance(schema.get("additionalProperties"), dict):
+                for key in value.keys() - schema.get("properties", {}).keys():
+                    self._meet(schema["additionalProperties"], value[key], f"{place}[]")
         elif isinstance(value, list) and "items" in schema:
             for item in value:
                 self._meet(schema["items"], item, f"{place}[]")

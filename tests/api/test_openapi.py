@@ -22,7 +22,8 @@ need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
 from calls import BIND_CALLS, EXPLAINED, FILTER_CALLS, NEW_PODS, NODES  # noqa: E402
-from calls import PRIORITIZE_CALLS, WORKLOADS, binding, named  # noqa: E402
+from calls import PREEMPT_CALLS, PRIORITIZE_CALLS, WORKLOADS, binding, named  # noqa: E402
+from calls import preemption  # noqa: E402
 from document import Document, subschemas  # noqa: E402
 from program import pod  # noqa: E402
 from walk import Answer, Walk, announce, send  # noqa: E402
@@ -30,7 +31,8 @@ from walk import Answer, Walk, announce, send  # noqa: E402
 SOURCE = "api/openapi.yaml"
 
 # Bodies that others define: keys that are not described may come, and are passed over.
-OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "Workload"}
+OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "PreemptCall",
+        "Workload"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml"}
 
@@ -359,7 +361,7 @@ def check_filter(walk, path):
                     f"its Error is {error!r}", answer)
     answer = walk.ask("scheduler", "POST", path + "/", body=named())
     failed = [list(answer[key]) for key in ("FailedNodes", "FailedAndUnresolvableNodes")]
-    walk.tap.equal((answer["NodeNames"], failed), (["gpu-t4-0"], [["nope"], ["cpu-0"]]),
+    walk.tap.equal((answer["NodeNames"], failed), (["gpu-t4-0"], [[], ["cpu-0", "nope"]]),
                    "names go back as names")
     answer = walk.ask("scheduler", "POST", "/" + path, body=named(NodeNames=None, Nodes=NODES))
     walk.tap.equal(answer["Nodes"]["items"], NODES["items"][:1], "whole nodes as whole nodes")
@@ -376,6 +378,18 @@ def check_prioritize(walk, path):
         answer = walk.ask("scheduler", "POST", path, body=named(Pod=pod("asked", units)))
         walk.tap.equal({row["Host"]: row["Score"] for row in answer}, dict(expected),
                        f"the marks for a pod of {units}")
+
+
+def check_preempt(walk, path):
+    for body, valid, status in PREEMPT_CALLS:
+        hold_call(walk, "PreemptCall", body, valid)
+        media = "application/json" if status == 200 else None
+        walk.ask("scheduler", "POST", path, body=body, status=status, media=media)
+    asked = pod("asked", 1, spec={"priority": 10})
+    for body in (preemption(Pod=asked), preemption(Pod=pod("asked", 0))):
+        answer = walk.ask("scheduler", "POST", path, body=body)
+        walk.tap.equal(sorted(answer["NodeNameToMetaVictims"]), ["gpu-t4-0"],
+                       "the node where somebody has to end")
 
 
 def check_bind(walk, path, name):
@@ -400,6 +414,7 @@ def check_verbs(walk):
         check_filter(walk, f"/{prefix}/predicates")
         for verb in ("prioritize", "priorities", "prioritize-cpu"):
             check_prioritize(walk, f"/{prefix}/{verb}")
+        check_preempt(walk, f"/{prefix}/preempt")
         check_bind(walk, f"/{prefix}/bind", f"bound-{prefix}")
 
 

@@ -6,6 +6,7 @@
 #include "target.h"
 
 #include "wire/extender.h"
+#include "wire/preemption.h"
 
 #include <string.h>
 
@@ -67,6 +68,38 @@ static void check_prioritize_answer(const struct filter_args *args)
     g_string_free(text, TRUE);
 }
 
+/* What was named goes back: a node as often as it stands there, and never a null. */
+static void check_preemption(const cJSON *body)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct preemption_args args;
+    struct json_writer writer;
+    const cJSON *node, *victim;
+    size_t i = 0;
+
+    const bool decoded = preemption_args_decode(arena, body, &args, &error);
+    FUZZ_CHECK(decoded == !error);
+    if (!decoded)
+        return;
+    FUZZ_CHECK(*args.pod.uid);
+    json_writer_init(&writer, text);
+    preemption_result_encode(&writer, args.nodes, args.n_nodes);
+    const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
+    FUZZ_CHECK(answer);
+    cJSON_ArrayForEach (node, cJSON_GetObjectItemCaseSensitive(answer, "NodeNameToMetaVictims")) {
+        const cJSON *pods = cJSON_GetObjectItemCaseSensitive(node, "Pods");
+        FUZZ_CHECK(cJSON_IsArray(pods) &&
+                   (size_t)cJSON_GetArraySize(pods) == args.nodes[i].n_uids);
+        FUZZ_CHECK(args.nodes[i].violations >= 0);
+        cJSON_ArrayForEach (victim, pods)
+            FUZZ_CHECK(cJSON_GetObjectItemCaseSensitive(victim, "UID")->valuestring[0]);
+        i++;
+    }
+    FUZZ_CHECK(i == args.n_nodes);
+}
+
 /* However the names were read, the tree of the whole body has the same. */
 static void check_names(const cJSON *body, const struct filter_args *args)
 {
@@ -123,6 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_error_answer(error->message);
         g_clear_error(&error);
     }
+    check_preemption(body);
     const bool decoded = bind_args_decode(arena, body, &bind, &error);
     FUZZ_CHECK(decoded == !error);
     if (decoded)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests as a client may make them, one after the other against a small cluster: each is
- * answered, and what is answered is JSON where it says so; filter and prioritize change nothing;
+ * answered, and what is answered is JSON where it says so; filter, prioritize and preempt change nothing;
  * bind never gives a card more than it has; the ledger adds up.
  *
  * The input is requests with a line "%" between them. The first line is METHOD PATH, then come
@@ -185,7 +185,8 @@ static void handle(struct world *world, const struct pairs *pairs, struct http_r
     const bool reads = (strcmp(request->method, "POST") != 0 &&
                         strcmp(request->method, "DELETE") != 0) ||
                        (!operations && (g_str_has_suffix(request->path, "/filter") ||
-                                        strstr(request->path, "/prioriti")));
+                                        strstr(request->path, "/prioriti") ||
+                                        g_str_has_suffix(request->path, "/preempt")));
     FUZZ_CHECK(!reads || strcmp(before, after) == 0);
 
     g_string_free(response.body, TRUE);

@@ -219,6 +219,7 @@ static void call(enum listener listener, const char *method, const char *path, c
     "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\"}}}]"  \
     "}}"
 #define FILTER_CALL "{\"Pod\":" POD ",\"Nodes\":null,\"NodeNames\":[\"n1\"]}"
+#define PREEMPT_CALL "{\"Pod\":" POD ",\"NodeNameToMetaVictims\":{\"n9\":{\"Pods\":null}}}"
 #define INSPECTION                                                                                 \
     "{\"nodes\":[{\"name\":\"n1\",\"totalGPU\":30,\"usedGPU\":6,\"devs\":[{\"id\":0,"              \
     "\"totalGPU\":15,\"usedGPU\":6,\"pods\":[{\"name\":\"a-0\",\"namespace\":\"ml\","              \
@@ -255,6 +256,9 @@ static const struct answer_case {
     {SCHEDULER, "POST", "/scheduler/priorities", NULL, FILTER_CALL, 200, JSON,
      "[{\"Host\":\"n1\",\"Score\":10}]"},
     {SCHEDULER, "POST", "/gpushare-scheduler/prioritize-cpu", NULL, FILTER_CALL, 200, JSON, "[]"},
+    {SCHEDULER, "POST", "/gpushare-scheduler/preempt", NULL, PREEMPT_CALL, 200, JSON,
+     "{\"NodeNameToMetaVictims\":{}}"},
+    {SCHEDULER, "POST", "/scheduler/preempt", NULL, "nonsense", 400, NULL, ""},
     {SCHEDULER, "POST", "/gpushare-scheduler/prioritize", NULL, "nonsense", 400, NULL, ""},
     {SCHEDULER, "POST", "/scheduler/prioritize-cpu", NULL, NULL, 400, NULL, ""},
     {SCHEDULER, "POST", "/gpushare-scheduler/bind", NULL, "{}", 200, JSON, "~{\"Error\":\"field"},

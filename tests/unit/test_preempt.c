@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The preempt verb: whose end makes room on a card, given what kube-scheduler has named.
+ */
+#include "literals.h"
+
+#include "app/extender.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define COUNT "aliyun.com/gpu-count"
+
+static struct extender extender;
+
+/* Two nodes of two cards of 10. */
+static void setup(void)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    for (int i = 1; i <= 2; i++)
+        store_apply_node(extender.store,
+                         &(struct node_view){.name = i == 1 ? "n1" : "n2",
+                                             .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})});
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+static void teardown(void)
+{
+    store_free(extender.store);
+}
+
+struct pod {
+    const char *uid, *mem, *node, *card, *cpu;
+    int64_t priority;
+    const char *nominated;
+    bool terminating, particular;
+};
+
+static void apply(struct pod pod)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = "ml",
+                           .name = pod.uid,
+                           .uid = pod.uid,
+                           .created = "2026-01-01T00:00:00Z",
+                           .priority = pod.priority,
+                           .node_name = pod.node,
+                           .nominated_node = pod.nominated,
+                           .terminating = pod.terminating,
+                           .particular = pod.particular,
+                           .phase = pod.node ? "Running" : "Pending",
+                           .started = pod.node != NULL,
+                           .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", pod.card},
+                                                {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"}),
+                           CONTAINERS({.name = "c",
+                                       .limits = PAIRS({MEM, pod.mem}),
+                                       .requests = PAIRS({"cpu", pod.cpu ? pod.cpu : "1"})})});
+}
+
+/* n1: 6 and 3 on card 0, 6 on card 1; all may end for whoever is more important than 5. */
+static void populate(void)
+{
+    apply((struct pod){"a", "6", "n1", "0", .priority = 5});
+    apply((struct pod){"b", "6", "n1", "1", .priority = 3});
+    apply((struct pod){"c", "3", "n1", "0", .priority = 1});
+}
+
+static char *call(const char *body)
+{
+    g_autoptr(GError) error = NULL;
+    GString *reply = g_string_new(NULL);
+
+    if (!extender_preempt(&extender, body, strlen(body), reply, &error))
+        g_string_printf(reply, "error: %s", error->message);
+    return g_string_free(reply, FALSE);
+}
+
+/* A pod of 8 units and one CPU; `spec` is more of its spec. */
+static char *body_of(int priority, const char *spec, const char *key, const char *victims)
+{
+    return g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p\"},\"spec\":{%s"
+        "\"priority\":%d,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"8\"},\"requests\":{\"cpu\":\"1\",\"" MEM "\":\"8\"}}}]}},\"%s\":%s}",
+        spec, priority, key, victims);
+}
+
+static void expect_with(int priority, const char *spec, const char *victims, const char *answer)
+{
+    g_autofree char *body = body_of(priority, spec, "NodeNameToMetaVictims", victims);
+    g_autofree char *reply = call(body), *again = call(body);
+    g_autofree char *expected = g_strdup_printf("{\"NodeNameToMetaVictims\":%s}", answer);
+
+    ck_assert_str_eq(reply, expected);
+    ck_assert_str_eq(again, expected);
+}
+
+static void expect(int priority, const char *victims, const char *answer)
+{
+    expect_with(priority, "", victims, answer);
+}
+
+#define NODE(name, violations, ...)                                                                \
+    "\"" name "\":{\"Pods\":[" __VA_ARGS__ "],\"NumPDBViolations\":" violations "}"
+#define UID(uid) "{\"UID\":\"" uid "\"}"
+
+/* --- victims -------------------------------------------------------------------------------- */
+
+START_TEST(a_card_is_freed_not_a_sum)
+{
+    populate();
+    /* Its end makes room in sum, on no card: "b" goes instead, which frees more. */
+    expect(100, "{" NODE("n1", "0", UID("c")) "}", "{" NODE("n1", "0", UID("b")) "}");
+    /* Nothing was named, as kube-scheduler 1.20 does where sums suffice. */
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("b")) "}");
+    expect(100, "{\"n1\":null}", "{" NODE("n1", "0", UID("b")) "}");
+    expect(100, "{\"n1\":{}}", "{" NODE("n1", "0", UID("b")) "}");
+    expect(100, "{\"n1\":{\"Pods\":null}}", "{" NODE("n1", "0", UID("b")) "}");
+}
+END_TEST
+
+START_TEST(no_more_than_needed_and_no_more_important_ones)
+{
+    populate();
+    expect(100, "{" NODE("n1", "0", UID("b")) "}", "{" NODE("n1", "0", UID("b")) "}");
+    /* Two must go for the sake of CPU: not those two. */
+    expect(100, "{" NODE("n1", "0", UID("c") "," UID("a")) "}",
+           "{" NODE("n1", "0", UID("c") "," UID("b")) "}");
+}
+END_TEST
+
+START_TEST(the_more_important_stay)
+{
+    populate();
+    expect(4, "{" NODE("n1", "0", UID("c")) "}", "{" NODE("n1", "0", UID("b")) "}");
+    expect(3, "{" NODE("n1", "0", UID("c")) "}", "{}"); /* "b" is as important */
+    expect(1, "{" NODE("n1", "0") "}", "{}");
+    /* Named all the same: kube-scheduler knows why. */
+    expect(2, "{" NODE("n1", "0", UID("b")) "}", "{" NODE("n1", "0", UID("b")) "}");
+}
+END_TEST
+
+START_TEST(who_is_spared_frees_no_more_than_the_others)
+{
+    apply((struct pod){"b", "6", "n1", "1", .priority = 3, .cpu = "500m"});
+    apply((struct pod){"a", "6", "n1", "0", .priority = 5});
+    apply((struct pod){"c", "3", "n1", "0", .priority = 1, .cpu = "2"});
+    /* Perhaps it is CPU that is short: then the end of "b" alone does not help. */
+    expect(100, "{" NODE("n1", "0", UID("c")) "}", "{" NODE("n1", "0", UID("c") "," UID("b")) "}");
+}
+END_TEST
+
+START_TEST(in_doubt_all_that_are_named_go)
+{
+    static const char *const specs[] = {
+        "\"topologySpreadConstraints\":[{}],",
+        "\"affinity\":{\"podAntiAffinity\":{}},",
+        "\"resourceClaims\":[],",
+        "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"x\"}}],",
+        "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}},{\"name\":\"w\",\"csi\":{}}],",
+        "\"initContainers\":[{\"name\":\"i\",\"ports\":[{\"hostPort\":80}]}],",
+        "\"resources\":{\"requests\":{}},",
+    };
+    static const char *const harmless[] = {
+        "\"topologySpreadConstraints\":[],\"affinity\":{},",
+        "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}},{\"name\":\"w\",\"configMap\":{}}],",
+        "\"initContainers\":[{\"name\":\"i\",\"ports\":[{\"containerPort\":80}]}],",
+    };
+
+    populate();
+    for (size_t i = 0; i < G_N_ELEMENTS(specs); i++)
+        expect_with(100, specs[i], "{" NODE("n1", "0", UID("c")) "}",
+                    "{" NODE("n1", "0", UID("c") "," UID("b")) "}");
+    for (size_t i = 0; i < G_N_ELEMENTS(harmless); i++)
+        expect_with(100, harmless[i], "{" NODE("n1", "0", UID("c")) "}",
+                    "{" NODE("n1", "0", UID("b")) "}");
+    apply((struct pod){"c", "3", "n1", "0", .priority = 1, .particular = true});
+    expect(100, "{" NODE("n1", "0", UID("c")) "}", "{" NODE("n1", "0", UID("c") "," UID("b")) "}");
+}
+END_TEST
+
+START_TEST(pods_that_nobody_knows_are_kept)
+{
+    populate();
+    expect(100, "{" NODE("n1", "1", UID("x") "," UID("c") "," UID("y")) "}",
+           "{" NODE("n1", "1", UID("x") "," UID("y") "," UID("b")) "}");
+    /* Without them nothing would be left to name. */
+    store_delete_pod(extender.store, "a");
+    store_delete_pod(extender.store, "b");
+    store_delete_pod(extender.store, "c");
+    expect(100, "{" NODE("n1", "0", UID("x")) "}", "{" NODE("n1", "0", UID("x")) "}");
+}
+END_TEST
+
+START_TEST(who_is_going_costs_nothing)
+{
+    populate();
+    apply((struct pod){"d", "10", "n2", "0", .priority = 1});
+    apply((struct pod){"e", "9", "n2", "1", .priority = 4, .terminating = true});
+    expect(100, "{" NODE("n2", "0") "}", "{" NODE("n2", "0", UID("e")) "}");
+}
+END_TEST
+
+START_TEST(room_is_kept_for_others)
+{
+    apply((struct pod){"first", "8", .nominated = "n1", .priority = 100});
+    apply((struct pod){"a", "6", "n1", "0", .priority = 1});
+    apply((struct pod){"b", "6", "n1", "1", .priority = 2});
+    /* "first" takes the place of "a": another one of its kind that of "b". */
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("b")) "}");
+    expect(101, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
+}
+END_TEST
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+START_TEST(nodes_where_nothing_helps_are_dropped)
+{
+    populate();
+    apply((struct pod){"d", "10", "n2", "0", .priority = 1000});
+    apply((struct pod){"e", "10", "n2", "1", .priority = 1000});
+    apply((struct pod){"f", "1", "lost", "0", .priority = 1}); /* on a node that nobody knows */
+    expect(100,
+           "{" NODE("n2", "0", UID("z")) "," NODE("n1", "0", UID("c")) "," NODE(
+               "nope", "0", UID("c")) "," NODE("lost", "0", UID("f")) "}",
+           "{" NODE("n1", "0", UID("b")) "}");
+    expect(100, "{}", "{}");
+    expect(100, "null", "{}");
+}
+END_TEST
+
+START_TEST(nobody_has_to_end_where_there_is_room)
+{
+    populate();
+    expect(100, "{" NODE("n2", "0") "," NODE("n1", "0") "}", "{" NODE("n1", "0", UID("b")) "}");
+}
+END_TEST
+
+START_TEST(whole_pods_are_understood)
+{
+    populate();
+    g_autofree char *body =
+        body_of(100, "", "NodeNameToVictims",
+                "{\"n1\":{\"Pods\":[null,{\"metadata\":{\"name\":\"c\",\"uid\":\"c\"}}],"
+                "\"NumPDBViolations\":7}}");
+    g_autofree char *reply = call(body);
+    ck_assert_str_eq(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "2", UID("b")) "}}");
+}
+END_TEST
+
+START_TEST(a_pod_without_a_gpu_gets_what_was_named)
+{
+    g_autofree char *reply =
+        call("{\"pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p\"}},"
+             "\"nodenametometavictims\":{\"n1\":{\"pods\":[{\"uid\":\"x\"}],"
+             "\"numpdbviolations\":1},\"n2\":null}}");
+    ck_assert_str_eq(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "1", UID("x")) "}}");
+}
+END_TEST
+
+START_TEST(a_pod_that_holds_a_card_needs_none)
+{
+    populate();
+    apply((struct pod){"p", "8", "n2", "0", .priority = 100});
+    expect(100, "{" NODE("n1", "0", UID("c")) "}", "{}");
+}
+END_TEST
+
+/* --- what cannot be answered ---------------------------------------------------------------- */
+
+START_TEST(malformed_calls_are_errors)
+{
+#define POD "\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p\"}}"
+    static const char *const calls[][2] = {
+        {"nonsense", "error: "},
+        {"{}", "error: field 'Pod': missing"},
+        {"{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\"}}}", "metadata.uid"},
+        {"{" POD ",\"NodeNameToVictims\":{},\"NodeNameToMetaVictims\":{}}", "got both"},
+        {"{" POD ",\"NodeNameToMetaVictims\":[]}", "NodeNameToMetaVictims"},
+        {"{" POD ",\"NodeNameToMetaVictims\":{\"n\":5}}", "node 'n'"},
+        {"{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[5]}}}", "node 'n'"},
+        {"{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{}]}}}", "item 0: the UID is missing"},
+        {"{" POD ",\"NodeNameToVictims\":{\"n\":{\"Pods\":[null,{\"metadata\":{}}]}}}",
+         "item 1: the UID is missing"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+        const uint64_t bad = metrics_counted(COUNTER_REQUESTS_BAD, VERB_PREEMPT);
+        g_autofree char *reply = call(calls[i][0]);
+        ck_assert_msg(g_str_has_prefix(reply, "error: ") && strstr(reply, calls[i][1]), "%s: %s",
+                      calls[i][0], reply);
+        ck_assert_uint_eq(metrics_counted(COUNTER_REQUESTS_BAD, VERB_PREEMPT), bad + 1);
+    }
+}
+END_TEST
+
+START_TEST(before_the_cluster_is_read_there_is_no_answer)
+{
+    struct store *full = extender.store;
+    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", "{}");
+
+    extender.store = store_new(&(struct store_options){0});
+    g_autofree char *reply = call(body);
+    ck_assert_ptr_nonnull(strstr(reply, "has not read the cluster's"));
+    store_free(extender.store);
+    extender.store = full;
+}
+END_TEST
+
+START_TEST(too_many_victims_are_an_error)
+{
+    g_autoptr(GString) victims = g_string_new("{\"n1\":{\"Pods\":[");
+
+    for (int i = 0; i <= 100000; i++)
+        g_string_append(victims, i ? ",           null" : "null");
+    g_string_append(victims, "]}}");
+    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
+    g_autofree char *reply = call(body);
+    ck_assert_ptr_nonnull(strstr(reply, "more than 100000 victims"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("preempt");
+    TCase *tests = tcase_create("preempt");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_card_is_freed_not_a_sum);
+    tcase_add_test(tests, no_more_than_needed_and_no_more_important_ones);
+    tcase_add_test(tests, the_more_important_stay);
+    tcase_add_test(tests, who_is_spared_frees_no_more_than_the_others);
+    tcase_add_test(tests, in_doubt_all_that_are_named_go);
+    tcase_add_test(tests, pods_that_nobody_knows_are_kept);
+    tcase_add_test(tests, who_is_going_costs_nothing);
+    tcase_add_test(tests, room_is_kept_for_others);
+    tcase_add_test(tests, nodes_where_nothing_helps_are_dropped);
+    tcase_add_test(tests, nobody_has_to_end_where_there_is_room);
+    tcase_add_test(tests, whole_pods_are_understood);
+    tcase_add_test(tests, a_pod_without_a_gpu_gets_what_was_named);
+    tcase_add_test(tests, a_pod_that_holds_a_card_needs_none);
+    tcase_add_test(tests, malformed_calls_are_errors);
+    tcase_add_test(tests, before_the_cluster_is_read_there_is_no_answer);
+    tcase_add_test(tests, too_many_victims_are_an_error);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
