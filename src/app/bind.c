@@ -11,6 +11,7 @@
 #include "app/grant.h"
 #include "app/log.h"
 #include "app/node_lock.h"
+#include "app/recorder.h"
 #include "wire/extender.h"
 
 #include <gpuledger/error.h>
@@ -238,6 +239,8 @@ static enum step fetch_request(struct bind *bind, GError **error)
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
+    if (bind->grant.request && store_recorder(bind->extender->store))
+        bind->grant.asks = record_asks(&pod);
     return bind->grant.request ? STEP_SEND : STEP_PLAIN;
 }
 
@@ -276,10 +279,12 @@ static enum step secure(struct bind *bind, GError **error)
 
     while (check_patience(bind, error)) {
         struct moment moment;
-        struct ledger *ledger = store_decide(store, &moment);
+        struct ledger *ledger = store_decide_recorded(store, &moment);
         enum grant_step step = grant_look(&bind->grant, store, ledger, &moment, error);
         bool go_on = true;
 
+        recorder_take(store_recorder(store),
+                      record_look(&moment, &bind->grant, step, ledger, *error));
         if (step == GRANT_WAIT_NODE || step == GRANT_WAIT_BIND)
             go_on = wait_for(bind, step, error);
         store_unlock(store);
@@ -300,11 +305,13 @@ static enum step secure(struct bind *bind, GError **error)
 static void conclude(struct bind *bind)
 {
     struct moment moment;
-    struct ledger *ledger = store_decide(bind->extender->store, &moment);
+    struct ledger *ledger = store_decide_recorded(bind->extender->store, &moment);
 
     grant_conclude(ledger, bind->args->pod_uid, bind->grant.result, &moment);
     store_notify(bind->extender->store);
     store_unlock(bind->extender->store);
+    recorder_take(store_recorder(bind->extender->store),
+                  record_conclude(&moment, bind->args->pod_uid, bind->grant.result));
 }
 
 /* From here on the next holder of the Lease knows of the reservation. */

@@ -4,6 +4,7 @@
  * Booking what a placement says. Under the store's lock.
  */
 #include "app/store.h"
+#include "json/json.h"
 
 /* For which pod, and when. */
 struct booking_entry {
@@ -16,3 +17,10 @@ struct booking_entry {
 struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
                                    const struct booking_entry *entry,
                                    const struct placement *placement, enum reason *ret_reason);
+
+/* As the journal (app/journal.h) and records have it. */
+void booking_encode(struct json_writer *writer, const struct allocation *booking);
+/* An allocation of that booking with an unknown outcome, and its node; NULL: it cannot be understood.
+ * What annotations carry beside the shares is lost. */
+struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
+                                  const char **ret_node);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/call.h"
 
+#include "app/recorder.h"
+
 #include <gpuledger/error.h>
 
 void call_begin(struct call *call, struct extender *extender, enum verb verb)
@@ -41,6 +43,8 @@ bool call_read(struct call *call, struct json_arena *arena, const char *body, si
 {
     const struct pod_view *pod = &call->args.pod;
 
+    call->body = body;
+    call->length = length;
     if (!call_check_ready(call, error) ||
         !filter_args_parse(arena, body, length, &call->args, error))
         return false;
@@ -51,12 +55,13 @@ bool call_read(struct call *call, struct json_arena *arena, const char *body, si
     return false;
 }
 
-void call_end(struct call *call, const GError *failure)
+void call_end(struct call *call, const GString *reply, const GError *failure)
 {
     if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID) ||
         g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE) ||
         g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT))
         metrics_count(COUNTER_REQUESTS_BAD, call->verb);
+    recorder_take(store_recorder(call->extender->store), record_call(call, reply));
     call_phase(call, PHASE_ENCODE);
     metrics_observe(call->verb, PHASE_TOTAL, call->since_us - call->start_us);
 }

@@ -11,7 +11,10 @@ struct call {
     struct extender *extender;
     enum verb verb;
     struct filter_args args;
-    struct moment moment;       /* of the decision */
+    const char *body;
+    size_t length;
+    int entry;                  /* for a record: which of the verb's entries was called */
+    struct moment moment;       /* of the decision: store_decide_recorded */
     int64_t start_us, since_us; /* the call's beginning, the present phase's */
 };
 
@@ -28,5 +31,5 @@ bool call_check_ready(const struct call *call, GError **error);
 bool call_read(struct call *call, struct json_arena *arena, const char *body, size_t length,
                GError **error);
 
-/* The answer is written; `failure` NULL: it is one. */
-void call_end(struct call *call, const GError *failure);
+/* The answer is written; `failure` NULL: it is one. Records both if there was a decision. */
+void call_end(struct call *call, const GString *reply, const GError *failure);

@@ -105,7 +105,7 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
         call_phase(call, PHASE_DECIDE);
         return booked;
     }
-    struct ledger *ledger = store_decide(extender->store, &call->moment);
+    struct ledger *ledger = store_decide_recorded(extender->store, &call->moment);
     call_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     const uint64_t freed = ledger_freed(ledger);
@@ -162,5 +162,5 @@ void extender_filter(struct extender *extender, const char *body, size_t length,
         filter_error_encode(&writer, failure->message);
         log_event(LOG_LEVEL_WARN, "filter failed", LOG_TEXT("why", failure->message));
     }
-    call_end(&call, failure);
+    call_end(&call, reply, failure);
 }

@@ -142,6 +142,8 @@ enum grant_step grant_look(struct grant *grant, struct store *store, struct ledg
     struct allocation *held = ledger_get(ledger, grant->args->pod_uid);
     const struct request *pending = store_pending(store, grant->args->pod_uid);
 
+    if (grant->call == 0)
+        grant->call = moment->number;
     if (!grant->request && pending) {
         grant->request = request_dup(pending);
         grant->priority = store_pending_priority(store, grant->args->pod_uid);
@@ -175,4 +177,7 @@ void grant_clear(struct grant *grant)
     annotations_clear(&grant->annotations);
     request_free(grant->request);
     grant->request = NULL;
+    if (grant->asks)
+        g_string_free(grant->asks, TRUE);
+    grant->asks = NULL;
 }

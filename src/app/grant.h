@@ -30,6 +30,8 @@ struct grant {
     bool doubtful; /* an earlier Binding of the pod may still be carried out */
     struct annotations annotations;
     enum bind_result result;
+    uint64_t call; /* the number of its first look in a record; 0: none */
+    GString *asks; /* for a record: the pod that the API server was asked for; owned, or NULL */
 };
 
 /* Sets result and error. False. */

@@ -32,7 +32,7 @@ static const char *const phase_names[PHASE_N] = {
     [PHASE_ENCODE] = "encode", [PHASE_TOTAL] = "total",
 };
 
-static const char *const bind_result_names[BIND_RESULT_N] = {
+const char *const bind_result_names[BIND_RESULT_N] = {
     [BIND_RESULT_BOUND] = "bound",       [BIND_RESULT_REPEATED] = "repeated",
     [BIND_RESULT_NO_ROOM] = "no_room",   [BIND_RESULT_TIMED_OUT] = "timed_out",
     [BIND_RESULT_CONFLICT] = "conflict", [BIND_RESULT_REFUSED] = "refused",
@@ -102,6 +102,11 @@ struct counter_row {
     const char *(*cell_name)(unsigned cell);
 };
 
+static const char *const record_result_names[RECORD_RESULT_N] = {
+    [RECORD_RESULT_WRITTEN] = "written",
+    [RECORD_RESULT_LOST] = "lost",
+};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -154,6 +159,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_PREEMPT_NODES] = {"gpuledger_preempt_nodes_total",
                                "Nodes offered for preemption by what became of their victims.",
                                "result", CELLS(preempt_result_names)},
+    [COUNTER_RECORDS] = {"gpuledger_records_total",
+                         "What was to be recorded (--record), by what became of it.", "result",
+                         CELLS(record_result_names)},
 };
 
 static const struct gauge_row {
@@ -215,6 +223,11 @@ void metrics_set(enum gauge gauge, int64_t value)
     g_return_if_fail((unsigned)gauge < GAUGE_N);
     atomic_store_explicit(&gauges[gauge].value, value, memory_order_relaxed);
     atomic_store_explicit(&gauges[gauge].given, true, memory_order_release);
+}
+
+const char *metrics_verb(enum verb verb)
+{
+    return verb_names[verb];
 }
 
 void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us)

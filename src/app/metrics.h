@@ -30,7 +30,15 @@ enum counter {
     COUNTER_AUDITS,               /* by enum audit_result */
     COUNTER_POD_EVENTS,           /* by enum pod_event_result */
     COUNTER_PREEMPT_NODES,        /* by enum preempt_result */
+    COUNTER_RECORDS,              /* by enum record_result */
     COUNTER_N
+};
+
+/* What became of something that was to be recorded. */
+enum record_result {
+    RECORD_RESULT_WRITTEN,
+    RECORD_RESULT_LOST, /* the disk is slower than things happen, or full */
+    RECORD_RESULT_N
 };
 
 /* What became of a try to wake a pod for which room had appeared. */
@@ -53,6 +61,7 @@ enum bind_result {
     BIND_RESULT_INVALID,   /* the body, or what the pod asks for */
     BIND_RESULT_N
 };
+extern const char *const bind_result_names[BIND_RESULT_N];
 
 /* What happened between this replica and the Lease. */
 enum lease_change {
@@ -132,6 +141,9 @@ enum phase {
     PHASE_TOTAL,
     PHASE_N
 };
+
+/* "filter". */
+const char *metrics_verb(enum verb verb);
 
 /* A negative duration counts as zero. */
 void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us);

@@ -274,7 +274,7 @@ bool extender_preempt(struct extender *extender, const char *body, size_t length
     const bool answered = run(&preempt, body, length, &writer, &failure);
     if (!answered)
         log_event(LOG_LEVEL_WARN, "preempt failed", LOG_TEXT("why", failure->message));
-    call_end(&preempt.call, failure);
+    call_end(&preempt.call, reply, failure);
     if (failure)
         g_propagate_error(error, failure);
     return answered;

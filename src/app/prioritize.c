@@ -165,7 +165,7 @@ static const int32_t *decide(struct call *call, enum prioritize_pods pods,
     int32_t *scores = json_arena_alloc(arena, (args->n_names + 1) * sizeof *scores);
     contest_init(&contest, arena, args->n_names);
     call_phase(call, PHASE_DECODE);
-    struct ledger *ledger = store_decide(extender->store, &call->moment);
+    struct ledger *ledger = store_decide_recorded(extender->store, &call->moment);
     call_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     if (held)
@@ -194,6 +194,7 @@ bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, c
     struct call call;
 
     call_begin(&call, extender, VERB_PRIORITIZE);
+    call.entry = pods;
     if (call_read(&call, arena, body, length, &failure))
         scores = decide(&call, pods, arena, &failure);
     if (failure) {
@@ -204,7 +205,7 @@ bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, c
         json_writer_init(&writer, reply);
         prioritize_result_encode(&writer, &call.args, scores);
     }
-    call_end(&call, failure);
+    call_end(&call, reply, failure);
     if (failure)
         g_propagate_error(error, failure);
     return !failure;

@@ -6,6 +6,7 @@
  */
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/recorder.h"
 
 /* The API server closes a connection that has been silent for 90 s, and gives up on a request after
  * a minute (--request-timeout): what it has not written by then, it will never write. */
@@ -58,16 +59,19 @@ static void find_unsettled(struct allocation *allocation, void *data)
 static bool drop_unsettled(struct store *store, const struct unsettled *unsettled)
 {
     struct ledger *ledger = store_lock(store);
+    uint64_t number = 0;
     const struct allocation *allocation = ledger_get(ledger, unsettled->uid);
     bool untouched = allocation && allocation->since_ms == unsettled->since_ms &&
                      (allocation->state == ALLOCATION_UNKNOWN ||
                       allocation->state == ALLOCATION_BOUND);
 
     if (untouched) {
+        number = recorder_number(store_recorder(store));
         ledger_drop(ledger, unsettled->uid);
         store_notify(store);
     }
     store_unlock(store);
+    recorder_take(store_recorder(store), record_gone(RECORD_DROP, number, unsettled->uid));
     return untouched;
 }
 

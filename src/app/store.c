@@ -3,6 +3,7 @@
 
 #include "app/log.h"
 #include "app/metrics.h"
+#include "app/recorder.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct store {
     bool synced[FEED_N];
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
+    struct recorder *recorder; /* NULL: none */
+    const struct moment *replayed; /* NULL: clocks say when it is */
 };
 
 static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps"};
@@ -142,9 +145,23 @@ struct ledger *store_lock(struct store *store)
 struct ledger *store_decide(struct store *store, struct moment *ret_moment)
 {
     pthread_mutex_lock(&store->mutex);
-    ret_moment->now_ns = g_get_real_time() * 1000;
-    ret_moment->now_ms = g_get_monotonic_time() / 1000;
+    if (store->replayed) {
+        *ret_moment = *store->replayed;
+    } else {
+        ret_moment->now_ns = g_get_real_time() * 1000;
+        ret_moment->now_ms = g_get_monotonic_time() / 1000;
+        ret_moment->number = 0;
+    }
     return store->ledger;
+}
+
+struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment)
+{
+    struct ledger *ledger = store_decide(store, ret_moment);
+
+    if (store->recorder)
+        ret_moment->number = recorder_number(store->recorder);
+    return ledger;
 }
 
 void store_unlock(struct store *store)
@@ -212,12 +229,29 @@ const struct store_options *store_options(const struct store *store)
     return &store->options;
 }
 
+void store_set_recorder(struct store *store, struct recorder *recorder)
+{
+    store->recorder = recorder;
+}
+
+struct recorder *store_recorder(const struct store *store)
+{
+    return store->recorder;
+}
+
+void store_set_moment(struct store *store, const struct moment *moment)
+{
+    store->replayed = moment;
+}
+
 void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     store->options.policy = policy;
     store->options.patience_ms = patience_ms;
     store_unlock(store);
+    recorder_take(store->recorder, record_policy(number, policy->name, patience_ms));
 }
 
 /* --- pods ----------------------------------------------------------------------------------- */
@@ -328,6 +362,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     bool news = false;
 
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
     if (asked && (!known || known->state == ALLOCATION_CONFIRMED)) {
@@ -345,6 +380,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         store_notify(store);
     }
     store_unlock(store);
+    recorder_take(store->recorder, asked ? record_settle(number, pod, confirmed)
+                                         : record_pod(number, pod));
     if (news && warning && !store->options.silent)
         report_distrust(pod, unplaced, warning);
 }
@@ -359,6 +396,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         return;
 
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     if (held)
         held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
@@ -373,6 +411,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     pending->generation = store->generation[FEED_PODS];
     nominations_note(store->nominations, pod, pending->request);
     store_unlock(store);
+    recorder_take(store->recorder, record_pod(number, pod));
 }
 
 void store_apply_pod(struct store *store, const struct pod_view *pod)
@@ -404,9 +443,11 @@ void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t 
 void store_delete_pod(struct store *store, const char *uid)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     forget_pod(store, uid);
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_POD_GONE, number, uid));
 }
 
 /* --- nodes and their health ----------------------------------------------------------------- */
@@ -433,12 +474,14 @@ void store_apply_node(struct store *store, const struct node_view *view)
                                         &failure);
 
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
     node->cordoned = view->cordoned;
     mark_node(store, view);
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_node(number, view));
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
@@ -450,10 +493,12 @@ void store_apply_node(struct store *store, const struct node_view *view)
 void store_delete_node(struct store *store, const char *name)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     ledger_remove_node(store->ledger, name);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_NODE_GONE, number, name));
 }
 
 /* The dialect that the ConfigMap belongs to, and the node it speaks of. */
@@ -477,15 +522,18 @@ static bool is_of_quotas(const struct store *store, const struct configmap_view 
            g_strcmp0(view->ns, QUOTAS_NAMESPACE) == 0 && g_strcmp0(view->name, QUOTAS_NAME) == 0;
 }
 
-static void apply_quotas(struct store *store, const char *text)
+static void apply_quotas(struct store *store, const struct configmap_view *view, bool gone)
 {
+    const char *text = gone ? NULL : string_pairs_get(&view->data, "gpu_quota");
     g_autoptr(GError) failure = NULL;
 
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     store->quotas_generation = store->generation[FEED_CONFIGMAPS];
     quotas_set(store->quotas, text, &failure);
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_configmap(number, view, gone));
     if (failure && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
         log_event(LOG_LEVEL_WARN, "quotas cannot be understood; those before them count",
@@ -500,19 +548,21 @@ void store_apply_configmap(struct store *store, const struct configmap_view *vie
     g_autofree char *warning = NULL;
 
     if (is_of_quotas(store, view))
-        apply_quotas(store, string_pairs_get(&view->data, "gpu_quota"));
+        apply_quotas(store, view, false);
     if (!dialect)
         return;
     g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
     dialect->read_health(view, indices, &warning);
 
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     ledger_set_unhealthy(store->ledger, node, (const int32_t *)(void *)indices->data,
                          indices->len);
     g_hash_table_insert(store->health, g_strdup(node),
                         GUINT_TO_POINTER(store->generation[FEED_CONFIGMAPS]));
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_configmap(number, view, false));
 
     if (warning && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
@@ -526,14 +576,16 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
     const char *node;
 
     if (is_of_quotas(store, view))
-        apply_quotas(store, NULL);
+        apply_quotas(store, view, true);
     if (!health_dialect(view, &node))
         return;
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     ledger_set_unhealthy(store->ledger, node, NULL, 0);
     g_hash_table_remove(store->health, node);
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_configmap(number, view, true));
 }
 
 /* --- lists ---------------------------------------------------------------------------------- */
@@ -608,19 +660,23 @@ static void (*const sweeps[FEED_N])(struct store *store) = {
 void store_list_begin(struct store *store, enum feed feed)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     store->generation[feed]++;
     store->listing[feed] = true;
     store_unlock(store);
+    recorder_take(store->recorder, record_list(RECORD_LIST_BEGIN, number, feed));
 }
 
 void store_list_end(struct store *store, enum feed feed)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     sweeps[feed](store);
     store->listing[feed] = false;
     store->synced[feed] = true;
     store_notify(store);
     store_unlock(store);
+    recorder_take(store->recorder, record_list(RECORD_LIST_END, number, feed));
 }
 
 bool store_is_synced(struct store *store)

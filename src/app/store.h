@@ -41,6 +41,7 @@ struct store_options {
 struct moment {
     int64_t now_ns; /* Unix time */
     int64_t now_ms; /* monotonic */
+    uint64_t number; /* in the record (app/recorder.h), to be told there; 0: it is not recorded */
 };
 
 struct store *store_new(const struct store_options *options);
@@ -88,6 +89,8 @@ char *store_troubles(struct store *store);
 struct ledger *store_lock(struct store *store);
 /* The same for a decision. */
 struct ledger *store_decide(struct store *store, struct moment *ret_moment);
+/* The same for one that is then told to the recorder, whatever it comes to: with a number. */
+struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment);
 void store_unlock(struct store *store);
 /* Under the lock: waits until something changed or the monotonic time is reached (false). */
 bool store_wait(struct store *store, int64_t until_ms);
@@ -122,6 +125,15 @@ const char *store_first_cards(const struct store *store, const char *uid);
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */
 const struct store_options *store_options(const struct store *store);
+
+/* Before there is anything to record: what happens from now on is, with NULL it is not. Borrows the
+ * recorder. */
+struct recorder;
+void store_set_recorder(struct store *store, struct recorder *recorder);
+struct recorder *store_recorder(const struct store *store);
+
+/* Decisions are made at that moment instead of now; for one thread alone. */
+void store_set_moment(struct store *store, const struct moment *moment);
 
 /* For a reload of the configuration. Takes the lock itself. */
 void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms);

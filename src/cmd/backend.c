@@ -117,6 +117,18 @@ static bool open_snapshot(struct backend *backend, GError **error)
 
 /* --- either ----------------------------------------------------------------------------------- */
 
+struct store_options backend_store_options(const struct config *config)
+{
+    return (struct store_options){
+        .dialects = config->dialects,
+        .policy = &policies[config->policy],
+        .patience_ms = config->assign_patience_ms,
+        .hold_ms = config->arrival_hold_ms,
+        .model_label = config->quota_model_label,
+        .pool_label = config->quota_pool_label,
+    };
+}
+
 struct backend *backend_open(const struct config *config, struct store *store, GError **error)
 {
     struct backend *backend = g_new0(struct backend, 1);

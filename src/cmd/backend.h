@@ -12,6 +12,9 @@
 
 struct backend;
 
+/* What a store is told by the options. Borrows the configuration's strings. */
+struct store_options backend_store_options(const struct config *config);
+
 /* Reads what is needed to know the cluster, but does not call it yet. Borrows configuration and
  * store. */
 struct backend *backend_open(const struct config *config, struct store *store, GError **error);

@@ -12,7 +12,7 @@ enum exit_code {
     EXIT_OK = 0,
     EXIT_FAILED = 1,    /* what was asked for could not be done */
     EXIT_USAGE = 2,     /* it was asked for in a way that cannot be understood */
-    EXIT_DIFFERENT = 3, /* audit: something was found */
+    EXIT_DIFFERENT = 3, /* audit: something was found; replay: a decision differs */
 };
 
 struct command {
@@ -41,6 +41,7 @@ enum exit_code dialects_run(const struct config *config, const struct config_inp
 enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code replay_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code version_run(const struct config *config, const struct config_inputs *inputs);
@@ -61,5 +62,8 @@ char *help_sources(const struct option *option);
 
 /* Usage line without "Usage: ". Free with g_free. */
 char *help_usage(const struct command *command);
+
+/* Appends the table of `gpuledger nodes` from an answer of /api/v1/nodes. */
+bool nodes_write(const GString *body, bool wide, GString *text, GError **error);
 
 extern const char *const completion_shells[];

@@ -67,6 +67,22 @@ const struct command commands[] = {
          "cards that are gone or overbooked, and pods that their node side does not take.\n\n"
          "Exit status: 0 nothing found, 3 something found, 1 it could not be done.",
      .run = audit_run},
+    {.name = "replay",
+     .bit = COMMAND_REPLAY,
+     .words = "FILE",
+     .max_words = 1,
+     .summary = "Decide again what a record holds, and compare",
+     .description =
+         "Plays a file that 'serve --record' has written: gives its events to a ledger of its own, "
+         "in their order, makes each decision once more at the moment that the record names, and "
+         "compares the answers byte by byte. No cluster is needed, and nothing is written.\n\n"
+         "The first decision that differs is shown with its number, both answers and the node that "
+         "it is about; --until with the number before it shows the whole ledger. What was recorded "
+         "goes on in any case, so that each decision is judged by itself.\n\n"
+         "With --policy: what would have been decided otherwise under that policy, each time in the "
+         "cluster as it was.\n\n"
+         "Exit status: 0 all decisions are equal, 3 some differ, 1 the file cannot be used.",
+     .run = replay_run},
     {.name = "dialects",
      .bit = COMMAND_DIALECTS,
      .words = "",

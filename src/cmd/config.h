@@ -83,6 +83,8 @@ struct config {
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
     int64_t drain_timeout_ms;
+    char *record; /* "": nothing is recorded */
+    int64_t record_max; /* bytes */
 
     char *sim_pods;
     char *sim_trace_nodes;
@@ -105,6 +107,7 @@ struct config {
     char *server;
     char *token_file;
     int64_t output; /* enum output_format */
+    int64_t until;  /* 0: to the end */
 
     GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
     GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */

@@ -152,7 +152,7 @@ static bool add_node(struct json_arena *arena, struct table *table, const cJSON 
 }
 
 /* The answer to a question about all nodes has a list, the one about one node is that node. */
-static bool write_nodes(const GString *body, bool wide, GString *text, GError **error)
+bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *document = json_parse(arena, body->str, body->len, error);
@@ -194,7 +194,7 @@ enum exit_code nodes_run(const struct config *config, const struct config_inputs
         return print_answer(config, body, failure);
     if (print_is_document(config))
         return print_answer(config, body, NULL);
-    if (!write_nodes(body, config->output == OUTPUT_WIDE, text, &failure))
+    if (!nodes_write(body, config->output == OUTPUT_WIDE, text, &failure))
         g_prefix_error(&failure, "the answer of '%s' is not understood: ", config->server);
     return print_answer(config, text, failure);
 }

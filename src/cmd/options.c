@@ -214,7 +214,7 @@ const struct option options[] = {
      .metavar = "NAME",
      .fallback = "binpack",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE | PLANS,
+     .commands = COMMAND_SERVE | COMMAND_REPLAY | PLANS,
      .flags = OPTION_LIVE,
      .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
              "node."},
@@ -489,6 +489,23 @@ const struct option options[] = {
      .flags = OPTION_LIVE,
      .help = "How long calls that are under way may take to finish after SIGTERM. Keep it below "
              "the pod's terminationGracePeriodSeconds (30 unless configured)."},
+    {.name = "record",
+     PATH(record),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "Write down every event and every decision, for 'gpuledger replay'. Of objects only "
+             "what decisions read is kept, which holds no environment and no Secrets, but names, "
+             "labels and annotations. A file that is there becomes FILE.1."},
+    {.name = "record-max",
+     SIZE(record_max, 1 << 16, INT64_C(1) << 40),
+     .metavar = "SIZE",
+     .fallback = "256MiB",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "How large the file of --record grows before it becomes FILE.1, whose place it takes, "
+             "and the next one begins with what is known by then."},
     {.name = "config",
      PATH(file),
      .metavar = "FILE",
@@ -545,10 +562,20 @@ const struct option options[] = {
      .metavar = "FORMAT",
      .fallback = "table",
      .group = GROUP_CLIENT,
-     .commands = CLIENT | COMMAND_SIMULATE,
+     .commands = CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY,
      .letter = 'o',
      .flags = OPTION_FLAG_ONLY,
      .help = "How to print the answer."},
+
+    {.name = "until",
+     INT(until, 0, INT64_MAX),
+     .metavar = "N",
+     .fallback = "0",
+     .group = GROUP_GENERAL,
+     .commands = COMMAND_REPLAY,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Stop after the record with this number and print the ledger as it was then; 0: play "
+             "all."},
 
 #include "cmd/simulate_rows.h"
 

@@ -40,7 +40,8 @@ enum command_bit {
     COMMAND_HELP = 1 << 8,
     COMMAND_SIMULATE = 1 << 9,
     COMMAND_EXPLAIN = 1 << 10,
-    COMMAND_ANY = (1 << 11) - 1,
+    COMMAND_REPLAY = 1 << 11,
+    COMMAND_ANY = (1 << 12) - 1,
 };
 
 enum option_group {

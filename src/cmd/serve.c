@@ -9,6 +9,7 @@
 #include "app/auditor.h"
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/recorder.h"
 #include "app/version.h"
 #include "cmd/backend.h"
 #include "cmd/command.h"
@@ -49,6 +50,7 @@ struct serve {
     struct config *current;       /* what SIGHUP made of it; NULL before the first */
     const struct config_inputs *inputs;
     struct store *store;
+    struct recorder *recorder; /* NULL: nothing is recorded */
     struct backend *backend;
     struct replica *replica; /* NULL: the only one */
     struct extender extender;
@@ -354,17 +356,52 @@ static int wait_for_the_end(struct serve *serve, const sigset_t *signals)
 /* --- all of it ---------------------------------------------------------------------------------
  */
 
+/* What decisions depend on, as `gpuledger replay` reads it. */
+static char *options_text(const struct config *config)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    for (const struct option *option = options; option->name; option++) {
+        if (option->group != GROUP_PLACEMENT || !(option->commands & COMMAND_SERVE))
+            continue;
+        g_autofree char *value = option_format(option, config);
+        json_key_string(&writer, option->name, value);
+    }
+    json_end_object(&writer);
+    return g_string_free(text, FALSE);
+}
+
+static bool start_recorder(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    if (!*config->record)
+        return true;
+    if (config->predicates_only) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "option '--record': bookings of '--tencent-predicates-only' cannot be "
+                    "recorded; leave one of them out");
+        return false;
+    }
+    g_autofree char *text = options_text(config);
+    serve->recorder = recorder_new(&(struct recorder_options){.path = config->record,
+                                                              .file_max = config->record_max,
+                                                              .options = text},
+                                   error);
+    if (!serve->recorder)
+        g_prefix_error(error, "option '--record': ");
+    store_set_recorder(serve->store, serve->recorder);
+    return serve->recorder != NULL;
+}
+
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    serve->store = store_new(&(struct store_options){
-        .dialects = config->dialects,
-        .policy = &policies[config->policy],
-        .patience_ms = config->assign_patience_ms,
-        .hold_ms = config->arrival_hold_ms,
-        .model_label = config->quota_model_label,
-        .pool_label = config->quota_pool_label,
-    });
+    const struct store_options store_options = backend_store_options(config);
+    serve->store = store_new(&store_options);
+    if (!start_recorder(serve, error))
+        return false;
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)
         return false;
@@ -404,6 +441,7 @@ static void close_all(struct serve *serve)
     replica_free(serve->replica);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
+    recorder_free(serve->recorder);
     store_free(serve->store);
     config_free(serve->current);
 }

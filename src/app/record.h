@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a record of the program's life (app/recorder.h) consists of: lines of JSON, one for each thing
+ * that changed the store or was decided from it, in the order of the store's lock.
+ *
+ *   {"n":7,"kind":"pod","object":{…}}            what a feed said; "key" where the object is gone
+ *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
+ *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
+ *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
+ *                                                the API server told it, for one that no feed did
+ *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
+ *
+ * Times are strings, since JSON's numbers end at 2^53. A file begins with a "header" and, where it is
+ * not the first, with what was known: lines without a number. Objects have the fields of the views
+ * (gpuledger/object.h) and no others.
+ *
+ * A record is made by the thread that took its number, without the lock. All functions but
+ * record_free give NULL for the number 0, which stands for what is not recorded.
+ */
+#include "app/call.h"
+#include "app/grant.h"
+#include "app/metrics.h"
+#include "wire/kubernetes.h"
+
+enum record_kind {
+    RECORD_LIST_BEGIN,
+    RECORD_LIST_END,
+    RECORD_NODE,
+    RECORD_NODE_GONE,
+    RECORD_POD,
+    RECORD_POD_GONE,
+    RECORD_SETTLE, /* a pod that was asked for */
+    RECORD_CONFIGMAP,
+    RECORD_CONFIGMAP_GONE,
+    RECORD_POLICY,
+    RECORD_CALL,
+    RECORD_LOOK,
+    RECORD_CONCLUDE,
+    RECORD_DROP,    /* an allocation that was found to have no pod */
+    RECORD_INHERIT, /* a booking that another replica left */
+    RECORD_BOOKING, /* one that was open where the file begins */
+    RECORD_LOST,    /* that many are missing here */
+    RECORD_HEADER,
+    RECORD_END,
+    RECORD_KIND_N
+};
+
+extern const char *const record_kinds[RECORD_KIND_N];
+extern const char *const record_feeds[FEED_N];
+extern const char *const record_steps[GRANT_STEP_N];
+
+#define RECORD_FORMAT 1
+#define RECORD_LINE_MAX ((size_t)64 << 20)
+
+struct record {
+    enum record_kind kind;
+    enum feed feed;   /* of a list */
+    uint64_t number;
+    char *key;        /* the object's: a UID, a name, "NAMESPACE/NAME" */
+    GString *text;    /* the line without its end */
+    size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
+    bool pending;     /* a pod without a node */
+    bool confirmed;   /* RECORD_SETTLE: as good as the watch's word */
+    enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
+    GString *body, *reply;   /* RECORD_CALL: as they came and went; the writer adds them */
+};
+
+void record_free(struct record *record);
+
+/* Begins or ends a list. */
+struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed);
+struct record *record_pod(uint64_t number, const struct pod_view *pod);
+struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed);
+struct record *record_node(uint64_t number, const struct node_view *node);
+struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
+                                bool gone);
+/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
+struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
+struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
+/* Copies body and reply. */
+struct record *record_call(const struct call *call, const GString *reply);
+/* Under the lock, since it tells the booking. */
+struct record *record_look(const struct moment *moment, const struct grant *grant,
+                           enum grant_step step, const struct ledger *ledger,
+                           const GError *failure);
+/* The pod as `asks` of a grant has it. */
+GString *record_asks(const struct pod_view *pod);
+struct record *record_conclude(const struct moment *moment, const char *uid,
+                               enum bind_result result);
+/* `booking` as booking_encode writes it. */
+struct record *record_inherit(uint64_t number, const char *uid, const char *booking);
+
+/* What a look answered, as text that is compared byte by byte. */
+void record_answer_encode(struct json_writer *writer, const struct grant *grant,
+                          enum grant_step step, const GError *failure);
+
+/* A body or a reply as it may be kept: pods and nodes in it have the fields of the views only. False:
+ * it cannot be understood, and nothing useful was written. */
+bool record_body_encode(struct json_writer *writer, const char *text, size_t length);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/record_state.h"
+
+#include <string.h>
+
+/* An object, or a pod's open booking. */
+struct known {
+    enum record_kind kind;
+    uint64_t number;     /* when it was first heard of; the order of arrival follows it */
+    uint32_t generation; /* the list of its feed that named it last */
+    char *text;          /* of the object, JSON */
+    char *latest;        /* of a pod that waits: the same as it was told last; NULL: the same */
+    bool pending;
+    enum allocation_state state; /* of a booking */
+    char *settled;       /* the bound pod that a booking was found to be; NULL: none */
+};
+
+struct record_state {
+    GHashTable *objects[FEED_N]; /* key -> struct known * */
+    GHashTable *bookings;        /* pod's UID -> struct known * */
+    uint32_t generation[FEED_N];
+    bool listing[FEED_N], listed[FEED_N];
+    char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
+};
+
+static void known_free(gpointer data)
+{
+    struct known *known = data;
+    g_free(known->text);
+    g_free(known->latest);
+    g_free(known->settled);
+    g_free(known);
+}
+
+struct record_state *record_state_new(void)
+{
+    struct record_state *state = g_new0(struct record_state, 1);
+
+    for (int feed = 0; feed < FEED_N; feed++)
+        state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, known_free);
+    state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, known_free);
+    return state;
+}
+
+void record_state_free(struct record_state *state)
+{
+    for (int feed = 0; feed < FEED_N; feed++)
+        g_hash_table_unref(state->objects[feed]);
+    g_hash_table_unref(state->bookings);
+    g_free(state->policy);
+    g_free(state);
+}
+
+/* --- noting --------------------------------------------------------------------------------- */
+
+static char *object_text(const struct record *record)
+{
+    return g_strndup(record->text->str + record->object_at,
+                     record->text->len - record->object_at - 1);
+}
+
+static struct known *known_new(const struct record *record)
+{
+    struct known *known = g_new0(struct known, 1);
+
+    known->kind = record->kind;
+    known->number = record->number;
+    known->text = object_text(record);
+    known->pending = record->pending;
+    return known;
+}
+
+static void note_object(struct record_state *state, enum feed feed, const struct record *record)
+{
+    struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
+
+    /* Of a pod that waits the store keeps what it heard first of some things and last of others; word
+     * that a bound one waits is old. */
+    if (!known || !record->pending) {
+        known = known_new(record);
+        g_hash_table_replace(state->objects[feed], g_strdup(record->key), known);
+    } else if (known->pending) {
+        g_free(known->latest);
+        known->latest = object_text(record);
+    }
+    known->generation = state->generation[feed];
+}
+
+static void note_pod(struct record_state *state, const struct record *record)
+{
+    note_object(state, FEED_PODS, record);
+    if (!record->pending)
+        g_hash_table_remove(state->bookings, record->key);
+}
+
+static void note_settled(struct record_state *state, const struct record *record)
+{
+    struct known *booking = g_hash_table_lookup(state->bookings, record->key);
+
+    if (!booking) /* the watch knew better */
+        return;
+    if (record->confirmed) {
+        note_pod(state, record);
+        return;
+    }
+    g_autofree struct known *settled = known_new(record);
+    g_free(booking->settled);
+    booking->settled = settled->text;
+    g_hash_table_remove(state->objects[FEED_PODS], record->key);
+}
+
+static void note_booking(struct record_state *state, const struct record *record,
+                         enum allocation_state booking_state)
+{
+    struct known *known = known_new(record);
+
+    known->state = booking_state;
+    g_hash_table_replace(state->bookings, g_strdup(record->key), known);
+}
+
+static void note_end_of_bind(struct record_state *state, const struct record *record)
+{
+    struct known *known = g_hash_table_lookup(state->bookings, record->key);
+
+    if (!known)
+        return;
+    if (record->result == BIND_RESULT_BOUND)
+        known->state = ALLOCATION_BOUND;
+    else if (record->result == BIND_RESULT_UNKNOWN)
+        known->state = ALLOCATION_UNKNOWN;
+    else if (known->state == ALLOCATION_RESERVED)
+        g_hash_table_remove(state->bookings, record->key);
+}
+
+static gboolean is_stale(gpointer key, gpointer value, gpointer generation)
+{
+    return ((const struct known *)value)->generation != GPOINTER_TO_UINT(generation);
+}
+
+static void note_list(struct record_state *state, const struct record *record)
+{
+    const enum feed feed = record->feed;
+
+    if (record->kind == RECORD_LIST_BEGIN) {
+        state->listing[feed] = true;
+        state->generation[feed]++;
+        return;
+    }
+    state->listed[feed] |= state->listing[feed];
+    state->listing[feed] = false;
+    g_hash_table_foreach_remove(state->objects[feed], is_stale,
+                                GUINT_TO_POINTER(state->generation[feed]));
+}
+
+void record_state_note(struct record_state *state, const struct record *record)
+{
+    switch (record->kind) {
+    case RECORD_LIST_BEGIN:
+    case RECORD_LIST_END:
+        note_list(state, record);
+        break;
+    case RECORD_NODE:
+        note_object(state, FEED_NODES, record);
+        break;
+    case RECORD_CONFIGMAP:
+        note_object(state, FEED_CONFIGMAPS, record);
+        break;
+    case RECORD_POD:
+        note_pod(state, record);
+        break;
+    case RECORD_NODE_GONE:
+        g_hash_table_remove(state->objects[FEED_NODES], record->key);
+        break;
+    case RECORD_CONFIGMAP_GONE:
+        g_hash_table_remove(state->objects[FEED_CONFIGMAPS], record->key);
+        break;
+    case RECORD_POD_GONE:
+        g_hash_table_remove(state->objects[FEED_PODS], record->key);
+        g_hash_table_remove(state->bookings, record->key);
+        break;
+    case RECORD_DROP:
+        g_hash_table_remove(state->bookings, record->key);
+        break;
+    case RECORD_SETTLE:
+        note_settled(state, record);
+        break;
+    case RECORD_LOOK:
+        if (record->result == BIND_RESULT_BOUND)
+            note_booking(state, record, ALLOCATION_RESERVED);
+        break;
+    case RECORD_INHERIT:
+        note_booking(state, record, ALLOCATION_UNKNOWN);
+        break;
+    case RECORD_CONCLUDE:
+        note_end_of_bind(state, record);
+        break;
+    case RECORD_POLICY:
+        g_free(state->policy);
+        state->policy = g_strconcat("{", strstr(record->text->str, "\"kind\""), NULL);
+        break;
+    case RECORD_CALL:
+    case RECORD_BOOKING:
+    case RECORD_LOST:
+    case RECORD_HEADER:
+    case RECORD_END:
+    case RECORD_KIND_N:
+        break;
+    }
+}
+
+void record_state_lose(struct record_state *state)
+{
+    memset(state->listing, 0, sizeof state->listing);
+    memset(state->listed, 0, sizeof state->listed);
+    g_hash_table_remove_all(state->bookings);
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void write_object(GString *text, enum record_kind kind, const char *object)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    if (kind == RECORD_SETTLE)
+        json_key_bool(&writer, "confirmed", false);
+    json_key(&writer, "object");
+    json_raw(&writer, object, strlen(object));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    write_object(text, kind, known->text);
+    if (known->latest)
+        write_object(text, kind, known->latest);
+}
+
+static void write_booking(GString *text, const struct known *known)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[RECORD_BOOKING]);
+    json_key_int(&writer, "state", known->state);
+    json_key(&writer, "booking");
+    json_raw(&writer, known->text, strlen(known->text));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+    if (known->settled)
+        write_object(text, RECORD_SETTLE, known->settled);
+}
+
+static void write_list(GString *text, enum record_kind kind, int feed)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    json_key_string(&writer, "feed", record_feeds[feed]);
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static gint compare_numbers(gconstpointer a, gconstpointer b)
+{
+    const struct known *left = a, *right = b;
+
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static GList *in_order(GHashTable *table)
+{
+    return g_list_sort(g_hash_table_get_values(table), compare_numbers);
+}
+
+void record_state_write(const struct record_state *state, GString *text)
+{
+    static const enum record_kind kinds[FEED_N] = {RECORD_NODE, RECORD_POD, RECORD_CONFIGMAP};
+
+    if (state->policy)
+        g_string_append_printf(text, "%s\n", state->policy);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        g_autoptr(GList) objects = in_order(state->objects[feed]);
+
+        write_list(text, RECORD_LIST_BEGIN, feed);
+        for (const GList *item = objects; item; item = item->next)
+            write_known(text, kinds[feed], item->data);
+        if (state->listed[feed])
+            write_list(text, RECORD_LIST_END, feed);
+        if (!state->listing[feed])
+            continue;
+        /* The list under way will sweep what it has not named. */
+        write_list(text, RECORD_LIST_BEGIN, feed);
+        for (const GList *item = objects; item; item = item->next) {
+            const struct known *known = item->data;
+            if (known->generation == state->generation[feed])
+                write_known(text, kinds[feed], known);
+        }
+    }
+    g_autoptr(GList) bookings = in_order(state->bookings);
+    for (const GList *item = bookings; item; item = item->next)
+        write_booking(text, item->data);
+}

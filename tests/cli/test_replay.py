@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`serve --record` and the command "replay": what was decided is decided again, byte for byte."""
+
+import json
+import pathlib
+import random
+import re
+import signal
+import tempfile
+import threading
+import unittest
+
+from program import Server, call, listing, node, pod, run
+
+NODES = [f"n{i}" for i in range(6)]
+SECRET = "hunter2"
+
+
+def pending(i):
+    made = pod(f"p{i}", i % 5 + 1, metadata={
+        "creationTimestamp": f"2026-01-01T00:00:{i % 60:02}Z",
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": SECRET}})
+    made["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
+    return made
+
+
+PODS = [pending(i) for i in range(72)]
+CLUSTER = listing(*(node(name, 2, 10) for name in NODES), *PODS)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.cluster = self.directory / "cluster.json"
+        self.cluster.write_text(CLUSTER)
+        self.record = self.directory / "record"
+
+    def schedule(self, server, pods, seed):
+        """What kube-scheduler does with each, the node aside, which is any that passes."""
+        chance = random.Random(seed)
+        for one in pods:
+            names = chance.sample(NODES, len(NODES))
+            passed = server.filter(one, names)
+            if not passed["NodeNames"]:
+                continue
+            call("POST", f"{server.scheduler}/scheduler/prioritize",
+                 {"Pod": one, "NodeNames": passed["NodeNames"]})
+            chosen = chance.choice(passed["NodeNames"])
+            server.bind(one, chosen)
+            if chance.random() < 0.3:
+                server.bind(one, chance.choice(NODES))  # again, or elsewhere
+            if chance.random() < 0.3:
+                meta = one["metadata"]
+                call("DELETE", f"{server.operations}/api/v1/snapshot/pods/"
+                               f"{meta['namespace']}/{meta['name']}")
+
+    def run_and_record(self, *arguments, end=signal.SIGTERM):
+        with Server(f"--record={self.record}", *arguments, snapshot=self.cluster) as server:
+            threads = [threading.Thread(target=self.schedule, args=(server, PODS[i::4], i))
+                       for i in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            status, metrics = call("GET", server.operations + "/metrics")
+            self.assertEqual(status, 200)
+            self.assertIn('gpuledger_records_total{result="lost"} 0', metrics)
+            server.signal(end)
+            server.exit_code()
+
+    def replay(self, *arguments, file=None):
+        return run("replay", *arguments, file or self.record)
+
+    def summary(self, *arguments, file=None, code=0):
+        result = self.replay("-o", "json", *arguments, file=file)
+        self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
+        return json.loads(result.stdout)
+
+    def lines(self):
+        return [json.loads(line) for line in self.record.read_text().splitlines()]
+
+    def change(self, change):
+        """Rewrites the first line that `change` says it has changed, and returns it as it is then."""
+        lines = self.lines()
+        changed = next(line for line in lines if change(line))
+        self.record.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n"
+                                       for line in lines))
+        return changed
+
+
+class Replay(Case):
+    def test_what_many_threads_did_is_decided_again(self):
+        self.run_and_record()
+        said = self.summary()
+        kinds = [line["kind"] for line in self.lines()]
+        self.assertEqual(said["different"], 0)
+        self.assertEqual(said["unchecked"], 0)
+        self.assertEqual(said["compared"], said["calls"] + said["bindLooks"])
+        self.assertEqual(said["calls"], kinds.count("call"))
+        self.assertEqual(said["bindLooks"], kinds.count("look"))
+        self.assertGreater(said["bindLooks"], 50)
+        self.assertTrue(said["ended"])
+        verbs = {line["verb"] for line in self.lines() if line["kind"] == "call"}
+        self.assertEqual(verbs, {"filter", "prioritize"})
+        text = self.replay()
+        self.assertEqual(text.returncode, 0)
+        self.assertIn(f"{said['compared']} decisions compared: {said['compared']} equal, "
+                      "0 different\n", text.stdout)
+
+    def test_nothing_secret_is_kept(self):
+        self.run_and_record()
+        text = self.record.read_text()
+        self.assertNotIn(SECRET, text)
+        self.assertNotIn("PASSWORD", text)
+        self.assertEqual(self.record.stat().st_mode & 0o777, 0o600)
+
+    def test_another_card_is_found_at_its_number(self):
+        self.run_and_record()
+
+        def elsewhere(line):
+            if line["kind"] != "look" or line["answer"]["step"] != "send":
+                return False
+            line["answer"]["card"] = 1 - line["answer"]["card"]
+            return True
+
+        changed = self.change(elsewhere)
+        said = self.summary(code=3)
+        self.assertEqual(said["different"], 1)
+        found = said["firstDifference"]
+        self.assertEqual(found["number"], changed["n"])
+        self.assertIn(changed["node"], found["what"])
+        self.assertIn(changed["node"], found["ledger"])
+        self.assertEqual(json.loads(found["recorded"]), changed["answer"])
+        self.assertEqual(json.loads(found["replayed"])["card"], 1 - changed["answer"]["card"])
+        self.assertIn(f"record {changed['n']} (line ", self.replay().stdout)
+
+    def test_another_verdict_of_filter_is_found(self):
+        self.run_and_record()
+
+        def refuse(line):
+            if line["kind"] != "call" or line["verb"] != "filter":
+                return False
+            name = line["reply"]["NodeNames"].pop()
+            line["reply"]["FailedNodes"][name] = "no"
+            line["named"] = name
+            return True
+
+        changed = self.change(refuse)
+        found = self.summary(code=3)["firstDifference"]
+        self.assertEqual((found["number"], found["what"]), (changed["n"], "filter"))
+        self.assertIn(changed["named"], found["ledger"])
+
+    def test_what_was_done_goes_on_after_a_difference(self):
+        """The booking that was recorded is on another card than the one that is chosen again: what
+        follows is compared with the former in the ledger."""
+        self.run_and_record()
+
+        def move(line):
+            if line["kind"] != "look" or line["answer"]["step"] != "send":
+                return False
+            line["answer"]["annotations"] = {"what": "ever"}
+            return True
+
+        self.change(move)
+        self.assertEqual(self.summary(code=3)["different"], 1)
+
+    def test_another_policy(self):
+        self.run_and_record()
+        said = self.summary("--policy=spread", code=3)
+        self.assertGreater(said["different"], 0)
+        self.assertEqual(said["policy"], "spread")
+        self.assertIn("would differ", self.replay("--policy=spread").stdout)
+        self.assertEqual(self.summary("--policy=binpack")["different"], 0)
+
+    def test_the_ledger_on_the_way(self):
+        self.run_and_record()
+        lines = self.lines()
+        first = next(line for line in lines
+                     if line["kind"] == "look" and line["answer"]["step"] == "send")
+        before = self.replay("--until", first["n"] - 1)
+        after = self.replay("--until", first["n"])
+        self.assertEqual((before.returncode, after.returncode), (0, 0), before.stderr)
+        self.assertRegex(before.stdout, r"\ANAME +CARDS \(USED/TOTAL\)")
+        row = re.compile(rf"^{first['node']} .*$", re.MULTILINE)
+        self.assertIn("0/10 0/10 GiB", row.search(before.stdout).group())
+        self.assertNotIn("0/10 0/10 GiB", row.search(after.stdout).group())
+
+    def test_a_file_that_is_full_is_begun_anew(self):
+        self.run_and_record("--record-max=64KiB")
+        old = self.record.with_name("record.1")
+        self.assertTrue(old.exists())
+        for file in (self.record, old):
+            said = self.summary(file=file)
+            self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+            self.assertGreater(said["compared"], 0)
+        self.assertEqual(self.summary(file=old)["last"] + 1, self.summary()["first"])
+        self.assertFalse(self.summary(file=old)["ended"])
+
+    def test_a_file_that_is_there_is_kept(self):
+        self.record.write_text("before\n")
+        self.run_and_record()
+        self.assertEqual(self.record.with_name("record.1").read_text(), "before\n")
+
+    def test_a_process_that_was_killed(self):
+        self.run_and_record(end=signal.SIGKILL)
+        said = self.summary()
+        self.assertEqual((said["different"], said["ended"]), (0, False))
+        self.assertIn("has no last line", self.replay().stdout)
+
+
+class Files(Case):
+    """Files that are none, or not whole."""
+
+    def setUp(self):
+        super().setUp()
+        with Server(f"--record={self.record}", snapshot=self.cluster) as server:
+            server.filter(PODS[0], NODES)
+            server.signal(signal.SIGTERM)
+            server.exit_code()
+        self.whole = self.record.read_text().splitlines(keepends=True)
+
+    def fails(self, pattern, text):
+        self.record.write_text(text)
+        result = self.replay()
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"\Agpuledger: '.*record': " + pattern)
+
+    def test_no_record(self):
+        self.fails("there is no header", "")
+        self.fails("line 1: ", "hello\n")
+        self.fails("line 1: a record begins with a header", "".join(self.whole[1:]))
+        self.fails("line 1: field 'kind': missing", "{}\n")
+        self.assertRegex(run("replay", self.directory / "none").stderr, "none' cannot be opened")
+        self.assertEqual(run("replay").returncode, 2)
+
+    def test_a_line_that_is_missing(self):
+        self.fails("line 4: number 4 where 3 was expected", "".join(self.whole[:3] + self.whole[4:]))
+
+    def test_a_line_that_is_damaged(self):
+        self.fails("line 3: ", "".join(self.whole[:2]) + self.whole[2][:20] + "\n")
+        self.fails("line 2: field 'kind'", self.whole[0] + '{"n":1,"kind":"what"}\n')
+        self.fails("line 2: field 'feed'", self.whole[0] + '{"n":1,"kind":"list-begin"}\n')
+
+    def test_another_format(self):
+        header = json.loads(self.whole[0])
+        self.fails("line 1: format 2 is not understood", json.dumps({**header, "format": 2}) + "\n")
+        header["options"]["colour"] = "red"
+        self.fails("line 1: option '--colour'", json.dumps(header) + "\n")
+
+    def test_a_line_that_is_cut(self):
+        text = "".join(self.whole)
+        self.record.write_text(text[:-20])
+        result = self.replay()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("ends in the middle of a line", result.stdout)
+
+    def test_where_no_file_can_be(self):
+        with Server(f"--record={self.directory}/none/record", wait=False) as server:
+            self.assertEqual(server.exit_code(), 1)
+            self.assertRegex("\n".join(server.log), "option '--record': '.*' cannot be begun: No such")
+
+
+if __name__ == "__main__":
+    unittest.main()
