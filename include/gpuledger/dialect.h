@@ -27,6 +27,7 @@ struct dialect_options {
                                * its holders are kept apart at least so */
     int64_t hami_default_memory; /* MiB of each card for a container that says nothing; 0: all */
     int64_t hami_default_cores;  /* percent of its compute likewise; 0: any share */
+    int64_t hami_memory_scaling; /* percent that cards are registered with; 0: as much as they have */
     char *hami_mig_templates; /* "MODEL=7x1g.5gb:5120,…;…": how plugins before v2.10 cut cards; NULL
                                * or "": as HAMi's chart has it */
     bool gpushare_any_on_single_card; /* the plugin serves any container on a one-card node */

@@ -57,6 +57,9 @@ struct card {
     bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
+    int64_t memory_promised; /* of these, held by pods that accept no oversubscribed memory */
+    int64_t physical;    /* bytes that it really has, fewer than `memory`; 0: all of them */
+    bool pressed;        /* the physical memory is in use, so the node says */
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
     uint64_t former_key; /* of one that it had before; 0: none */
     uint64_t kind;       /* the same for cards of one size and model, and no others */
@@ -69,6 +72,8 @@ struct card {
 /* A card as a dialect reads it from a Node object; zero means that nothing is said. */
 struct topology_card {
     int64_t memory; /* bytes */
+    int64_t physical; /* of these, if the rest is oversubscribed; 0: all */
+    bool pressed;   /* the physical memory is in use */
     int32_t core;   /* thousandths; 0: CORE_WHOLE */
     int32_t slots;  /* 0: any number */
     int32_t numa;
@@ -162,6 +167,7 @@ struct allocation {
     struct terms *terms; /* a reference, or NULL */
     enum allocation_state state;
     enum doubt doubt;
+    bool oversubscribes;     /* accepts memory that its card does not really have */
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
     struct host host;        /* of the pod as a whole */
@@ -326,6 +332,11 @@ uint64_t card_key(const char *uuid);
 
 /* What is left of a card, unplaced shares of the node counted; never negative. */
 int64_t card_memory_free(const struct node *node, const struct card *card);
+
+/* Of that, what may be given to a pod that accepts oversubscribed memory, or to one that does not.
+ * Nobody gets any of a card whose physical memory is in use, or promised to those who do not. */
+int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes);
+
 int32_t card_core_free(const struct node *node, const struct card *card);
 int32_t card_slots_free(const struct node *node, const struct card *card);
 

@@ -40,6 +40,7 @@ struct terms {
     enum neighbours neighbours;
     bool same_numa;       /* all cards of a container are on one NUMA node */
     bool idle;            /* cards without holders only */
+    bool oversubscribes;  /* memory that the card does not really have will do */
     bool unshared;        /* devices of pools that are not shared only */
     int64_t memory_min;   /* bytes that a card or device must have as a whole */
     int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */

@@ -24,6 +24,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->dialect = request->dialect;
     allocation->state = ALLOCATION_RESERVED;
     allocation->terms = terms_ref(request->terms);
+    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
     allocation->waiting = request->dialect->in_flight != NULL;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
@@ -70,6 +71,8 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     json_key_string(writer, "node", booking->node->name);
     json_key_string(writer, "dialect", booking->dialect->name);
     json_key_int(writer, "amount", booking->match_amount);
+    if (booking->oversubscribes)
+        json_key_bool(writer, "oversubscribes", true);
     json_key_string(writer, "time", time);
     json_key(writer, "shares");
     json_begin_array(writer);
@@ -82,6 +85,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
 struct booking {
     const char *uid, *ns, *name, *node, *dialect, *time;
     int64_t amount;
+    bool oversubscribes;
     const cJSON *shares;
 };
 
@@ -93,6 +97,7 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_STRING(struct booking, dialect, "dialect", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
     JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct booking, oversubscribes, "oversubscribes", 0),
     JSON_FIELD_ARRAY(struct booking, shares, "shares", JSON_REQUIRED),
     JSON_FIELD_END,
 };
@@ -190,6 +195,7 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     allocation->state = ALLOCATION_UNKNOWN;
     allocation->waiting = dialect->in_flight != NULL;
     allocation->match_amount = booking.amount;
+    allocation->oversubscribes = booking.oversubscribes;
     allocation->assume_time_ns = time_ns;
     *ret_node = booking.node;
     return g_steal_pointer(&allocation);

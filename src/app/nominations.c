@@ -179,6 +179,7 @@ static void place(struct trial *trial, const struct nomination *nomination,
     allocation->dialect = request->dialect;
     allocation->state = ALLOCATION_RESERVED;
     allocation->terms = terms_ref(request->terms);
+    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
     allocation->priority = nomination->priority;

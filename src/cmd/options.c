@@ -306,12 +306,22 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = READER,
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
+    {.name = "hami-memory-scaling",
+     INT(dialects.hami_memory_scaling, 100, 1000),
+     .metavar = "PERCENT",
+     .fallback = "100",
+     .group = GROUP_PLACEMENT,
+     .commands = READER,
+     .help = "How much memory HAMi's, 4paradigm's and Volcano's vGPU plugin register for each "
+             "card, of what it really has: their deviceMemoryScaling, 180 for 1.8. What is beyond "
+             "the real memory goes only to pods with the annotation gpuledger.io/oversubscribe. A "
+             "node's annotation gpuledger.io/physical-memory goes before it."},
     {.name = "hami-mig-templates",
      TEXT(dialects.hami_mig_templates),
      .metavar = "MODEL=TEMPLATE,...;...",
      .fallback = "",
      .group = GROUP_PLACEMENT,
-     .commands = CLUSTER,
+     .commands = READER,
      .help = "How HAMi's plugin before v2.10 cuts cards in MIG mode: its knownMigGeometries, for "
              "each model the templates in their order, such as '7x1g.5gb:5120' (instances, name, "
              "MiB of each), and '-' for one with instances of different sizes, which is not used. "

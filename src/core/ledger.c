@@ -232,7 +232,7 @@ static bool share_equal(const struct share *a, const struct share *b)
 bool allocation_equal(const struct allocation *a, const struct allocation *b)
 {
     if (a->node != b->node || a->dialect != b->dialect || a->doubt != b->doubt ||
-        a->assigned != b->assigned ||
+        a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
         a->waiting != b->waiting || a->match_amount != b->match_amount ||
         a->assume_time_ns != b->assume_time_ns || a->n_shares != b->n_shares ||
         a->host.cpu != b->host.cpu || a->host.memory != b->host.memory ||

@@ -125,6 +125,18 @@ int64_t card_memory_free(const struct node *node, const struct card *card)
     return MAX(left, 0);
 }
 
+int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes)
+{
+    const int64_t left = card_memory_free(node, card);
+    const int64_t real = card->physical - node->unplaced_memory;
+
+    if (card->physical == 0)
+        return left;
+    if (card->pressed || card->memory_promised >= real)
+        return 0;
+    return oversubscribes ? left : CLAMP(real - card->memory_used, 0, left);
+}
+
 int32_t card_core_free(const struct node *node, const struct card *card)
 {
     int64_t left = card->core - (int64_t)card->core_used - node->unplaced_core;
@@ -311,6 +323,8 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
         struct usage usage = share->init ? init_surplus(node, card, allocation)
                                          : share_usage(node, card, share);
         charge_card(node, card, &usage, sign);
+        if (card && !allocation->oversubscribes)
+            card->memory_promised += sign * usage.memory;
     }
     if (allocation->waiting)
         node->n_waiting += sign;
@@ -326,7 +340,7 @@ static void node_summarize(struct node *node)
         const struct card *card = &node->cards[i];
         if (card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
             card_core_free(node, card) > 0 && card_slots_free(node, card) > 0)
-            node->memory_free_max = MAX(node->memory_free_max, card_memory_free(node, card));
+            node->memory_free_max = MAX(node->memory_free_max, card_memory_room(node, card, false));
     }
 }
 
@@ -353,7 +367,7 @@ static void node_charge_all(struct node *node, struct host guests)
     for (int32_t i = 0; i < node->n_cards; i++) {
         struct card *card = &node->cards[i];
         card->holders = card->exclusive = card->core_used = 0;
-        card->memory_used = 0;
+        card->memory_used = card->memory_promised = 0;
     }
     for (int32_t i = 0; i < node->n_pools; i++)
         node->pools[i].used = 0;
@@ -413,6 +427,9 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
         if (card->memory_used > before->memory_used &&
             card->memory_used + trial.unplaced_memory > card->memory)
             return REASON_INSUFFICIENT_MEMORY;
+        if (card->memory_used - before->memory_used >
+            card_memory_room(node, before, allocation->oversubscribes))
+            return REASON_OVERSUBSCRIBED;
         if (card_core_free(node, before) == 0 ||
             (card->core_used > before->core_used &&
              card->core_used + trial.unplaced_core > card->core))
@@ -508,6 +525,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .multiprocessors = said->multiprocessors,
             .best_effort = said->best_effort,
             .memory = said->memory,
+            .physical = said->physical < said->memory && !said->mig ? said->physical : 0,
+            .pressed = said->pressed,
             .mig = mig_profiles_ref(said->mig),
             .key = said->uuid ? card_key(said->uuid) : 0,
             .former_key = said->former_key,
@@ -608,6 +627,9 @@ bool node_verify(const struct node *node, struct host guests, GError **error)
         if (kept->memory_used != found->memory_used)
             return verify_failed(error, node, "a card's memory", kept->memory_used,
                                  found->memory_used);
+        if (kept->memory_promised != found->memory_promised)
+            return verify_failed(error, node, "a card's promised memory", kept->memory_promised,
+                                 found->memory_promised);
         if (kept->core_used != found->core_used)
             return verify_failed(error, node, "a card's core", kept->core_used,
                                  found->core_used);

@@ -15,6 +15,7 @@ enum obstacle {
     OBSTACLE_TENANT,
     OBSTACLE_SLOTS,
     OBSTACLE_MEMORY,
+    OBSTACLE_OVERSUBSCRIBED,
     OBSTACLE_PLACE,
     OBSTACLE_CORE,
     OBSTACLE_NONE,
@@ -28,6 +29,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
+    [OBSTACLE_OVERSUBSCRIBED] = REASON_OVERSUBSCRIBED,
     [OBSTACLE_PLACE] = REASON_NO_MIG_PLACE,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
     [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* each has room, but not all asks together */
@@ -57,6 +59,11 @@ struct search {
     enum reason reason; /* why the first ask that failed did */
 };
 
+static bool oversubscribes(const struct search *search)
+{
+    return search->request->terms && search->request->terms->oversubscribes;
+}
+
 /* The card as it will be with the shares chosen so far; what ends before this share begins, or begins
  * after it ends, is not beside it. */
 static struct card with_chosen(const struct search *search, const struct card_ask *ask,
@@ -70,6 +77,8 @@ static struct card with_chosen(const struct search *search, const struct card_as
             (share->init && share->container != ask->container))
             continue;
         later.memory_used += card_bytes(search->node, card, share->memory);
+        if (!oversubscribes(search))
+            later.memory_promised += card_bytes(search->node, card, share->memory);
         later.core_used += card_core(card, share->core);
         later.holders++;
         later.exclusive += share->exclusive;
@@ -115,7 +124,12 @@ static struct part part_of(const struct search *search, const struct card_ask *a
 {
     if (card->mig)
         return instance_of(search, ask, card, now);
-    return (struct part){.bytes = card_bytes(search->node, card, ask->memory), .core = ask->core};
+    /* To who does not accept the rest, a card is what it really has. */
+    struct card real = *card;
+    if (card->physical > 0 && !oversubscribes(search))
+        real.memory = card->physical;
+    return (struct part){.bytes = card_bytes(search->node, &real, ask->memory),
+                         .core = ask->core};
 }
 
 /* `card` as it will be, `now` as it is. */
@@ -132,7 +146,7 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
         return OBSTACLE_TERMS;
     if (card->best_effort && (ask->core > 0 || ask->exclusive))
         return OBSTACLE_TERMS;
-    if (bytes > card->memory)
+    if (bytes > (card->physical > 0 && !oversubscribes(search) ? card->physical : card->memory))
         return OBSTACLE_SIZE;
     if (!card->healthy)
         return OBSTACLE_HEALTH;
@@ -148,6 +162,8 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
         ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
         return OBSTACLE_MEMORY;
+    if (bytes > card_memory_room(node, card, oversubscribes(search)))
+        return OBSTACLE_OVERSUBSCRIBED;
     /* Who asks for no compute in particular needs some all the same. */
     if (card_core(card, part.core) > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
@@ -263,9 +279,11 @@ static bool suits_neighbours(const struct search *search, const struct card_ask 
 static bool take_part(const struct search *search, const struct card_ask *ask,
                       const struct card *card, struct share *ret_share)
 {
-    struct part part = {card_bytes(search->node, card, ask->memory), ask->core, {0}, false};
+    struct part part;
 
-    if (card->mig) {
+    if (!card->mig) {
+        part = part_of(search, ask, card, card);
+    } else {
         const struct card later = with_chosen(search, ask, card);
         if (card_obstacle(search, ask, &later, card, &part) != OBSTACLE_NONE)
             return false;

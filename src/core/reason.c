@@ -63,6 +63,10 @@ static const struct reason_info table[REASON_N] = {
         {"no_mig_place",
          "No MIG instance as large as the pod asks for fits beside those on the node's GPUs",
          true},
+    [REASON_OVERSUBSCRIBED] =
+        {"oversubscribed",
+         INSUFFICIENT ": what is left is oversubscribed, which pods have to accept",
+         true},
     [REASON_QUOTA] =
         {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
     [REASON_EARLIER_POD] =

@@ -79,6 +79,12 @@ static bool read_unshared(const char *text, struct terms *terms)
     return terms->unshared || strcmp(text, "false") == 0;
 }
 
+static bool read_oversubscribe(const char *text, struct terms *terms)
+{
+    terms->oversubscribes = strcmp(text, "true") == 0;
+    return terms->oversubscribes || strcmp(text, "false") == 0;
+}
+
 static bool read_isolation(const char *text, struct terms *terms)
 {
     return isolation_find(text, &terms->isolation_min);
@@ -92,6 +98,8 @@ static bool read_containers(const char *text, struct terms *terms)
         terms->neighbours = NEIGHBOURS_DIFFERENT_CARDS;
     return terms->neighbours != NEIGHBOURS_ANY;
 }
+
+#define OVERSUBSCRIBE "gpuledger.io/oversubscribe"
 
 static const struct condition {
     const char *key;
@@ -107,6 +115,7 @@ static const struct condition {
     {"gpuledger.io/gpu-driver-min", read_driver_min,
      "the major version of a driver, such as '535'"},
     {"gpuledger.io/gpu-unshared", read_unshared, "'true' or 'false'"},
+    {OVERSUBSCRIBE, read_oversubscribe, "'true' or 'false'"},
     {"gpuledger.io/containers", read_containers, "'same-card' or 'different-cards'"},
     {"gpuledger.io/isolation", read_isolation, "'none', 'hook', 'kernel' or 'hardware'"},
 };
@@ -128,4 +137,9 @@ bool conditions_read(const struct pod_view *view, struct terms **terms, GError *
         }
     }
     return true;
+}
+
+bool conditions_oversubscribe(const struct pod_view *view)
+{
+    return g_strcmp0(string_pairs_get(&view->annotations, OVERSUBSCRIBE), "true") == 0;
 }

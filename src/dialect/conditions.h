@@ -8,3 +8,6 @@
  * nobody else has a reference to yet. They go before the dialect's own words for the same. An error
  * names the annotation and what it should be; some conditions may have been added then. */
 bool conditions_read(const struct pod_view *view, struct terms **terms, GError **error);
+
+/* Whether the pod accepts memory that its card does not really have. */
+bool conditions_oversubscribe(const struct pod_view *view);

@@ -149,6 +149,7 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
         allocation->priority = view->priority;
         allocation->created_s = read_time(view->created);
         allocation->terminating = view->terminating;
+        allocation->oversubscribes = conditions_oversubscribe(view);
         return allocation;
     }
     return NULL;
@@ -183,6 +184,7 @@ static void merge_cards(struct topology *topology, const struct topology *other)
         const struct topology_card *said = &other->cards[i];
         if (said->memory > 0)
             card->memory = card->memory > 0 ? MIN(card->memory, said->memory) : said->memory;
+        card->physical = card->physical ? card->physical : said->physical;
         card->core = card->core ? card->core : said->core;
         card->slots = card->slots ? card->slots : said->slots;
         card->numa = card->numa ? card->numa : said->numa;

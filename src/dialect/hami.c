@@ -196,7 +196,10 @@ const struct dialect dialect_hami = {
                     "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread or mutex.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
                      "fields, JSON), `hami.io/device-cordon`; allocatable `nvidia.com/gpu` of 0 "
-                     "takes all cards out. Of cards in MIG mode the profiles and places that the "
+                     "takes all cards out. Memory beyond what a card really has "
+                     "(`--hami-memory-scaling`, or the annotation `gpuledger.io/physical-memory`) "
+                     "is for pods with `gpuledger.io/oversubscribe`; nobody gets any once the real "
+                     "memory is promised to others, or in use. Of cards in MIG mode the profiles and places that the "
                      "plugin registers since v2.10; before, its templates are "
                      "`--hami-mig-templates`.",
             .writes = "Before the Binding the Node's `hami.io/mutex.lock`, which names the pod that "

@@ -213,8 +213,9 @@ static bool read_mig(const struct vgpu *vgpu, const struct entry *entry, const c
 }
 
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
-                 struct topology *topology)
+                 const struct dialect_options *options, struct topology *topology)
 {
+    const int64_t scaling = MAX(options->hami_memory_scaling, 100);
     const char *cordoned =
         vgpu->cordoned ? string_pairs_get(&view->annotations, vgpu->cordoned) : NULL;
     g_auto(GStrv) cordon = cordoned ? g_strsplit(cordoned, ",", NODE_CARDS_MAX) : NULL;
@@ -227,6 +228,7 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
         const struct entry *entry = &g_array_index(entries, struct entry, i);
         topology->cards[i] = (struct topology_card){
             .memory = entry->mib * MIB,
+            .physical = scaling > 100 ? entry->mib * 100 / scaling * MIB : 0,
             .core = (int32_t)entry->core * (CORE_WHOLE / 100),
             .slots = (int32_t)entry->count,
             .numa = (int32_t)entry->numa,
@@ -256,7 +258,7 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
 
     if (sound) {
         g_array_sort(entries, by_index);
-        fill(vgpu, view, entries, ret_topology);
+        fill(vgpu, view, entries, options, ret_topology);
     }
     for (guint i = 0; sound && i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);

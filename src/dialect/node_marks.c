@@ -2,9 +2,12 @@
 #include "dialect/node_marks.h"
 
 #include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
 #include <string.h>
 
 #define SLOTS_MAX 1000
+#define PRESSED_PERCENT 95
+#define MIB (INT64_C(1) << 20)
 
 /* One item's say about one card; false: it cannot be understood. */
 typedef bool (*mark)(struct topology_card *card, const char *value);
@@ -45,6 +48,26 @@ static bool set_former(struct topology_card *card, const char *value)
     return card->former_key != 0;
 }
 
+static bool set_physical(struct topology_card *card, const char *value)
+{
+    int64_t bytes;
+
+    if (!value || !quantity_parse(value, &bytes, NULL) || bytes < MIB || bytes > AMOUNT_BYTES_MAX)
+        return false;
+    card->physical = bytes;
+    return true;
+}
+
+static bool set_use(struct topology_card *card, const char *value)
+{
+    guint64 percent;
+
+    if (!value || !g_ascii_string_to_unsigned(value, 10, 0, 100, &percent, NULL))
+        return false;
+    card->pressed = percent >= PRESSED_PERCENT;
+    return true;
+}
+
 static const struct {
     const char *key;
     const char *example;
@@ -53,6 +76,8 @@ static const struct {
     {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
     {"gpuledger.io/cordoned-cards", "0,2", cordon},
+    {"gpuledger.io/physical-memory", "0=16Gi,*=24Gi", set_physical},
+    {"gpuledger.io/memory-in-use", "0=97,*=20", set_use},
     {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},
 };
 

@@ -8,6 +8,10 @@
  *   gpuledger.io/exclusive-cards  "0"     take one holder at a time (compute mode EXCLUSIVE_PROCESS)
  *   gpuledger.io/share-class      "0=fixed:4,*=best-effort:8"
  *                                         at most so many holders; best-effort cards promise no compute
+ *   gpuledger.io/physical-memory  "0=16Gi"
+ *                                         what the card really has, if the node side offers more
+ *   gpuledger.io/memory-in-use    "0=97"  percent of that which is in use, as somebody has measured;
+ *                                         from 95 on the card takes no new pods
  */
 #include <gpuledger/dialect.h>
 

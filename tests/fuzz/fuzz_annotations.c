@@ -118,7 +118,8 @@ static bool holds_the_same(const struct allocation *back, const struct allocatio
 {
     bool taken[REQUEST_ASKS_MAX] = {0};
 
-    if (back->dialect != ours->dialect || back->doubt != DOUBT_NONE ||
+    if (back->dialect != ours->dialect || back->oversubscribes != ours->oversubscribes ||
+        back->doubt != DOUBT_NONE ||
         back->waiting != ours->waiting ||
         (ours->waiting &&
          (back->match_amount != ours->match_amount ||
@@ -154,6 +155,7 @@ static void bind(struct ledger *ledger, const struct pod_view *pod, const struct
     struct allocation *allocation = allocation_new("new", "ml", "new", placement.n_shares);
     allocation->dialect = placement.request->dialect;
     allocation->terms = terms_ref(placement.request->terms);
+    allocation->oversubscribes = allocation->terms && allocation->terms->oversubscribes;
     allocation->waiting = allocation->dialect->in_flight != NULL;
     allocation->match_amount = placement.request->match_amount;
     allocation->assume_time_ns = 1;
