@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/explain.h"
 
+#include "app/plan.h"
 #include "app/telling.h"
 
 #include <gpuledger/error.h>
-#include <gpuledger/ranking.h>
 #include <string.h>
 
 /* --- memory --------------------------------------------------------------------------------- */
@@ -41,6 +41,7 @@ void explanation_free(struct explanation *explanation)
     g_clear_pointer(&explanation->place.neighbours, g_ptr_array_unref);
     g_array_unref(explanation->nodes);
     g_array_unref(explanation->groups);
+    g_clear_pointer(&explanation->remedies, g_array_unref);
     g_free(explanation);
 }
 
@@ -187,32 +188,43 @@ static void group_nodes(struct explanation *explanation)
 
 /* --- where it would go ---------------------------------------------------------------------- */
 
-static void foresee(struct explanation *explanation, struct judge *judge)
+/* Under the lock. */
+static void foresee(struct explanation *explanation, struct store *copy,
+                    const struct plan_pod *pod)
 {
-    struct ledger *ledger = judge->ledger;
-    const struct terms *terms = judge->admission.request->terms;
-    const struct policy *policy = terms && terms->policy ? terms->policy : judge->admission.policy;
-    g_autofree struct rank *ranks = g_new0(struct rank, explanation->n_taking);
+    const struct terms *terms = pod->request->terms;
+    const struct policy *policy = store_options(copy)->policy;
     struct placement placement;
-    guint n = 0;
+    const struct node *best = plan_choose(copy, pod, &placement);
 
-    for (guint i = 0; i < explanation->nodes->len && n < explanation->n_taking; i++) {
-        const struct explained_node *told =
-            &g_array_index(explanation->nodes, struct explained_node, i);
-        const struct node *node = ledger_node(ledger, told->name);
-        if (told->cordoned || judge_node(judge, node, &placement) != REASON_NONE)
-            continue;
-        ranking_rate(policy, node, &placement, judge->admission.demand, &ranks[n]);
-        ranks[n].waits = told->waits;
-        n++;
-    }
-    if (n == 0)
+    if (!best)
         return;
-    const struct node *best = ledger_node(ledger, ranks[ranking_winner(policy, ranks, n)].name);
-    judge_node(judge, best, &placement);
     explanation->place.node = g_strdup(best->name);
     explanation->place.cards = tell_shares(best, placement.shares, placement.n_shares);
-    explanation->place.state = g_strdup(policy->name);
+    explanation->place.state =
+        g_strdup(terms && terms->policy ? terms->policy->name : policy->name);
+}
+
+static void find_remedies(struct explanation *explanation, struct store *copy,
+                          struct cluster *cluster, const struct plan_pod *pod)
+{
+    const guint n = MIN(explanation->nodes->len, REMEDY_NODES_MAX);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    guint n_names = 0;
+
+    for (guint i = 0; i < n; i++) {
+        const struct explained_node *node =
+            &g_array_index(explanation->nodes, struct explained_node, i);
+        if (node->reason != REASON_NOT_GPU_SHARE)
+            names[n_names++] = node->name;
+    }
+    explanation->remedies = remedies_find(&(struct remedies_query){
+        .copy = copy,
+        .cluster = cluster,
+        .pod = pod->view,
+        .request = pod->request,
+        .nodes = names,
+    });
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -250,21 +262,25 @@ static char *name_dialects(const struct request *request)
 }
 
 static void explain_wish(struct explanation *explanation, struct store *copy,
-                         const struct pod_view *pod, const struct request *request)
+                         struct cluster *cluster, const struct pod_view *view,
+                         const struct request *request)
 {
     struct judge judge;
     struct moment moment;
+    const struct plan_pod pod = {view, request, &moment};
 
     explanation->asks = tell_request(NULL, request);
     explanation->dialects = name_dialects(request);
     store_decide(copy, &moment);
-    judge_init(&judge, copy, pod, request, &moment);
+    judge_init(&judge, copy, view, request, &moment);
     judge_all(explanation, &judge);
+    judge_clear(&judge);
     explanation->verdict = explanation->n_taking > 0 ? VERDICT_FITS : VERDICT_REFUSED;
     if (explanation->n_taking > 0)
-        foresee(explanation, &judge);
-    judge_clear(&judge);
+        foresee(explanation, copy, &pod);
     store_unlock(copy);
+    if (explanation->n_taking == 0)
+        find_remedies(explanation, copy, cluster, &pod);
 }
 
 /* Those on the same cards, or with devices of the same pools. */
@@ -339,7 +355,8 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
     return false;
 }
 
-struct explanation *explain_pod(struct store *store, const struct pod_view *pod)
+struct explanation *explain_pod(struct store *store, struct cluster *cluster,
+                                const struct pod_view *pod)
 {
     struct explanation *explanation = g_new0(struct explanation, 1);
     g_autoptr(store) copy = store_copy(store);
@@ -364,7 +381,7 @@ struct explanation *explain_pod(struct store *store, const struct pod_view *pod)
         explanation->verdict = VERDICT_INVALID;
         explanation->failure = g_strdup(failure->message);
     } else if (request) {
-        explain_wish(explanation, copy, pod, request);
+        explain_wish(explanation, copy, cluster, pod, request);
     }
     return explanation;
 }

@@ -9,6 +9,7 @@
  */
 #include "app/cluster.h"
 #include "app/judge.h"
+#include "app/remedies.h"
 #include "json/json.h"
 
 #define EXPLAIN_NODES_MAX 500 /* described in one answer; all of them are counted */
@@ -69,6 +70,7 @@ struct explanation {
     guint n_nodes, n_taking; /* that exist; that kube-scheduler offers and that take it */
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
+    GArray *remedies; /* struct remedy; VERDICT_REFUSED, else NULL */
 };
 
 /* The pod of that name as the cluster has it; borrows from the arena. */
@@ -76,8 +78,10 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
                       const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
                       GError **error);
 
-/* The pod as it stands somewhere: in the cluster, or in a file. Without a UID it is a new one. */
-struct explanation *explain_pod(struct store *store, const struct pod_view *pod);
+/* The pod as it stands somewhere: in the cluster, or in a file. Without a UID it is a new one. The
+ * cluster is asked for pods that might be moved to make room. */
+struct explanation *explain_pod(struct store *store, struct cluster *cluster,
+                                const struct pod_view *pod);
 void explanation_free(struct explanation *explanation);
 typedef struct explanation explanation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(explanation, explanation_free)

@@ -169,6 +169,11 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     for (guint i = 0; i < n_described(explanation); i++)
         encode_node(writer, node_at(explanation, i));
     json_end_array(writer);
+    json_key(writer, "remedies");
+    json_begin_array(writer);
+    for (guint i = 0; explanation->remedies && i < explanation->remedies->len; i++)
+        remedy_encode(writer, &g_array_index(explanation->remedies, struct remedy, i));
+    json_end_array(writer);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
 }
@@ -193,7 +198,7 @@ static int widest_name(const struct explanation *explanation)
 
 static void write_groups(GString *text, const struct explanation *explanation)
 {
-    const int width = widest_name(explanation);
+    const int width = MAX(widest_name(explanation), (int)strlen("CLOSEST"));
 
     g_string_append_printf(text, "\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON", width, "CLOSEST",
                            "WHY");
@@ -230,6 +235,17 @@ static void write_nodes(GString *text, const struct explanation *explanation)
                                explanation->nodes->len - n_described(explanation));
 }
 
+static void write_remedies(GString *text, const GArray *remedies)
+{
+    g_string_append(text, remedies->len ? "\nANY OF THESE WOULD ADMIT IT\n"
+                                        : "\nNo single change was found that would admit it.\n");
+    for (guint i = 0; i < remedies->len; i++) {
+        const struct remedy *remedy = &g_array_index(remedies, struct remedy, i);
+        g_string_append_printf(text, "%5u  %s; it would go to %s\n", i + 1, remedy->text,
+                               remedy->node);
+    }
+}
+
 static void write_place(GString *text, const struct explanation *explanation)
 {
     const struct explained_place *place = &explanation->place;
@@ -253,6 +269,8 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
         write_place(text, explanation);
     if (explanation->groups->len > 0)
         write_groups(text, explanation);
+    if (explanation->remedies)
+        write_remedies(text, explanation->remedies);
     if (wide && explanation->nodes->len > 0)
         write_nodes(text, explanation);
 }

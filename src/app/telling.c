@@ -69,6 +69,8 @@ char *tell_request(const struct node *node, const struct request *request)
             g_string_append(text, " + ");
         append_ask(text, node, &request->asks[i]);
     }
+    if (request->n_asks == 0)
+        g_string_append(text, "what no card can give");
     if (request->n_asks > ASKS_MAX)
         g_string_append_printf(text, " + %u more", request->n_asks - ASKS_MAX);
     return g_string_free(text, FALSE);
@@ -452,6 +454,9 @@ const struct request *tell_reading(const struct node *node, const struct request
 
 const struct card_ask *tell_ask(const struct node *node, const struct request *request)
 {
+    /* What a node side cannot serve at all may ask for nothing that can be said in cards. */
+    static const struct card_ask nothing = {.count = 1};
+
     for (uint32_t i = 0; i < request->n_asks; i++) {
         const struct card_ask *ask = &request->asks[i];
         int32_t n = 0;
@@ -462,5 +467,5 @@ const struct card_ask *tell_ask(const struct node *node, const struct request *r
         if (!ask->device && n < ask->count)
             return ask;
     }
-    return &request->asks[request->n_asks - 1];
+    return request->n_asks > 0 ? &request->asks[request->n_asks - 1] : &nothing;
 }

@@ -122,7 +122,8 @@ static bool look_at_cluster(const struct config *config, const struct question *
         return false;
     const bool found = read_pod(&local, question, arena, &pod, error);
     if (found) {
-        g_autoptr(explanation) explanation = explain_pod(local.store, &pod);
+        g_autoptr(explanation) explanation =
+            explain_pod(local.store, backend_cluster(local.backend), &pod);
         json_writer_init(&writer, ret_text);
         if (print_is_document(config))
             explanation_encode(&writer, explanation);

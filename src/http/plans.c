@@ -68,7 +68,7 @@ void plans_explain(void *context, const struct http_request *request,
         return;
     }
     pthread_mutex_lock(&one_at_a_time);
-    g_autoptr(explanation) explanation = explain_pod(extender->store, &pod);
+    g_autoptr(explanation) explanation = explain_pod(extender->store, extender->cluster, &pod);
     pthread_mutex_unlock(&one_at_a_time);
     json_writer_init(&writer, response->body);
     if (answer == ANSWER_JSON)

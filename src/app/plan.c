@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/plan.h"
+
+#include "app/booking.h"
+
+#include <gpuledger/ranking.h>
+
+const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
+                               struct placement *ret_placement)
+{
+    const struct terms *terms = pod->request->terms;
+    const GPtrArray *nodes = ledger_nodes(store_ledger(copy));
+    g_autofree struct rank *ranks = g_new0(struct rank, nodes->len);
+    const struct node *best = NULL;
+    struct judge judge;
+    guint n = 0;
+
+    judge_init(&judge, copy, pod->view, pod->request, pod->moment);
+    const struct policy *policy = terms && terms->policy ? terms->policy : judge.admission.policy;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!node->present || node->cordoned ||
+            judge_node(&judge, node, ret_placement) != REASON_NONE)
+            continue;
+        ranking_rate(policy, judge.seen, ret_placement, judge.admission.demand, &ranks[n]);
+        ranks[n++].waits = judge.waits;
+    }
+    if (n > 0) {
+        best = ledger_node(judge.ledger, ranks[ranking_winner(policy, ranks, n)].name);
+        judge_node(&judge, best, ret_placement);
+    }
+    judge_clear(&judge);
+    return best;
+}
+
+bool plan_put(struct store *copy, const struct plan_pod *pod, const char *uid,
+              const struct node *node, const struct placement *placement)
+{
+    struct ledger *ledger = store_ledger(copy);
+    const struct booking_entry entry = {uid, pod->view->ns, pod->view->name, pod->moment};
+    enum reason reason;
+    const struct allocation *booked = booking_reserve(ledger, node, &entry, placement, &reason);
+
+    if (!booked)
+        return false;
+    struct allocation *matched = allocation_dup(booked);
+    matched->state = ALLOCATION_CONFIRMED;
+    matched->waiting = false;
+    matched->assigned = true;
+    ledger_put(ledger, node->name, matched);
+    return true;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The smallest changes after which a refused pod would be admitted. Each has been tried: made on a
+ * copy of the store, and filter's question asked again.
+ */
+#include "app/cluster.h"
+#include "app/judge.h"
+#include "json/json.h"
+
+#define REMEDY_NODES_MAX 200   /* looked at, the closest first */
+#define REMEDY_TRIES_MAX 20000 /* questions asked for one explanation */
+#define REMEDY_MOVES_MAX 8     /* pods that may be moved for one */
+
+enum remedy_kind {
+    REMEDY_TURN,      /* let the older pod go first */
+    REMEDY_MATCH,     /* wait until the node side has matched the pods */
+    REMEDY_UNCORDON,  /* the node */
+    REMEDY_UNIT,      /* ask for `to` of the resource: the amount was meant in another unit */
+    REMEDY_LESS,      /* ask for `to` of the resource */
+    REMEDY_MOVE,      /* the pods, each to where it would go */
+    REMEDY_END,       /* the pods */
+    REMEDY_HEAL,      /* the card */
+    REMEDY_CONDITION, /* take the pod's annotation away */
+    REMEDY_LABEL,     /* give the node the label */
+    REMEDY_QUOTA,     /* give the namespace `to` of the model */
+    REMEDY_N
+};
+
+struct remedy_pod {
+    char *ns, *name;
+    char *to; /* a node, or NULL */
+};
+
+struct remedy {
+    enum remedy_kind kind;
+    char *node; /* that takes the pod then */
+    char *text; /* a sentence */
+    char *container, *resource, *from, *to;
+    char *key;  /* annotation, label or model */
+    int32_t card; /* REMEDY_HEAL */
+    GArray *pods; /* struct remedy_pod, or NULL */
+};
+
+struct remedies_query {
+    struct store *copy; /* which is as it was afterwards */
+    struct cluster *cluster; /* for reading pods that might be moved; NULL: none is */
+    const struct pod_view *pod;
+    const struct request *request;
+    const char *const *nodes; /* the closest first; ends with NULL */
+};
+
+/* An array of struct remedy, the smallest first. */
+GArray *remedies_find(const struct remedies_query *query);
+
+void remedy_encode(struct json_writer *writer, const struct remedy *remedy);

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What "explain" proposes, done: the pod is then admitted by filter. Over random clusters of many
+dialects; GPULEDGER_SEED repeats a run, GPULEDGER_EVENTS says how many clusters there are."""
+
+import copy
+import json
+import os
+import pathlib
+import random
+import signal
+import tempfile
+import unittest
+
+from program import Server, call, listing, run
+
+GIB, MIB = 1 << 30, 1 << 20
+SEED = int(os.environ.get("GPULEDGER_SEED") or random.randrange(1 << 32))
+CLUSTERS = int(os.environ.get("GPULEDGER_EVENTS") or 36)
+
+
+def node(name, resources, **metadata):
+    return {"kind": "Node", "metadata": {"name": name, **metadata},
+            "status": {"capacity": resources, "allocatable": resources}}
+
+
+def hami_card(name, card, memory):
+    return (f"GPU-{name}-{card}", 10, memory, 100, "NVIDIA-Tesla-T4", 0, "true")
+
+
+class Dialect:
+    """How nodes of a way to share look, and what pods ask of it."""
+
+    def __init__(self, make, ask):
+        self.node, self.ask = make, ask
+
+
+def gpushare(unit):
+    return Dialect(
+        lambda chance, name: (lambda cards: node(name, {
+            "aliyun.com/gpu-count": str(cards),
+            "aliyun.com/gpu-mem": str(cards * chance.choice((11, 15, 23)) * unit)}))(
+                chance.randint(1, 4)),
+        lambda chance: {"aliyun.com/gpu-mem": str(chance.randint(1, 26) * unit)})
+
+
+def draw_hami(chance, name):
+    cards = [hami_card(name, card, chance.choice((11264, 15360)))
+             for card in range(chance.randint(1, 3))]
+    text = "".join(",".join(map(str, card)) + ":" for card in cards)
+    return node(name, {"nvidia.com/gpu": str(10 * len(cards))},
+                annotations={"hami.io/node-nvidia-register": text})
+
+
+DIALECTS = {
+    "gpushare": gpushare(1),
+    "gpushare of MiB": gpushare(1024),
+    "volcano": Dialect(
+        lambda chance, name: (lambda cards: node(name, {
+            "volcano.sh/gpu-number": str(cards),
+            "volcano.sh/gpu-memory": str(cards * chance.choice((8000, 16000)))}))(
+                chance.randint(1, 3)),
+        lambda chance: {"volcano.sh/gpu-memory": str(chance.randint(1, 20) * 1000)}),
+    "elastic": Dialect(
+        lambda chance, name: (lambda cards: node(name, {
+            "elasticgpu.io/gpu-core": str(cards * 100),
+            "elasticgpu.io/gpu-memory": str(cards * 16384)}))(chance.randint(1, 4)),
+        lambda chance: chance.choice((
+            {"elasticgpu.io/gpu-core": str(chance.choice((20, 50, 70, 100, 300)))},
+            {"elasticgpu.io/gpu-core": str(chance.randint(5, 60)),
+             "elasticgpu.io/gpu-memory": str(chance.randint(1, 17) * 1024)}))),
+    "tencent": Dialect(
+        lambda chance, name: (lambda cards: node(name, {
+            "tencent.com/vcuda-core": str(cards * 100),
+            "tencent.com/vcuda-memory": str(cards * 60)}))(chance.randint(1, 4)),
+        lambda chance: chance.choice((
+            {"tencent.com/vcuda-core": str(chance.choice((100, 200, 500)))},
+            {"tencent.com/vcuda-core": str(chance.randint(5, 95)),
+             "tencent.com/vcuda-memory": str(chance.randint(1, 70))}))),
+    "nvidia": Dialect(
+        lambda chance, name: node(name, {"nvidia.com/gpu": str(chance.randint(1, 4))}, labels={
+            "nvidia.com/gpu.product": chance.choice(("Tesla-T4", "NVIDIA-A10")),
+            "nvidia.com/gpu.memory": "15360", "nvidia.com/gpu.count": "4"}),
+        lambda chance: {"nvidia.com/gpu": str(chance.randint(1, 5))}),
+    "hami": Dialect(
+        draw_hami,
+        lambda chance: {"nvidia.com/gpu": str(chance.randint(1, 3)),
+                        "nvidia.com/gpumem": str(chance.randint(1, 16) * 1024)}),
+}
+
+CONDITIONS = [{}, {}, {}, {"gpuledger.io/gpu-models": "H100"}, {"gpuledger.io/gpu-memory-min": "80Gi"},
+              {"gpuledger.io/isolation": "hardware"}, {"gpuledger.io/gpu-compute-min": "8.0"}]
+
+
+def make_pod(name, limits, annotations=None):
+    return {"kind": "Pod",
+            "metadata": {"namespace": "test", "name": name, "uid": f"uid-{name}",
+                         "annotations": dict(annotations or {})},
+            "spec": {"containers": [{"name": "main", "resources": {"limits": dict(limits)}}]},
+            "status": {"phase": "Pending"}}
+
+
+def admit(server, asked, names, wanted=None):
+    """Has the pod filtered and bound; the node, or None."""
+    passing = server.filter(asked, names)["NodeNames"]
+    if not passing or (wanted and wanted not in passing):
+        return None
+    target = wanted or passing[0]
+    call("POST", f"{server.operations}/api/v1/snapshot/pods", asked)
+    return target if server.bind(asked, target)["Error"] == "" else None
+
+
+class Remedies(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.seen = {}
+
+    def write(self, name, value):
+        file = self.directory / name
+        file.write_text(value if isinstance(value, str) else json.dumps(value))
+        return file
+
+    def fill(self, chance, dialect):
+        """A cluster after some pods have come, as objects."""
+        nodes = [dialect.node(chance, f"n{i}") for i in range(chance.randint(1, 4))]
+        for each in nodes:
+            if chance.random() < 0.15:
+                each["spec"] = {"unschedulable": True}
+        names = [each["metadata"]["name"] for each in nodes]
+        out = self.directory / "filled.json"
+        with Server(f"--snapshot-out={out}",
+                    snapshot=self.write("empty.json", listing(*nodes))) as server:
+            for i in range(chance.randint(0, 14)):
+                admit(server, make_pod(f"p{i}", dialect.ask(chance)),
+                      [chance.choice(names)])
+            server.signal(signal.SIGTERM)
+            self.assertEqual(server.exit_code(), 0)
+        items = json.loads(out.read_text())["items"]
+        for name in names:
+            if chance.random() < 0.2:
+                items.append({"kind": "ConfigMap",
+                              "metadata": {"namespace": "kube-system",
+                                           "name": f"unhealthy-gpu-{name}"},
+                              "data": {"gpus": "0"}})
+        return items, names
+
+    def explain(self, asked, cluster):
+        result = run("explain", "-f", self.write("asked.json", asked), "--snapshot",
+                     cluster, "-ojson")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)
+
+    # --- doing what is proposed: each changes objects or the pod in place -------------------------
+
+    def do_uncordon(self, items, asked, remedy):
+        for each in items:
+            if each["kind"] == "Node" and each["metadata"]["name"] == remedy["node"]:
+                del each["spec"]["unschedulable"]
+
+    def do_amount(self, items, asked, remedy):
+        for container in asked["spec"]["containers"]:
+            if container["name"] == remedy["container"]:
+                limits = container["resources"]["limits"]
+                self.assertEqual(limits[remedy["resource"]], remedy["from"])
+                limits[remedy["resource"]] = remedy["to"]
+
+    def do_end(self, items, asked, remedy):
+        gone = [(pod["namespace"], pod["name"]) for pod in remedy["pods"]]
+        items[:] = [each for each in items if each["kind"] != "Pod" or
+                    (each["metadata"]["namespace"], each["metadata"]["name"]) not in gone]
+
+    def do_heal(self, items, asked, remedy):
+        items[:] = [each for each in items if each["kind"] != "ConfigMap" or
+                    each["metadata"]["name"] != "unhealthy-gpu-" + remedy["node"]]
+
+    def do_condition(self, items, asked, remedy):
+        self.assertEqual(asked["metadata"]["annotations"].pop(remedy["key"]), remedy["from"])
+
+    def do_label(self, items, asked, remedy):
+        for each in items:
+            if each["kind"] == "Node" and each["metadata"]["name"] == remedy["node"]:
+                each["metadata"].setdefault("labels", {})[remedy["key"]] = "9"
+
+    DOING = {"uncordon": do_uncordon, "unit": do_amount, "less": do_amount, "end": do_end,
+             "move": do_end, "heal": do_heal, "condition": do_condition, "label": do_label}
+
+    def check(self, items, names, asked, remedy):
+        before = {each["metadata"]["name"]: copy.deepcopy(each)
+                  for each in items if each["kind"] == "Pod"}
+        items, asked = copy.deepcopy(items), copy.deepcopy(asked)
+        self.DOING[remedy["kind"]](self, items, asked, remedy)
+        with Server(snapshot=self.write("changed.json", listing(*items))) as server:
+            self.assertEqual(admit(server, asked, names, remedy["node"]), remedy["node"],
+                             f"seed {SEED}: {remedy} does not admit {asked} to {items}")
+            for moved in remedy["pods"]:
+                if not moved["to"]:
+                    continue
+                limits = before[moved["name"]]["spec"]["containers"][0]["resources"]["limits"]
+                home = admit(server, make_pod(moved["name"] + "-again", limits), names, moved["to"])
+                self.assertEqual(home, moved["to"], f"seed {SEED}: {remedy}: {moved} of {items}")
+        self.seen[remedy["kind"]] = self.seen.get(remedy["kind"], 0) + 1
+
+    def check_less(self, cluster, asked, remedy):
+        """One more would be too much: the bisection has ended where it should."""
+        asked = copy.deepcopy(asked)
+        limits = asked["spec"]["containers"][0]["resources"]["limits"]
+        limits[remedy["resource"]] = str(int(remedy["to"]) + 1)
+        if limits[remedy["resource"]] != remedy["from"]:
+            self.assertNotEqual(self.explain(asked, cluster)["verdict"], "fits",
+                                f"seed {SEED}: {remedy}")
+
+    def test_what_is_proposed_admits_the_pod(self):
+        chance = random.Random(SEED)
+        refused = 0
+        for _ in range(CLUSTERS):
+            dialect = DIALECTS[chance.choice(sorted(DIALECTS))]
+            items, names = self.fill(chance, dialect)
+            cluster = self.write("cluster.json", listing(*items))
+            for i in range(3):
+                asked = make_pod(f"asked-{i}", dialect.ask(chance), chance.choice(CONDITIONS))
+                told = self.explain(asked, cluster)
+                if told["verdict"] != "refused":
+                    continue
+                refused += 1
+                for remedy in told["remedies"]:
+                    self.check(items, names, asked, remedy)
+                    if remedy["kind"] == "less":
+                        self.check_less(cluster, asked, remedy)
+        print(f"# seed {SEED}: {refused} refused pods; done and admitted: {self.seen}")
+        self.assertGreater(sum(self.seen.values()), 0)
+
+    def test_a_unit(self):
+        nodes = [node("n1", {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "30"})]
+        cluster = self.write("cluster.json", listing(*nodes))
+        asked = make_pod("a", {"aliyun.com/gpu-mem": "8192"})
+        found = {remedy["kind"]: remedy for remedy in self.explain(asked, cluster)["remedies"]}
+        self.assertEqual(list(found), ["unit"])
+        self.assertEqual((found["unit"]["from"], found["unit"]["to"]), ("8192", "8"))
+        self.check(nodes, ["n1"], asked, found["unit"])
+
+    def test_a_pod_that_the_node_side_has_not_matched(self):
+        waiting = make_pod("w", {"aliyun.com/gpu-mem": "6"}, {
+            "ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_POD": "6",
+            "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
+            "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1767225600000000000"})
+        waiting["spec"]["nodeName"] = "n1"
+        nodes = [node("n1", {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "20"})]
+        asked = make_pod("a", {"aliyun.com/gpu-mem": "6"})
+        told = self.explain(asked, self.write("cluster.json", listing(*nodes, waiting)))
+        self.assertEqual([group["reason"] for group in told["groups"]], ["awaiting_assignment"])
+        self.assertIn("has not matched test/w yet", told["groups"][0]["why"])
+        first = told["remedies"][0]
+        self.assertEqual((first["kind"], [pod["name"] for pod in first["pods"]]), ("match", ["w"]))
+        waiting["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_ASSIGNED"] = "true"
+        waiting["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+        told = self.explain(asked, self.write("cluster.json", listing(*nodes, waiting)))
+        self.assertEqual(told["verdict"], "fits")
+
+    def test_a_quota(self):
+        label = "--quota-model-label=nvidia.com/gpu.product"
+        quota = {"kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "gpuquota"},
+                 "data": {"gpu_quota": json.dumps({"test": {"quota": {"T4": 1}}})}}
+        asked = make_pod("a", {"tencent.com/vcuda-core": "200"})
+        nodes = [node("n1", {"tencent.com/vcuda-core": "400", "tencent.com/vcuda-memory": "240"},
+                      labels={"nvidia.com/gpu.product": "T4"})]
+        for limit, verdict in ((1, "refused"), (2, "fits")):
+            quota["data"]["gpu_quota"] = json.dumps({"test": {"quota": {"T4": limit}}})
+            result = run("explain", "-f", self.write("asked.json", asked), "--snapshot",
+                         self.write("cluster.json", listing(*nodes, quota)), "-ojson", label)
+            told = json.loads(result.stdout)
+            self.assertEqual(told["verdict"], verdict)
+            if verdict == "refused":
+                self.assertEqual(told["groups"][0]["why"],
+                                 "wants 2 T4, the namespace has 0 of 1")
+                found = {each["kind"]: each for each in told["remedies"]}
+                self.assertEqual((found["quota"]["key"], found["quota"]["to"]), ("T4", "2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
