@@ -21,6 +21,8 @@
 #include "app/audit.h"
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/recorder.h"
+#include "app/replay.h"
 #include "app/views.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
@@ -52,7 +54,9 @@ struct scheduler {
 };
 
 static struct world {
+    struct store_options options;
     struct store *store;
+    struct recorder *recorder;
     struct api_client *client;
     struct cluster *cluster;
     struct extender extender;
@@ -65,8 +69,9 @@ static struct {
     uint64_t worlds, rounds, audits, crashes;
     uint64_t changes, filters, binds, requests; /* events, with what net.h counts */
     uint64_t granted, bound, repeated;
+    uint64_t records, decisions;
 } counts;
-static char *token_file;
+static char *token_file, *record_file, *old_record_file;
 
 static uint64_t n_events(void)
 {
@@ -85,7 +90,7 @@ void __wrap_log_write(enum log_level level, const char *message, const struct lo
     g_autoptr(GString) text = g_string_new(message);
 
     for (size_t i = 0; i < n_fields && sim_traces(); i++) {
-        if (strcmp(fields[i].key, "commit") == 0)
+        if (strcmp(fields[i].key, "commit") == 0 || strcmp(fields[i].key, "file") == 0)
             continue;
         if (fields[i].text)
             g_string_append_printf(text, " %s=%s", fields[i].key, fields[i].text);
@@ -277,6 +282,46 @@ static void keep_house(void *data)
     }
 }
 
+/* --- what it records ------------------------------------------------------------------------ */
+
+static bool use_options(void *data, const cJSON *options, struct store_options *ret_options,
+                        struct extender *ret_extender, GError **error)
+{
+    *ret_options = world.options;
+    return true;
+}
+
+/* Each decision is made once more, and comes to the same. */
+static void check_record(const char *name)
+{
+    g_autoptr(replay) replay = replay_new(&(struct replay_options){.configure = use_options});
+    g_autofree char *text = NULL;
+    const struct replay_summary *summary = replay_summary(replay);
+    gsize length;
+
+    if (!g_file_get_contents(name, &text, &length, NULL))
+        return;
+    for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        g_autoptr(GError) error = NULL;
+        HOLDS(replay_line(replay, at, (size_t)(end - at), &error), "%s: line %" G_GUINT64_FORMAT
+              ": %s", name, summary->lines, error ? error->message : "");
+        HOLDS(summary->different == 0, "record %" G_GUINT64_FORMAT ", %s:\n%s\nbecomes\n%s\n%s",
+              summary->difference.number, summary->difference.what, summary->difference.recorded,
+              summary->difference.replayed, summary->difference.ledger);
+    }
+    HOLDS(summary->unchecked == 0 && summary->lost == 0, "%s: incomplete", name);
+    counts.records += summary->last - summary->first + 1;
+    counts.decisions += summary->compared;
+    unlink(name);
+}
+
+static void end_record(void)
+{
+    recorder_free(world.recorder);
+    check_record(old_record_file);
+    check_record(record_file);
+}
+
 /* --- the program --------------------------------------------------------------------------- */
 
 static struct kube_config *where(void)
@@ -295,8 +340,13 @@ static void start_program(void)
     static const int64_t timeouts_ms[] = {250, 1500, 9000, 27000};
 
     memset(server.known, 0, sizeof server.known);
-    world.store = store_new(&(struct store_options){.policy = &policies[chance_below(3)],
-                                                    .patience_ms = chance_between(0, 60000)});
+    world.options = (struct store_options){.policy = &policies[chance_below(3)],
+                                           .patience_ms = chance_between(0, 60000)};
+    world.store = store_new(&world.options);
+    world.recorder = recorder_new(
+        &(struct recorder_options){record_file, 1 << chance_between(16, 18), "{}"}, NULL);
+    HOLDS(world.recorder, "there is no record");
+    store_set_recorder(world.store, world.recorder);
     world.client = api_client_new(where(), NULL);
     world.cluster = api_cluster_new(world.client);
     world.extender = (struct extender){
@@ -325,6 +375,7 @@ static void free_program(void)
     wake_free(world.extender.wake);
     api_cluster_free(world.cluster);
     api_client_free(world.client);
+    end_record();
     store_free(world.store);
 }
 
@@ -512,7 +563,7 @@ static void end_world(void)
         reflector_stop(world.reflectors[feed]);
     for (int feed = 0; feed < FEED_N; feed++)
         g_clear_pointer(&world.reflectors[feed], reflector_free);
-    while (sim_alive() > 0)
+    while (sim_alive() > 1) /* the recorder's thread ends last */
         HOLDS(sim_step(SIM_FOREVER), "stuck");
     free_program();
     counts.worlds++;
@@ -541,11 +592,13 @@ static void report(void)
            " (%" G_GUINT64_FORMAT " changes, %" G_GUINT64_FORMAT
            " told, %" G_GUINT64_FORMAT " requests, %" G_GUINT64_FORMAT " filters, %" G_GUINT64_FORMAT
            " binds)\n  %" G_GUINT64_FORMAT " cards granted, %" G_GUINT64_FORMAT
-           " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  faults:",
+           " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  %" G_GUINT64_FORMAT
+           " records, %" G_GUINT64_FORMAT " decisions made again\n  faults:",
            counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes,
            net_told(),
            counts.requests + server.n_requests, counts.filters, counts.binds,
-           counts.granted + server.n_granted, counts.bound, counts.repeated);
+           counts.granted + server.n_granted, counts.bound, counts.repeated, counts.records,
+           counts.decisions);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)
         printf("%s %s %" G_GUINT64_FORMAT, i ? "," : "", name, count);
     putchar('\n');
@@ -557,6 +610,8 @@ int main(void)
     char *directory = g_dir_make_tmp("gpuledger-faults-XXXXXX", NULL);
 
     token_file = g_build_filename(directory, "token", NULL);
+    record_file = g_build_filename(directory, "record", NULL);
+    old_record_file = g_build_filename(directory, "record.1", NULL);
     chance_init("faults", 200000);
     if (trace)
         sim_trace_to(fopen(trace, "w"));
@@ -568,6 +623,8 @@ int main(void)
     unlink(token_file);
     rmdir(directory);
     g_free(token_file);
+    g_free(record_file);
+    g_free(old_record_file);
     g_free(directory);
     return EXIT_SUCCESS;
 }
