@@ -39,6 +39,7 @@ struct terms {
     char *mode;           /* the card's mode is contained in this */
     enum neighbours neighbours;
     bool same_numa;       /* all cards of a container are on one NUMA node */
+    bool near_numa;       /* they are, where that can be had */
     bool idle;            /* cards without holders only */
     bool oversubscribes;  /* memory that the card does not really have will do */
     bool unshared;        /* devices of pools that are not shared only */
@@ -50,6 +51,7 @@ struct terms {
     enum isolation tenant_isolation; /* card are kept apart at least so; NULL: anybody's may */
     bool unchecked;       /* the node side is to tell its own choice rather than compare it */
     const struct policy *policy; /* the pod's own choice, or NULL */
+    const struct policy *node_policy; /* the same among nodes, where it is another */
 
     char **devices;       /* where asks' and shares' `device` may point */
     char **containers;    /* names, as pod_view.containers has them; NULL: nobody will ask */
@@ -68,6 +70,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(terms, terms_unref)
  * accept everything, a NULL model is in no list. */
 bool terms_accept_card(const struct terms *terms, const struct card *card);
 bool terms_accept_model(const struct terms *terms, const char *model);
+
+/* By what nodes are rated for a pod: its own choice, else `policy`. */
+const struct policy *terms_rating(const struct terms *terms, const struct policy *policy);
 
 /* "none", "hook", "kernel", "hardware"; never NULL. */
 const char *isolation_name(enum isolation isolation);

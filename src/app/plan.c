@@ -16,7 +16,7 @@ const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
     guint n = 0;
 
     judge_init(&judge, copy, pod->view, pod->request, pod->moment);
-    const struct policy *policy = terms && terms->policy ? terms->policy : judge.admission.policy;
+    const struct policy *policy = terms_rating(terms, judge.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         if (!node->present || node->cordoned ||

@@ -39,9 +39,7 @@ static void contest_enter(struct contest *contest, const struct filter_args *arg
  * different policies do not compare. */
 static const struct policy *rating_policy(const struct admission_query *query)
 {
-    const struct terms *terms = query->request->terms;
-
-    return terms && terms->policy ? terms->policy : query->policy;
+    return terms_rating(query->request->terms, query->policy);
 }
 
 /* Under the lock. Nobody loses a turn by it: whom a node is held for is filter's affair. */

@@ -55,6 +55,7 @@ struct search {
     int32_t pinned;
     struct placement *placement; /* shares chosen so far count as taken */
     struct candidate *candidates; /* n_cards for each ask */
+    bool same_numa; /* all cards of an ask are on one NUMA node */
     unsigned tries;
     enum reason reason; /* why the first ask that failed did */
 };
@@ -309,7 +310,6 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
 {
     const struct card_ask *ask = &search->request->asks[at];
     struct placement *placement = search->placement;
-    const struct terms *terms = search->request->terms;
 
     if (left == 0)
         return place_from(search, at + 1);
@@ -318,7 +318,7 @@ static bool choose_cards(struct search *search, uint32_t at, const struct candid
         const uint32_t before = placement->n_shares;
         if (!card->mig && i + left > n)
             continue;
-        if (terms && terms->same_numa && left < ask->count &&
+        if (search->same_numa && left < ask->count &&
             node_card(search->node, placement->shares[before - 1].card)->numa != card->numa)
             continue;
         search->tries++;
@@ -466,6 +466,15 @@ enum reason placement_find(const struct node *node, const struct request *reques
         return search.reason;
     if (n > CANDIDATES_INLINE)
         search.candidates = many = g_new(struct candidate, n);
+    search.same_numa = request->terms && (request->terms->same_numa || request->terms->near_numa);
+    if (place_from(&search, 0))
+        return REASON_NONE;
+    if (!search.same_numa || request->terms->same_numa)
+        return search.reason;
+    /* It was only a wish. */
+    search.same_numa = false;
+    search.tries = 0;
+    search.reason = REASON_NONE;
     return place_from(&search, 0) ? REASON_NONE : search.reason;
 }
 

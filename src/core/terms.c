@@ -69,6 +69,13 @@ bool terms_accept_card(const struct terms *terms, const struct card *card)
            (!terms->mode || (card->mode && strstr(terms->mode, card->mode)));
 }
 
+const struct policy *terms_rating(const struct terms *terms, const struct policy *policy)
+{
+    if (terms && terms->node_policy)
+        return terms->node_policy;
+    return terms && terms->policy ? terms->policy : policy;
+}
+
 const char *isolation_name(enum isolation isolation)
 {
     return isolation_names[(unsigned)isolation < ISOLATION_N ? isolation : ISOLATION_NONE];

@@ -43,6 +43,7 @@ static const struct vgpu hami = {
     .mode = "nvidia.com/vgpu-mode",
     .same_numa = "nvidia.com/numa-bind",
     .policy = "hami.io/gpu-scheduler-policy",
+    .node_policy = "hami.io/node-scheduler-policy",
 };
 
 /* The plugin takes a promise's place for one among spec.containers, and writes what is left back
@@ -193,7 +194,8 @@ const struct dialect dialect_hami = {
             .asks = ASKS("`nvidia.com/gpu`", "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
                     "Annotations `nvidia.com/[no]use-gputype`, `nvidia.com/[no]use-gpuuuid`, "
                     "`nvidia.com/vgpu-mode`, `nvidia.com/numa-bind`, and "
-                    "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread or mutex.",
+                    "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread, mutex or numa; "
+                    "`hami.io/node-scheduler-policy` (binpack, spread) for the scores of nodes.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
                      "fields, JSON), `hami.io/device-cordon`; allocatable `nvidia.com/gpu` of 0 "
                      "takes all cards out. Memory beyond what a card really has "
@@ -212,8 +214,8 @@ const struct dialect dialect_hami = {
                       "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
                       ONE_AT_A_TIME,
             .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last two with MIG",
-            .limits = "Topology scores, scoring weights and quotas are not read, and there is no "
-                      "webhook: a container that asks for a part of a card but for no card is "
+            .limits = "Topology scores, scoring weights and ResourceQuotas are not read, and there is "
+                      "no webhook: a container that asks for a part of a card but for no card is "
                       "refused. Templates of MIG instances of different sizes, before v2.10: the "
                       "plugin counts instances in an order that only the driver knows. The "
                       "plugin takes a MIG instance down up to 5 s after its pod's end, and fails "

@@ -39,7 +39,8 @@ struct vgpu {
     bool claims_unmarked; /* pods of these resources without any of these annotations count */
 
     /* Annotations of the pod that its author writes; NULL: not known to this one. */
-    const char *models, *models_not, *uuids, *uuids_not, *mode, *same_numa, *policy;
+    const char *models, *models_not, *uuids, *uuids_not, *mode, *same_numa, *policy,
+        *node_policy;
 };
 
 /* hami_registry.c */

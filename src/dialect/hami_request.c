@@ -95,6 +95,7 @@ static void read_policy(const struct vgpu *vgpu, const struct pod_view *view, st
 
     for (char **name = names; name && *name; name++) {
         terms->idle |= g_str_equal(*name, "mutex");
+        terms->near_numa |= g_str_equal(*name, "numa");
         if (!terms->policy)
             terms->policy = policy_find(*name);
     }
@@ -118,6 +119,8 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
     terms->mode = mode && *mode ? g_strdup(mode) : NULL;
     terms->same_numa = says_true(view, vgpu->same_numa);
     read_policy(vgpu, view, terms);
+    if (vgpu->node_policy)
+        terms->node_policy = policy_find(string_pairs_get(&view->annotations, vgpu->node_policy));
 
     terms->containers = g_new0(char *, view->n_containers + 1);
     for (size_t i = 0; i < view->n_containers; i++) {

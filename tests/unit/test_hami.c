@@ -243,7 +243,8 @@ START_TEST(conditions_are_read)
                              {"nvidia.com/nouse-gpuuuid", ""},
                              {"nvidia.com/vgpu-mode", "hami-core"},
                              {"nvidia.com/numa-bind", "True"},
-                             {"hami.io/gpu-scheduler-policy", "mutex,spread,numa"}),
+                             {"hami.io/gpu-scheduler-policy", "mutex,spread,numa"},
+                             {"hami.io/node-scheduler-policy", "binpack"}),
         CONTAINERS({.name = "c0", .limits = PAIRS({GPU, "2"})}, {.name = "i0", .init = true}),
     };
     g_autoptr(request) hami = row("hami")->read_request(&view, &options, NULL);
@@ -260,6 +261,9 @@ START_TEST(conditions_are_read)
     ck_assert(terms->same_numa);
     ck_assert(terms->idle);
     ck_assert_str_eq(terms->policy->name, "spread");
+    ck_assert(terms->near_numa);
+    ck_assert_ptr_eq(terms_rating(terms, NULL), policy_find("binpack"));
+    ck_assert_ptr_eq(terms_rating(NULL, policies), policies);
     ck_assert_str_eq(terms->containers[0], "c0");
     ck_assert_str_eq(terms->containers[1], "i0");
     ck_assert_int_eq(terms->n_init, 1);
@@ -660,6 +664,39 @@ START_TEST(mutex_means_an_idle_card)
 }
 END_TEST
 
+/* Cards 0 and 2 are on one NUMA node, 1 and 3 on the other; the emptiest are 0 and 1. */
+START_TEST(numa_is_a_wish)
+{
+    static const struct {
+        const char *key, *policy, *count;
+        int32_t cards[3]; /* -1 in the first: refused */
+    } cases[] = {
+        {"hami.io/gpu-scheduler-policy", "spread", "2", {0, 1}},
+        {"hami.io/gpu-scheduler-policy", "numa,spread", "2", {0, 2}},
+        {"hami.io/gpu-scheduler-policy", "spread,numa", "3", {0, 1, 2}},
+        {"nvidia.com/numa-bind", "true", "3", {-1}},
+    };
+    g_autoptr(topology) topology = topology_new();
+
+    ck_assert(read_topology("hami", REGISTERED,
+                            "GPU-a,10,9000,100,T4,0,true,0,hami-core:"
+                            "GPU-b,10,8000,100,T4,1,true,1,hami-core:"
+                            "GPU-c,10,7000,100,T4,0,true,2,hami-core:"
+                            "GPU-d,10,6000,100,T4,1,true,3,hami-core:",
+                            "40", "", topology, NULL));
+    node = ledger_set_topology(book, "n1", topology);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct pod_view view = POD(WITH({GPU, cases[i].count}, {MEM, "10"}));
+        struct placement placement;
+        view.annotations = PAIRS({cases[i].key, cases[i].policy});
+        const enum reason reason = place(&view, &placement);
+        ck_assert_msg((reason == REASON_NONE) == (cases[i].cards[0] >= 0), "case %zu", i);
+        for (uint32_t j = 0; reason == REASON_NONE && j < placement.n_shares; j++)
+            ck_assert_msg(placement.shares[j].card == cases[i].cards[j], "case %zu", i);
+    }
+}
+END_TEST
+
 START_TEST(one_pod_at_a_time_waits_for_the_plugin)
 {
     struct pod_view view = POD(WITH({GPU, "1"}, {MEM, "10"}));
@@ -741,6 +778,7 @@ int main(void)
     tcase_add_test(placing, all_cores_are_a_card_of_ones_own);
     tcase_add_loop_test(placing, conditions_are_kept, 0, 13);
     tcase_add_test(placing, mutex_means_an_idle_card);
+    tcase_add_test(placing, numa_is_a_wish);
     tcase_add_test(placing, one_pod_at_a_time_waits_for_the_plugin);
     tcase_add_loop_test(placing, what_a_plugin_cannot_serve_is_refused, 0, 2);
     tcase_add_test(placing, mig_cards_are_refused_by_name);
