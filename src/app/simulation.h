@@ -30,6 +30,7 @@ struct simulation_options {
     int64_t weight;      /* of the extender's marks, times ten */
     uint32_t seed;
     bool in_order;       /* pods come in the order of the file */
+    bool foreseen;       /* policies are told of all pods of the file before the first comes */
     int64_t percent;     /* pods come until they ask for so much of the cluster's GPU, more than the
                           * file has being drawn from it; 0: each comes once */
     int64_t lifetimes;   /* pods leave: for how many mean lifetimes this goes on after the first;

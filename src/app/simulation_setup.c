@@ -106,6 +106,15 @@ void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_o
     store_unlock(simulation->store);
 }
 
+/* The store learns of the pod, and that it has gone. Of one without GPU it learns where it is bound
+ * only. */
+static void foresee(struct simulation *simulation, struct pod_view *view, bool filtered)
+{
+    view->node_name = filtered ? NULL : "foreseen";
+    store_apply_pod(simulation->store, view);
+    store_delete_pod(simulation->store, view->uid);
+}
+
 /* What each arrival asks for; one that cannot be understood is left to the verbs to refuse. */
 static bool read_kind(struct simulation *simulation, struct json_arena *arena,
                       const struct occupancy *occupancy, const struct manifest *manifest,
@@ -130,6 +139,8 @@ static bool read_kind(struct simulation *simulation, struct json_arena *arena,
                 : kind.gpus < 1 ? POD_KIND_PART
                 : kind.gpus > 1 ? POD_KIND_SEVERAL
                                 : POD_KIND_ONE;
+    if (simulation->options->foreseen)
+        foresee(simulation, &view, kind.filtered);
     g_array_append_val(simulation->kinds, kind);
     simulation->mean_gpus += kind.gpus / simulation->options->scenario->arrivals->len;
     return true;

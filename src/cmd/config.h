@@ -95,6 +95,7 @@ struct config {
     bool sim_churn;
     int64_t sim_lifetimes;
     bool sim_in_order;
+    bool sim_foreseen;
     int64_t sim_ranked; /* enum ranked */
     int64_t sim_weight;
     int64_t sim_jobs; /* 0: one for each processor */

@@ -308,6 +308,7 @@ static struct run *new_runs(const struct config *config, const struct plan *plan
             .weight = config->sim_weight,
             .seed = g_array_index(plan->seeds, uint32_t, i % plan->seeds->len),
             .in_order = config->sim_in_order,
+            .foreseen = config->sim_foreseen,
             .percent = plan->percent,
             .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
             .keep_pods = *config->sim_cluster_out,
