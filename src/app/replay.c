@@ -128,7 +128,7 @@ static void differ(struct replay *replay, const struct line *line, char *take_wh
     g_autoptr(GString) ledger = g_string_new(NULL);
 
     replay->summary.different++;
-    if (difference->number != 0) {
+    if (difference->what) {
         g_free(take_what);
         return;
     }

@@ -52,7 +52,7 @@ struct replay_summary {
     uint64_t lost;      /* missing records */
     bool ended;         /* the record has its last line */
     char *version, *commit;
-    struct replay_difference difference; /* the first; number 0: none */
+    struct replay_difference difference; /* the first; `what` is NULL: none */
 };
 
 /* Borrowed from the replay. */

@@ -178,7 +178,7 @@ static void write_json(const struct result *result, GString *text)
     json_key_int(&writer, "lost", (int64_t)summary->lost);
     json_key_bool(&writer, "ended", summary->ended);
     json_key_bool(&writer, "cut", result->cut);
-    if (difference->number != 0) {
+    if (difference->what) {
         json_key(&writer, "firstDifference");
         json_begin_object(&writer);
         json_key_int(&writer, "number", (int64_t)difference->number);
@@ -198,7 +198,7 @@ static void write_text(const struct result *result, GString *text)
     const struct replay_summary *summary = result->summary;
     const struct replay_difference *difference = &summary->difference;
     const char *version = version_text, *commit = version_commit;
-    if (difference->number != 0)
+    if (difference->what)
         g_string_append_printf(text,
                                "record %" G_GUINT64_FORMAT " (line %" G_GUINT64_FORMAT
                                "), %s: %s\n  recorded  %s\n  replayed  %s\n%s%s\n",
