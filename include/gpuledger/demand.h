@@ -20,6 +20,7 @@
 struct demand;
 
 struct demand *demand_new(void);
+struct demand *demand_dup(const struct demand *demand);
 void demand_free(struct demand *demand);
 typedef struct demand demand; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(demand, demand_free)

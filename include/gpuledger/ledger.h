@@ -288,9 +288,9 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node,
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state);
 
-/* Records a pod that holds no GPU, whatever was known of its UID. The generation is as in struct
- * allocation. */
-void ledger_put_guest(struct ledger *ledger, const char *node, const char *uid, struct host host,
+/* Records a pod that holds no GPU, whatever was known of its UID; returns whether it is a new guest.
+ * The generation is as in struct allocation. */
+bool ledger_put_guest(struct ledger *ledger, const char *node, const char *uid, struct host host,
                       uint32_t generation);
 
 /* Forgets the guests of other generations. */
@@ -308,7 +308,7 @@ uint64_t ledger_freed(const struct ledger *ledger);
 /* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
 void ledger_mark_freed(struct ledger *ledger, const char *name);
 
-/* A number that changes whenever the kinds of cards, or how many there are of each, do. */
+/* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
 uint64_t ledger_supply(const struct ledger *ledger);
 
 typedef void (*ledger_visit)(struct allocation *allocation, void *data);

@@ -105,6 +105,7 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
         .options = &options->dialects,
         .now_ns = moment->now_ns,
         .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
+        .demand = store_demand(store),
     };
     struct nominees nominees =
         store_nominees(store, &query, grant->args->pod_uid, grant->priority);

@@ -62,6 +62,7 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
         .policy = options->policy,
         .options = &options->dialects,
         .now_ns = call->moment.now_ns,
+        .demand = store_demand(store),
     };
     g_autoptr(quota_room) quota = quotas_room(store_quotas(store), ledger,
                                               args->pod.ns ? args->pod.ns : "", call->request);

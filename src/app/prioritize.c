@@ -103,6 +103,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
     const struct filter_args *args = &call->args;
     g_autoptr(request) nothing = request_new(NULL, 0);
     struct placement placement = {.request = nothing};
+    const struct demand *demand = store_demand(call->extender->store);
     struct node *before = NULL;
     bool others = false;
 
@@ -116,7 +117,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
             others = true;
             continue;
         }
-        ranking_rate(contest->policy, node, &placement, NULL, &contest->ranks[contest->n]);
+        ranking_rate(contest->policy, node, &placement, demand, &contest->ranks[contest->n]);
         contest_enter(contest, args, i);
     }
     return others;

@@ -22,6 +22,7 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* on CLOCK_MONOTONIC */
     struct ledger *ledger;
+    struct demand *demand;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     struct arrivals *arrivals; /* the same, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
@@ -61,6 +62,7 @@ struct store *store_new(const struct store_options *options)
     pthread_cond_init(&store->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     store->ledger = ledger_new();
+    store->demand = demand_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
@@ -101,6 +103,8 @@ struct store *store_copy(struct store *store)
         g_ptr_array_add(names, g_strdup(((const struct node *)nodes->pdata[i])->name));
     quotas_free(copy->quotas);
     copy->quotas = quotas_dup(store->quotas);
+    demand_free(copy->demand);
+    copy->demand = demand_dup(store->demand);
     copy_pending(copy, store);
     for (guint i = 0; i < names->len; i++) {
         const struct node *node = ledger_node(ledger, names->pdata[i]);
@@ -122,6 +126,7 @@ void store_free(struct store *store)
     for (int feed = 0; feed < FEED_N; feed++)
         g_free(store->trouble[feed]);
     ledger_free(store->ledger);
+    demand_free(store->demand);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
     quotas_free(store->quotas);
@@ -217,6 +222,12 @@ const char *store_first_cards(const struct store *store, const char *uid)
 const struct quotas *store_quotas(const struct store *store)
 {
     return store->quotas;
+}
+
+const struct demand *store_demand(struct store *store)
+{
+    demand_settle(store->demand, store->ledger);
+    return store->demand;
 }
 
 struct arrivals *store_arrivals(struct store *store)
@@ -331,9 +342,24 @@ static bool record_allocation(struct store *store, const char *node,
 /* Under the lock: a pod with a node that holds no GPU. */
 static void record_guest(struct store *store, const struct pod_view *pod)
 {
+    const struct request nothing = {.host = host_of_pod(pod)};
+
     g_hash_table_remove(store->moved, pod->uid);
-    ledger_put_guest(store->ledger, pod->node_name, pod->uid, host_of_pod(pod),
-                     store->generation[FEED_PODS]);
+    if (ledger_put_guest(store->ledger, pod->node_name, pod->uid, nothing.host,
+                         store->generation[FEED_PODS]))
+        demand_note(store->demand, &nothing);
+}
+
+/* Under the lock: a pod with a node that was not seen waiting for one is new all the same. */
+static void note_bound(struct store *store, const struct pod_view *pod)
+{
+    g_autoptr(request) request = NULL;
+
+    if (ledger_get(store->ledger, pod->uid) || store_pending(store, pod->uid))
+        return;
+    request = dialect_read_request(pod, &store->options.dialects, NULL);
+    if (request)
+        demand_note(store->demand, request);
 }
 
 static void report_distrust(const struct pod_view *pod, bool unplaced, const char *warning)
@@ -369,6 +395,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         /* The watch was faster, and it may have seen the pod's end. */
         allocation_free(allocation);
     } else {
+        if (allocation)
+            note_bound(store, pod);
         forget_pending(store, pod->uid);
         if (allocation) {
             allocation->facts = pod_facts_pool_get(store->facts, pod);
@@ -407,6 +435,8 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         pending->priority = pod->priority;
         g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
         arrivals_add(store->arrivals, pod, pending->request);
+        if (!held)
+            demand_note(store->demand, pending->request);
     }
     pending->generation = store->generation[FEED_PODS];
     nominations_note(store->nominations, pod, pending->request);

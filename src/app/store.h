@@ -107,6 +107,9 @@ const struct request *store_pending(const struct store *store, const char *uid);
 /* Under the lock: the priority of such a pod; 0 if there is none. */
 int64_t store_pending_priority(const struct store *store, const char *uid);
 
+/* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
+const struct demand *store_demand(struct store *store);
+
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);
 

@@ -45,8 +45,20 @@ void demand_free(struct demand *demand)
     if (!demand)
         return;
     g_array_unref(demand->shapes);
-    outlook_free(demand->outlook);
+    outlook_unref(demand->outlook);
     g_free(demand);
+}
+
+struct demand *demand_dup(const struct demand *demand)
+{
+    struct demand *copy = g_memdup2(demand, sizeof *demand);
+
+    copy->shapes = g_array_copy(demand->shapes);
+    g_array_set_clear_func(copy->shapes, shape_clear);
+    for (guint i = 0; i < copy->shapes->len; i++)
+        terms_ref(g_array_index(copy->shapes, struct shape, i).terms);
+    copy->outlook = outlook_ref(demand->outlook);
+    return copy;
 }
 
 /* --- shapes --------------------------------------------------------------------------------- */
@@ -166,9 +178,9 @@ void demand_settle(struct demand *demand, struct ledger *ledger)
         demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
 
     if (demand->n_gpu < KNOWN_MIN ||
-        (demand->outlook && !new_pods && demand->supply == ledger_supply(ledger)))
+        (demand->version > 0 && !new_pods && demand->supply == ledger_supply(ledger)))
         return;
-    outlook_free(demand->outlook);
+    outlook_unref(demand->outlook);
     demand->outlook = outlook_new((const struct shape *)(const void *)demand->shapes->data,
                                   demand->shapes->len, ledger);
     demand->fresh = 0;

@@ -21,7 +21,7 @@ struct ledger {
     GHashTable *guests;      /* struct guest *, a set by uid */
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;
-    uint64_t supply; /* counts changes of hardware */
+    uint64_t supply; /* the sum of the nodes' hardware */
     uint64_t freed; /* counts what may have made room */
     struct node *first_asked; /* ledger_next_node's guess for the first name */
 };
@@ -138,7 +138,7 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     const uint64_t hardware = node->hardware;
     node->present = true;
     node_set_topology(node, topology);
-    ledger->supply += node->hardware != hardware;
+    ledger->supply += node->hardware - hardware;
     ledger_note_freed(ledger, node);
     return node;
 }
@@ -341,8 +341,8 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
 {
     struct node *node = ledger_intern_node(ledger, from->name);
 
+    ledger->supply += from->hardware - node->hardware;
     node_copy_hardware(node, from);
-    ledger->supply++;
     for (guint i = 0; i < from->allocations->len; i++)
         ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
     if (from->n_guests > 0) { /* who they are only the other ledger knows: one stands for all */
@@ -367,7 +367,7 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
     return ledger_add(ledger, node, take_allocation);
 }
 
-void ledger_put_guest(struct ledger *ledger, const char *node_name, const char *uid,
+bool ledger_put_guest(struct ledger *ledger, const char *node_name, const char *uid,
                       struct host host, uint32_t generation)
 {
     struct guest *known = ledger_guest(ledger, uid);
@@ -377,7 +377,7 @@ void ledger_put_guest(struct ledger *ledger, const char *node_name, const char *
         node_charge_host(known->node, &host, 1);
         known->host = host;
         known->generation = generation;
-        return;
+        return false;
     }
     const size_t size = strlen(uid) + 1;
     struct guest *guest = g_malloc0(sizeof *guest + size);
@@ -390,6 +390,7 @@ void ledger_put_guest(struct ledger *ledger, const char *node_name, const char *
     /* Added before the old one goes, so that their common node is never collected between. */
     ledger_drop(ledger, uid);
     g_hash_table_add(ledger->guests, guest);
+    return !known;
 }
 
 void ledger_sweep_guests(struct ledger *ledger, uint32_t generation)

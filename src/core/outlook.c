@@ -416,7 +416,7 @@ static void free_making(struct making *making)
 struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger *ledger)
 {
     struct making *making = g_new0(struct making, 1);
-    struct outlook *outlook = g_new0(struct outlook, 1);
+    struct outlook *outlook = g_atomic_rc_box_new0(struct outlook);
 
     *making = (struct making){.shapes = shapes, .n = n, .outlook = outlook};
     outlook->prospects = g_ptr_array_new_with_free_func(g_free);
@@ -444,15 +444,25 @@ struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger 
     qsort(outlook->kinds, outlook->n_kinds, sizeof *outlook->kinds, compare_kinds);
     free_making(making);
     if (outlook->cpu_mean <= 0 && outlook->n_kinds == 0)
-        g_clear_pointer(&outlook, outlook_free);
+        g_clear_pointer(&outlook, outlook_unref);
     return outlook;
 }
 
-void outlook_free(struct outlook *outlook)
+static void outlook_clear(gpointer data)
+{
+    struct outlook *outlook = data;
+    g_ptr_array_unref(outlook->prospects);
+}
+
+struct outlook *outlook_ref(struct outlook *outlook)
+{
+    return outlook ? g_atomic_rc_box_acquire(outlook) : NULL;
+}
+
+void outlook_unref(struct outlook *outlook)
 {
     if (outlook)
-        g_ptr_array_unref(outlook->prospects);
-    g_free(outlook);
+        g_atomic_rc_box_release_full(outlook, outlook_clear);
 }
 
 const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key)

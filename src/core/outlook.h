@@ -45,9 +45,10 @@ struct outlook {
     GPtrArray *prospects;         /* struct prospect */
 };
 
-/* NULL: nothing can be said, since the ledger has no cards or the shapes ask for none. */
+/* With one reference. NULL: nothing can be said, since the ledger has no cards or the shapes ask for none. */
 struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger *ledger);
-void outlook_free(struct outlook *outlook);
+struct outlook *outlook_ref(struct outlook *outlook); /* NULL gives NULL; any thread */
+void outlook_unref(struct outlook *outlook);          /* NULL is ignored */
 
 /* NULL: none of that kind was there. */
 const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key);
