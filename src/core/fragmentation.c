@@ -10,55 +10,54 @@
 /* Cards in a row that the same pods see alike are weighed together: what a typical pod could use of
  * them, if it fits there, is the cards with room for it. */
 struct row {
-    const struct prospect *prospect;
-    int32_t n, whole, most; /* cards; free ones; the largest free part */
-    int64_t left;           /* the sum of all free parts */
-    int32_t parts[NODE_CARDS_MAX];
+    const struct prospect *prospect; /* NULL: nothing is known of such cards */
+    int32_t cpu;         /* steps of CPU that are free */
+    int32_t whole, most; /* free cards; the largest free part */
+    int64_t left;        /* the sum of all free parts */
+    double small;        /* of it, what is on cards in use, times who could use it there */
+    int64_t small_left;  /* the same, but for anybody */
 };
+
+static struct row row_begin(const struct kind *kind, int64_t cpu_free)
+{
+    struct row row = {.prospect = kind ? kind->prospect : NULL};
+
+    while (row.prospect && row.cpu < row.prospect->n_cpus &&
+           row.prospect->cpus[row.cpu] <= cpu_free)
+        row.cpu++;
+    return row;
+}
 
 static void row_add(struct row *row, int32_t part)
 {
-    row->parts[row->n++] = part;
     row->whole += part == PART_WHOLE;
     row->most = MAX(row->most, part);
     row->left += part;
+    if (!row->prospect || part == PART_WHOLE)
+        return;
+    row->small += part * (double)row->prospect->below[row->cpu][row->prospect->steps[part]];
+    row->small_left += part;
 }
 
-/* The part of the typical pods that fits on cards of the row; `cpu` is how many steps of CPU are
- * free. */
-static float row_reach(const struct row *row, int32_t cpu)
+/* What a typical pod cannot use of the row, in cards; one without a GPU can use nothing. Who does
+ * not fit on any card can use none of it, who does all but what is on the cards that are too full. */
+static double row_lost(const struct row *row)
 {
     const struct prospect *prospect = row->prospect;
-    int32_t sizes = prospect->steps[row->most];
-
-    while (sizes < prospect->n_sizes && prospect->sizes[sizes] <= row->whole * PART_WHOLE)
-        sizes++;
-    return prospect->below[cpu][sizes];
-}
-
-/* In cards, for a typical pod; those without a GPU can use nothing. */
-static double row_lost(const struct row *row, int64_t cpu_free)
-{
-    const struct prospect *prospect = row->prospect;
-    int32_t cpu = 0;
-    double lost;
+    int32_t sizes;
 
     if (!prospect)
         return 0;
-    while (cpu < prospect->n_cpus && prospect->cpus[cpu] <= cpu_free)
-        cpu++;
-    const double reach = (double)row_reach(row, cpu);
-    lost = (1 - reach) * (double)row->left;
-    for (int32_t i = 0; i < row->n; i++) {
-        const int32_t part = row->parts[i];
-        if (part < PART_WHOLE)
-            lost += part * MAX(reach - (double)prospect->below[cpu][prospect->steps[part]], 0);
-    }
-    return lost / PART_WHOLE;
+    sizes = prospect->steps[row->most];
+    while (sizes < prospect->n_sizes && prospect->sizes[sizes] <= row->whole * PART_WHOLE)
+        sizes++;
+    const double reach = (double)prospect->below[row->cpu][sizes];
+    return ((1 - reach) * (double)row->left + reach * (double)row->small_left - row->small) /
+           PART_WHOLE;
 }
 
 static double node_lost(const struct outlook *outlook, const struct node *node,
-                        const struct placement *placement, double *ret_left)
+                        const struct placement *placement)
 {
     const struct kind *kind = NULL;
     struct row row = {0};
@@ -67,22 +66,17 @@ static double node_lost(const struct outlook *outlook, const struct node *node,
 
     if (cpu != INT64_MAX && placement)
         cpu = MAX(cpu - placement->request->host.cpu, 0);
-    *ret_left = 0;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         const struct taken taken = placement_taken(node, card, placement);
-        if (i == 0 || node->cards[i - 1].kind != card->kind)
+        if (i == 0 || node->cards[i - 1].kind != card->kind) {
             kind = outlook_kind(outlook, card->kind);
-        if (i > 0 && row.prospect != (kind ? kind->prospect : NULL)) {
-            lost += row_lost(&row, cpu);
-            row = (struct row){0};
+            lost += row_lost(&row);
+            row = row_begin(kind, cpu);
         }
-        row.prospect = kind ? kind->prospect : NULL;
-        const int32_t part = part_free(node, card, &taken);
-        row_add(&row, part);
-        *ret_left += (double)part / PART_WHOLE;
+        row_add(&row, part_free(node, card, &taken));
     }
-    return lost + row_lost(&row, cpu);
+    return lost + row_lost(&row);
 }
 
 /* As published: whole hundredths of a sigmoid. What rounding makes equal goes by name, which packs. */
@@ -97,7 +91,6 @@ struct cost cost_fgd(const struct node *node, const struct card *card, const str
     const struct outlook *outlook = demand_outlook(demand);
     struct request request = {0};
     struct placement placement = {.request = &request, .n_shares = 1};
-    double left;
 
     if (!outlook)
         return cost_binpack(node, card, ask, demand);
@@ -105,20 +98,19 @@ struct cost cost_fgd(const struct node *node, const struct card *card, const str
                                          .card = card->index,
                                          .core = ask->core,
                                          .exclusive = ask->exclusive};
-    const double before = node_lost(outlook, node, NULL, &left);
-    return (struct cost){.loss = -score(before, node_lost(outlook, node, &placement, &left))};
+    const double before = node_lost(outlook, node, NULL);
+    return (struct cost){.loss = -score(before, node_lost(outlook, node, &placement))};
 }
 
 void rate_fgd(const struct node *node, const struct placement *placement,
               const struct demand *demand, struct rank *ret_rank)
 {
     const struct outlook *outlook = demand_outlook(demand);
-    double left;
 
     if (!outlook || (placement->n_shares > 0 && placement->shares[0].device)) {
         rate_binpack(node, placement, demand, ret_rank);
         return;
     }
-    const double before = node_lost(outlook, node, NULL, &left);
-    ret_rank->loss = -(double)score(before, node_lost(outlook, node, placement, &left));
+    const double before = node_lost(outlook, node, NULL);
+    ret_rank->loss = -(double)score(before, node_lost(outlook, node, placement));
 }

@@ -207,6 +207,14 @@ static void level(const struct policy *policy, struct candidate *candidates, int
     }
 }
 
+/* Whether a policy cannot tell the cards apart. */
+static bool is_alike(const struct card *a, const struct card *b)
+{
+    return !a->mig && !b->mig && a->kind == b->kind && a->memory_used == b->memory_used &&
+           a->core_used == b->core_used && a->holders == b->holders &&
+           a->exclusive == b->exclusive && a->slots == b->slots && a->rank == b->rank;
+}
+
 /* The cards on which a share of the ask fits, best first, and what to say if they do not suffice. */
 static int32_t find_candidates(const struct search *search, const struct card_ask *ask,
                                struct candidate *candidates, enum reason *ret_reason)
@@ -217,26 +225,32 @@ static int32_t find_candidates(const struct search *search, const struct card_as
     const struct policy *policy = search->policy;
     int64_t barred_cost = INT64_MAX; /* of the card that the node side will take and must not */
     enum obstacle barred = OBSTACLE_NONE;
+    const bool chosen = search->placement->n_shares > 0;
+    struct cost cost = {0};
+    struct card beside;
     int32_t n = 0;
 
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         if (search->pinned != CARD_UNKNOWN && card->index != search->pinned)
             continue;
-        const struct card later = with_chosen(search, ask, card);
+        if (chosen)
+            beside = with_chosen(search, ask, card);
+        const struct card *later = chosen ? &beside : card;
         struct part part;
-        const enum obstacle obstacle = card_obstacle(search, ask, &later, card, &part);
+        const enum obstacle obstacle = card_obstacle(search, ask, later, card, &part);
         got[obstacle]++;
         if (obstacle == OBSTACLE_NONE) {
             const int64_t waste = card->mig ? part.bytes - mig_bytes(node, card, ask->memory) : 0;
-            candidates[n++] =
-                (struct candidate){waste, policy->cost(node, &later, ask, search->demand), card};
-        } else if (policy->foreseen && has_amounts(node, ask, &later)) {
+            if (chosen || n == 0 || !is_alike(card, candidates[n - 1].card))
+                cost = policy->cost(node, later, ask, search->demand);
+            candidates[n++] = (struct candidate){waste, cost, card};
+        } else if (policy->foreseen && has_amounts(node, ask, later)) {
             /* Whole cards go by an order that is not known. */
-            const int64_t cost =
-                ask->exclusive ? INT64_MIN : policy->cost(node, &later, ask, search->demand).loss;
-            barred = cost < barred_cost ? obstacle : barred;
-            barred_cost = MIN(barred_cost, cost);
+            const int64_t loss =
+                ask->exclusive ? INT64_MIN : policy->cost(node, later, ask, search->demand).loss;
+            barred = loss < barred_cost ? obstacle : barred;
+            barred_cost = MIN(barred_cost, loss);
         }
     }
     for (; last > OBSTACLE_TERMS && got[last] < needed; last--)

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "book.h"
+
+#include "core/outlook.h"
+
+#include <gpuledger/ranking.h>
+#include <stdlib.h>
+
+static struct demand *expected;
+
+static void begin(void)
+{
+    setup();
+    expected = demand_new();
+}
+
+static void end(void)
+{
+    demand_free(expected);
+    teardown();
+}
+
+/* A pod of so many GiB of each card, with so much CPU. */
+static struct request *asking(int64_t gib, int32_t cards, int64_t cpu)
+{
+    struct request *request = request_new(DIALECT, cards > 0 ? 1 : 0);
+
+    request->host.cpu = cpu;
+    if (cards > 0)
+        request->asks[0] = (struct card_ask){.memory = {gib, AMOUNT_NODE_UNITS}, .count = cards};
+    return request;
+}
+
+static void expect_pods(int n, int64_t gib, int32_t cards, int64_t cpu)
+{
+    g_autoptr(request) request = asking(gib, cards, cpu);
+
+    for (int i = 0; i < n; i++)
+        demand_note(expected, request);
+}
+
+static void expect_model(int n, int64_t gib, const char *model)
+{
+    g_autoptr(request) request = asking(gib, 1, 0);
+
+    request->terms = terms_new();
+    request->terms->models = g_strsplit(model, ",", 0);
+    for (int i = 0; i < n; i++)
+        demand_note(expected, request);
+}
+
+static struct node *add_node(const char *name, int32_t cards, int64_t cpu, const char *model)
+{
+    g_autoptr(topology) topology = topology_new();
+
+    topology->dialect = DIALECT;
+    topology->memory_unit = GIB;
+    topology->host.cpu = cpu;
+    topology->n_cards = cards;
+    for (int32_t i = 0; i < cards; i++)
+        topology->cards[i] =
+            (struct topology_card){.memory = 20 * GIB, .model = topology_keep(topology, model)};
+    return ledger_set_topology(book, name, topology);
+}
+
+/* The node that the policy prefers, and the card there. */
+static const char *choose(const char *policy_name, const struct request *request,
+                          int32_t *ret_card)
+{
+    const struct policy *policy = policy_find(policy_name);
+    const GPtrArray *nodes = ledger_nodes(book);
+    struct placement placements[8];
+    struct rank ranks[8];
+    size_t n = 0;
+
+    demand_settle(expected, book);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        if (placement_find(node, request, policy, expected, CARD_UNKNOWN, &placements[n]) !=
+            REASON_NONE)
+            continue;
+        ranking_rate(policy, node, &placements[n], expected, &ranks[n]);
+        n++;
+    }
+    if (n == 0)
+        return NULL;
+    const size_t best = ranking_winner(policy, ranks, n);
+    if (ret_card)
+        *ret_card = placements[best].n_shares > 0 ? placements[best].shares[0].card : CARD_UNKNOWN;
+    return ranks[best].name;
+}
+
+static void expect_choice(const char *policy, int64_t gib, int64_t cpu, const char *node,
+                          int32_t card)
+{
+    g_autoptr(request) request = asking(gib, gib > 0, cpu);
+    int32_t found = CARD_UNKNOWN;
+
+    ck_assert_str_eq(choose(policy, request, &found), node);
+    ck_assert_int_eq(found, card);
+}
+
+/* --- learning ------------------------------------------------------------------------------- */
+
+START_TEST(knows_nothing_at_first)
+{
+    add_node("a", 2, 0, "T4");
+    ck_assert_uint_eq(demand_version(NULL), 0);
+    expect_pods(15, 10, 1, 0);
+    expect_pods(100, 0, 0, 1000); /* pods without a GPU say nothing of cards */
+    demand_settle(expected, book);
+    ck_assert_uint_eq(demand_version(expected), 0);
+    expect_pods(1, 10, 1, 0);
+    demand_settle(expected, book);
+    ck_assert_uint_eq(demand_version(expected), 1);
+    demand_settle(expected, book);
+    expect_pods(1, 10, 1, 0);
+    demand_settle(expected, book);
+    ck_assert_uint_eq(demand_version(expected), 1);
+    add_node("b", 1, 0, "T4");
+    demand_settle(expected, book);
+    ck_assert_uint_eq(demand_version(expected), 2);
+}
+END_TEST
+
+static double worth_of(int32_t part)
+{
+    const struct node *node = ledger_node(book, "a");
+
+    demand_settle(expected, book);
+    const struct outlook *outlook = demand_outlook(expected);
+    return (double)outlook_kind(outlook, node->cards[0].kind)->prospect->worth[part];
+}
+
+START_TEST(follows_a_changed_mix)
+{
+    add_node("a", 1, 0, "T4");
+    expect_pods(5000, 11, 1, 0);
+    expect_pods(1, 9, 1, 0);
+    ck_assert_double_eq_tol(worth_of(550), 1, 1e-6); /* nothing goes beside it */
+    expect_pods(60000, 10, 1, 0);
+    ck_assert_double_eq_tol(worth_of(500), 0.5, 1e-6);
+}
+END_TEST
+
+START_TEST(remembers_so_many_shapes_and_no_more)
+{
+    add_node("a", 1, 0, "T4");
+    expect_pods(1000, 10, 1, 7);
+    for (int i = 0; i < 3 * DEMAND_SHAPES_MAX; i++)
+        expect_pods(1, 1 + i % 20, 1, 1000 + i);
+    ck_assert_double_eq_tol(worth_of(500), 0.5, 1e-6);
+}
+END_TEST
+
+START_TEST(a_copy_goes_its_own_way)
+{
+    add_node("a", 1, 0, "T4");
+    expect_pods(100, 10, 1, 0);
+    demand_settle(expected, book);
+    g_autoptr(demand) copy = demand_dup(expected);
+    demand_settle(copy, book);
+    ck_assert_ptr_eq(demand_outlook(copy), demand_outlook(expected));
+    expect_model(100, 5, "T4");
+    demand_settle(expected, book);
+    ck_assert_uint_eq(demand_version(copy), 1);
+    ck_assert_uint_eq(demand_version(expected), 2);
+}
+END_TEST
+
+/* --- oc ------------------------------------------------------------------------------------- */
+
+START_TEST(oc_leaves_what_others_can_use)
+{
+    /* Pods of 13 and of 7 GiB fill a card of 20 together; 10 go in pairs. */
+    add_node("a", 2, 0, "T4");
+    expect_pods(100, 13, 1, 0);
+    expect_pods(100, 7, 1, 0);
+    expect_pods(50, 10, 1, 0);
+    put("a", "u", 0, 10);
+    expect_choice("binpack", 7, 0, "a", 0);
+    expect_choice("oc", 10, 0, "a", 0);
+    put("a", "v", 1, 13);
+    expect_choice("binpack", 7, 0, "a", 1);
+    expect_choice("oc", 7, 0, "a", 1);
+}
+END_TEST
+
+START_TEST(oc_keeps_named_models_for_those_who_name_them)
+{
+    add_node("a", 1, 0, "T4");
+    add_node("b", 1, 0, "V100");
+    expect_pods(50, 20, 1, 0);
+    expect_choice("oc", 20, 0, "a", 0);
+    expect_model(50, 20, "T4");
+    expect_choice("oc", 20, 0, "b", 0);
+}
+END_TEST
+
+START_TEST(oc_keeps_groups_of_cards_together)
+{
+    add_node("a", 5, 0, "T4");
+    add_node("b", 5, 0, "T4");
+    put("a", "u", 0, 20);
+    expect_pods(100, 20, 1, 0);
+    expect_choice("oc", 20, 0, "a", 1);
+    expect_pods(100, 20, 4, 0);
+    expect_choice("oc", 20, 0, "b", 0);
+}
+END_TEST
+
+START_TEST(oc_leaves_cards_the_cpu_that_their_pods_need)
+{
+    add_node("a", 4, 16000, "T4");
+    add_node("b", 4, 64000, "T4");
+    expect_pods(100, 20, 1, 7000);
+    expect_pods(100, 20, 1, 9000);
+    expect_choice("oc", 0, 12000, "b", CARD_UNKNOWN);
+    put("a", "u0", 0, 20);
+    put("a", "u1", 1, 20);
+    put("a", "u2", 2, 20);
+    put("a", "u3", 3, 20);
+    expect_choice("oc", 0, 12000, "a", CARD_UNKNOWN); /* nobody will need it there */
+}
+END_TEST
+
+START_TEST(policies_pack_while_nothing_is_known)
+{
+    static const char *const names[] = {"oc", "fgd"};
+
+    add_node("a", 2, 0, "T4");
+    add_node("b", 2, 0, "T4");
+    put("b", "u", 1, 5);
+    expect_choice("binpack", 6, 0, "b", 1);
+    expect_choice(names[_i], 6, 0, "b", 1);
+}
+END_TEST
+
+/* --- fgd ------------------------------------------------------------------------------------ */
+
+START_TEST(fgd_breaks_what_is_useless_already)
+{
+    /* What is left beside 15 GiB is of no use to a typical pod, so taking some of it costs nothing. */
+    add_node("a", 1, 0, "T4");
+    add_node("b", 1, 0, "T4");
+    expect_pods(100, 10, 1, 0);
+    expect_pods(1, 3, 1, 0);
+    put("b", "u", 0, 15);
+    expect_choice("fgd", 3, 0, "b", 0);
+    expect_choice("fgd", 10, 0, "a", 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("demand");
+    TCase *tests = tcase_create("demand");
+
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, knows_nothing_at_first);
+    tcase_add_test(tests, follows_a_changed_mix);
+    tcase_add_test(tests, remembers_so_many_shapes_and_no_more);
+    tcase_add_test(tests, a_copy_goes_its_own_way);
+    tcase_add_test(tests, oc_leaves_what_others_can_use);
+    tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
+    tcase_add_test(tests, oc_keeps_groups_of_cards_together);
+    tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
+    tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
+    tcase_add_test(tests, fgd_breaks_what_is_useless_already);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
