@@ -2,7 +2,7 @@
 #include "dialect/conditions.h"
 
 #include <gpuledger/error.h>
-#include <gpuledger/ledger.h>
+#include <gpuledger/placement.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -99,6 +99,12 @@ static bool read_containers(const char *text, struct terms *terms)
     return terms->neighbours != NEIGHBOURS_ANY;
 }
 
+static bool read_policy(const char *text, struct terms *terms)
+{
+    terms->policy = policy_find(text);
+    return terms->policy;
+}
+
 #define OVERSUBSCRIBE "gpuledger.io/oversubscribe"
 
 static const struct condition {
@@ -117,6 +123,7 @@ static const struct condition {
     {"gpuledger.io/gpu-unshared", read_unshared, "'true' or 'false'"},
     {OVERSUBSCRIBE, read_oversubscribe, "'true' or 'false'"},
     {"gpuledger.io/containers", read_containers, "'same-card' or 'different-cards'"},
+    {"gpuledger.io/policy", read_policy, "a policy, such as 'binpack' or 'oc'"},
     {"gpuledger.io/isolation", read_isolation, "'none', 'hook', 'kernel' or 'hardware'"},
 };
 

@@ -8,6 +8,7 @@
 #define SLOTS_MAX 1000
 #define PRESSED_PERCENT 95
 #define MIB (INT64_C(1) << 20)
+#define POLICY_LABEL "gpuledger.io/policy"
 
 /* One item's say about one card; false: it cannot be understood. */
 typedef bool (*mark)(struct topology_card *card, const char *value);
@@ -103,9 +104,25 @@ static bool apply_item(struct topology *topology, char *item, mark apply)
     return first < (guint64)topology->n_cards;
 }
 
+/* The node's own policy chooses among its cards, unless the pod has one. */
+static void apply_policy(const struct node_view *view, struct topology *topology,
+                         char **ret_warning)
+{
+    const char *name = string_pairs_get(&view->labels, POLICY_LABEL);
+    const struct policy *policy = policy_find(name);
+
+    if (policy)
+        topology->policy = policy;
+    else if (name && ret_warning && !*ret_warning)
+        *ret_warning = g_strdup_printf("label '" POLICY_LABEL "': '%.32s' is not a policy, such as "
+                                       "'binpack' or 'oc'; it is ignored",
+                                       name);
+}
+
 void node_marks_apply(const struct node_view *view, struct topology *topology,
                       char **ret_warning)
 {
+    apply_policy(view, topology, ret_warning);
     /* Devices that are given by count have no index. */
     for (size_t i = 0; topology->n_cards > 0 && i < G_N_ELEMENTS(marks); i++) {
         const char *text = string_pairs_get(&view->annotations, marks[i].key);

@@ -2,6 +2,7 @@
 /* What the administrator says of single cards, on a node that a dialect shares. */
 #include <check.h>
 #include <gpuledger/dialect.h>
+#include <string.h>
 
 #define GIB (INT64_C(1) << 30)
 
@@ -34,6 +35,22 @@ static void teardown(void)
     ledger_free(book);
     g_clear_pointer(&warning, g_free);
 }
+
+START_TEST(a_node_may_have_a_policy_of_its_own)
+{
+    const struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "64"},
+                                           {"aliyun.com/gpu-count", "4"}};
+    const struct string_pair label = {"gpuledger.io/policy", _i ? "tidy" : "spread"};
+    const struct node_view view = {.name = "n", .capacity = {capacity, 2}, .labels = {&label, 1}};
+    const struct dialect_options options = {0};
+
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    ck_assert_ptr_eq(ledger_set_topology(book, "n", hardware)->policy,
+                     _i ? NULL : policy_find("spread"));
+    ck_assert_int_eq(warning != NULL, _i);
+    ck_assert(!_i || strstr(warning, "'tidy' is not a policy"));
+}
+END_TEST
 
 START_TEST(cordoned_cards_take_nobody)
 {
@@ -120,6 +137,7 @@ static Suite *suite(void)
     TCase *tc = tcase_create("marks");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_node_may_have_a_policy_of_its_own, 0, 2);
     tcase_add_test(tc, cordoned_cards_take_nobody);
     tcase_add_test(tc, an_exclusive_card_never_gets_a_second_holder);
     tcase_add_test(tc, guaranteed_compute_is_had_where_it_is_promised);

@@ -403,6 +403,7 @@ static const struct {
     {"gpuledger.io/gpu-driver-min=", "'535'"},
     {"gpuledger.io/gpu-unshared=yes", "'true' or 'false'"},
     {"gpuledger.io/isolation=strong", "'hardware'"},
+    {"gpuledger.io/policy=tidy", "'binpack'"},
 };
 
 START_TEST(a_malformed_condition_is_named)
