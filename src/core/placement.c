@@ -120,17 +120,23 @@ static struct part instance_of(const struct search *search, const struct card_as
     return part;
 }
 
+/* To who does not accept the rest, a card is what it really has. */
+static int64_t bytes_of(const struct search *search, const struct card_ask *ask,
+                        const struct card *card)
+{
+    if (ask->memory.kind != AMOUNT_THOUSANDTHS || card->physical == 0 || oversubscribes(search))
+        return card_bytes(search->node, card, ask->memory);
+    struct card real = *card;
+    real.memory = card->physical;
+    return card_bytes(search->node, &real, ask->memory);
+}
+
 static struct part part_of(const struct search *search, const struct card_ask *ask,
                            const struct card *card, const struct card *now)
 {
     if (card->mig)
         return instance_of(search, ask, card, now);
-    /* To who does not accept the rest, a card is what it really has. */
-    struct card real = *card;
-    if (card->physical > 0 && !oversubscribes(search))
-        real.memory = card->physical;
-    return (struct part){.bytes = card_bytes(search->node, &real, ask->memory),
-                         .core = ask->core};
+    return (struct part){.bytes = bytes_of(search, ask, card), .core = ask->core};
 }
 
 /* `card` as it will be, `now` as it is. */
