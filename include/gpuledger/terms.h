@@ -71,7 +71,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(terms, terms_unref)
 bool terms_accept_card(const struct terms *terms, const struct card *card);
 bool terms_accept_model(const struct terms *terms, const char *model);
 
-/* By what nodes are rated for a pod: its own choice, else `policy`. */
+/* By what nodes are rated for a pod: its own choice, else `policy`, the cluster's. A node's only
+ * chooses among its cards: ratings of two policies do not compare. */
 const struct policy *terms_rating(const struct terms *terms, const struct policy *policy);
 
 /* "none", "hook", "kernel", "hardware"; never NULL. */

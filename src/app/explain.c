@@ -192,8 +192,7 @@ static void group_nodes(struct explanation *explanation)
 static void foresee(struct explanation *explanation, struct store *copy,
                     const struct plan_pod *pod)
 {
-    const struct terms *terms = pod->request->terms;
-    const struct policy *policy = store_options(copy)->policy;
+    const struct policy *policy = terms_rating(pod->request->terms, store_options(copy)->policy);
     struct placement placement;
     const struct node *best = plan_choose(copy, pod, &placement);
 
@@ -201,8 +200,7 @@ static void foresee(struct explanation *explanation, struct store *copy,
         return;
     explanation->place.node = g_strdup(best->name);
     explanation->place.cards = tell_shares(best, placement.shares, placement.n_shares);
-    explanation->place.state =
-        g_strdup(terms && terms->policy ? terms->policy->name : policy->name);
+    explanation->place.state = g_strdup(policy->name);
 }
 
 static void find_remedies(struct explanation *explanation, struct store *copy,

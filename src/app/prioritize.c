@@ -35,13 +35,6 @@ static void contest_enter(struct contest *contest, const struct filter_args *arg
     contest->places[contest->n++] = i;
 }
 
-/* The pod's own policy rates nodes, or the cluster's. A node's only chooses its cards: ratings of
- * different policies do not compare. */
-static const struct policy *rating_policy(const struct admission_query *query)
-{
-    return terms_rating(query->request->terms, query->policy);
-}
-
 /* Under the lock. Nobody loses a turn by it: whom a node is held for is filter's affair. */
 static void rate_nodes(struct contest *contest, const struct call *call,
                        const struct request *request)
@@ -51,7 +44,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
     struct node *before = NULL;
 
     judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
-    contest->policy = rating_policy(&judge.admission);
+    contest->policy = terms_rating(request->terms, judge.admission.policy);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(judge.ledger, before, args->names[i]);
         struct placement placement;

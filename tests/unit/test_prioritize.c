@@ -50,6 +50,12 @@ static void expect(const char *pod, const char *nodes, const char *marks)
     expect_of(PRIORITIZE_ALL, pod, nodes, marks);
 }
 
+#define PAIRS(...)                                                                                 \
+    {                                                                                              \
+        (const struct string_pair[]){__VA_ARGS__},                                                 \
+            sizeof((const struct string_pair[]){__VA_ARGS__}) / sizeof(struct string_pair)         \
+    }
+
 /* --- marks ---------------------------------------------------------------------------------- */
 
 START_TEST(the_winner_takes_all)
@@ -95,6 +101,24 @@ START_TEST(the_policy_decides)
     expect("p", "mono,twin,duo", "mono=0 twin=0 duo=10");
     store_set_policy(world.store, policy_find("first-fit"), 60000);
     expect("p", "twin,mono", "twin=0 mono=10");
+}
+END_TEST
+
+/* A node's own word, "ack.node.gpu.placement", is about its cards. */
+START_TEST(a_nodes_policy_only_chooses_its_cards)
+{
+    const struct node_view view = {
+        .name = "label",
+        .capacity = PAIRS({"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}),
+        .labels = PAIRS({"ack.node.gpu.placement", "spread"}),
+    };
+
+    store_apply_node(world.store, &view);
+    world_add_bound(&world, "old", "label", 4, "0");
+    world_add_pending(&world, "p", 2);
+    expect("p", "duo,label", "duo=0 label=10");
+    world_expect_bind(&world, "p", "label", "");
+    ck_assert_int_eq(world_card(&world, "uid-p"), 1);
 }
 END_TEST
 
@@ -213,12 +237,6 @@ START_TEST(what_cannot_be_answered_is_an_error)
 END_TEST
 
 /* --- devices, and nodes of two kinds --------------------------------------------------------- */
-
-#define PAIRS(...)                                                                                 \
-    {                                                                                              \
-        (const struct string_pair[]){__VA_ARGS__},                                                 \
-            sizeof((const struct string_pair[]){__VA_ARGS__}) / sizeof(struct string_pair)         \
-    }
 
 static void add_gpu_pod(const char *name, const char *gpus, const char *key, const char *value)
 {
@@ -417,6 +435,7 @@ int main(void)
     tcase_add_test(tests, who_would_not_take_the_pod_has_nothing);
     tcase_add_test(tests, marks_go_by_what_is_lost);
     tcase_add_test(tests, the_policy_decides);
+    tcase_add_test(tests, a_nodes_policy_only_chooses_its_cards);
     tcase_add_test(tests, whole_nodes_are_marked_by_name);
     tcase_add_test(tests, a_pod_that_holds_a_card_stays_with_it);
     tcase_add_test(tests, an_equal_node_where_nobody_waits_is_better);
