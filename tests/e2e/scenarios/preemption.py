@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More important pods get a card: whose pods end for them, and that nobody comes in between."""
+
+from world import INSUFFICIENT, World, wait_for
+
+CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
+
+
+def begin(world, sizes):
+    world.start()
+    for name, value in CLASSES.items():
+        world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                             "metadata": {"name": name}, "value": value})
+    world.node("n1", sizes)
+
+
+def place(world, name, units, priority, **options):
+    """One after the other, so that each card is known."""
+    world.pod(name, units, spec={"priorityClassName": priority}, **options)
+    world.await_running([name])
+
+
+def ended(world, names):
+    return [name for name in names if world.fleet.phase(name) != "Running"]
+
+
+def preempt_cards(tap, version="current"):
+    with World(tap, version, fleet={"stop_s": (1, 1)}) as world:
+        begin(world, [10, 10])
+        place(world, "a", 6, "middle")
+        place(world, "b", 6, "low")
+        place(world, "c", 3, "lowest")
+        tap.equal([world.card(name)[1] for name in "abc"], [0, 1, 0], "the cards before")
+        # 5 units are free in sum. kube-scheduler would end "c", which is enough in sum; but only
+        # the end of "b" frees 8 units on one card without touching "a".
+        world.pod("urgent", 8, spec={"priorityClassName": "high"})
+        world.await_running(["urgent"])
+        tap.equal(ended(world, "abc"), ["b"], "the one whose end frees a card has ended")
+        tap.equal(world.card("urgent"), ("n1", 1), "its card is the pod's")
+        changed = world.metric("gpuledger_preempt_nodes_total")
+        tap.ok(changed >= 1, "kube-scheduler asked", changed)
+        world.verify()
+
+
+def scenario_preempt_cards(tap):
+    """Of three pods the one ends whose card is freed, not the one that suffices in sum."""
+    preempt_cards(tap)
+
+
+def scenario_legacy_preempt_cards(tap):
+    """The same under Kubernetes 1.20."""
+    preempt_cards(tap, "legacy")
+
+
+scenario_legacy_preempt_cards.version = "legacy"
+
+
+def scenario_preempt_nominated(tap):
+    """Room that is kept for a nominated pod is taken by none that is not more important."""
+    with World(tap) as world:
+        begin(world, [10, 10])
+        place(world, "full", 10, "high")
+        # Nobody else places it: kube-scheduler itself knows nothing of its nomination.
+        world.pod("nominated", 8, scheduler="another", spec={"priorityClassName": "middle"})
+        world.client.patch("Pod", "nominated", {"status": {"nominatedNodeName": "n1"}},
+                           subresource="status")
+        wait_for(lambda: world.client.get("Pod", "nominated")["status"].get("nominatedNodeName"),
+                 30, what="the nomination")
+        world.pod("beside", 2, spec={"priorityClassName": "low"})
+        world.await_running(["beside"])
+        tap.equal(world.card("beside"), ("n1", 1), "what is left beside it is given")
+        world.pod("small", 1, spec={"priorityClassName": "low"})
+        said = world.refusal("small", INSUFFICIENT)
+        tap.ok(INSUFFICIENT in said, "a pod that is less important is refused", said)
+        world.pod("equal", 1, spec={"priorityClassName": "middle"})
+        said = world.refusal("equal", INSUFFICIENT)
+        tap.ok(INSUFFICIENT in said, "and one that is as important", said)
+        world.pod("greater", 1, spec={"priorityClassName": "high"})
+        world.await_running(["greater"])
+        tap.ok(True, "one that is more important is not")
+        world.client.delete("Pod", "nominated")
+        world.await_running(["small", "equal"])
+        tap.ok(True, "all others are placed when the pod is gone")
+        world.verify()
