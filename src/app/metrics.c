@@ -71,6 +71,7 @@ static const char *const feed_names[FEED_N] = {
     [FEED_NODES] = "nodes",
     [FEED_PODS] = "pods",
     [FEED_CONFIGMAPS] = "configmaps",
+    [FEED_BUDGETS] = "poddisruptionbudgets",
 };
 
 static const char *const lease_change_names[LEASE_CHANGE_N] = {

@@ -27,30 +27,15 @@ struct preempt {
 
 /* --- one node ------------------------------------------------------------------------------- */
 
-/* A node as it is, in the order of what kube-scheduler has named. */
+/* A node, and who could end on it. */
 struct inquiry {
     const struct preemption_node *named;
     struct trial *trial;
     struct victim *victims;
     size_t n;
+    int64_t *allowed; /* of every budget */
+    uint32_t n_allowed;
 };
-
-/* NULL: nobody knows it, or nothing that ends helps there. */
-static struct trial *copy_node(struct preempt *preempt, size_t at)
-{
-    struct store *store = preempt->call.extender->store;
-    struct ledger *ledger = store_lock(store);
-    const struct node *node = ledger_node(ledger, preempt->args.nodes[at].name);
-    struct nominees nominees = store_nominees(store, &preempt->admission, preempt->args.pod.uid,
-                                              preempt->args.pod.priority);
-    struct trial *trial = NULL;
-
-    if (node && node->present && preempt->allowed[at])
-        trial = trial_new(nominees_see(&nominees, node));
-    nominees_clear(&nominees);
-    store_unlock(store);
-    return trial;
-}
 
 static bool is_named(const struct preemption_node *node, const char *uid)
 {
@@ -64,7 +49,8 @@ static bool is_named(const struct preemption_node *node, const char *uid)
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
  * itself it has. Of such a pod, and of one that it wants gone for a reason of which nothing is known
  * here, nothing is decided here. */
-static void gather(const struct preempt *preempt, struct inquiry *inquiry)
+static void gather(const struct preempt *preempt, const struct budgets *budgets,
+                   struct inquiry *inquiry)
 {
     const GPtrArray *all = inquiry->trial->allocations;
 
@@ -76,13 +62,56 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
                             allocation->priority < preempt->args.pod.priority;
         if (!named && !lesser)
             continue;
-        inquiry->victims[inquiry->n++] = (struct victim){
+        struct victim *victim = &inquiry->victims[inquiry->n++];
+        *victim = (struct victim){
             .allocation = allocation,
             .named = named,
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
         };
+        victim->n_budgets =
+            budgets_of(budgets, allocation, victim->budgets, G_N_ELEMENTS(victim->budgets));
     }
+    inquiry->n_allowed = budgets_n(budgets);
+    inquiry->allowed =
+        json_arena_alloc(preempt->arena, (inquiry->n_allowed + 1) * sizeof *inquiry->allowed);
+    budgets_allowed(budgets, inquiry->allowed);
+}
+
+/* Copies what the search needs. False: nobody knows the node, or nothing that ends helps there. */
+static bool look_at(const struct preempt *preempt, size_t at, struct inquiry *inquiry)
+{
+    struct store *store = preempt->call.extender->store;
+    const struct ledger *ledger = store_lock(store);
+    const struct node *node = ledger_node(ledger, preempt->args.nodes[at].name);
+    struct nominees nominees = store_nominees(store, &preempt->admission, preempt->args.pod.uid,
+                                              preempt->args.pod.priority);
+
+    inquiry->named = &preempt->args.nodes[at];
+    if (node && node->present && preempt->allowed[at]) {
+        inquiry->trial = trial_new(nominees_see(&nominees, node));
+        gather(preempt, store_budgets(store), inquiry);
+    }
+    nominees_clear(&nominees);
+    store_unlock(store);
+    return inquiry->trial;
+}
+
+/* Violations among those that kube-scheduler has named and the ledger does not know. */
+static int64_t foreign_violations(const struct inquiry *inquiry)
+{
+    g_autofree int64_t *left =
+        g_memdup2(inquiry->allowed, inquiry->n_allowed * sizeof *left);
+    int64_t known = 0;
+
+    for (size_t i = 0; i < inquiry->n; i++) {
+        const struct victim *victim = &inquiry->victims[i];
+        bool violates = false;
+        for (uint32_t j = 0; victim->named && j < victim->n_budgets; j++)
+            violates |= left[victim->budgets[j]]-- <= 0;
+        known += violates;
+    }
+    return MAX(inquiry->named->violations - known, 0);
 }
 
 static const struct victim *find(const struct inquiry *inquiry, const char *uid)
@@ -129,24 +158,26 @@ static bool finds_room(const struct node *node, void *data)
  * takes for an error: the pod is simply asked about again. */
 static bool answer_node(struct preempt *preempt, size_t at, struct preemption_node *answer)
 {
-    const struct preemption_node *named = &preempt->args.nodes[at];
-    g_autoptr(trial) trial = copy_node(preempt, at);
-    struct inquiry inquiry = {.named = named, .trial = trial};
+    struct inquiry inquiry = {0};
     struct victims_cost cost;
 
-    if (!trial)
+    if (!look_at(preempt, at, &inquiry))
         return false;
-    gather(preempt, &inquiry);
+    g_autoptr(trial) trial = inquiry.trial;
     const struct victims_query query = {
         .admits = finds_room,
         .data = &preempt->admission,
         .asked_host = preempt->request->host,
         .asked = preempt->facts,
+        .allowed = inquiry.allowed,
+        .n_allowed = inquiry.n_allowed,
     };
     if (!victims_choose(trial, &query, inquiry.victims, inquiry.n, &cost))
         return false;
-    *answer = (struct preemption_node){.name = named->name, .violations = named->violations};
+    *answer = (struct preemption_node){.name = inquiry.named->name};
     write_victims(preempt, &inquiry, answer);
+    answer->violations = MIN(cost.violations + foreign_violations(&inquiry),
+                             (int64_t)answer->n_uids);
     return answer->n_uids > 0;
 }
 

@@ -28,7 +28,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_END] = "end",
 };
 
-const char *const record_feeds[FEED_N] = {"nodes", "pods", "configmaps"};
+const char *const record_feeds[FEED_N] = {"nodes", "pods", "configmaps",
+                                          "poddisruptionbudgets"};
 
 const char *const record_steps[GRANT_STEP_N] = {
     [GRANT_SEND] = "send",

@@ -29,6 +29,7 @@ struct store {
     struct quotas *quotas;
     uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
+    struct budgets *budgets;
     GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
@@ -39,7 +40,8 @@ struct store {
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 
-static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps"};
+static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps",
+                                                "poddisruptionbudgets"};
 
 static void pending_free(gpointer data)
 {
@@ -68,6 +70,7 @@ struct store *store_new(const struct store_options *options)
     store->nominations = nominations_new(store->ledger);
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
+    store->budgets = budgets_new();
     store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -131,6 +134,7 @@ void store_free(struct store *store)
     nominations_free(store->nominations);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
+    budgets_free(store->budgets);
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->moved);
     g_hash_table_unref(store->health);
@@ -194,6 +198,11 @@ const struct request *store_pending(const struct store *store, const char *uid)
 {
     const struct pending *pending = g_hash_table_lookup(store->pending, uid);
     return pending ? pending->request : NULL;
+}
+
+const struct budgets *store_budgets(const struct store *store)
+{
+    return store->budgets;
 }
 
 int64_t store_pending_priority(const struct store *store, const char *uid)
@@ -618,6 +627,22 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
     recorder_take(store->recorder, record_configmap(number, view, true));
 }
 
+/* --- budgets -------------------------------------------------------------------------------- */
+
+void store_apply_budget(struct store *store, const struct budget_view *view)
+{
+    store_lock(store);
+    budgets_set(store->budgets, view, store->generation[FEED_BUDGETS]);
+    store_unlock(store);
+}
+
+void store_delete_budget(struct store *store, const char *ns, const char *name)
+{
+    store_lock(store);
+    budgets_remove(store->budgets, ns, name);
+    store_unlock(store);
+}
+
 /* --- lists ---------------------------------------------------------------------------------- */
 
 static void collect_stale_allocation(struct allocation *allocation, void *data)
@@ -681,10 +706,16 @@ static void sweep_configmaps(struct store *store)
     }
 }
 
+static void sweep_budgets(struct store *store)
+{
+    budgets_sweep(store->budgets, store->generation[FEED_BUDGETS]);
+}
+
 static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_NODES] = sweep_nodes,
     [FEED_PODS] = sweep_pods,
     [FEED_CONFIGMAPS] = sweep_configmaps,
+    [FEED_BUDGETS] = sweep_budgets,
 };
 
 void store_list_begin(struct store *store, enum feed feed)
@@ -715,7 +746,7 @@ bool store_is_synced(struct store *store)
 
     store_lock(store);
     for (int feed = 0; feed < FEED_N; feed++)
-        synced &= store->synced[feed];
+        synced &= store->synced[feed] || feed == FEED_BUDGETS;
     store_unlock(store);
     return synced;
 }
@@ -734,7 +765,7 @@ char *store_unsynced(struct store *store)
 
     store_lock(store);
     for (int feed = 0; feed < FEED_N; feed++) {
-        if (!store->synced[feed])
+        if (!store->synced[feed] && feed != FEED_BUDGETS)
             append_feed(store, feed, text);
     }
     store_unlock(store);

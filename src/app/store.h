@@ -13,6 +13,7 @@
  *    not confirmed yet: those are settled by asking the API server about the pod.
  */
 #include "app/arrivals.h"
+#include "app/budgets.h"
 #include "app/nominations.h"
 #include "app/quotas.h"
 
@@ -25,6 +26,7 @@ enum feed {
     FEED_NODES,
     FEED_PODS,
     FEED_CONFIGMAPS,
+    FEED_BUDGETS, /* nobody waits for it */
     FEED_N
 };
 
@@ -72,7 +74,10 @@ void store_delete_node(struct store *store, const char *name);
 void store_apply_configmap(struct store *store, const struct configmap_view *view);
 void store_delete_configmap(struct store *store, const struct configmap_view *view);
 
-/* Every feed has completed a list. */
+void store_apply_budget(struct store *store, const struct budget_view *view);
+void store_delete_budget(struct store *store, const char *ns, const char *name);
+
+/* Every feed has completed a list, budgets apart. */
 bool store_is_synced(struct store *store);
 /* Which feed has not, and why if that is known, for people: "nodes, pods (pods is forbidden: …)"; ""
  * if all have. Free with g_free. */
@@ -112,6 +117,9 @@ const struct demand *store_demand(struct store *store);
 
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);
+
+/* Under the lock. */
+const struct budgets *store_budgets(const struct store *store);
 
 /* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
  * admission stays so. */

@@ -105,13 +105,40 @@ static bool forget_configmap(struct store *store, struct json_arena *arena, cons
     return true;
 }
 
+static bool apply_budget(struct store *store, struct json_arena *arena, const cJSON *object,
+                         GError **error)
+{
+    struct budget_view view;
+
+    if (!budget_view_decode(arena, object, &view, error))
+        return false;
+    store_apply_budget(store, &view);
+    return true;
+}
+
+static bool forget_budget(struct store *store, struct json_arena *arena, const cJSON *object,
+                          GError **error)
+{
+    struct identity identity = {0};
+
+    if (!json_decode(arena, object, identity_fields, &identity, error))
+        return false;
+    store_delete_budget(store, identity.ns ? identity.ns : "", identity.name);
+    return true;
+}
+
+#define CORE "/api/v1"
+
 /* A pod that turns terminal stops matching the selector, which the watch reports as DELETED. The
  * roles that people have installed for other extenders do not all grant ConfigMaps. */
 const struct feed_row feeds[FEED_N] = {
-    [FEED_NODES] = {"nodes", "Node", NULL, false, apply_node, forget_node},
-    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded,status.phase!=Failed", false, apply_pod,
-                   forget_pod},
-    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, true, apply_configmap, forget_configmap},
+    [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, forget_node},
+    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded,status.phase!=Failed", CORE, NULL,
+                   false, apply_pod, forget_pod},
+    [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap,
+                         forget_configmap},
+    [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", NULL, "/apis/policy/v1",
+                      "/apis/policy/v1beta1", true, apply_budget, forget_budget},
 };
 
 bool feed_namespace(enum feed feed, const char **ret_ns)
@@ -132,6 +159,13 @@ char *feed_path(enum feed feed)
 
     if (!feed_namespace(feed, &ns))
         return NULL;
-    return ns ? g_strdup_printf("/api/v1/namespaces/%s/%s", ns, resource)
-              : g_strdup_printf("/api/v1/%s", resource);
+    return ns ? g_strdup_printf("%s/namespaces/%s/%s", feeds[feed].api, ns, resource)
+              : g_strdup_printf("%s/%s", feeds[feed].api, resource);
+}
+
+char *feed_older_path(enum feed feed)
+{
+    const char *api = feeds[feed].older_api;
+
+    return api ? g_strdup_printf("%s/%s", api, feeds[feed].resource) : NULL;
 }

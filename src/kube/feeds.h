@@ -11,6 +11,8 @@ struct feed_row {
     const char *resource;       /* plural, as in paths and permissions: "pods" */
     const char *kind;           /* "Pod" */
     const char *field_selector; /* or NULL */
+    const char *api;            /* "/api/v1" */
+    const char *older_api;      /* where servers that do not have it there do; or NULL */
     bool optional; /* without permission to read it everything else works: there is none, then */
 
     /* Hands a complete object to the store. Objects that are none of our business (a ConfigMap of
@@ -30,6 +32,8 @@ bool feed_namespace(enum feed feed, const char **ret_ns);
 
 /* Where the API server has it: "/api/v1/pods"; NULL if nothing is to be read. Free with g_free. */
 char *feed_path(enum feed feed);
+/* Where an older one does, or NULL. Free with g_free. */
+char *feed_older_path(enum feed feed);
 
 /* Whether a dialect keeps word of unhealthy cards in a ConfigMap of that name. */
 bool feed_wants_configmap(const char *ns, const char *name);

@@ -70,7 +70,7 @@ void object_tree_complete(cJSON *tree, enum feed feed)
 {
     cJSON *metadata = object_tree_descend(tree, "metadata");
 
-    object_tree_set(tree, "apiVersion", "v1");
+    object_tree_set(tree, "apiVersion", feed == FEED_BUDGETS ? "policy/v1" : "v1");
     object_tree_set(tree, "kind", feeds[feed].kind);
     if (feed != FEED_NODES && !*object_tree_get(metadata, "namespace"))
         object_tree_set(metadata, "namespace", "default");

@@ -34,6 +34,7 @@
 #define WANTED_PAUSE_MAX_MS 500
 #define WANTED_IDLE_MAX_MS 5000
 #define FORBIDDEN 403
+#define NOT_FOUND 404
 #define GONE 410
 
 static const struct reflector_options defaults = {
@@ -54,6 +55,7 @@ struct reflector {
     enum feed feed;
     const char *ns; /* that the feed is confined to, or NULL */
     char *path;     /* without query */
+    char *other_path; /* where it may be instead, or NULL */
     GRand *random;
     atomic_uint_fast64_t wanted; /* lists that were asked for */
     atomic_uint_fast64_t listed; /* of those, the last one that a complete list has answered */
@@ -63,6 +65,7 @@ struct reflector {
     char *version;      /* to watch from; NULL: a list is due */
     bool unpaged;       /* the next list asks for all at once: the last one expired between pages */
     bool ended;         /* the store has been told of the end of a list */
+    bool elsewhere;     /* the other path is being tried */
     bool denied;        /* an optional feed that we may not read, and have said so */
     bool watch_denied;  /* so it is listed again and again */
     uint64_t n_objects; /* of the list under way */
@@ -218,14 +221,24 @@ static void set_trouble(const struct reflector *reflector, const GError *error)
 }
 
 /* Goes on without an optional feed, and says so once. It is tried again, for roles change. */
-static void do_without(struct reflector *reflector, const GError *error)
+static void do_without(struct reflector *reflector, long status, const GError *error)
 {
     if (!reflector->denied)
-        log_failure(reflector, "list", FORBIDDEN, error);
+        log_failure(reflector, "list", status, error);
     reflector->denied = true;
     if (!reflector->ended)
         store_list_end(reflector->store, reflector->feed);
     reflector->ended = true;
+}
+
+/* The server has no such path; it may have the other one. */
+static void look_elsewhere(struct reflector *reflector)
+{
+    char *path = reflector->path;
+
+    reflector->path = reflector->other_path;
+    reflector->other_path = path;
+    reflector->elsewhere = true;
 }
 
 static bool list_is_wanted(const struct reflector *reflector)
@@ -256,9 +269,14 @@ static enum step list(struct reflector *reflector)
     if (result.end == STREAM_STOPPED)
         return STEP_ON;
     if (result.end != STREAM_COMPLETE) {
+        if (result.status == NOT_FOUND && reflector->other_path && !reflector->elsewhere) {
+            look_elsewhere(reflector);
+            return STEP_ON;
+        }
+        reflector->elsewhere = false;
         set_trouble(reflector, error);
-        if (result.status == FORBIDDEN && reflector->row->optional)
-            do_without(reflector, error);
+        if ((result.status == FORBIDDEN || result.status == NOT_FOUND) && reflector->row->optional)
+            do_without(reflector, result.status, error);
         else
             log_failure(reflector, "list", result.status, error);
         reflector->retry_after_ms = result.retry_after_ms;
@@ -269,7 +287,7 @@ static enum step list(struct reflector *reflector)
     }
     store_list_end(reflector->store, reflector->feed);
     reflector->ended = true;
-    reflector->denied = false;
+    reflector->denied = reflector->elsewhere = false;
     if (!reflector->watch_denied)
         set_trouble(reflector, NULL);
     atomic_store(&reflector->listed, wanted);
@@ -423,6 +441,7 @@ static void release(struct reflector *reflector)
     g_rand_free(reflector->random);
     g_free(reflector->version);
     g_free(reflector->path);
+    g_free(reflector->other_path);
     g_free(reflector);
 }
 
@@ -449,6 +468,7 @@ struct reflector *reflector_start(struct api_client *client, struct store *store
     set_options(reflector, options);
     feed_namespace(feed, &reflector->ns);
     reflector->path = feed_path(feed);
+    reflector->other_path = feed_older_path(feed);
     reflector->random = g_rand_new();
     reflector->arena = json_arena_new();
     reflector->events = framer_new(FRAMER_SEQUENCE, 0, on_event, reflector);

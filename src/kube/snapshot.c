@@ -129,10 +129,13 @@ static bool check(enum feed feed, const cJSON *tree, GError **error)
     struct pod_view pod;
     struct node_view node;
     struct configmap_view configmap;
+    struct budget_view budget;
 
     const bool ok = feed == FEED_PODS    ? pod_view_decode(arena, tree, &pod, error)
                     : feed == FEED_NODES ? node_view_decode(arena, tree, &node, error)
-                                         : configmap_view_decode(arena, tree, &configmap, error);
+                    : feed == FEED_BUDGETS
+                        ? budget_view_decode(arena, tree, &budget, error)
+                        : configmap_view_decode(arena, tree, &configmap, error);
     if (!ok)
         g_prefix_error(error, "%s %s/%s: ", feeds[feed].kind,
                        object_tree_get(metadata, "namespace"), object_tree_get(metadata, "name"));

@@ -527,6 +527,8 @@ void server_serve(const struct server_request *request, struct server_reply *rep
     } else if (g_str_has_prefix(request->url, "/version")) {
         reply->status = 200;
         g_string_assign(reply->body, "{\"gitVersion\":\"v1.36.3\"}");
+    } else if (g_str_has_prefix(request->url, "/apis/policy/")) {
+        server_refuse(reply, 404, "NotFound", "the server could not find the requested resource");
     } else if (is_collection(request->url, &reply->resource)) {
         HOLDS(reply->resource != POD || strstr(request->url, "fieldSelector=status.phase"), "%s",
               request->url);

@@ -177,6 +177,18 @@ static void feed_configmap(struct store *store, bool deleted, const cJSON *json,
         store_apply_configmap(store, &view);
 }
 
+static void feed_budget(struct store *store, bool deleted, const cJSON *json,
+                        struct json_arena *arena)
+{
+    struct budget_view view;
+
+    ck_assert(budget_view_decode(arena, json, &view, NULL));
+    if (deleted)
+        store_delete_budget(store, view.ns, view.name);
+    else
+        store_apply_budget(store, &view);
+}
+
 void feed_event(struct store *store, enum feed feed, bool deleted, const char *object)
 {
     static void (*const feeders[FEED_N])(struct store *, bool, const cJSON *,
@@ -184,6 +196,7 @@ void feed_event(struct store *store, enum feed feed, bool deleted, const char *o
         [FEED_NODES] = feed_node,
         [FEED_PODS] = feed_pod,
         [FEED_CONFIGMAPS] = feed_configmap,
+        [FEED_BUDGETS] = feed_budget,
     };
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;
@@ -244,7 +257,7 @@ GPtrArray *fake_cluster_objects(struct fake_cluster *fake, enum feed feed)
         g_tree_foreach(fake->pods, collect_pod, objects);
     else if (feed == FEED_NODES)
         g_tree_foreach(fake->nodes, collect_node, objects);
-    else
+    else if (feed == FEED_CONFIGMAPS)
         g_tree_foreach(fake->configmaps, collect_text, objects);
     unlock(fake);
     return objects;

@@ -4,6 +4,8 @@
  */
 #include "literals.h"
 
+#include "fake_cluster.h"
+
 #include "app/extender.h"
 
 #include <check.h>
@@ -37,7 +39,7 @@ static void teardown(void)
 }
 
 struct pod {
-    const char *uid, *mem, *node, *card, *cpu;
+    const char *uid, *mem, *node, *card, *cpu, *app;
     int64_t priority;
     const char *nominated;
     bool terminating, particular;
@@ -56,6 +58,7 @@ static void apply(struct pod pod)
                            .nominated_node = pod.nominated,
                            .terminating = pod.terminating,
                            .particular = pod.particular,
+                           .labels = PAIRS({"app", pod.app ? pod.app : "none"}, {"tier", "x"}),
                            .phase = pod.node ? "Running" : "Pending",
                            .started = pod.node != NULL,
                            .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", pod.card},
@@ -220,6 +223,124 @@ START_TEST(room_is_kept_for_others)
 }
 END_TEST
 
+/* --- budgets -------------------------------------------------------------------------------- */
+
+static void set_budget(const char *ns, const char *allowed, const char *selector)
+{
+    g_autofree char *object = g_strdup_printf(
+        "{\"metadata\":{\"name\":\"budget\",\"namespace\":\"%s\",\"uid\":\"u\"},\"spec\":{"
+        "\"selector\":%s},\"status\":{\"disruptionsAllowed\":%s,\"disruptedPods\":{"
+        "\"counted\":\"2026-01-01T00:00:00Z\"}}}",
+        ns, selector, allowed);
+    feed_event(extender.store, FEED_BUDGETS, false, object);
+}
+
+#define IN(values) "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\",\"values\":" values "}]}"
+#define OP(op) "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"" op "\"}]}"
+
+/* "a" would go, but for a budget; "b" is more important. */
+static void populate_budgeted(void)
+{
+    apply((struct pod){"a", "6", "n1", "0", .priority = 1, .app = "web"});
+    apply((struct pod){"b", "6", "n1", "1", .priority = 3, .app = "db"});
+}
+
+static void expect_guarded(const char *ns, const char *allowed, const char *selector, bool guarded)
+{
+    set_budget(ns, allowed, selector);
+    expect(100, "{" NODE("n1", "0") "}",
+           guarded ? "{" NODE("n1", "0", UID("b")) "}" : "{" NODE("n1", "0", UID("a")) "}");
+}
+
+START_TEST(budgets_spare_pods)
+{
+    static const struct {
+        const char *ns, *allowed, *selector;
+        bool guarded;
+    } rows[] = {
+        {"ml", "0", "{\"matchLabels\":{\"app\":\"web\"}}", true},
+        {"ml", "0", "{\"matchLabels\":{\"app\":\"web\",\"tier\":\"x\"}}", true},
+        {"ml", "0", "{\"matchLabels\":{\"app\":\"web\",\"tier\":\"y\"}}", false},
+        {"ml", "0", "{\"matchLabels\":{\"none\":\"web\"}}", false},
+        {"ml", "-1", "{\"matchLabels\":{\"app\":\"web\"}}", true},
+        {"ml", "1", "{\"matchLabels\":{\"app\":\"web\"}}", false},
+        {"other", "0", "{\"matchLabels\":{\"app\":\"web\"}}", false},
+        {"ml", "0", IN("[\"x\",\"web\"]"), true},
+        {"ml", "0", IN("[\"x\"]"), false},
+        {"ml", "0", "{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"db\"]}]}",
+         true},
+        {"ml", "0", "null", false},
+    };
+
+    populate_budgeted();
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        expect_guarded(rows[i].ns, rows[i].allowed, rows[i].selector, rows[i].guarded);
+        store_delete_budget(extender.store, rows[i].ns, "budget");
+        expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
+    }
+}
+END_TEST
+
+START_TEST(what_cannot_be_avoided_is_counted)
+{
+    populate_budgeted();
+    set_budget("ml", "0", OP("Exists"));
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "1", UID("a")) "}");
+    set_budget("ml", "0", "{}");
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "1", UID("a")) "}");
+    /* One of those that kube-scheduler counted is "a", the other one is not known here. */
+    expect(100, "{" NODE("n1", "2", UID("a") "," UID("x")) "}",
+           "{" NODE("n1", "2", UID("a") "," UID("x")) "}");
+    set_budget("ml", "1", "{}");
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
+    set_budget("ml", "0", OP("DoesNotExist"));
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
+}
+END_TEST
+
+START_TEST(pods_that_are_counted_already_draw_on_nothing)
+{
+    apply((struct pod){"counted", "6", "n1", "0", .priority = 1, .app = "web"});
+    apply((struct pod){"b", "6", "n1", "1", .priority = 3, .app = "db"});
+    set_budget("ml", "0", "{\"matchLabels\":{\"app\":\"web\"}}");
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("counted")) "}");
+}
+END_TEST
+
+START_TEST(budgets_that_a_list_does_not_name_are_gone)
+{
+    populate_budgeted();
+    expect_guarded("ml", "0", "{\"matchLabels\":{\"app\":\"web\"}}", true);
+    store_list_begin(extender.store, FEED_BUDGETS);
+    store_list_end(extender.store, FEED_BUDGETS);
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a")) "}");
+}
+END_TEST
+
+START_TEST(selectors_that_are_not_understood_are_errors)
+{
+    static const char *const selectors[][2] = {
+        {OP("Matches"), "is none of In, NotIn"},
+        {"{\"matchExpressions\":[{\"operator\":\"In\"}]}", "item 0: field 'key': missing"},
+        {IN("[5]"), "expected a string"},
+        {IN("\"x\""), "expected an array"},
+        {"{\"matchLabels\":[]}", "expected an object"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(selectors); i++) {
+        g_autoptr(json_arena) arena = json_arena_new();
+        g_autoptr(GError) error = NULL;
+        struct budget_view view;
+        g_autofree char *object = g_strdup_printf(
+            "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ml\"},\"spec\":{\"selector\":%s}}",
+            selectors[i][0]);
+        const cJSON *json = json_parse(arena, object, strlen(object), NULL);
+        ck_assert(!budget_view_decode(arena, json, &view, &error));
+        ck_assert_msg(strstr(error->message, selectors[i][1]), "%s", error->message);
+    }
+}
+END_TEST
+
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 START_TEST(nodes_where_nothing_helps_are_dropped)
@@ -252,7 +373,7 @@ START_TEST(whole_pods_are_understood)
                 "{\"n1\":{\"Pods\":[null,{\"metadata\":{\"name\":\"c\",\"uid\":\"c\"}}],"
                 "\"NumPDBViolations\":7}}");
     g_autofree char *reply = call(body);
-    ck_assert_str_eq(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "2", UID("b")) "}}");
+    ck_assert_str_eq(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "1", UID("b")) "}}");
 }
 END_TEST
 
@@ -342,6 +463,11 @@ int main(void)
     tcase_add_test(tests, pods_that_nobody_knows_are_kept);
     tcase_add_test(tests, who_is_going_costs_nothing);
     tcase_add_test(tests, room_is_kept_for_others);
+    tcase_add_test(tests, budgets_spare_pods);
+    tcase_add_test(tests, what_cannot_be_avoided_is_counted);
+    tcase_add_test(tests, pods_that_are_counted_already_draw_on_nothing);
+    tcase_add_test(tests, budgets_that_a_list_does_not_name_are_gone);
+    tcase_add_test(tests, selectors_that_are_not_understood_are_errors);
     tcase_add_test(tests, nodes_where_nothing_helps_are_dropped);
     tcase_add_test(tests, nobody_has_to_end_where_there_is_room);
     tcase_add_test(tests, whole_pods_are_understood);

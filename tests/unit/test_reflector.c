@@ -104,6 +104,16 @@ void store_delete_configmap(struct store *store, const struct configmap_view *co
     note("-%s/%s", configmap->ns, configmap->name);
 }
 
+void store_apply_budget(struct store *store, const struct budget_view *view)
+{
+    note("%s/%s=%d", view->ns, view->name, (int)view->allowed);
+}
+
+void store_delete_budget(struct store *store, const char *ns, const char *name)
+{
+    note("-%s/%s", ns, name);
+}
+
 /* Until the trace reads exactly so. */
 static void expect_trace(const char *expected)
 {
@@ -653,6 +663,40 @@ START_TEST(does_without_configmaps_until_they_are_permitted)
 }
 END_TEST
 
+#define BUDGET(name, allowed)                                                                      \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ml\",\"uid\":\"" name                     \
+    "\"},\"spec\":{\"selector\":{}},\"status\":{\"disruptionsAllowed\":" allowed "}}"
+#define NO_SUCH_PATH .status = 404, .chunks = {"404 page not found"}
+
+START_TEST(finds_budgets_where_an_older_server_has_them)
+{
+    script(&(struct fake_reply){.match = "GET /apis/policy/v1/poddisruptionbudgets?limit=2 ",
+                                NO_SUCH_PATH});
+    script(&(struct fake_reply){.match = "GET /apis/policy/v1beta1/poddisruptionbudgets?limit=2 ",
+                                .chunks = {LIST_OF("10", BUDGET("b", "1"))}});
+    script(&(struct fake_reply){.match = "GET /apis/policy/v1beta1/poddisruptionbudgets?watch=1",
+                                .end = FAKE_HANG,
+                                .chunks = {EVENT("MODIFIED", BUDGET("b", "0")),
+                                           EVENT("DELETED", BUDGET("b", "0"))}});
+    start(FEED_BUDGETS);
+    expect_trace("( ( ml/b=1 ) ml/b=0 -ml/b ");
+}
+END_TEST
+
+START_TEST(does_without_budgets_that_no_server_has)
+{
+    for (int i = 0; i < 2; i++) {
+        script(&(struct fake_reply){.match = "GET /apis/policy/", NO_SUCH_PATH});
+        script(&(struct fake_reply){.match = "GET /apis/policy/", NO_SUCH_PATH});
+    }
+    script(&(struct fake_reply){.match = "GET /apis/policy/v1/",
+                                .chunks = {LIST_OF("10", BUDGET("b", "1"))}});
+    script_quiet_watch();
+    start(FEED_BUDGETS);
+    expect_trace("( ( ) ( ( ( ml/b=1 ) ");
+}
+END_TEST
+
 /* feed_namespace takes the first that it finds. */
 START_TEST(one_namespace_serves_all_dialects)
 {
@@ -692,6 +736,8 @@ int main(void)
     tcase_add_test(tcase, follows_nodes);
     tcase_add_test(tcase, follows_only_the_configmaps_of_unhealthy_cards);
     tcase_add_test(tcase, lists_instead_of_a_watch_that_is_not_permitted);
+    tcase_add_test(tcase, finds_budgets_where_an_older_server_has_them);
+    tcase_add_test(tcase, does_without_budgets_that_no_server_has);
     tcase_add_test(tcase, does_without_configmaps_until_they_are_permitted);
     tcase_add_test(tcase, one_namespace_serves_all_dialects);
     suite_add_tcase(suite, tcase);

@@ -62,6 +62,14 @@ void store_delete_configmap(struct store *store, const struct configmap_view *co
 {
 }
 
+void store_apply_budget(struct store *store, const struct budget_view *view)
+{
+}
+
+void store_delete_budget(struct store *store, const char *ns, const char *name)
+{
+}
+
 static void setup(void)
 {
     struct kube_config *config = g_new0(struct kube_config, 1);

@@ -75,7 +75,7 @@ START_TEST(it_is_synced_after_a_list_of_every_feed)
     static const char *const missing[] = {"nodes, pods, configmaps", "pods, configmaps",
                                           "configmaps"};
 
-    for (int feed = 0; feed < FEED_N; feed++) {
+    for (int feed = 0; feed < FEED_BUDGETS; feed++) {
         g_autofree char *before = store_unsynced(store);
         ck_assert_str_eq(before, missing[feed]);
         store_list_begin(store, feed);

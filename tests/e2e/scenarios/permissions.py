@@ -153,6 +153,8 @@ LOOK = {
     ("pods", "watch"): (readyz, None, True),
     ("configmaps", "list"): (readyz, None, True),
     ("configmaps", "watch"): (readyz, None, True),
+    ("poddisruptionbudgets", "list"): (readyz, None, True),
+    ("poddisruptionbudgets", "watch"): (readyz, None, True),
     ("pods", "get"): (bind_unknown, None, True),
     ("pods/binding", "create"): (bind_error, None, True),
     ("pods", "patch"): (wake, "gpuledger_wakes_total", True),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """More important pods get a card: whose pods end for them, and that nobody comes in between."""
 
-from world import INSUFFICIENT, World, wait_for
+from kubeapi import MERGE_PATCH, wait_for
+from world import INSUFFICIENT, World
 
 CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
 
@@ -82,3 +83,51 @@ def scenario_preempt_nominated(tap):
         world.await_running(["small", "equal"])
         tap.ok(True, "all others are placed when the pod is gone")
         world.verify()
+
+
+def preempt_budget(tap, version="current"):
+    group = "policy/v1" if version == "current" else "policy/v1beta1"
+    with World(tap, version, fleet={"stop_s": (1, 1)}) as world:
+        begin(world, [10, 10])
+        place(world, "guarded", 6, "low", labels={"app": "guarded"})
+        place(world, "free", 6, "middle")
+        place(world, "filler", 2, "lowest")
+        tap.equal([world.card(name)[1] for name in ("guarded", "free", "filler")], [0, 1, 0],
+                  "the cards before")
+        path = f"/apis/{group}/namespaces/default/poddisruptionbudgets"
+        world.client.request("POST", path, {
+            "apiVersion": group, "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}})
+        # No controller is there to say so.
+        world.client.request("PATCH", f"{path}/budget/status", {"status": {
+            "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+            "observedGeneration": 1}}, MERGE_PATCH)
+        wait_for(lambda: world.metric("gpuledger_events_total") and budget_events(world) >= 2, 30,
+                 what="the budget is known")
+        # "guarded" is the less important one, and its end would do.
+        world.pod("urgent", 8, spec={"priorityClassName": "high"})
+        world.await_running(["urgent"])
+        tap.equal(ended(world, ["guarded", "free", "filler"]), ["free"],
+                  "the one that no budget guards has ended")
+        tap.equal(world.card("urgent"), ("n1", 1), "its card is the pod's")
+        world.verify()
+
+
+def budget_events(world):
+    for line in world.ops("/metrics", raw=True).decode().splitlines():
+        if line.startswith('gpuledger_events_total{feed="poddisruptionbudgets"}'):
+            return float(line.rpartition(" ")[2])
+    return 0
+
+
+def scenario_preempt_budget(tap):
+    """A pod that a PodDisruptionBudget guards is spared, though it is the less important one."""
+    preempt_budget(tap)
+
+
+def scenario_legacy_preempt_budget(tap):
+    """The same under Kubernetes 1.20, which has budgets elsewhere."""
+    preempt_budget(tap, "legacy")
+
+
+scenario_legacy_preempt_budget.version = "legacy"

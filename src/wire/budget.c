@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/budget.h"
+
+#include <gpuledger/error.h>
+
+struct budget_object {
+    struct budget_view view;
+    const cJSON *expressions;
+};
+
+#define BUDGET(KIND, member, path, flags)                                                          \
+    JSON_FIELD_##KIND(struct budget_object, member, path, flags)
+static const struct json_field budget_fields[] = {
+    BUDGET(STRING, view.name, "metadata.name", JSON_REQUIRED),
+    BUDGET(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),
+    BUDGET(INT64, view.allowed, "status.disruptionsAllowed", 0),
+    BUDGET(PRESENT, view.selects, "spec.selector", 0),
+    BUDGET(PAIRS, view.labels, "spec.selector.matchLabels", 0),
+    BUDGET(ARRAY, expressions, "spec.selector.matchExpressions", 0),
+    BUDGET(PAIRS, view.disrupted, "status.disruptedPods", 0),
+    JSON_FIELD_END,
+};
+
+struct expression_object {
+    const char *key, *operator;
+    const cJSON *values;
+};
+
+static const struct json_field expression_fields[] = {
+    JSON_FIELD_STRING(struct expression_object, key, "key", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct expression_object, operator, "operator", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct expression_object, values, "values", 0),
+    JSON_FIELD_END,
+};
+
+static const char *const operators[SELECTOR_N] = {
+    [SELECTOR_IN] = "In",
+    [SELECTOR_NOT_IN] = "NotIn",
+    [SELECTOR_EXISTS] = "Exists",
+    [SELECTOR_DOES_NOT_EXIST] = "DoesNotExist",
+};
+
+static bool decode_values(struct json_arena *arena, const cJSON *list,
+                          struct selector_expression *expression, GError **error)
+{
+    const int n = cJSON_GetArraySize(list);
+    const cJSON *item;
+
+    if (n > BUDGET_VALUES_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "field 'values': %d values, at most %d are read", n, BUDGET_VALUES_MAX);
+        return false;
+    }
+    expression->values = json_arena_alloc(arena, ((size_t)n + 1) * sizeof *expression->values);
+    cJSON_ArrayForEach (item, list) {
+        if (!cJSON_IsString(item)) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "field 'values': item %zu: expected a string", expression->n_values);
+            return false;
+        }
+        expression->values[expression->n_values++] = item->valuestring;
+    }
+    return true;
+}
+
+static bool decode_expression(struct json_arena *arena, const cJSON *item,
+                              struct selector_expression *expression, GError **error)
+{
+    struct expression_object fields = {0};
+
+    if (!json_decode(arena, item, expression_fields, &fields, error))
+        return false;
+    expression->key = fields.key;
+    for (int i = 0; i < SELECTOR_N; i++) {
+        if (!g_str_equal(operators[i], fields.operator))
+            continue;
+        expression->operator =(enum selector_operator) i;
+        return decode_values(arena, fields.values, expression, error);
+    }
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "field 'operator': '%s' is none of In, NotIn, Exists, DoesNotExist",
+                fields.operator);
+    return false;
+}
+
+bool budget_view_decode(struct json_arena *arena, const cJSON *object,
+                        struct budget_view *ret_budget, GError **error)
+{
+    struct budget_object budget = {0};
+    const cJSON *item;
+
+    if (!json_decode(arena, object, budget_fields, &budget, error))
+        return false;
+    const int n = cJSON_GetArraySize(budget.expressions);
+    if (n > BUDGET_EXPRESSIONS_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "field 'spec.selector.matchExpressions': %d expressions, at most %d are read",
+                    n, BUDGET_EXPRESSIONS_MAX);
+        return false;
+    }
+    budget.view.expressions =
+        json_arena_alloc(arena, ((size_t)n + 1) * sizeof *budget.view.expressions);
+    cJSON_ArrayForEach (item, budget.expressions) {
+        if (!decode_expression(arena, item,
+                               &budget.view.expressions[budget.view.n_expressions++], error)) {
+            g_prefix_error(error, "field 'spec.selector.matchExpressions': item %zu: ",
+                           budget.view.n_expressions - 1);
+            return false;
+        }
+    }
+    *ret_budget = budget.view;
+    return true;
+}
