@@ -107,6 +107,28 @@ static void append_pool_gauges(GString *text, const GArray *nodes)
     }
 }
 
+/* In GPUs, of each node and of all. */
+static void append_fragmentation(GString *text, const GArray *nodes)
+{
+    int64_t all = 0;
+
+    g_string_append(text, "# HELP gpuledger_node_fragmented_gpus Free GPU that a pod which is "
+                          "expected, on average, could not use.\n"
+                          "# TYPE gpuledger_node_fragmented_gpus gauge\n");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        g_string_append(text, "gpuledger_node_fragmented_gpus{node=\"");
+        metrics_append_label(text, node->name);
+        g_string_append_printf(text, "\"} %.3f\n", (double)node->fragmented / 1000);
+        all += node->fragmented;
+    }
+    g_string_append_printf(text,
+                           "# HELP gpuledger_fragmented_gpus The same of all nodes.\n"
+                           "# TYPE gpuledger_fragmented_gpus gauge\n"
+                           "gpuledger_fragmented_gpus %.3f\n",
+                           (double)all / 1000);
+}
+
 struct state_counts {
     int64_t n[G_N_ELEMENTS(state_names)];
     int64_t waiting;
@@ -132,6 +154,7 @@ void view_metrics(struct store *store, GString *reply)
 
     append_card_gauges(reply, nodes);
     append_pool_gauges(reply, nodes);
+    append_fragmentation(reply, nodes);
     g_string_append(reply, "# HELP gpuledger_node_unplaced_memory_bytes Memory of pods on no known "
                            "card, counted on each.\n"
                            "# TYPE gpuledger_node_unplaced_memory_bytes gauge\n");

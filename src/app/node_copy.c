@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/node_copy.h"
 
+#include <gpuledger/fragmentation.h>
 #include <string.h>
 
 void pod_copy_clear(struct pod_copy *pod)
@@ -73,7 +74,8 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
     return copy;
 }
 
-static struct node_copy copy_node(const struct node *node, bool with_pods)
+static struct node_copy copy_node(const struct node *node, bool with_pods,
+                                  const struct demand *demand)
 {
     struct node_copy copy = {
         .name = g_strdup(node->name),
@@ -81,6 +83,7 @@ static struct node_copy copy_node(const struct node *node, bool with_pods)
         .present = node->present,
         .memory_unit = node->memory_unit,
         .unplaced_memory = node->unplaced_memory,
+        .fragmented = fragmentation_of(node, demand),
         .n_cards = node->n_cards,
         .n_pools = node->n_pools,
         .cards = g_memdup2(node->cards, (gsize)node->n_cards * sizeof(struct card)),
@@ -111,6 +114,7 @@ GArray *node_copies(struct store *store, const char *name, bool with_pods)
 {
     GArray *copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
     struct ledger *ledger = store_lock(store);
+    const struct demand *demand = store_demand(store);
     const GPtrArray *nodes = ledger_nodes(ledger);
 
     g_array_set_clear_func(copies, clear_node);
@@ -120,7 +124,7 @@ GArray *node_copies(struct store *store, const char *name, bool with_pods)
         if (name ? !known || !g_str_equal(node->name, name)
                  : node->n_cards == 0 && node->n_pools == 0 && node->allocations->len == 0)
             continue;
-        struct node_copy copy = copy_node(node, with_pods);
+        struct node_copy copy = copy_node(node, with_pods, demand);
         g_array_append_val(copies, copy);
     }
     store_unlock(store);

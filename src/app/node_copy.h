@@ -31,6 +31,7 @@ struct node_copy {
     bool present;
     int64_t memory_unit;
     int64_t unplaced_memory;
+    int64_t fragmented; /* fragmentation_of */
     int32_t n_cards;
     int32_t n_pools;
     struct card *cards;

@@ -187,6 +187,7 @@ static void write_node(struct json_writer *writer, const struct node_copy *node)
     json_key_bool(writer, "present", node->present);
     json_key_int(writer, "memoryUnitBytes", node->memory_unit);
     json_key_int(writer, "unplacedMemoryBytes", node->unplaced_memory);
+    json_key_int(writer, "fragmentedGpuThousandths", node->fragmented);
     json_key(writer, "cards");
     json_begin_array(writer);
     for (int32_t i = 0; i < node->n_cards; i++)

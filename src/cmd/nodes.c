@@ -9,7 +9,7 @@
 struct node_row {
     const char *name;
     bool present;
-    int64_t memory_unit, unplaced;
+    int64_t memory_unit, unplaced, fragmented;
     const cJSON *dialects, *cards, *pools, *pods;
 };
 static const struct json_field node_fields[] = {
@@ -18,6 +18,7 @@ static const struct json_field node_fields[] = {
     JSON_FIELD_BOOL(struct node_row, present, "present", 0),
     JSON_FIELD_INT64(struct node_row, memory_unit, "memoryUnitBytes", 0),
     JSON_FIELD_INT64(struct node_row, unplaced, "unplacedMemoryBytes", 0),
+    JSON_FIELD_INT64(struct node_row, fragmented, "fragmentedGpuThousandths", 0),
     JSON_FIELD_ARRAY(struct node_row, cards, "cards", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct node_row, pools, "pools", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct node_row, pods, "pods", JSON_REQUIRED),
@@ -62,7 +63,7 @@ static const char *unit_name(const struct node_row *node)
 }
 
 static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",   "LARGEST FREE",
-                                       "PODS", "UNPLACED",           "DIALECTS"};
+                                       "PODS", "UNPLACED",           "USELESS", "DIALECTS"};
 #define COLUMNS_NARROW 4
 
 /* What the cards have, and what is left of those that may take pods. */
@@ -146,6 +147,7 @@ static bool add_node(struct json_arena *arena, struct table *table, const cJSON 
         table_cell(table, "%d", cJSON_GetArraySize(node.pods));
         table_cell(table, "%" G_GINT64_FORMAT " %s", in_units(&node, node.unplaced),
                    unit_name(&node));
+        table_cell(table, "%.2f GPU", (double)node.fragmented / 1000);
         add_dialects_cell(table, &node);
     }
     return true;

@@ -5,6 +5,8 @@
  */
 #include "core/policies.h"
 
+#include <gpuledger/fragmentation.h>
+
 #include <math.h>
 
 /* Cards in a row that the same pods see alike are weighed together: what a typical pod could use of
@@ -56,13 +58,18 @@ static double row_lost(const struct row *row)
            PART_WHOLE;
 }
 
-static double node_lost(const struct outlook *outlook, const struct node *node,
-                        const struct placement *placement)
+struct lost {
+    double cards; /* what a typical pod cannot use, in cards */
+    double left;  /* all that is free */
+};
+
+static struct lost node_lost(const struct outlook *outlook, const struct node *node,
+                             const struct placement *placement)
 {
     const struct kind *kind = NULL;
     struct row row = {0};
     int64_t cpu = node_host_free(node).cpu;
-    double lost = 0;
+    struct lost lost = {0};
 
     if (cpu != INT64_MAX && placement)
         cpu = MAX(cpu - placement->request->host.cpu, 0);
@@ -71,12 +78,26 @@ static double node_lost(const struct outlook *outlook, const struct node *node,
         const struct taken taken = placement_taken(node, card, placement);
         if (i == 0 || node->cards[i - 1].kind != card->kind) {
             kind = outlook_kind(outlook, card->kind);
-            lost += row_lost(&row);
+            lost.cards += row_lost(&row);
             row = row_begin(kind, cpu);
         }
-        row_add(&row, part_free(node, card, &taken));
+        const int32_t part = part_free(node, card, &taken);
+        row_add(&row, part);
+        lost.left += row.prospect ? (double)part / PART_WHOLE : 0;
     }
-    return lost + row_lost(&row);
+    lost.cards += row_lost(&row);
+    return lost;
+}
+
+int64_t fragmentation_of(const struct node *node, const struct demand *demand)
+{
+    const struct outlook *outlook = demand_outlook(demand);
+
+    if (!outlook || outlook->cpu_only >= 1)
+        return 0;
+    const struct lost lost = node_lost(outlook, node, NULL);
+    const double cards = (lost.cards - outlook->cpu_only * lost.left) / (1 - outlook->cpu_only);
+    return (int64_t)(CLAMP(cards, 0, lost.left) * PART_WHOLE + 0.5);
 }
 
 /* As published: whole hundredths of a sigmoid. What rounding makes equal goes by name, which packs. */
@@ -98,8 +119,8 @@ struct cost cost_fgd(const struct node *node, const struct card *card, const str
                                          .card = card->index,
                                          .core = ask->core,
                                          .exclusive = ask->exclusive};
-    const double before = node_lost(outlook, node, NULL);
-    return (struct cost){.loss = -score(before, node_lost(outlook, node, &placement))};
+    const double before = node_lost(outlook, node, NULL).cards;
+    return (struct cost){.loss = -score(before, node_lost(outlook, node, &placement).cards)};
 }
 
 void rate_fgd(const struct node *node, const struct placement *placement,
@@ -111,6 +132,6 @@ void rate_fgd(const struct node *node, const struct placement *placement,
         rate_binpack(node, placement, demand, ret_rank);
         return;
     }
-    const double before = node_lost(outlook, node, NULL);
-    ret_rank->loss = -(double)score(before, node_lost(outlook, node, placement));
+    const double before = node_lost(outlook, node, NULL).cards;
+    ret_rank->loss = -(double)score(before, node_lost(outlook, node, placement).cards);
 }

@@ -26,7 +26,7 @@ SHARED = {"GLib", "cJSON", "pthread"}
 
 # What a library without I/O, clock and threads has of the C library, and may not call of GLib.
 PURE = ("core", "dialect")
-PURE_HEADERS = {"ctype.h", "errno.h", "inttypes.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h",
+PURE_HEADERS = {"ctype.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h",
                 "stdint.h", "stdlib.h", "string.h"}
 IMPURE_CALLS = re.compile(
     r"\b(f?printf|fopen|open|read|write|getenv|time|clock_gettime|usleep|pthread_\w+"

@@ -353,7 +353,7 @@ class Client(Case):
 
     def test_wide(self):
         line = self.ask("nodes", "gpu-t4-0", "-owide").splitlines()[1]
-        self.assertRegex(line, r"^gpu-t4-0 +12/15 13/15 GiB +5 GiB +3 GiB +4 +0 GiB +gpushare$")
+        self.assertRegex(line, r"^gpu-t4-0 +12/15 13/15 GiB +5 GiB +3 GiB +4 +0 GiB +0.00 GPU +gpushare$")
 
     def test_devices_by_count(self):
         pod = {
@@ -382,7 +382,7 @@ class Client(Case):
                 table = run("nodes", "-owide", "--server", server.operations).stdout
         self.assertRegex(
             table,
-            r"whole-0 +3/4 nvidia.com/gpu, 0/7 nvidia.com/mig-1g.5gb +- +- +1 +0 GiB +nvidia\n$",
+            r"whole-0 +3/4 nvidia.com/gpu, 0/7 nvidia.com/mig-1g.5gb +- +- +1 +0 GiB +0.00 GPU +nvidia\n$",
         )
 
     def test_json(self):

@@ -3,6 +3,7 @@
 
 #include "core/outlook.h"
 
+#include <gpuledger/fragmentation.h>
 #include <gpuledger/ranking.h>
 #include <stdlib.h>
 
@@ -251,6 +252,26 @@ START_TEST(fgd_breaks_what_is_useless_already)
 }
 END_TEST
 
+/* --- fragmentation -------------------------------------------------------------------------- */
+
+START_TEST(fragmentation_is_what_expected_pods_cannot_use)
+{
+    const struct node *node = add_node("a", 2, 8000, "T4");
+
+    ck_assert_int_eq(fragmentation_of(node, NULL), 0);
+    expect_pods(100, 10, 1, 1000);
+    expect_pods(40, 0, 0, 100); /* pods without a GPU have no use for any */
+    demand_settle(expected, book);
+    ck_assert_int_eq(fragmentation_of(node, expected), 0);
+    put("a", "u", 0, 12); /* leaves 8 of 20 */
+    ck_assert_int_eq(fragmentation_of(node, expected), 400);
+    put("a", "v", 1, 4);
+    ck_assert_int_eq(fragmentation_of(node, expected), 400);
+    ledger_put_guest(book, "a", "g", (struct host){.cpu = 7500}, 0);
+    ck_assert_int_eq(fragmentation_of(node, expected), 1200); /* no CPU for any of them */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("demand");
@@ -267,6 +288,7 @@ int main(void)
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
+    tcase_add_test(tests, fragmentation_is_what_expected_pods_cannot_use);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

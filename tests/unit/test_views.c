@@ -107,7 +107,8 @@ START_TEST(nodes_show_cards_and_pods)
 {
     static const char *const n1 =
         "{\"name\":\"n1\",\"dialects\":[\"gpushare\"],\"present\":true,"
-        "\"memoryUnitBytes\":1073741824,\"unplacedMemoryBytes\":2147483648,\"cards\":["
+        "\"memoryUnitBytes\":1073741824,\"unplacedMemoryBytes\":2147483648,"
+        "\"fragmentedGpuThousandths\":0,\"cards\":["
         "{\"index\":0,\"uuid\":null,\"model\":null,\"healthy\":true,"
         "\"memoryBytes\":10737418240,\"memoryUsedBytes\":6442450944,"
         "\"memoryFreeBytes\":2147483648,\"coreThousandths\":1000,\"coreUsedThousandths\":0,"
@@ -295,7 +296,8 @@ START_TEST(devices_are_shown_by_pool)
     feed_pool();
     expect(view_nodes, "n1", true,
            "{\"name\":\"n1\",\"dialects\":[\"nvidia\"],\"present\":true,"
-           "\"memoryUnitBytes\":1,\"unplacedMemoryBytes\":0,\"cards\":[],\"pools\":["
+           "\"memoryUnitBytes\":1,\"unplacedMemoryBytes\":0,"
+           "\"fragmentedGpuThousandths\":0,\"cards\":[],\"pools\":["
            "{\"resource\":\"nvidia.com/gpu\",\"model\":\"Tesla-T4\",\"shared\":true,"
            "\"capacity\":4,\"used\":3,\"memoryBytes\":16106127360}],\"pods\":["
            "{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"uid-a\",\"node\":\"n1\","
@@ -387,6 +389,8 @@ START_TEST(metrics_mirror_the_ledger)
     expect_line(text, "gpuledger_card_healthy{node=\"n1\",card=\"1\"} 0");
     expect_line(text, "gpuledger_node_unplaced_memory_bytes{node=\"n1\"} 2147483648");
     expect_line(text, "gpuledger_node_unplaced_memory_bytes{node=\"n2\"} 0");
+    expect_line(text, "gpuledger_node_fragmented_gpus{node=\"n1\"} 0.000");
+    expect_line(text, "gpuledger_fragmented_gpus 0.000");
     expect_line(text, "gpuledger_allocations{state=\"bound\"} 1");
     expect_line(text, "gpuledger_allocations{state=\"confirmed\"} 4");
     expect_line(text, "gpuledger_allocations{state=\"reserved\"} 0");
