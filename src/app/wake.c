@@ -144,6 +144,7 @@ static bool has_room(struct store *store, struct ledger *ledger,
         .policy = options->policy,
         .options = &options->dialects,
         .now_ns = g_get_real_time() * 1000,
+        .demand = store_demand(store),
     };
     struct nominees nominees = store_nominees(
         store, &query, candidate->uid, store_pending_priority(store, candidate->uid));

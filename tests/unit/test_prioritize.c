@@ -105,7 +105,7 @@ START_TEST(the_policy_decides)
 END_TEST
 
 /* A node's own word, "ack.node.gpu.placement", is about its cards. */
-START_TEST(a_nodes_policy_only_chooses_its_cards)
+START_TEST(the_pods_policy_comes_before_the_clusters)
 {
     const struct node_view view = {
         .name = "label",
@@ -117,6 +117,9 @@ START_TEST(a_nodes_policy_only_chooses_its_cards)
     world_add_bound(&world, "old", "label", 4, "0");
     world_add_pending(&world, "p", 2);
     expect("p", "duo,label", "duo=0 label=10");
+    fake_cluster_annotate(cluster, "p", "gpuledger.io/policy", "spread");
+    expect("p", "duo,label", "duo=10 label=0");
+    fake_cluster_annotate(cluster, "p", "gpuledger.io/policy", NULL);
     world_expect_bind(&world, "p", "label", "");
     ck_assert_int_eq(world_card(&world, "uid-p"), 1);
 }
@@ -435,7 +438,7 @@ int main(void)
     tcase_add_test(tests, who_would_not_take_the_pod_has_nothing);
     tcase_add_test(tests, marks_go_by_what_is_lost);
     tcase_add_test(tests, the_policy_decides);
-    tcase_add_test(tests, a_nodes_policy_only_chooses_its_cards);
+    tcase_add_test(tests, the_pods_policy_comes_before_the_clusters);
     tcase_add_test(tests, whole_nodes_are_marked_by_name);
     tcase_add_test(tests, a_pod_that_holds_a_card_stays_with_it);
     tcase_add_test(tests, an_equal_node_where_nobody_waits_is_better);
