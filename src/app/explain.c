@@ -204,7 +204,8 @@ static void foresee(struct explanation *explanation, struct store *copy,
 }
 
 static void find_remedies(struct explanation *explanation, struct store *copy,
-                          struct cluster *cluster, const struct plan_pod *pod)
+                          struct cluster *cluster, const struct pod_view *pod,
+                          const struct request *request)
 {
     const guint n = MIN(explanation->nodes->len, REMEDY_NODES_MAX);
     g_autofree const char **names = g_new0(const char *, n + 1);
@@ -219,8 +220,8 @@ static void find_remedies(struct explanation *explanation, struct store *copy,
     explanation->remedies = remedies_find(&(struct remedies_query){
         .copy = copy,
         .cluster = cluster,
-        .pod = pod->view,
-        .request = pod->request,
+        .pod = pod,
+        .request = request,
         .nodes = names,
     });
 }
@@ -260,12 +261,10 @@ static char *name_dialects(const struct request *request)
 }
 
 static void explain_wish(struct explanation *explanation, struct store *copy,
-                         struct cluster *cluster, const struct pod_view *view,
-                         const struct request *request)
+                         const struct pod_view *view, const struct request *request)
 {
     struct judge judge;
     struct moment moment;
-    const struct plan_pod pod = {view, request, &moment};
 
     explanation->asks = tell_request(NULL, request);
     explanation->dialects = name_dialects(request);
@@ -275,10 +274,29 @@ static void explain_wish(struct explanation *explanation, struct store *copy,
     judge_clear(&judge);
     explanation->verdict = explanation->n_taking > 0 ? VERDICT_FITS : VERDICT_REFUSED;
     if (explanation->n_taking > 0)
-        foresee(explanation, copy, &pod);
+        foresee(explanation, copy, &(struct plan_pod){view, request, &moment});
     store_unlock(copy);
-    if (explanation->n_taking == 0)
-        find_remedies(explanation, copy, cluster, &pod);
+}
+
+static struct explanation *new_explanation(const struct pod_view *pod)
+{
+    struct explanation *explanation = g_new0(struct explanation, 1);
+
+    explanation->ns = g_strdup(pod->ns);
+    explanation->name = g_strdup(pod->name);
+    explanation->nodes = g_array_new(FALSE, FALSE, sizeof(struct explained_node));
+    g_array_set_clear_func(explanation->nodes, clear_node);
+    explanation->groups = g_array_new(FALSE, FALSE, sizeof(struct explained_group));
+    return explanation;
+}
+
+struct explanation *explain_on(struct store *copy, const struct pod_view *pod,
+                               const struct request *request)
+{
+    struct explanation *explanation = new_explanation(pod);
+
+    explain_wish(explanation, copy, pod, request);
+    return explanation;
 }
 
 /* Those on the same cards, or with devices of the same pools. */
@@ -356,17 +374,11 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
                                 const struct pod_view *pod)
 {
-    struct explanation *explanation = g_new0(struct explanation, 1);
+    struct explanation *explanation = new_explanation(pod);
     g_autoptr(store) copy = store_copy(store);
     g_autoptr(GError) failure = NULL;
     g_autoptr(request) request =
         dialect_read_request(pod, &store_options(copy)->dialects, &failure);
-
-    explanation->ns = g_strdup(pod->ns);
-    explanation->name = g_strdup(pod->name);
-    explanation->nodes = g_array_new(FALSE, FALSE, sizeof(struct explained_node));
-    g_array_set_clear_func(explanation->nodes, clear_node);
-    explanation->groups = g_array_new(FALSE, FALSE, sizeof(struct explained_group));
 
     const struct allocation *held = pod->uid ? ledger_get(store_lock(copy), pod->uid) : NULL;
     if (held)
@@ -379,7 +391,9 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         explanation->verdict = VERDICT_INVALID;
         explanation->failure = g_strdup(failure->message);
     } else if (request) {
-        explain_wish(explanation, copy, cluster, pod, request);
+        explain_wish(explanation, copy, pod, request);
+        if (explanation->verdict == VERDICT_REFUSED)
+            find_remedies(explanation, copy, cluster, pod, request);
     }
     return explanation;
 }

@@ -82,6 +82,10 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
  * cluster is asked for pods that might be moved to make room. */
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
                                 const struct pod_view *pod);
+/* The same of a pod that wants a GPU, of a copy of the store that is the caller's, without what might
+ * be done about it. Takes the copy's lock. */
+struct explanation *explain_on(struct store *copy, const struct pod_view *pod,
+                               const struct request *request);
 void explanation_free(struct explanation *explanation);
 typedef struct explanation explanation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(explanation, explanation_free)

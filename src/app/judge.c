@@ -5,6 +5,7 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
                 const struct request *request, const struct moment *moment)
 {
     const struct store_options *options = store_options(store);
+    const char *uid = pod->uid ? pod->uid : ""; /* a pod that need not exist */
 
     *judge = (struct judge){
         .arrivals = store_arrivals(store),
@@ -16,7 +17,7 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
                       .patience_ns = options->patience_ms * 1000000,
                       .demand = store_demand(store)},
         .turn = {.admission = &judge->admission,
-                 .uid = pod->uid,
+                 .uid = uid,
                  .priority = pod->priority,
                  .now_ms = moment->now_ms,
                  .hold_ms = options->hold_ms},
@@ -24,7 +25,7 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
     judge->turn.ledger = judge->ledger;
     judge->room =
         quotas_room(store_quotas(store), judge->ledger, pod->ns ? pod->ns : "", request);
-    judge->nominees = store_nominees(store, &judge->admission, pod->uid, pod->priority);
+    judge->nominees = store_nominees(store, &judge->admission, uid, pod->priority);
 }
 
 void judge_clear(struct judge *judge)

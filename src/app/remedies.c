@@ -207,8 +207,8 @@ static void try_less(struct search *search, size_t container, const struct strin
         amount > 1 ? who_takes_amount(search, container, pair->key, low) : NULL;
 
     /* Hundredths of several cards go by whole cards: what is between is not valid. */
-    const bool hundredths = g_str_has_suffix(pair->key, "-core") && amount % 100 == 0;
-    for (int64_t to = amount - 100; hundredths && to >= 100 && may_try(search); to -= 100) {
+    const bool hundredths = g_str_has_suffix(pair->key, "-core") && amount > 100;
+    for (int64_t to = (amount - 1) / 100 * 100; hundredths && to >= 100 && may_try(search); to -= 100) {
         const struct node *taker = who_takes_amount(search, container, pair->key, to);
         if (!taker)
             continue;
@@ -378,10 +378,16 @@ static char *find_home(struct search *search, const struct allocation *ended)
     g_autoptr(json_arena) arena = json_arena_new();
     struct placement placement;
     struct pod_view view;
+    bool found;
 
-    if (!cluster || cluster->ops->get_pod(cluster, arena, ended->ns, ended->name,
-                                          g_get_monotonic_time() / 1000 + GET_POD_MS, &view,
-                                          NULL) != OUTCOME_OK)
+    if (!cluster)
+        return NULL;
+    store_unlock(copy); /* nobody else has it, but no lock is held while the cluster is asked */
+    found = cluster->ops->get_pod(cluster, arena, ended->ns, ended->name,
+                                  g_get_monotonic_time() / 1000 + GET_POD_MS, &view,
+                                  NULL) == OUTCOME_OK;
+    store_lock(copy);
+    if (!found)
         return NULL;
     g_autoptr(request) request =
         dialect_read_request(&view, &store_options(copy)->dialects, NULL);

@@ -12,7 +12,7 @@ enum exit_code {
     EXIT_OK = 0,
     EXIT_FAILED = 1,    /* what was asked for could not be done */
     EXIT_USAGE = 2,     /* it was asked for in a way that cannot be understood */
-    EXIT_DIFFERENT = 3, /* audit: something was found; replay: a decision differs */
+    EXIT_DIFFERENT = 3, /* audit: something was found; fit: not all fits; replay: a decision differs */
 };
 
 struct command {
@@ -38,6 +38,7 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code fit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);

@@ -55,6 +55,21 @@ const struct command commands[] = {
          "serve runs with.\n\n"
          "What only kube-scheduler knows (selectors, taints, affinity) is not looked at.",
      .run = explain_run},
+    {.name = "fit",
+     .bit = COMMAND_FIT,
+     .words = "",
+     .summary = "Say how many pods fit, where, and after what",
+     .description =
+         "Places pods like the one in the file (-f), one after the other, on a copy of the ledger: "
+         "as many as --replicas or the file says, else until nothing fits any more, and says on "
+         "which nodes they end up and why one more does not fit.\n\n"
+         "With --drain the pods of that node are placed on the others first; those that fit "
+         "nowhere are named with the reason. With --template there may be more nodes like that "
+         "one, and the answer says how many are needed.\n\n"
+         "Asks a running extender; with --kubeconfig, --context or --snapshot on the command line "
+         "the cluster is looked at alone. Nothing is changed anywhere.\n\n"
+         "Exit status: 0 all of it fits, 3 not all, 1 it could not be found out.",
+     .run = fit_run},
     {.name = "audit",
      .bit = COMMAND_AUDIT,
      .words = "",

@@ -135,7 +135,11 @@ static bool apply_arguments(struct config *config, const GArray *given, GError *
 {
     for (guint i = 0; i < given->len; i++) {
         const struct given *one = &g_array_index(given, struct given, i);
-        if (!option_parse(one->option, one->text, config, error)) {
+        const bool again = (one->option->flags & OPTION_MANY) &&
+                           config->origins[option_position(one->option)].source == SOURCE_FLAG;
+        g_autofree char *before = again ? option_format(one->option, config) : NULL;
+        g_autofree char *text = again ? g_strconcat(before, ",", one->text, NULL) : NULL;
+        if (!option_parse(one->option, again ? text : one->text, config, error)) {
             g_prefix_error(error, "option '--%s': ", one->option->name);
             return false;
         }

@@ -104,6 +104,9 @@ struct config {
     bool sim_times;
 
     char *filename; /* of a pod, or what makes pods */
+    int64_t replicas; /* 0: as the file says, or as many as fit */
+    char *drain;      /* node names with commas between */
+    char *template;   /* a file */
 
     char *server;
     char *token_file;

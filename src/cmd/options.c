@@ -82,7 +82,7 @@ const struct ignored_variable ignored_variables[] = {
 #define CHOICE(member_, choice_) AT(OPTION_CHOICE, int64_t, member_), .choice = choice_
 #define ADDRESS(member_) AT(OPTION_ADDRESS, struct address, member_)
 
-#define PLANS COMMAND_EXPLAIN /* they answer as serve would */
+#define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
 #define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | PLANS)
 #define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
@@ -567,6 +567,33 @@ const struct option options[] = {
      .flags = OPTION_FLAG_ONLY,
      .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "
              "template: a Deployment, a StatefulSet, a Job."},
+    {.name = "replicas",
+     INT(replicas, 0, 1000000),
+     .metavar = "N",
+     .fallback = "0",
+     .group = GROUP_CLIENT,
+     .commands = COMMAND_FIT,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "How many pods are to fit; 0: as many as the file says, else as many as there is room "
+             "for, of which 10000 are tried at most."},
+    {.name = "drain",
+     TEXT(drain),
+     .metavar = "NODE",
+     .fallback = "",
+     .group = GROUP_CLIENT,
+     .commands = COMMAND_FIT,
+     .flags = OPTION_FLAG_ONLY | OPTION_MANY,
+     .help = "As if this node were taken out of service, and its pods had to go elsewhere. May be "
+             "given several times."},
+    {.name = "template",
+     PATH(template),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLIENT,
+     .commands = COMMAND_FIT,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
+             "most."},
     {.name = "output",
      CHOICE(output, choices_output),
      .metavar = "FORMAT",

@@ -24,6 +24,7 @@ enum option_flag {
     OPTION_FLAG_ONLY = 1 << 0,  /* on the command line only */
     OPTION_NO_FILE = 1 << 1,    /* not in the configuration file */
     OPTION_LIVE = 1 << 2,       /* a changed value takes effect on SIGHUP */
+    OPTION_MANY = 1 << 4,       /* on the command line several times: joined with commas */
     OPTION_CAN_BE_OFF = 1 << 3, /* OPTION_ADDRESS: accepts "off" */
 };
 
@@ -41,7 +42,8 @@ enum command_bit {
     COMMAND_SIMULATE = 1 << 9,
     COMMAND_EXPLAIN = 1 << 10,
     COMMAND_REPLAY = 1 << 11,
-    COMMAND_ANY = (1 << 12) - 1,
+    COMMAND_FIT = 1 << 12,
+    COMMAND_ANY = (1 << 13) - 1,
 };
 
 enum option_group {

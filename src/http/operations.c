@@ -317,6 +317,8 @@ const struct route operations_routes[] = {
     {"GET", "/api/v1/explain", JSON, plans_explain,
      "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide", ROUTE_QUERY},
     {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent"},
+    {"POST", "/api/v1/fit", JSON, plans_fit,
+     "how many pods fit, where, and after nodes are drained"},
     {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found"},
     {"POST", "/api/v1/audit", JSON, handle_start_audit, "has the ledger audited"},
     {"POST", "/api/v1/snapshot/pods", JSON, handle_add_pod, "adds a pod to the snapshot"},

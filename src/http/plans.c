@@ -2,8 +2,9 @@
 #include "http/plans.h"
 
 #include "app/explain.h"
+#include "app/fit.h"
 #include "http/answers.h"
-#include "kube/manifest.h"
+#include "kube/fit_body.h"
 
 #include <gpuledger/error.h>
 #include <microhttpd.h>
@@ -75,4 +76,49 @@ void plans_explain(void *context, const struct http_request *request,
         explanation_encode(&writer, explanation);
     else
         explanation_write(response->body, explanation, answer == ANSWER_WIDE);
+}
+
+static struct fit *find_fit(const struct extender *extender, const struct http_request *request,
+                            struct json_arena *arena, GError **error)
+{
+    struct fit_body body;
+
+    if (!check_synced(extender, error) ||
+        !fit_body_parse(arena, request->body, request->length, &body, error))
+        return NULL;
+    pthread_mutex_lock(&one_at_a_time);
+    struct fit *fit = fit_find(
+        &(struct fit_query){
+            .store = extender->store,
+            .cluster = extender->cluster,
+            .pod = body.has_pod ? &body.manifest.pod : NULL,
+            .replicas = body.replicas,
+            .drain = body.drain,
+            .template = body.has_template ? &body.template : NULL,
+        },
+        error);
+    pthread_mutex_unlock(&one_at_a_time);
+    return fit;
+}
+
+void plans_fit(void *context, const struct http_request *request, struct http_response *response)
+{
+    const struct operations *operations = context;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    enum answer answer;
+    struct json_writer writer;
+
+    if (!answer_choose(request, response, true, &answer))
+        return;
+    g_autoptr(fit) fit = find_fit(operations->extender, request, arena, &failure);
+    if (!fit) {
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+        return;
+    }
+    json_writer_init(&writer, response->body);
+    if (answer == ANSWER_JSON)
+        fit_encode(&writer, fit);
+    else
+        fit_write(response->body, fit);
 }

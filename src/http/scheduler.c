@@ -65,6 +65,12 @@ static void handle_preempt(void *context, const struct http_request *request,
     close_unless_serving(context, response);
 }
 
+static void handle_dry_run(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    extender_filter_dry_run(context, request->body, request->length, response->body);
+}
+
 static void handle_bind(void *context, const struct http_request *request,
                         struct http_response *response)
 {
@@ -119,6 +125,8 @@ const struct route scheduler_routes[] = {
     {"POST", "/scheduler/preempt", JSON, handle_preempt,
      "which pods would have to end for it"},
     {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
+    {"POST", "/scheduler/filter-dryrun", JSON, handle_dry_run,
+     "the same without any effect, of new nodes too"},
     {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},
     {"GET", "/scheduler/status", JSON, handle_status, "what is free on which card"},

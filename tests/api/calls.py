@@ -66,6 +66,36 @@ WORKLOADS = [
 ]
 
 
+TEMPLATE = {"kind": "Node", "metadata": {"name": "like"}, "status": {
+    "capacity": {"aliyun.com/gpu-mem": "100", "aliyun.com/gpu-count": "1"}}}
+
+# What fit is sent: the status, and how many fit if that is 200.
+FIT_CALLS = [
+    ({"pod": pod("a", 15)}, True, 200, None),
+    ({"pod": pod("a", 90), "replicas": 2, "template": TEMPLATE}, True, 200, 2),
+    ({"pod": deployment(1)}, True, 200, 3),
+    (deployment(1), True, 200, 3),
+    ({"pod": deployment(1), "replicas": 4}, True, 200, 4),
+    ({"pod": pod("a", 999999), "replicas": 1}, True, 200, 0),
+    ({"drain": ["gpu-t4-0"]}, True, 200, 0),
+    ({"pod": pod("a", 1), "replicas": 1, "drain": ["gpu-t4-0", "gpu-t4-0"]}, True, 200, 1),
+    ({"pod": {"metadata": {"name": "bare"}, "spec": {"containers": []}}}, True, 200, 0),
+    ({"pod": pod("a", "1.5")}, True, 400, None),
+    ({"drain": ["nope"]}, True, 404, None),
+    ({"drain": [""]}, False, 400, None),
+    ({"drain": [1]}, False, 400, None),
+    ({"drain": "a"}, False, 400, None),
+    ({"replicas": -1, "drain": ["gpu-t4-0"]}, False, 400, None),
+    ({"replicas": 1.5, "drain": ["gpu-t4-0"]}, False, 400, None),
+    ({"pod": pod("a", 1), "template": {"metadata": {}}}, True, 400, None),
+    ({"pod": []}, False, 400, None),
+    ({}, True, 400, None),
+    ([], False, 400, None),
+    ("", None, 400, None),
+    ("{", None, 400, None),
+]
+
+
 def named(**extra):
     return {"Pod": pod("asked", 1), "NodeNames": ["gpu-t4-0", "cpu-0", "nope"], **extra}
 

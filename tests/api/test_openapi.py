@@ -21,7 +21,7 @@ from common import PATIENCE, Server, Tap, main, need, text
 need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
-from calls import BIND_CALLS, EXPLAINED, FILTER_CALLS, NEW_PODS, NODES  # noqa: E402
+from calls import BIND_CALLS, EXPLAINED, FILTER_CALLS, FIT_CALLS, NEW_PODS, NODES  # noqa: E402
 from calls import PREEMPT_CALLS, PRIORITIZE_CALLS, WORKLOADS, binding, named  # noqa: E402
 from calls import preemption  # noqa: E402
 from document import Document, subschemas  # noqa: E402
@@ -32,7 +32,7 @@ SOURCE = "api/openapi.yaml"
 
 # Bodies that others define: keys that are not described may come, and are passed over.
 OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "PreemptCall",
-        "Workload"}
+        "Workload", "FitCall"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml"}
 
@@ -252,6 +252,11 @@ def check_pools(walk):
                    "and what a pod has of them")
     walk.tap.equal(walk.ask("scheduler", "GET", "/gpushare-scheduler/inspect"), {"nodes": []},
                    "of which the gpushare tool is not told")
+    wish = {"metadata": {"name": "all"}, "spec": {"containers": [
+        {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "4"}}}]}}
+    told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
+    walk.tap.equal([len(remedy["pods"]) for remedy in told["remedies"]
+                    if remedy["kind"] in ("end", "move")], [1], "the pod in the way is named")
 
 
 def check_pods(walk):
@@ -299,12 +304,51 @@ def check_explain(walk):
         found = walk.ask("operations", "POST", path, body=body, status=status)
         if status == 200:
             walk.tap.equal(found["verdict"], verdict, "the verdict on it")
+            walk.ask("operations", "POST", path + "?output=wide", body=body, media="text/plain")
     for query in ("", "?pod", "?pod=a", "?pod=/", "?pod=ml/", "?pod=/a", "?pod=a/b/c",
                   "?pod=ml/classifier&output=xml"):
         walk.json(path + query, status=400)
     walk.json(f"{path}?pod=ml/nope", status=404)
     large = b" " * (BODY_MAX["operations"] + 1)
     walk.ask("operations", "POST", path, body=large, status=413)
+
+
+def check_fit(walk):
+    path = "/api/v1/fit"
+    for body, valid, status, fitting in FIT_CALLS:
+        hold_call(walk, "FitCall", body, valid)
+        found = walk.ask("operations", "POST", path, body=body, status=status)
+        if status == 200:
+            wanted = found["fitting"] if fitting is None else fitting
+            walk.tap.equal(found["fitting"], wanted, "so many fit")
+            table = walk.ask("operations", "POST", path + "?output=table", body=body,
+                             media="text/plain")
+            walk.tap.equal(table.splitlines()[0], found["summary"], "so says its table")
+    walk.ask("operations", "POST", path + "?output=xml", body="{}", status=400)
+    large = b" " * (BODY_MAX["operations"] + 1)
+    walk.ask("operations", "POST", path, body=large, status=413)
+
+
+def check_dry_run(walk, path):
+    """Nodes that nobody knows are empty ones of their kind; everything else is as filter has it."""
+    before = walk.json("/api/v1/nodes")
+    fresh = {"metadata": {"name": "fresh"}, "status": {
+        "capacity": {"aliyun.com/gpu-mem": "40", "aliyun.com/gpu-count": "1"}}}
+    bare = {"metadata": {"name": "bare"}}
+    asked = pod("asked", 33)
+    del asked["metadata"]["uid"]
+    call = {"Pod": asked, "Nodes": {"items": [fresh, bare, {"metadata": {"name": "gpu-t4-0"}}]}}
+    answer = walk.ask("scheduler", "POST", path, body=call)
+    names = [node["metadata"]["name"] for node in answer["Nodes"]["items"]]
+    walk.tap.equal(names, ["fresh"], "a new node that is large enough")
+    refused = {**answer["FailedNodes"], **answer["FailedAndUnresolvableNodes"]}
+    walk.tap.equal(sorted(refused), ["bare", "gpu-t4-0"], "and the others are not")
+    named_call = {"Pod": pod("asked", 1), "NodeNames": ["gpu-v100-0", "nope"]}
+    answer = walk.ask("scheduler", "POST", path, body=named_call)
+    walk.tap.equal(answer["NodeNames"], ["gpu-v100-0"], "names are those of the cluster")
+    for body in ("", "{", {"NodeNames": []}, {"Pod": pod("odd", "1.5"), "NodeNames": ["a"]}):
+        walk.tap.ok(walk.ask("scheduler", "POST", path, body=body)["Error"], "it says why not")
+    walk.tap.equal(walk.json("/api/v1/nodes"), before, "nothing has changed")
 
 
 def check_audit(walk):
@@ -409,6 +453,7 @@ def check_bind(walk, path, name):
 
 
 def check_verbs(walk):
+    check_dry_run(walk, "/scheduler/filter-dryrun")
     for prefix in ("gpushare-scheduler", "scheduler"):
         check_filter(walk, f"/{prefix}/filter")
         check_filter(walk, f"/{prefix}/predicates")
@@ -572,7 +617,7 @@ def check(tap: Tap):
     with Server() as server:
         walk = Walk(tap, document, server)
         for part in (check_index, check_methods, check_spellings, check_unknown, check_about,
-                     check_metrics, check_nodes, check_explain, check_new_pods, check_audit, check_verbs,
+                     check_metrics, check_nodes, check_explain, check_fit, check_new_pods, check_audit, check_verbs,
                      check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
         for listener in walk.bases:

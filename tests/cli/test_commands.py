@@ -20,7 +20,7 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "inspect", "explain", "audit", "completion", "man", "version", "help"]
+COMMANDS = ["serve", "nodes", "inspect", "explain", "fit", "audit", "completion", "man", "version", "help"]
 
 
 def options_of(command):

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filter's answer without any effect, for an autoscaler: nodes that come whole and that nobody knows
+ * are empty ones of their kind, made on a copy of the store.
+ */
+#include "app/extender.h"
+#include "app/judge.h"
+#include "wire/extender.h"
+#include "wire/kubernetes.h"
+
+#include <gpuledger/error.h>
+
+/* The copy gets the nodes of the body that the cluster has not. */
+static bool add_nodes(struct store *copy, struct json_arena *arena,
+                      const struct filter_args *args, GError **error)
+{
+    const cJSON *item;
+    size_t i = 0;
+
+    cJSON_ArrayForEach (item, args->nodes) {
+        const struct node *node = ledger_node(store_lock(copy), args->names[i]);
+        const bool known = node && node->present;
+        struct node_view view;
+        store_unlock(copy);
+        if (!known && !node_view_decode(arena, item, &view, error)) {
+            g_prefix_error(error, "field 'Nodes.items': item %zu: ", i);
+            return false;
+        }
+        if (!known)
+            store_apply_node(copy, &view);
+        i++;
+    }
+    return true;
+}
+
+static void judge_nodes(struct store *copy, const struct filter_args *args,
+                        const struct request *request, enum reason *ret_reasons)
+{
+    struct judge judge;
+    struct moment moment;
+    struct ledger *ledger = store_decide(copy, &moment);
+
+    judge_init(&judge, copy, &args->pod, request, &moment);
+    for (size_t i = 0; i < args->n_names; i++)
+        ret_reasons[i] = judge_node(&judge, ledger_node(ledger, args->names[i]), NULL);
+    judge_clear(&judge);
+    store_unlock(copy);
+}
+
+static bool dry_run(struct extender *extender, struct json_arena *arena, const char *body,
+                    size_t length, struct json_writer *writer, GError **error)
+{
+    struct filter_args args;
+    g_autofree char *unsynced = store_unsynced(extender->store);
+    GError *failure = NULL;
+
+    if (*unsynced) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                    "gpuledger has not read the cluster's %s yet; try again", unsynced);
+        return false;
+    }
+    if (!filter_args_parse(arena, body, length, &args, error))
+        return false;
+    g_autoptr(request) request =
+        dialect_read_request(&args.pod, &store_options(extender->store)->dialects, &failure);
+    if (failure) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    enum reason *reasons = json_arena_alloc(arena, (args.n_names + 1) * sizeof *reasons);
+    if (request) {
+        g_autoptr(store) copy = store_copy(extender->store);
+        if (!add_nodes(copy, arena, &args, error))
+            return false;
+        judge_nodes(copy, &args, request, reasons);
+    }
+    filter_result_encode(writer, &(struct filter_result){&args, reasons});
+    return true;
+}
+
+void extender_filter_dry_run(struct extender *extender, const char *body, size_t length,
+                             GString *reply)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    struct json_writer writer;
+
+    json_writer_init(&writer, reply);
+    if (!dry_run(extender, arena, body, length, &writer, &failure))
+        filter_error_encode(&writer, failure->message);
+}

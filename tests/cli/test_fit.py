@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command "fit". What it says is done through the real verbs, over random clusters of many
+dialects: so many pods are bound, and one more is not."""
+
+import json
+import os
+import pathlib
+import random
+import tempfile
+import unittest
+
+from program import Server, call, listing, run
+from test_remedies import DIALECTS, Remedies, admit, make_pod, node
+
+SEED = int(os.environ.get("GPULEDGER_SEED") or random.randrange(1 << 32))
+CLUSTERS = int(os.environ.get("GPULEDGER_EVENTS") or 12)
+
+
+def gpus(name, cards, units, **metadata):
+    return node(name, {"aliyun.com/gpu-count": str(cards),
+                       "aliyun.com/gpu-mem": str(cards * units)}, **metadata)
+
+
+class Fit(unittest.TestCase):
+    write, fill = Remedies.write, Remedies.fill
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def fit(self, code, *arguments):
+        result = run("fit", *arguments)
+        self.assertEqual((result.returncode, result.stderr), (code, ""))
+        return result.stdout
+
+    def test_as_many_as_are_bound(self):
+        chance = random.Random(SEED)
+        for _ in range(CLUSTERS):
+            dialect = DIALECTS[chance.choice(sorted(DIALECTS))]
+            items, _ = self.fill(chance, dialect)
+            open_nodes = [each["metadata"]["name"] for each in items if each["kind"] == "Node"
+                          and not each.get("spec", {}).get("unschedulable")]
+            asked = make_pod("asked", dialect.ask(chance))
+            cluster = self.write("cluster.json", listing(*items))
+            told = json.loads(self.fit(0, "-f", self.write("pod.json", asked), "--snapshot",
+                                       cluster, "-ojson"))
+            bound = 0
+            with Server(snapshot=cluster) as server:
+                for place in told["places"]:
+                    for _ in range(place["pods"]):
+                        one = make_pod(f"one-{bound}",
+                                       asked["spec"]["containers"][0]["resources"]["limits"])
+                        self.assertEqual(admit(server, one, open_nodes, place["node"]),
+                                         place["node"], f"seed {SEED}: {told['summary']}")
+                        bound += 1
+                more = make_pod("more", asked["spec"]["containers"][0]["resources"]["limits"])
+                self.assertEqual(server.filter(more, open_nodes)["NodeNames"], [],
+                                 f"seed {SEED}: {told['summary']}")
+            self.assertEqual(bound, told["fitting"])
+
+    def test_draining(self):
+        items = [gpus("n1", 1, 10), gpus("n2", 1, 10), gpus("n3", 1, 4)]
+        with Server(snapshot=self.write("nodes.json", listing(*items))) as server:
+            for name, amount, where in (("a", 6, "n1"), ("b", 4, "n1"), ("c", 5, "n2")):
+                admit(server, make_pod(name, {"aliyun.com/gpu-mem": str(amount)}), [where])
+            before = server.get("/api/v1/nodes")
+            text = self.fit(3, "--drain", "n1", "-s", server.operations)
+            self.assertEqual(text.splitlines()[0],
+                             "2 pods of the drained nodes: 1 fit elsewhere, 1 do not")
+            self.assertRegex(text, r"(?m)^test/a +n1 +nowhere: card 0: wants 6GiB, [15]GiB free")
+            self.assertRegex(text, r"(?m)^test/b +n1 +n[23]$")
+            text = self.fit(3, "--drain=n1", "--drain=n2", "-s", server.operations, "-ojson")
+            told = {each["name"]: each["to"] for each in json.loads(text)["drained"]}
+            self.assertEqual(told, {"a": None, "b": "n3", "c": None})
+            self.assertEqual(server.get("/api/v1/nodes"), before)
+
+    def test_a_template(self):
+        cluster = self.write("nodes.json", listing(gpus("n1", 2, 10)))
+        template = self.write("template.yaml", """\
+kind: Node
+metadata: {name: large}
+status:
+  capacity: {aliyun.com/gpu-mem: 40, aliyun.com/gpu-count: 2}
+""")
+        pod = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "8"}))
+        text = self.fit(0, "-f", pod, "--snapshot", cluster, "--replicas=9", "--template", template)
+        self.assertEqual(text, """\
+9 of 9 pods like test/p (8 units of memory of one card) fit, with 2 new nodes
+
+ PODS  NODE
+    2  n1
+    4  large (new 1)
+    3  large (new 2)
+""")
+        huge = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "30"}))
+        text = self.fit(3, "-f", huge, "--snapshot", cluster, "--replicas=2", "--template",
+                        template)
+        self.assertTrue(text.startswith("0 of 2 pods like test/p"))
+        self.assertIn("wants 30GiB, the card has 20GiB in all", text)
+
+    def test_a_limit(self):
+        cluster = self.write("nodes.json", listing(gpus("n1", 1, 30), gpus("n2", 1, 30)))
+        pod = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "10"}))
+        text = self.fit(0, "-f", pod, "--snapshot", cluster)
+        self.assertTrue(text.startswith("6 pods like test/p"))
+        self.assertIn("WHY NOT ONE MORE", text)
+        self.fit(0, "-f", pod, "--snapshot", cluster, "--replicas=6")
+        self.fit(3, "-f", pod, "--snapshot", cluster, "--replicas=7")
+
+    def test_mistakes(self):
+        cluster = self.write("nodes.json", listing(gpus("n1", 1, 10)))
+        for code, message, *arguments in [
+            (2, "what is to fit? Give a pod with -f, or --drain a node", ),
+            (1, "node 'nope' is not known", "--drain", "nope"),
+            (1, "field 'pod': expected a Pod, or an object with a pod template such as a "
+                "Deployment", "-f", self.write("s.yaml", "kind: Service")),
+        ]:
+            result = run("fit", *arguments, "--snapshot", cluster)
+            self.assertEqual((result.returncode, result.stderr), (code, f"gpuledger: {message}\n"))
+
+
+if __name__ == "__main__":
+    del Remedies  # its tests are not these
+    unittest.main()
