@@ -376,6 +376,41 @@ START_TEST(two_kinds_of_pods_share_four_nodes)
 }
 END_TEST
 
+/* --- what is expected ------------------------------------------------------------------------ */
+
+static uint64_t expectation(struct store *store)
+{
+    store_lock(store);
+    const uint64_t version = demand_version(store_demand(store));
+    store_unlock(store);
+    return version;
+}
+
+/* Sixteen pods are what it takes to say anything. */
+START_TEST(each_pod_is_expected_once)
+{
+    const struct store_options options = {.patience_ms = 60000};
+    g_autoptr(store) fresh = store_new(&options);
+
+    for (int i = 0; i < 15; i++) {
+        g_autofree char *name = g_strdup_printf("p%d", i);
+        world_add_pending(&world, name, 2);
+    }
+    world_expect_bind(&world, "p0", "duo", "");
+    fake_cluster_assign(cluster, "p0");
+    fake_cluster_annotate(cluster, "p1", "any", "change");
+    world_catch_up(&world);
+    world_sync(&world);
+    ck_assert_uint_eq(expectation(world.store), 0);
+    world_add_bound(&world, "another", "twin", 2, "0");
+    ck_assert_uint_gt(expectation(world.store), 0);
+    /* After a restart the cluster tells it again. */
+    for (int feed = 0; feed < FEED_N; feed++)
+        fake_cluster_list(cluster, fresh, feed);
+    ck_assert_uint_gt(expectation(fresh), 0);
+}
+END_TEST
+
 /* --- many pods ------------------------------------------------------------------------------ */
 
 static bool place(const char *pod, int64_t mem, const char *nodes)
@@ -448,6 +483,7 @@ int main(void)
     tcase_add_test(tests, the_smallest_guest_that_suffices);
     tcase_add_test(tests, the_strongest_first);
     tcase_add_test(tests, two_kinds_of_pods_share_four_nodes);
+    tcase_add_test(tests, each_pod_is_expected_once);
     tcase_add_loop_test(tests, a_hundred_quarters_on_forty_cards, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
