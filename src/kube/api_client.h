@@ -15,7 +15,9 @@
 
 #define API_REPLY_MAX ((size_t)4 << 20)
 /* A burst of binds would otherwise open a connection for each: half of our CPU time, and as much
- * again at the API server, went into TLS handshakes. It serves these as fast as any number. */
+ * again at the API server, went into TLS handshakes. With 16 the API server and etcd take about a
+ * third more CPU time for a Binding, since fewer arrive together; with 64 they take no less, nor
+ * with HTTP/2. */
 #define API_CONNECTIONS_MAX 32
 
 struct api_client;
