@@ -465,6 +465,8 @@ static bool read_asks(struct replay *replay, const struct line *line, struct gra
         return false;
     grant->request = dialect_read_request(&pod, &options->dialects, error);
     grant->priority = pod.priority;
+    if (!grant->request && !*error)
+        return bad(error, "field 'asks': the pod asks for no GPU");
     return grant->request != NULL;
 }
 
