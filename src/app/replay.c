@@ -115,7 +115,7 @@ static bool is_complete(const struct replay *replay)
 {
     bool complete = true;
 
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_BUDGETS; feed++) /* no decision that is recorded needs those */
         complete &= replay->listed[feed];
     return complete;
 }

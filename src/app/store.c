@@ -718,10 +718,16 @@ static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_BUDGETS] = sweep_budgets,
 };
 
+/* Under the lock. No decision that is recorded depends on budgets. */
+static uint64_t list_number(struct store *store, enum feed feed)
+{
+    return feed == FEED_BUDGETS ? 0 : recorder_number(store->recorder);
+}
+
 void store_list_begin(struct store *store, enum feed feed)
 {
     store_lock(store);
-    const uint64_t number = recorder_number(store->recorder);
+    const uint64_t number = list_number(store, feed);
     store->generation[feed]++;
     store->listing[feed] = true;
     store_unlock(store);
@@ -731,11 +737,12 @@ void store_list_begin(struct store *store, enum feed feed)
 void store_list_end(struct store *store, enum feed feed)
 {
     store_lock(store);
-    const uint64_t number = recorder_number(store->recorder);
+    const uint64_t number = list_number(store, feed);
     sweeps[feed](store);
     store->listing[feed] = false;
     store->synced[feed] = true;
-    store_notify(store);
+    if (feed != FEED_BUDGETS) /* for which nobody waits */
+        store_notify(store);
     store_unlock(store);
     recorder_take(store->recorder, record_list(RECORD_LIST_END, number, feed));
 }
