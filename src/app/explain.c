@@ -108,6 +108,11 @@ static void judge_one(struct judge *judge, const struct node *node,
     }
     if (!ret_node->why)
         ret_node->why = g_strdup(reason_info(reason)->text);
+    if (node->cordoned && reason != REASON_NONE) {
+        char *alone = ret_node->why;
+        ret_node->why = g_strconcat("cordoned, and ", alone, NULL);
+        g_free(alone);
+    }
 }
 
 static void describe_cards(struct explained_node *told, const struct node *node,

@@ -102,6 +102,14 @@ class Explain(unittest.TestCase):
                                r"held by test/a \(6GiB\), test/b \(4GiB\)$")
         self.assertIn("is n1, card 1", self.alone("test/small", "--policy=spread"))
 
+    def test_a_cordoned_node_that_refuses(self):
+        file = self.write("pod.json", pod("huge", 17))
+        told = json.loads(self.alone("-f", file, "-ojson"))
+        found = {each["name"]: each for each in told["nodes"]}
+        self.assertEqual((found["n3"]["reason"], found["n3"]["cordoned"]), ("card_too_small", True))
+        self.assertEqual(found["n3"]["why"],
+                         "cordoned, and card 0: wants 17GiB, the card has 16GiB in all")
+
     def test_a_pod_that_has_its_card(self):
         text = self.alone("pod", "test/a")
         self.assertIn("test/a is on n1, card 0 (6GiB)\n", text)
