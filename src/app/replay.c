@@ -183,7 +183,7 @@ static bool find_feed(const struct line *line, enum feed *ret_feed, GError **err
         *ret_feed = feed;
         return true;
     }
-    return bad(error, "field 'feed': expected nodes, pods or configmaps");
+    return bad(error, "field 'feed': there is none of that name");
 }
 
 static bool begin_list(struct replay *replay, struct line *line, GError **error)
