@@ -25,8 +25,9 @@ def ended(world, names):
     return [name for name in names if world.fleet.phase(name) != "Running"]
 
 
-def preempt_cards(tap, version="current"):
-    with World(tap, version, fleet={"stop_s": (1, 1)}) as world:
+def scenario_preempt_cards(tap):
+    """Of three pods the one ends whose card is freed, not the one that suffices in sum."""
+    with World(tap, fleet={"stop_s": (1, 1)}) as world:
         begin(world, [10, 10])
         place(world, "a", 6, "middle")
         place(world, "b", 6, "low")
@@ -41,19 +42,6 @@ def preempt_cards(tap, version="current"):
         changed = world.metric("gpuledger_preempt_nodes_total")
         tap.ok(changed >= 1, "kube-scheduler asked", changed)
         world.verify()
-
-
-def scenario_preempt_cards(tap):
-    """Of three pods the one ends whose card is freed, not the one that suffices in sum."""
-    preempt_cards(tap)
-
-
-def scenario_legacy_preempt_cards(tap):
-    """The same under Kubernetes 1.20."""
-    preempt_cards(tap, "legacy")
-
-
-scenario_legacy_preempt_cards.version = "legacy"
 
 
 def scenario_preempt_nominated(tap):
@@ -85,9 +73,10 @@ def scenario_preempt_nominated(tap):
         world.verify()
 
 
-def preempt_budget(tap, version="current"):
-    group = "policy/v1" if version == "current" else "policy/v1beta1"
-    with World(tap, version, fleet={"stop_s": (1, 1)}) as world:
+def scenario_preempt_budget(tap):
+    """A pod that a PodDisruptionBudget guards is spared, though it is the less important one."""
+    group = "policy/v1"
+    with World(tap, fleet={"stop_s": (1, 1)}) as world:
         begin(world, [10, 10])
         place(world, "guarded", 6, "low", labels={"app": "guarded"})
         place(world, "free", 6, "middle")
@@ -118,16 +107,3 @@ def budget_events(world):
         if line.startswith('gpuledger_events_total{feed="poddisruptionbudgets"}'):
             return float(line.rpartition(" ")[2])
     return 0
-
-
-def scenario_preempt_budget(tap):
-    """A pod that a PodDisruptionBudget guards is spared, though it is the less important one."""
-    preempt_budget(tap)
-
-
-def scenario_legacy_preempt_budget(tap):
-    """The same under Kubernetes 1.20, which has budgets elsewhere."""
-    preempt_budget(tap, "legacy")
-
-
-scenario_legacy_preempt_budget.version = "legacy"
