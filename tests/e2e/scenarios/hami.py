@@ -33,13 +33,13 @@ def start(world):
     world.scheduler_start(config)
 
 
-def add_node(world, name, behaviour, cards):
+def add_node(world, name, behaviour, cards, annotations=None):
     played = BEHAVIOURS[behaviour]
     mig = cards[0].mode == "mig"
     world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour, mig)
     slots = sum(card.count for card in cards)
-    register = {played.register: register_text(played, cards)}
-    world.client.create(node_object(name, {played.resource: slots}, annotations=register))
+    said = {played.register: register_text(played, cards), **(annotations or {})}
+    world.client.create(node_object(name, {played.resource: slots}, annotations=said))
 
 
 def cards_of(name, sizes, **more):
@@ -231,3 +231,36 @@ def scenario_hami_mig(tap):
             world.fleet.finish(name)
         world.await_running(["again"], 60, nudge=True)
         check(world, "cut anew when it is empty")
+
+
+def scenario_hami_oversubscribed(tap):
+    """Cards registered with 1.8 times their memory: what is not there is for who accepts it."""
+    with World(tap) as world:
+        start(world)
+        real = {"gpuledger.io/physical-memory": "*=16000Mi"}
+        add_node(world, "n1", "hami-v2.10", cards_of("n1", [28800, 28800]), real)
+        willing = {"gpuledger.io/oversubscribe": "true"}
+        plain = [f"p{number}" for number in range(6)]
+        eager = [f"w{number}" for number in range(8)]
+        for number in range(8):
+            if number < len(plain):
+                add_pod(world, plain[number], one(5000))
+            add_pod(world, eager[number], one(3000), annotations=willing)
+        world.await_running(plain[:2], 60, nudge=True)
+        running = world.fleet.hardware.running
+        wait_for(lambda: len(running()) >= 10, 120, what="ten pods run")
+        check(world, "both kinds")
+        for card in range(2):
+            starts = [s for all_of in running().values() for s in all_of if s.card == card]
+            promised = sum(s.amount for s in starts if s.pod.startswith("p"))
+            tap.ok(promised <= 16000, f"card {card}: what is promised is there", promised)
+        total = sum(s.amount for all_of in running().values() for s in all_of)
+        tap.ok(total > 32000, "and more is given than there is", total)
+        add_pod(world, "late", one(1001))
+        said = world.refusal("late", "oversubscribed")
+        tap.ok("what is left is oversubscribed" in said, "the rest is not for everybody", said)
+        patch = {"metadata": {"annotations": {"gpuledger.io/memory-in-use": "*=95"}}}
+        world.client.patch("Node", "n1", patch, None)
+        add_pod(world, "pressed", one(10), annotations=willing)
+        said = world.refusal("pressed", "oversubscribed")
+        tap.ok("what is left is oversubscribed" in said, "nor when it is in use", said)
