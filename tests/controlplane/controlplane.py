@@ -85,14 +85,20 @@ def service_account(name, namespace):
     }
 
 
-def _start_time(pid):
-    """When a process began, in clock ticks since boot; None when it is gone or a zombie."""
+def _stat(pid):
+    """The fields of /proc/PID/stat from the state on; None when it is gone or a zombie."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return None if fields[0] in "ZX" else fields
+
+
+def _start_time(pid):
+    """When a process began, in clock ticks since boot; None when it is gone or a zombie."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
 
 
 class Process:
@@ -113,6 +119,11 @@ class Process:
         if self._child is not None:
             self._child.poll()
         return pid if _start_time(pid) == started else None
+
+    def cpu_seconds(self):
+        """What all its threads have used, also those that have ended; 0 when it does not run."""
+        fields = _stat(self.pid())
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0
 
     def start(self, argv, env=None):
         if self.pid() is not None:
@@ -306,6 +317,10 @@ class ControlPlane:
         if self.state is not None:
             shutil.rmtree(self.state.data, ignore_errors=True)
         (self.folder / "state.json").unlink(missing_ok=True)
+
+    def processes(self):
+        """etcd, kube-apiserver and every kube-scheduler that was started, running or not."""
+        return [self._etcd, self._apiserver, *self._schedulers.values()]
 
     def etcd_start(self):
         client = f"http://127.0.0.1:{self.state.etcd_port}"
