@@ -7,6 +7,7 @@
  */
 #include "app/extender.h"
 #include "app/log.h"
+#include "app/recorder.h"
 #include "client.h"
 #include "http/server.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CARDS 8
 #define CARD_GIB 100
@@ -191,14 +193,41 @@ static int64_t percentile(GArray *times, int percent)
 }
 
 /* What takes turns at the same bytes. */
-enum side { SIDE_ECHO, SIDE_EMPTY, SIDE_FULL, SIDES };
+enum side { SIDE_ECHO, SIDE_EMPTY, SIDE_FULL, SIDE_RECORDED, SIDES };
 
 struct contestant {
     struct extender extender;
     struct server *server;
     struct client client;
     GArray *times_us;
+    char *record; /* NULL: nothing is recorded */
+    struct recorder *recorder;
 };
+
+static void start_recorder(struct contestant *contestant)
+{
+    g_autoptr(GError) failure = NULL;
+    const int file = g_file_open_tmp("gpuledger-bench-XXXXXX", &contestant->record, &failure);
+
+    if (file < 0)
+        g_error("%s", failure->message);
+    close(file);
+    contestant->recorder = recorder_new(
+        &(struct recorder_options){contestant->record, 1 << 30, "{}"}, &failure);
+    if (!contestant->recorder)
+        g_error("%s", failure->message);
+    store_set_recorder(contestant->extender.store, contestant->recorder);
+}
+
+static void stop_recorder(struct contestant *contestant)
+{
+    g_autofree char *old = g_strconcat(contestant->record, ".1", NULL);
+
+    recorder_free(contestant->recorder);
+    unlink(contestant->record);
+    unlink(old);
+    g_free(contestant->record);
+}
 
 static void contestant_init(struct contestant *contestant, enum side side, const struct row *row)
 {
@@ -206,9 +235,11 @@ static void contestant_init(struct contestant *contestant, enum side side, const
 
     if (side != SIDE_ECHO)
         contestant->extender = (struct extender){
-            .store = make_store(row->nodes, side == SIDE_FULL ? PODS : 0),
+            .store = make_store(row->nodes, side >= SIDE_FULL ? PODS : 0),
             .bind_timeout_ms = 1000,
         };
+    if (side == SIDE_RECORDED)
+        start_recorder(contestant);
     contestant->server =
         start(side == SIDE_ECHO ? handle_echo : verb, &contestant->extender);
     contestant->times_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -219,6 +250,8 @@ static void contestant_clear(struct contestant *contestant)
 {
     client_close(&contestant->client);
     server_free(contestant->server);
+    if (contestant->recorder)
+        stop_recorder(contestant);
     store_free(contestant->extender.store);
     g_array_unref(contestant->times_us);
 }
@@ -249,12 +282,13 @@ static void measure(const struct row *row, int calls)
         contestant_clear(&contestants[side]);
     }
     printf("%-10s %6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
-           " %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
+           " %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
            row->verb == VERB_FILTER ? "filter" : "prioritize", row->nodes,
            row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
            p50[SIDE_EMPTY], p50[SIDE_FULL], (double)p50[SIDE_EMPTY] / (double)p50[SIDE_ECHO],
            (double)p50[SIDE_FULL] / (double)p50[SIDE_ECHO],
-           (double)p50[SIDE_FULL] / (double)p50[SIDE_EMPTY], p99[SIDE_ECHO], p99[SIDE_FULL]);
+           (double)p50[SIDE_FULL] / (double)p50[SIDE_EMPTY],
+           (double)p50[SIDE_RECORDED] / (double)p50[SIDE_FULL], p99[SIDE_ECHO], p99[SIDE_FULL]);
     fflush(stdout);
     g_string_free(body, TRUE);
     g_string_free(request, TRUE);
@@ -268,8 +302,8 @@ int main(void)
     mallopt(M_ARENA_MAX, 2); /* as the program does */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    printf("                            body        p50 (us) of               ratios of p50              p99 (us) of\n"
-           "verb        nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no      echo %9d\n",
+    printf("                            body        p50 (us) of               ratios of p50                       p99 (us) of\n"
+           "verb        nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no  rec/pod      echo %9d\n",
            PODS, PODS);
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
