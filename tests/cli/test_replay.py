@@ -117,6 +117,20 @@ class Replay(Case):
         self.assertNotIn("PASSWORD", text)
         self.assertEqual(self.record.stat().st_mode & 0o777, 0o600)
 
+    def test_whole_nodes_are_kept_as_far_as_they_are_read(self):
+        items = [node(name, 2, 10) for name in NODES]
+        for item in items:
+            item["spec"] = {"providerID": SECRET}
+            item["status"]["images"] = [{"names": [SECRET]}]
+        with Server(f"--record={self.record}", snapshot=self.cluster) as server:
+            body = {"Pod": PODS[0], "Nodes": {"metadata": {}, "items": items}}
+            self.assertIn(SECRET, json.dumps(server._verb("filter", body)))
+            server.signal(signal.SIGTERM)
+            server.exit_code()
+        self.assertNotIn(SECRET, self.record.read_text())
+        said = self.summary()
+        self.assertEqual((said["calls"], said["compared"], said["different"]), (1, 1, 0))
+
     def test_another_card_is_found_at_its_number(self):
         self.run_and_record()
 
