@@ -4,11 +4,10 @@
 
 All pods wait before kube-scheduler is started; the rate is that between the first and the last of
 them that a watch sees with a node. Both ways use the same configuration but for the extender, and
-take turns, so that whatever else the machine does hits both. No node is played: the pods are small
-and of several sizes, so that those of a node never have to wait for each other's device plugin.
+take turns, so that whatever else the machine does hits both. No node is played: no two pods are of
+one size, so that none has to wait for the device plugin to tell it from another.
 
-etcd's data is on tmpfs without fsync, kube-scheduler's client is not limited (5,000 calls a
-second), everything shares one machine: the ratio is the result, not the rates. Where the processes
+etcd's data is on tmpfs without fsync, kube-scheduler's client is not limited (--qps), everything shares one machine: the ratio is the result, not the rates. Where the processes
 keep all cores busy, it is the ratio of the CPU time that a pod costs, which is printed by process;
 kube-scheduler's start is part of it.
 """
@@ -25,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from tap import Tap  # noqa: E402
 from world import World, wait_for  # noqa: E402
 
-CARDS, CARD_UNITS, SIZES = 4, 1000, 8
+CARDS, CARD_UNITS, SMALLEST = 4, 100_000, 1000
 WANTED = 0.9
 
 
@@ -67,11 +66,12 @@ def cpu_seconds(world):
     return {process.name: process.cpu_seconds() for process in processes}
 
 
-def measure(world, count, extender):
+def measure(world, count, extender, qps):
     """Pods per second, and milliseconds of CPU time per pod by process."""
     for number in range(count):
-        world.pod(f"p{number}", 1 + number % SIZES)
+        world.pod(f"p{number}", SMALLEST + number)
     config = world.scheduler_config()
+    config["clientConnection"] = {"qps": qps, "burst": 2 * qps}
     if not extender:
         del config["extenders"]
     stopwatch = Stopwatch(world.client, count)
@@ -99,6 +99,12 @@ def main():
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--qps",
+        type=int,
+        default=5000,
+        help="calls that kube-scheduler makes a second at most; 50 unless it is configured",
+    )
     arguments = parser.parse_args()
     rates = {True: [], False: []}
     costs = {True: [], False: []}
@@ -106,10 +112,10 @@ def main():
         world.extender_start("--log-level=warn")
         for number in range(arguments.nodes):
             world.node(f"n{number}", [CARD_UNITS] * CARDS)
-        measure(world, arguments.pods, True)  # warms everything up; not counted
+        measure(world, arguments.pods, True, arguments.qps)  # warms everything up; not counted
         for number in range(arguments.rounds):
             for extender in (True, False) if number % 2 else (False, True):
-                rate, cost = measure(world, arguments.pods, extender)
+                rate, cost = measure(world, arguments.pods, extender, arguments.qps)
                 rates[extender].append(rate)
                 costs[extender].append(cost)
                 way = "with" if extender else "without"

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a store is made of, for store*.c alone. */
+#include "app/store.h"
+
+struct pending {
+    struct request *request;
+    int64_t priority;
+    uint32_t generation;
+};
+
+struct store {
+    struct store_options options;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+    struct ledger *ledger;
+    struct demand *demand;
+    GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
+    struct arrivals *arrivals; /* the same, in order; borrows their requests */
+    struct nominations *nominations; /* those with room kept for them; borrows, too */
+    struct quotas *quotas;
+    uint32_t quotas_generation;
+    struct pod_facts_pool *facts; /* of the pods with allocations */
+    struct budgets *budgets;
+    GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
+    GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
+    uint32_t generation[FEED_N];
+    bool synced[FEED_N];
+    char *trouble[FEED_N]; /* why it cannot be read, or NULL */
+    bool listing[FEED_N]; /* a list has begun that has not ended */
+    struct recorder *recorder; /* NULL: none */
+    const struct moment *replayed; /* NULL: clocks say when it is */
+};
+
+/* Under the lock: it is gone, whatever its state. */
+void store_forget_pod(struct store *store, const char *uid);
