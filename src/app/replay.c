@@ -483,6 +483,40 @@ static void undo(struct ledger *ledger, const char *uid, enum grant_step step, b
         ledger_drop(ledger, uid);
 }
 
+/* A bind keeps what its pod asks for while it waits, and the pod may go meanwhile. If the file that
+ * said what it asks for has ended as well, nobody knows. */
+static bool is_orphan(const struct replay *replay, const struct line *line,
+                      const struct grant *grant)
+{
+    struct store *store = replay->extender.store;
+    struct ledger *ledger = store_lock(store);
+    const bool orphan = !grant->request && line->call != line->number &&
+                        !ledger_get(ledger, line->uid) && !store_pending(store, line->uid);
+
+    store_unlock(store);
+    return orphan;
+}
+
+static bool has_ended(const struct line *line)
+{
+    const cJSON *said = cJSON_GetObjectItemCaseSensitive(line->answer, "step");
+    const char *step = cJSON_IsString(said) ? said->valuestring : "";
+
+    return !g_str_equal(step, record_steps[GRANT_WAIT_NODE]) &&
+           !g_str_equal(step, record_steps[GRANT_WAIT_BIND]);
+}
+
+/* What was decided is taken as it was recorded. */
+static bool adopt_look(struct replay *replay, struct line *line, const struct request *request,
+                       GError **error)
+{
+    store_lock(replay->extender.store);
+    const bool usable = !line->booking ||
+                        put_booking(replay, line, request, ALLOCATION_RESERVED, error);
+    store_unlock(replay->extender.store);
+    return usable;
+}
+
 static bool repeat_look(struct replay *replay, struct line *line, GError **error)
 {
     struct store *store = replay->extender.store;
@@ -497,6 +531,12 @@ static bool repeat_look(struct replay *replay, struct line *line, GError **error
     struct bind_call *call = find_bind(replay, line);
     if (!read_asks(replay, line, &call->grant, error))
         return false;
+    if (is_orphan(replay, line, &call->grant)) {
+        replay->summary.orphans++;
+        if (has_ended(line))
+            g_hash_table_remove(replay->binds, &line->call);
+        return adopt_look(replay, line, NULL, error);
+    }
 
     struct ledger *ledger = store_lock(store);
     const bool was_held = ledger_get(ledger, line->uid) != NULL;
@@ -516,15 +556,9 @@ static bool repeat_look(struct replay *replay, struct line *line, GError **error
         differ(replay, line,
                g_strdup_printf("bind of %s/%s to %s", line->ns, line->name, line->node), recorded,
                replayed->str, line->node);
-    if (!equal && line->booking) {
-        store_lock(store);
-        usable = put_booking(replay, line, call->grant.request, ALLOCATION_RESERVED, error);
-        store_unlock(store);
-    }
-    const cJSON *said = cJSON_GetObjectItemCaseSensitive(line->answer, "step");
-    const char *said_step = cJSON_IsString(said) ? said->valuestring : "";
-    if (!g_str_equal(said_step, record_steps[GRANT_WAIT_NODE]) &&
-        !g_str_equal(said_step, record_steps[GRANT_WAIT_BIND]))
+    if (!equal)
+        usable = adopt_look(replay, line, call->grant.request, error);
+    if (has_ended(line))
         g_hash_table_remove(replay->binds, &line->call);
     return usable;
 }

@@ -49,6 +49,7 @@ struct replay_summary {
     uint64_t calls, looks;
     uint64_t compared, different;
     uint64_t unchecked; /* decisions from before everything is known, or that could not be kept */
+    uint64_t orphans;   /* looks of binds that began in an earlier file, whose pods have gone since */
     uint64_t lost;      /* missing records */
     bool ended;         /* the record has its last line */
     char *version, *commit;

@@ -174,7 +174,7 @@ static void write_json(const struct result *result, GString *text)
     json_key_int(&writer, "compared", (int64_t)summary->compared);
     json_key_int(&writer, "equal", (int64_t)(summary->compared - summary->different));
     json_key_int(&writer, "different", (int64_t)summary->different);
-    json_key_int(&writer, "unchecked", (int64_t)summary->unchecked);
+    json_key_int(&writer, "unchecked", (int64_t)(summary->unchecked + summary->orphans));
     json_key_int(&writer, "lost", (int64_t)summary->lost);
     json_key_bool(&writer, "ended", summary->ended);
     json_key_bool(&writer, "cut", result->cut);
@@ -198,6 +198,7 @@ static void write_text(const struct result *result, GString *text)
     const struct replay_summary *summary = result->summary;
     const struct replay_difference *difference = &summary->difference;
     const char *version = version_text, *commit = version_commit;
+    const uint64_t unchecked = summary->unchecked + summary->orphans;
     if (difference->what)
         g_string_append_printf(text,
                                "record %" G_GUINT64_FORMAT " (line %" G_GUINT64_FORMAT
@@ -220,11 +221,11 @@ static void write_text(const struct result *result, GString *text)
                            result->policy ? "would differ" : "different");
     if (result->policy)
         g_string_append_printf(text, "under policy %s\n", result->policy);
-    if (summary->unchecked > 0)
+    if (unchecked > 0)
         g_string_append_printf(text,
                                "%" G_GUINT64_FORMAT " more could not be compared: the record does "
                                "not hold all that they saw\n",
-                               summary->unchecked);
+                               unchecked);
     if (summary->lost > 0)
         g_string_append_printf(text, "%" G_GUINT64_FORMAT " records were lost\n", summary->lost);
     if (result->cut)

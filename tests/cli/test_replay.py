@@ -209,7 +209,8 @@ class Replay(Case):
         for file in (self.record, old):
             said = self.summary(file=file)
             self.assertEqual((said["different"], said["unchecked"]), (0, 0))
-            self.assertGreater(said["compared"], 0)
+        # The last file may hold no decision, if it was begun at the end.
+        self.assertGreater(self.summary(file=old)["compared"], 0)
         self.assertEqual(self.summary(file=old)["last"] + 1, self.summary()["first"])
         self.assertFalse(self.summary(file=old)["ended"])
 

@@ -69,7 +69,7 @@ static struct {
     uint64_t worlds, rounds, audits, crashes;
     uint64_t changes, filters, binds, requests; /* events, with what net.h counts */
     uint64_t granted, bound, repeated;
-    uint64_t records, decisions;
+    uint64_t records, decisions, orphans;
 } counts;
 static char *token_file, *record_file, *old_record_file;
 
@@ -310,6 +310,8 @@ static void check_record(const char *name)
               summary->difference.replayed, summary->difference.ledger);
     }
     HOLDS(summary->unchecked == 0 && summary->lost == 0, "%s: incomplete", name);
+    counts.orphans += summary->orphans;
+    HOLDS(counts.orphans * 100 <= 100 + counts.decisions, "most of what was recorded cannot be made again");
     counts.records += summary->last - summary->first + 1;
     counts.decisions += summary->compared;
     unlink(name);

@@ -99,7 +99,8 @@ class Library(unittest.TestCase):
 
     def test_a_program_is_built_with_the_static_library(self):
         archive = self.lib / "libgpuledger.a"
-        program = self.compile("static", archive, *self.pkg_config("--libs", "glib-2.0", "libcjson"))
+        program = self.compile("static", archive, "-lm",
+                               *self.pkg_config("--libs", "glib-2.0", "libcjson"))
         linked = run("ldd", program)
         self.assertNotIn("gpuledger", linked)
         self.assertIsNone(FOREIGN.search(linked), linked)
