@@ -605,7 +605,7 @@ const struct option options[] = {
      .help = "How to print the answer."},
 
     {.name = "until",
-     INT(until, 0, INT64_MAX),
+     INT(until, 0, INT64_C(1) << 53),
      .metavar = "N",
      .fallback = "0",
      .group = GROUP_GENERAL,
