@@ -33,5 +33,6 @@ void recorder_free(struct recorder *recorder);
 /* Under the store's lock: the next number, or 0: what happens now is not recorded. NULL gives 0. */
 uint64_t recorder_number(struct recorder *recorder);
 
-/* Without the lock, once for each number. NULL is ignored, both. */
+/* Once for each number, and without the store's lock but for a bind's look, which tells what the
+ * ledger holds; never waits for the disk. NULL is ignored, both. */
 void recorder_take(struct recorder *recorder, struct record *take_record);
