@@ -106,13 +106,36 @@ void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_o
     store_unlock(simulation->store);
 }
 
-/* The store learns of the pod, and that it has gone. Of one without GPU it learns where it is bound
- * only. */
-static void foresee(struct simulation *simulation, struct pod_view *view, bool filtered)
+/* The pod that comes, as the API server would show it; the view borrows from the arena. */
+static bool read_arrival(struct json_arena *arena, const struct manifest *manifest,
+                         struct pod_view *ret_view, GError **error)
 {
-    view->node_name = filtered ? NULL : "foreseen";
-    store_apply_pod(simulation->store, view);
-    store_delete_pod(simulation->store, view->uid);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    manifest_write(manifest, FEED_PODS, NULL, "?", text);
+    json_arena_clear(arena);
+    const cJSON *object = json_parse(arena, text->str, text->len, error);
+    return object && pod_view_decode(arena, object, ret_view, error);
+}
+
+/* The store learns of each pod, and that it has gone; of one without GPU it learns where it is bound
+ * only. In an order of chance: the latest count most, and files are often in order of kinds. */
+static bool foresee(struct simulation *simulation, struct json_arena *arena, GError **error)
+{
+    const guint n = simulation->kinds->len;
+    g_autofree uint32_t *order = workload_permutation(simulation->options->seed, n);
+    struct pod_view view;
+
+    for (guint i = 0; i < n; i++) {
+        const struct kind_of_pod *kind =
+            &g_array_index(simulation->kinds, struct kind_of_pod, order[i]);
+        if (!read_arrival(arena, kind->manifest, &view, error))
+            return false;
+        view.node_name = kind->filtered ? NULL : "foreseen";
+        store_apply_pod(simulation->store, &view);
+        store_delete_pod(simulation->store, view.uid);
+    }
+    return true;
 }
 
 /* What each arrival asks for; one that cannot be understood is left to the verbs to refuse. */
@@ -120,15 +143,11 @@ static bool read_kind(struct simulation *simulation, struct json_arena *arena,
                       const struct occupancy *occupancy, const struct manifest *manifest,
                       GError **error)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
     struct kind_of_pod kind = {.manifest = manifest};
     g_autoptr(GError) failure = NULL;
     struct pod_view view;
 
-    manifest_write(manifest, FEED_PODS, NULL, "?", text);
-    json_arena_clear(arena);
-    const cJSON *object = json_parse(arena, text->str, text->len, error);
-    if (!object || !pod_view_decode(arena, object, &view, error))
+    if (!read_arrival(arena, manifest, &view, error))
         return false;
     g_autoptr(request) request =
         dialect_read_request(&view, &simulation->options->dialects, &failure);
@@ -139,8 +158,6 @@ static bool read_kind(struct simulation *simulation, struct json_arena *arena,
                 : kind.gpus < 1 ? POD_KIND_PART
                 : kind.gpus > 1 ? POD_KIND_SEVERAL
                                 : POD_KIND_ONE;
-    if (simulation->options->foreseen)
-        foresee(simulation, &view, kind.filtered);
     g_array_append_val(simulation->kinds, kind);
     simulation->mean_gpus += kind.gpus / simulation->options->scenario->arrivals->len;
     return true;
@@ -181,6 +198,8 @@ bool simulation_fill(struct simulation *simulation, GError **error)
     simulation_occupancy(simulation, &occupancy);
     for (guint i = 0; i < scenario->arrivals->len && ok; i++)
         ok = read_kind(simulation, arena, &occupancy, scenario->arrivals->pdata[i], error);
+    if (ok && simulation->options->foreseen)
+        ok = foresee(simulation, arena, error);
     simulation->gpus = occupancy.gpus;
     simulation->asked = simulation->used = occupancy.used;
     return ok && is_possible(simulation, error);
