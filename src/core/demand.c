@@ -170,6 +170,37 @@ void demand_note(struct demand *demand, const struct request *request)
         shrink(demand);
 }
 
+/* --- elsewhere ------------------------------------------------------------------------------ */
+
+struct demand_lesson demand_tell(const struct demand *demand)
+{
+    return (struct demand_lesson){
+        .shapes = (const struct shape *)(const void *)demand->shapes->data,
+        .n = demand->shapes->len,
+        .gain = demand->gain,
+        .total = demand->total,
+        .n_gpu = demand->n_gpu,
+    };
+}
+
+void demand_learn(struct demand *demand, const struct demand_lesson *lesson)
+{
+    g_assert(lesson->n <= DEMAND_SHAPES_MAX);
+    g_array_set_size(demand->shapes, 0);
+    for (size_t i = 0; i < lesson->n; i++) {
+        struct shape shape = lesson->shapes[i];
+        shape.terms = terms_ref(shape.terms);
+        g_array_append_val(demand->shapes, shape);
+    }
+    demand->gain = lesson->gain;
+    demand->total = lesson->total;
+    demand->n_gpu = lesson->n_gpu;
+    demand->fresh = 0;
+    demand->supply = 0;
+    g_clear_pointer(&demand->outlook, outlook_unref);
+    demand->version += demand->version > 0; /* whoever knows it knows that it has changed */
+}
+
 /* --- what follows --------------------------------------------------------------------------- */
 
 void demand_settle(struct demand *demand, struct ledger *ledger)
@@ -177,8 +208,13 @@ void demand_settle(struct demand *demand, struct ledger *ledger)
     const bool new_pods =
         demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
 
-    if (demand->n_gpu < KNOWN_MIN ||
-        (demand->version > 0 && !new_pods && demand->supply == ledger_supply(ledger)))
+    if (demand->version == 0 || new_pods || demand->supply != ledger_supply(ledger))
+        demand_settle_now(demand, ledger);
+}
+
+void demand_settle_now(struct demand *demand, struct ledger *ledger)
+{
+    if (demand->n_gpu < KNOWN_MIN)
         return;
     outlook_unref(demand->outlook);
     demand->outlook = outlook_new((const struct shape *)(const void *)demand->shapes->data,

@@ -19,6 +19,26 @@ struct shape {
     double count;         /* pods, the latest ones counting most */
 };
 
+/* All that has been learned, for going on from it elsewhere; what follows from it (struct outlook)
+ * is worked out there. */
+struct demand_lesson {
+    const struct shape *shapes; /* in the order in which they are looked through */
+    size_t n;
+    double gain;    /* what the next pod counts */
+    double total;   /* of all shapes: their sum, rounded on the way as pods came */
+    uint64_t n_gpu; /* pods with GPUs noted so far */
+};
+
+/* Borrowed until the demand is changed. */
+struct demand_lesson demand_tell(const struct demand *demand);
+
+/* Forgets what was learned for the lesson. At most DEMAND_SHAPES_MAX shapes; takes references. */
+void demand_learn(struct demand *demand, const struct demand_lesson *lesson);
+
+/* As demand_settle, but whether or not enough has changed to matter: two demands that have learned
+ * the same are alike afterwards, whenever they were settled before. */
+void demand_settle_now(struct demand *demand, struct ledger *ledger);
+
 struct outlook;
 
 /* What follows from it; NULL while nothing is known. */

@@ -169,6 +169,43 @@ START_TEST(a_copy_goes_its_own_way)
 }
 END_TEST
 
+START_TEST(what_was_learned_goes_on_elsewhere)
+{
+    add_node("a", 1, 0, "T4");
+    add_node("b", 1, 0, "V100");
+    expect_pods(50, 20, 1, 100);
+    demand_settle(expected, book);
+    expect_model(60, 5, "T4,P4");
+    expect_pods(3, 0, 0, 1000);
+    g_autoptr(demand) other = demand_new();
+    const struct demand_lesson lesson = demand_tell(expected);
+    demand_learn(other, &lesson);
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(request) request = asking(7, 1, 0);
+        demand_settle_now(expected, book);
+        demand_settle_now(other, book);
+        const struct demand_lesson told = demand_tell(expected), again = demand_tell(other);
+        ck_assert_uint_eq(told.n, again.n);
+        ck_assert_uint_eq(told.n_gpu, again.n_gpu);
+        ck_assert(told.gain == again.gain && told.total == again.total); /* to the last bit */
+        for (size_t j = 0; j < told.n; j++)
+            ck_assert(told.shapes[j].count == again.shapes[j].count);
+        const struct node *node = ledger_node(book, "b");
+        for (int32_t part = 0; part <= 1000; part += 50)
+            ck_assert(outlook_kind(demand_outlook(expected), node->cards[0].kind)
+                          ->prospect->worth[part] ==
+                      outlook_kind(demand_outlook(other), node->cards[0].kind)
+                          ->prospect->worth[part]);
+        demand_note(expected, request);
+        demand_note(other, request);
+    }
+    ck_assert_uint_eq(demand_version(other), 2);
+    demand_learn(other, &(struct demand_lesson){.gain = 1});
+    ck_assert_uint_eq(demand_version(other), 3);
+    ck_assert_ptr_null(demand_outlook(other));
+}
+END_TEST
+
 /* --- oc ------------------------------------------------------------------------------------- */
 
 START_TEST(oc_leaves_what_others_can_use)
@@ -282,6 +319,7 @@ int main(void)
     tcase_add_test(tests, follows_a_changed_mix);
     tcase_add_test(tests, remembers_so_many_shapes_and_no_more);
     tcase_add_test(tests, a_copy_goes_its_own_way);
+    tcase_add_test(tests, what_was_learned_goes_on_elsewhere);
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
