@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/replay_state.h"
+
+static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
+{
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (g_strcmp0(line->feed, record_feeds[feed]) != 0)
+            continue;
+        *ret_feed = feed;
+        return true;
+    }
+    return replay_fail(error, "field 'feed': there is none of that name");
+}
+
+static bool begin_list(struct replay *replay, const struct record_line *line, GError **error)
+{
+    enum feed feed;
+
+    if (!find_feed(line, &feed, error))
+        return false;
+    replay->begun[feed] = true;
+    store_list_begin(replay->extender.store, feed);
+    return true;
+}
+
+static bool end_list(struct replay *replay, const struct record_line *line, GError **error)
+{
+    enum feed feed;
+
+    if (!find_feed(line, &feed, error))
+        return false;
+    replay->listed[feed] |= replay->begun[feed];
+    replay->begun[feed] = false;
+    store_list_end(replay->extender.store, feed);
+    return true;
+}
+
+static bool apply_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct node_view node = {0};
+
+    if (!node_view_decode(replay->arena, line->object, &node, error))
+        return false;
+    store_apply_node(replay->extender.store, &node);
+    return true;
+}
+
+static bool remove_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_delete_node(replay->extender.store, line->key);
+    return true;
+}
+
+static bool apply_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct pod_view pod = {0};
+
+    if (!pod_view_decode(replay->arena, line->object, &pod, error))
+        return false;
+    store_apply_pod(replay->extender.store, &pod);
+    return true;
+}
+
+static bool settle_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+    struct pod_view pod = {0};
+
+    if (!pod_view_decode(replay->arena, line->object, &pod, error))
+        return false;
+    store_settle_pod(store, &pod, line->confirmed ? store_ask(store) : 0);
+    return true;
+}
+
+static bool remove_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_delete_pod(replay->extender.store, line->key);
+    return true;
+}
+
+static bool apply_configmap(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct configmap_view configmap = {0};
+
+    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+        return false;
+    store_apply_configmap(replay->extender.store, &configmap);
+    return true;
+}
+
+static bool remove_configmap(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct configmap_view configmap = {0};
+
+    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+        return false;
+    store_delete_configmap(replay->extender.store, &configmap);
+    return true;
+}
+
+static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
+{
+    const struct policy *policy = policy_find(line->policy);
+
+    if (!policy)
+        return replay_fail(error, "field 'policy': there is no policy of that name");
+    if (replay->options.policy)
+        policy = replay->options.policy;
+    store_set_policy(replay->extender.store, policy, line->patience_ms);
+    return true;
+}
+
+static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct record_line *line,
+                                            GError **error) = {
+    [RECORD_LIST_BEGIN] = begin_list,
+    [RECORD_LIST_END] = end_list,
+    [RECORD_NODE] = apply_node,
+    [RECORD_NODE_GONE] = remove_node,
+    [RECORD_POD] = apply_pod,
+    [RECORD_POD_GONE] = remove_pod,
+    [RECORD_SETTLE] = settle_pod,
+    [RECORD_CONFIGMAP] = apply_configmap,
+    [RECORD_CONFIGMAP_GONE] = remove_configmap,
+    [RECORD_POLICY] = set_policy,
+};
+
+bool replay_event(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return players[line->kind](replay, line, error);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a replay is made of, for replay*.c alone. */
+#include "app/record_line.h"
+#include "app/replay.h"
+
+struct replay {
+    struct replay_options options;
+    struct extender extender; /* its store is NULL before the header */
+    struct replay_summary summary;
+    GHashTable *binds; /* number of the first look -> struct bind_call *, replay_bind.c's own */
+    struct json_arena *arena;
+    bool begun[FEED_N], listed[FEED_N];
+    bool done;
+};
+
+/* False; all that play a line give that, with an error, where the line cannot be used. */
+bool replay_fail(GError **error, const char *what);
+
+/* Decisions may be compared: all that they depended on is known. */
+bool replay_is_complete(const struct replay *replay);
+
+/* Lists, what they and the watches say of objects, and what was configured anew. */
+bool replay_event(struct replay *replay, const struct record_line *line, GError **error);
+
+/* Bookings that were open where the file begins or that another replica left, and how they end. */
+bool replay_booking(struct replay *replay, const struct record_line *line, GError **error);
+/* Under the lock: puts a recorded booking, with what only the pod's request tells; NULL: that is not
+ * known. */
+bool replay_put_booking(struct replay *replay, const struct record_line *line,
+                        const struct request *request, enum allocation_state state, GError **error);
+
+/* A call, and a look of a bind at the ledger: decided once more and compared. */
+bool replay_call(struct replay *replay, const struct record_line *line, GError **error);
+bool replay_look(struct replay *replay, const struct record_line *line, GError **error);
+GHashTable *replay_binds_new(void);
+
+/* A decision differs. `take_what` and `node` (NULL: none) say what it is about; the ledger is as the
+ * decision saw it. */
+void replay_differ(struct replay *replay, const struct record_line *line, char *take_what,
+                   const char *recorded, const char *replayed, const char *node);
+/* The recorded value as it is compared; for g_free. */
+char *replay_text_of(const cJSON *value);
