@@ -6,6 +6,7 @@
 /* An object, or a pod's open booking. */
 struct known {
     enum record_kind kind;
+    char *key;           /* the record's; its table's, too */
     uint64_t number;     /* when it was first heard of; the order of arrival follows it */
     uint32_t generation; /* the list of its feed that named it last */
     char *text;          /* of the object, JSON */
@@ -26,6 +27,7 @@ struct record_state {
 static void known_free(gpointer data)
 {
     struct known *known = data;
+    g_free(known->key);
     g_free(known->text);
     g_free(known->latest);
     g_free(known->settled);
@@ -37,8 +39,8 @@ struct record_state *record_state_new(void)
     struct record_state *state = g_new0(struct record_state, 1);
 
     for (int feed = 0; feed < FEED_N; feed++)
-        state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, known_free);
-    state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, known_free);
+        state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
+    state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
     return state;
 }
 
@@ -64,6 +66,7 @@ static struct known *known_new(const struct record *record)
     struct known *known = g_new0(struct known, 1);
 
     known->kind = record->kind;
+    known->key = g_strdup(record->key);
     known->number = record->number;
     known->text = object_text(record);
     known->pending = record->pending;
@@ -78,7 +81,7 @@ static void note_object(struct record_state *state, enum feed feed, const struct
      * that a bound one waits is old. */
     if (!known || !record->pending) {
         known = known_new(record);
-        g_hash_table_replace(state->objects[feed], g_strdup(record->key), known);
+        g_hash_table_replace(state->objects[feed], known->key, known);
     } else if (known->pending) {
         g_free(known->latest);
         known->latest = object_text(record);
@@ -103,9 +106,9 @@ static void note_settled(struct record_state *state, const struct record *record
         note_pod(state, record);
         return;
     }
-    g_autofree struct known *settled = known_new(record);
     g_free(booking->settled);
-    booking->settled = settled->text;
+    booking->settled = object_text(record);
+    booking->state = ALLOCATION_BOUND; /* whatever becomes of the bind that is still under way */
     g_hash_table_remove(state->objects[FEED_PODS], record->key);
 }
 
@@ -115,7 +118,7 @@ static void note_booking(struct record_state *state, const struct record *record
     struct known *known = known_new(record);
 
     known->state = booking_state;
-    g_hash_table_replace(state->bookings, g_strdup(record->key), known);
+    g_hash_table_replace(state->bookings, known->key, known);
 }
 
 static void note_end_of_bind(struct record_state *state, const struct record *record)
@@ -239,6 +242,19 @@ static void write_known(GString *text, enum record_kind kind, const struct known
         write_object(text, kind, known->latest);
 }
 
+static void write_doubt(GString *text, const char *uid)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[RECORD_CONCLUDE]);
+    json_key_string(&writer, "key", uid);
+    json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
 static void write_booking(GString *text, const struct known *known)
 {
     struct json_writer writer;
@@ -251,8 +267,11 @@ static void write_booking(GString *text, const struct known *known)
     json_raw(&writer, known->text, strlen(known->text));
     json_end_object(&writer);
     g_string_append_c(text, '\n');
-    if (known->settled)
-        write_object(text, RECORD_SETTLE, known->settled);
+    if (!known->settled)
+        return;
+    write_object(text, RECORD_SETTLE, known->settled);
+    if (known->state == ALLOCATION_UNKNOWN) /* what was settled is in doubt again */
+        write_doubt(text, known->key);
 }
 
 static void write_list(GString *text, enum record_kind kind, int feed)
