@@ -129,6 +129,69 @@ static void append_fragmentation(GString *text, const GArray *nodes)
                            (double)all / 1000);
 }
 
+static double share_memory(const struct share_copy *share)
+{
+    return (double)share->memory;
+}
+
+static double share_core(const struct share_copy *share)
+{
+    return (double)share->core / CORE_WHOLE;
+}
+
+static const struct share_gauge {
+    const char *name;
+    const char *help;
+    double (*value)(const struct share_copy *share);
+} share_gauges[] = {
+    {"gpuledger_container_memory_bytes", "Memory of a card that a container was granted.",
+     share_memory},
+    {"gpuledger_container_core_ratio", "Compute of a card that it was granted; 1 is all of it.",
+     share_core},
+};
+
+static void append_share(GString *text, const struct share_gauge *gauge,
+                         const struct node_copy *node, const struct pod_copy *pod,
+                         const struct share_copy *share)
+{
+    const struct card *card = NULL;
+
+    for (int32_t i = 0; i < node->n_cards && !card; i++) {
+        if (share_copy_is_on(node, share, &node->cards[i]))
+            card = &node->cards[i];
+    }
+    if (!card) /* a device by count, or no known card */
+        return;
+    g_string_append_printf(text, "%s{namespace=\"", gauge->name);
+    metrics_append_label(text, pod->ns);
+    g_string_append(text, "\",pod=\"");
+    metrics_append_label(text, pod->name);
+    g_string_append_printf(text, "\",container_index=\"%d\",node=\"", share->container);
+    metrics_append_label(text, node->name);
+    g_string_append_printf(text, "\",card=\"%d\",uuid=\"", card->index);
+    metrics_append_label(text, card->uuid ? card->uuid : "");
+    g_string_append_printf(text, "\"} %.15g\n", gauge->value(share));
+}
+
+void view_pod_metrics(struct store *store, GString *reply)
+{
+    g_autoptr(GArray) nodes = node_copies(store, NULL, true);
+
+    for (size_t g = 0; g < G_N_ELEMENTS(share_gauges); g++) {
+        const struct share_gauge *gauge = &share_gauges[g];
+        g_string_append_printf(reply, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
+                               gauge->name);
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+            for (guint j = 0; j < node->pods->len; j++) {
+                const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, j);
+                for (uint32_t k = 0; k < pod->n_shares; k++)
+                    append_share(reply, gauge, node, pod, &pod->shares[k]);
+            }
+        }
+    }
+}
+
 struct state_counts {
     int64_t n[G_N_ELEMENTS(state_names)];
     int64_t waiting;

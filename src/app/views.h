@@ -26,3 +26,7 @@ bool view_pod(struct store *store, const char *ns, const char *name, GString *re
 
 /* Gauges of the ledger in the Prometheus text format. */
 void view_metrics(struct store *store, GString *reply);
+
+/* One series for each container and card: what it was granted. Pods whose card is not known, or
+ * that have devices by count, have none. */
+void view_pod_metrics(struct store *store, GString *reply);

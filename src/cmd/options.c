@@ -471,6 +471,14 @@ const struct option options[] = {
      .help = "Write Events about pods with which something is wrong: bound without a card, on a "
              "card that holds too much, not taken by their node side, not to be understood. Needs "
              "the verbs create and patch on events of the group events.k8s.io."},
+    {.name = "pod-metrics",
+     BOOL(pod_metrics),
+     .fallback = "false",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "Also export what each container was granted of each card, with namespace, pod and the "
+             "card's UUID, to be joined with what is measured of cards: two metrics with a series "
+             "for every container and card."},
     {.name = "log-level",
      CHOICE(log_level, choices_log_level),
      .metavar = "LEVEL",

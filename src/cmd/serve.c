@@ -249,6 +249,7 @@ static bool listen_all(struct serve *serve, GError **error)
         .snapshot = backend_hooks(serve->backend),
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
+        .pod_metrics = config->pod_metrics,
     };
     serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer};
     serve->operations_server = listen_on(&config->ops_listen, "ops-listen",

@@ -139,6 +139,8 @@ static void handle_metrics(void *context, const struct http_request *request,
 
     metrics_write(response->body);
     view_metrics(operations->extender->store, response->body);
+    if (operations->pod_metrics)
+        view_pod_metrics(operations->extender->store, response->body);
     auditor_metrics(operations->auditor, response->body);
 }
 

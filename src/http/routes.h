@@ -71,6 +71,7 @@ struct operations {
     const struct snapshot_hooks *snapshot; /* NULL: the cluster is a real one */
     const struct replica_hooks *replica;   /* NULL: it is the only one */
     struct auditor *auditor;
+    bool pod_metrics; /* what each container was granted is among the metrics */
 };
 
 /* Probes, metrics and what people look at. */

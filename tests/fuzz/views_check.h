@@ -52,6 +52,7 @@ static inline void check_views(struct store *store)
     FUZZ_CHECK(view_nodes_table(store, NULL, text));
     g_string_truncate(text, 0);
     view_metrics(store, text);
+    view_pod_metrics(store, text);
     check_metrics(text);
 
     g_autoptr(audit_report) report = audit_look(store, &(struct audit_options){.stuck_ms = 1});

@@ -401,6 +401,27 @@ START_TEST(metrics_mirror_the_ledger)
 }
 END_TEST
 
+START_TEST(each_container_has_its_series)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    fake_cluster_put_node(cluster, "n1", 20, 2);
+    add_bound("a", "n1", 6, "1");
+    add_bound("lost", "n1", 2, NULL);
+    world_sync(&world);
+    view_pod_metrics(world.store, text);
+    lint(text->str);
+    const char *labels = "{namespace=\"ml\",pod=\"a\",container_index=\"0\",node=\"n1\",card=\"1\","
+                         "uuid=\"\"}";
+    g_autofree char *memory =
+        g_strdup_printf("gpuledger_container_memory_bytes%s 6442450944", labels);
+    g_autofree char *core = g_strdup_printf("gpuledger_container_core_ratio%s 0", labels);
+    expect_line(text, memory);
+    expect_line(text, core);
+    ck_assert_ptr_null(strstr(text->str, "lost"));
+}
+END_TEST
+
 START_TEST(all_metrics_together_are_well_formed)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -413,6 +434,7 @@ START_TEST(all_metrics_together_are_well_formed)
     world_expect_bind(&world, "p", "n2", "");
     metrics_write(text);
     view_metrics(world.store, text);
+    view_pod_metrics(world.store, text);
     lint(text->str);
 }
 END_TEST
@@ -456,6 +478,7 @@ static Suite *suite(void)
     tcase_add_test(tc, devices_are_shown_by_pool);
     tcase_add_test(tc, pools_have_gauges);
     tcase_add_test(tc, metrics_mirror_the_ledger);
+    tcase_add_test(tc, each_container_has_its_series);
     tcase_add_test(tc, all_metrics_together_are_well_formed);
     tcase_add_test(tc, drift_is_told);
     suite_add_tcase(s, tc);
