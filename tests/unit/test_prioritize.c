@@ -239,143 +239,6 @@ START_TEST(what_cannot_be_answered_is_an_error)
 }
 END_TEST
 
-/* --- devices, and nodes of two kinds --------------------------------------------------------- */
-
-static void add_gpu_pod(const char *name, const char *gpus, const char *key, const char *value)
-{
-    g_autofree char *containers = g_strdup_printf(
-        "[{\"name\":\"c\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"%s\"}}}]", gpus);
-
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = name, .containers = containers});
-    if (key)
-        fake_cluster_annotate(cluster, name, key, value);
-    world_catch_up(&world);
-}
-
-/* Asks where the pod should go, and has its node side take it there; NULL: no node will. */
-static char *settle(const char *pod, const char *nodes)
-{
-    g_autofree char *marks = world_prioritize(&world, PRIORITIZE_ALL, pod, nodes);
-    g_auto(GStrv) each = g_strsplit(marks, " ", -1);
-
-    for (guint i = 0; each[i]; i++) {
-        if (!g_str_has_suffix(each[i], "=10"))
-            continue;
-        *strchr(each[i], '=') = '\0';
-        world_expect_bind(&world, pod, each[i], "");
-        fake_cluster_assign(cluster, pod);
-        fake_cluster_start(cluster, pod);
-        world_catch_up(&world);
-        return g_strdup(each[i]);
-    }
-    return NULL;
-}
-
-static void expect_settled(const char *pod, const char *nodes, const char *node)
-{
-    g_autofree char *found = settle(pod, nodes);
-    ck_assert_pstr_eq(found, node);
-}
-
-/* vGPU guests, of which each has one device and a label that says how large it is. */
-START_TEST(the_smallest_guest_that_suffices)
-{
-    static const char *const names[] = {"w0", "w1", "w2", "w3", "w4"};
-    char label[] = "example.com/vgpu-memory";
-    const struct store_options options = {.patience_ms = 60000,
-                                          .dialects.nvidia_memory_label = label};
-
-    store_free(world.store);
-    world.extender.store = world.store = store_new(&options);
-    world_sync(&world);
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        const struct node_view view = {
-            .name = names[i],
-            .capacity = PAIRS({"nvidia.com/gpu", "1"}),
-            .labels = PAIRS({label, i == 1 ? "16GB" : "4GB"}, {"nvidia.com/vgpu.present", "true"}),
-        };
-        store_apply_node(world.store, &view);
-    }
-    for (int i = 0; i < 6; i++) {
-        static const char *const expected[] = {"w0", "w2", "w3", "w4", "w1", NULL};
-        g_autofree char *name = g_strdup_printf("p%d", i);
-        add_gpu_pod(name, "1", "gpuledger.io/gpu-memory-min", "3Gi");
-        expect_settled(name, "w0,w1,w2,w3,w4", expected[i]);
-    }
-}
-END_TEST
-
-START_TEST(the_strongest_first)
-{
-    static const struct {
-        const char *name, *major, *minor, *memory;
-    } nodes[] = {{"v100", "7", "0", "16160"}, {"a100", "8", "0", "40960"},
-                 {"t4", "7", "5", "15360"},   {"k80", "3", "7", "11441"}};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(nodes); i++) {
-        const struct node_view view = {
-            .name = nodes[i].name,
-            .capacity = PAIRS({"nvidia.com/gpu", "2"}),
-            .labels = PAIRS({"nvidia.com/gpu.compute.major", nodes[i].major},
-                            {"nvidia.com/gpu.compute.minor", nodes[i].minor},
-                            {"nvidia.com/gpu.memory", nodes[i].memory},
-                            {"nvidia.com/gpu.count", "2"}),
-        };
-        store_apply_node(world.store, &view);
-    }
-    store_set_policy(world.store, policy_find("strongest"), 60000);
-    add_gpu_pod("a", "2", NULL, NULL);
-    add_gpu_pod("b", "2", NULL, NULL);
-    add_gpu_pod("c", "1", "gpuledger.io/gpu-memory-min", "24Gi");
-    expect_settled("a", "k80,t4,a100,v100", "a100");
-    expect_settled("b", "k80,t4,a100,v100", "t4");
-    expect_settled("c", "k80,t4,a100,v100", NULL);
-    store_set_policy(world.store, policy_find("binpack"), 60000);
-    add_gpu_pod("d", "1", NULL, NULL);
-    expect_settled("d", "k80,t4,a100,v100", "k80");
-}
-END_TEST
-
-/* Nodes that serve whole cards or parts of cards, whatever came first: each kind fills up what it
- * has begun before it begins another node. */
-START_TEST(two_kinds_of_pods_share_four_nodes)
-{
-#define FOUR "n0,n1,n2,n3"
-    g_autoptr(GHashTable) kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    int opened[2] = {0}, cards = 0, parts = 0;
-
-    for (int i = 0; i < 4; i++) {
-        const char name[] = {'n', (char)('0' + i), '\0'};
-        const struct node_view view = {
-            .name = name,
-            .capacity = PAIRS({"nvidia.com/gpu", "4"}, {"aliyun.com/gpu-mem", "64"},
-                              {"aliyun.com/gpu-count", "4"}),
-        };
-        store_apply_node(world.store, &view);
-    }
-    for (int i = 0; i < 28; i++) {
-        const bool card = i % 7 == 0 || i % 7 == 3;
-        g_autofree char *name = g_strdup_printf("p%d", i);
-        if (card)
-            add_gpu_pod(name, "1", NULL, NULL);
-        else
-            world_add_pending(&world, name, 5);
-        char *node = settle(name, FOUR);
-        ck_assert_msg(node, "%s finds no node", name);
-        gpointer kind = GINT_TO_POINTER(card + 1), known = g_hash_table_lookup(kinds, node);
-        ck_assert(!known || known == kind);
-        opened[card] += !known;
-        g_hash_table_insert(kinds, node, kind);
-        cards += card;
-        parts += !card;
-    }
-    ck_assert_int_eq(cards, 8);
-    ck_assert_int_eq(parts, 20);
-    ck_assert_int_eq(opened[0], 2); /* three to a card, twelve to a node */
-    ck_assert_int_eq(opened[1], 2);
-}
-END_TEST
-
 /* --- what is expected ------------------------------------------------------------------------ */
 
 static uint64_t expectation(struct store *store)
@@ -411,58 +274,6 @@ START_TEST(each_pod_is_expected_once)
 }
 END_TEST
 
-/* --- many pods ------------------------------------------------------------------------------ */
-
-static bool place(const char *pod, int64_t mem, const char *nodes)
-{
-    world_add_pending(&world, pod, mem);
-    g_autofree char *node = settle(pod, nodes);
-    return node != NULL;
-}
-
-#define NODES 10
-#define NODE_NAMES "n0,n1,n2,n3,n4,n5,n6,n7,n8,n9"
-#define CARDS 4
-
-static int cards_in_use(void)
-{
-    int used = 0;
-
-    for (int i = 0; i < NODES; i++) {
-        const char name[] = {'n', (char)('0' + i), '\0'};
-        for (int card = 0; card < CARDS; card++)
-            used += world_used(&world, name, card) > 0;
-    }
-    return used;
-}
-
-START_TEST(a_hundred_quarters_on_forty_cards)
-{
-    static const struct {
-        const char *policy;
-        int opened, whole; /* cards in use, pods of a whole card that fit afterwards */
-    } expected[] = {{"binpack", 25, 15}, {"spread", 40, 0}};
-    int whole = 0;
-
-    for (int i = 0; i < NODES; i++) {
-        const char name[] = {'n', (char)('0' + i), '\0'};
-        fake_cluster_put_node(cluster, name, 8 * CARDS, CARDS);
-    }
-    world_catch_up(&world);
-    store_set_policy(world.store, policy_find(expected[_i].policy), 60000);
-    for (int i = 0; i < 100; i++) {
-        g_autofree char *name = g_strdup_printf("quarter-%d", i);
-        ck_assert(place(name, 2, NODE_NAMES));
-    }
-    ck_assert_int_eq(cards_in_use(), expected[_i].opened);
-    for (int i = 0; i < 20; i++) {
-        g_autofree char *name = g_strdup_printf("whole-%d", i);
-        whole += place(name, 8, NODE_NAMES);
-    }
-    ck_assert_int_eq(whole, expected[_i].whole);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("prioritize");
@@ -480,11 +291,7 @@ int main(void)
     tcase_add_test(tests, pods_without_a_gpu_leave_nodes_with_gpus_alone);
     tcase_add_test(tests, pods_without_a_gpu_go_where_gpus_are_in_use);
     tcase_add_test(tests, what_cannot_be_answered_is_an_error);
-    tcase_add_test(tests, the_smallest_guest_that_suffices);
-    tcase_add_test(tests, the_strongest_first);
-    tcase_add_test(tests, two_kinds_of_pods_share_four_nodes);
     tcase_add_test(tests, each_pod_is_expected_once);
-    tcase_add_loop_test(tests, a_hundred_quarters_on_forty_cards, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
