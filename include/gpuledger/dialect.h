@@ -100,6 +100,10 @@ struct dialect {
     const char *health_namespace;
     const char *health_prefix;
 
+    /* Keys of a ResourceQuota's spec.hard that limit what the pods of a namespace hold: MiB of their
+     * cards' memory, and percent of their compute. Both or neither (NULL). */
+    const char *quota_memory, *quota_core;
+
     /* False without an error: the node is not of this dialect. With an error: it is, but what it
      * says is unusable. `ret_warning` may be set to what was ignored (free with g_free). */
     bool (*read_topology)(const struct node_view *view, const struct dialect_options *options,

@@ -72,12 +72,12 @@ static enum grant_step join_earlier(struct grant *grant, struct allocation *held
 /* --- a new one ------------------------------------------------------------------------------ */
 
 /* Others of its namespace may have been bound since filter was asked. */
-static bool is_within_quota(const struct grant *grant, const struct store *store,
-                            const struct ledger *ledger)
+static enum reason check_quotas(const struct grant *grant, const struct store *store,
+                                const struct node *node, const struct placement *placement)
 {
-    g_autoptr(quota_room) room = quotas_room(store_quotas(store), ledger,
+    g_autoptr(quota_room) room = quotas_room(store_quotas(store), store_ledger(store),
                                              grant->args->pod_namespace, grant->request);
-    return quota_room_allows(room, grant->args->node);
+    return quota_room_refuse(room, node, placement);
 }
 
 /* Leaves word of a fresh reservation to the next holder of the Lease. */
@@ -122,8 +122,8 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
         if (moment->now_ms >= grant->send_until_ms)
             return refuse(grant, BIND_RESULT_TIMED_OUT, error,
                           "no time was left to bind the pod; try again");
-        reason = REASON_QUOTA;
-        if (is_within_quota(grant, store, ledger))
+        reason = check_quotas(grant, store, node, &placement);
+        if (reason == REASON_NONE)
             booked = booking_reserve(ledger, node, &entry, &placement, &reason);
         break;
     case ADMISSION_NO:

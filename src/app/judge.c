@@ -37,16 +37,20 @@ void judge_clear(struct judge *judge)
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement)
 {
+    struct placement own;
     enum reason reason;
 
+    if (judge->room && !ret_placement)
+        ret_placement = &own; /* what a quota leaves depends on the cards */
     judge->seen = nominees_see(&judge->nominees, node);
     const enum admission admission =
         dialect_admit(judge->seen, &judge->admission, ret_placement, &reason);
     judge->waits = admission == ADMISSION_WAIT;
     if (admission == ADMISSION_NO)
         return reason;
-    if (!quota_room_allows(judge->room, judge->seen->name))
-        return REASON_QUOTA;
+    reason = quota_room_refuse(judge->room, judge->seen, ret_placement);
+    if (reason != REASON_NONE)
+        return reason;
     judge->older = arrivals_yield(judge->arrivals, judge->seen, &judge->turn);
     return judge->older ? REASON_EARLIER_POD : REASON_NONE;
 }

@@ -72,6 +72,7 @@ static const char *const feed_names[FEED_N] = {
     [FEED_PODS] = "pods",
     [FEED_CONFIGMAPS] = "configmaps",
     [FEED_BUDGETS] = "poddisruptionbudgets",
+    [FEED_RESOURCE_QUOTAS] = "resourcequotas",
 };
 
 static const char *const lease_change_names[LEASE_CHANGE_N] = {

@@ -73,8 +73,8 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
         const struct node *node = nominees_see(&nominees, ledger_node(ledger, args->names[i]));
         if (dialect_admit(node, &query, NULL, &call->reasons[i]) != ADMISSION_YES)
             continue;
-        call->reasons[i] = REASON_QUOTA;
-        if (!quota_room_allows(quota, node->name))
+        call->reasons[i] = quota_room_refuse(quota, node, NULL);
+        if (call->reasons[i] != REASON_NONE)
             continue;
         call->reasons[i] = REASON_PLACED_ELSEWHERE;
         if (!best || is_fuller(node, best))

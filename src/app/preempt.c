@@ -212,8 +212,10 @@ static bool look_up(struct preempt *preempt)
         .now_ns = preempt->call.moment.now_ns,
         .patience_ns = options->patience_ms * 1000000,
     };
-    for (size_t i = 0; i < args->n_nodes; i++)
-        preempt->allowed[i] = quota_room_allows(room, args->nodes[i].name);
+    for (size_t i = 0; i < args->n_nodes; i++) {
+        const struct node *node = ledger_node(ledger, args->nodes[i].name);
+        preempt->allowed[i] = node && quota_room_refuse(room, node, NULL) == REASON_NONE;
+    }
     const bool holds = ledger_get(ledger, args->pod.uid);
     g_clear_pointer(&room, quota_room_free);
     store_unlock(store);

@@ -53,7 +53,8 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         const struct node *seen = nominees_see(&judge.nominees, node);
         const enum admission admission =
             dialect_admit(seen, &judge.admission, &placement, &reason);
-        if (admission == ADMISSION_NO || !quota_room_allows(judge.room, seen->name))
+        if (admission == ADMISSION_NO ||
+            quota_room_refuse(judge.room, seen, &placement) != REASON_NONE)
             continue;
         struct rank *rank = &contest->ranks[contest->n];
         ranking_rate(contest->policy, seen, &placement, judge.admission.demand, rank);

@@ -21,11 +21,13 @@ struct mark {
 struct quotas {
     GHashTable *namespaces; /* name -> struct limits * */
     GHashTable *nodes;      /* name -> struct mark * */
+    struct resource_quotas *resources;
 };
 
 struct quota_room {
     const struct quotas *quotas;
-    const struct limits *limits;
+    const struct limits *limits; /* NULL: none by model */
+    struct resource_room *resources; /* NULL: none by ResourceQuotas */
     GHashTable *used; /* model (the node's mark's) -> thousandths, an int64_t * */
     int64_t wanted;
 };
@@ -57,6 +59,7 @@ struct quotas *quotas_new(void)
 
     quotas->namespaces = new_namespaces();
     quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
+    quotas->resources = resource_quotas_new();
     return quotas;
 }
 
@@ -68,6 +71,8 @@ struct quotas *quotas_dup(const struct quotas *quotas)
 
     g_hash_table_unref(copy->namespaces);
     copy->namespaces = g_hash_table_ref(quotas->namespaces); /* replaced, never changed */
+    resource_quotas_free(copy->resources);
+    copy->resources = resource_quotas_dup(quotas->resources);
     g_hash_table_iter_init(&iter, quotas->nodes);
     while (g_hash_table_iter_next(&iter, &name, &value)) {
         const struct mark *mark = value;
@@ -80,7 +85,13 @@ void quotas_free(struct quotas *quotas)
 {
     g_hash_table_unref(quotas->namespaces);
     g_hash_table_unref(quotas->nodes);
+    resource_quotas_free(quotas->resources);
     g_free(quotas);
+}
+
+struct resource_quotas *quotas_resources(struct quotas *quotas)
+{
+    return quotas->resources;
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -201,20 +212,26 @@ struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger 
                                const char *ns, const struct request *request)
 {
     const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+    struct resource_room *resources =
+        resource_quotas_room(quotas->resources, ledger, ns, request);
     int64_t wanted = 0;
 
     for (uint32_t i = 0; i < request->n_asks; i++) {
         const struct card_ask *ask = &request->asks[i];
         wanted += ask->count * size_of(ask->core, ask->exclusive);
     }
-    if (!limits || wanted == 0)
+    if (wanted == 0)
+        limits = NULL;
+    if (!limits && !resources)
         return NULL;
     struct quota_room *room = g_new0(struct quota_room, 1);
     room->quotas = quotas;
     room->limits = limits;
+    room->resources = resources;
     room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     room->wanted = wanted;
-    ledger_each(ledger, count_allocation, &(struct count){room, ns});
+    if (limits)
+        ledger_each(ledger, count_allocation, &(struct count){room, ns});
     return room;
 }
 
@@ -223,6 +240,7 @@ void quota_room_free(struct quota_room *room)
     if (!room)
         return;
     g_hash_table_unref(room->used);
+    resource_room_free(room->resources);
     g_free(room);
 }
 
@@ -243,12 +261,28 @@ void quota_room_count(const struct quota_room *room, const char *node,
     ret_count->used = used ? *used : 0;
 }
 
-bool quota_room_allows(const struct quota_room *room, const char *node)
+const struct resource_room *quota_room_resources(const struct quota_room *room)
+{
+    return room->resources;
+}
+
+static bool is_within_limits(const struct quota_room *room, const char *node)
 {
     struct quota_count count;
 
-    if (!room)
+    if (!room->limits)
         return true;
     quota_room_count(room, node, &count);
     return count.pooled && count.limited && count.used + count.wanted <= count.limit;
+}
+
+enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
+                              const struct placement *placement)
+{
+    if (!room)
+        return REASON_NONE;
+    if (!is_within_limits(room, node->name))
+        return REASON_QUOTA;
+    return resource_room_allows(room->resources, node, placement, NULL) ? REASON_NONE
+                                                                        : REASON_RESOURCE_QUOTA;
 }

@@ -9,9 +9,11 @@
  * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
  * Binding is under way, is counted in GPUs: a part of one is that part.
  *
+ * Beside them the ResourceQuotas (app/resource_quotas.h), so that there is one question to ask.
+ *
  * Guarded by the store's lock.
  */
-#include <gpuledger/dialect.h>
+#include "app/resource_quotas.h"
 
 #define QUOTAS_NAMESPACE "kube-system"
 #define QUOTAS_NAME "gpuquota"
@@ -29,6 +31,9 @@ bool quotas_set(struct quotas *quotas, const char *text, GError **error);
 /* What the node's labels say; NULL for what they do not. */
 void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool);
 
+/* The ResourceQuotas. */
+struct resource_quotas *quotas_resources(struct quotas *quotas);
+
 /* What a namespace may still take, for one request. */
 struct quota_room;
 
@@ -39,7 +44,7 @@ void quota_room_free(struct quota_room *room); /* NULL is ignored */
 typedef struct quota_room quota_room;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
 
-/* What decides about a node, in thousandths of a GPU. */
+/* REASON_QUOTA: what decides about a node, in thousandths of a GPU. */
 struct quota_count {
     const char *model; /* NULL: no label of the node says one */
     bool pooled;       /* the node is of a pool that the namespace may use */
@@ -49,5 +54,10 @@ struct quota_count {
 void quota_room_count(const struct quota_room *room, const char *node,
                       struct quota_count *ret_count);
 
-/* Whether the request may go to the node. No room (NULL) means no limit. */
-bool quota_room_allows(const struct quota_room *room, const char *node);
+/* REASON_RESOURCE_QUOTA: the same. */
+const struct resource_room *quota_room_resources(const struct quota_room *room);
+
+/* REASON_NONE: the request may go to the node, as it was placed there; `placement` NULL: on its
+ * largest cards. No room (NULL) means no limit. */
+enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
+                              const struct placement *placement);

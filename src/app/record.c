@@ -16,6 +16,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_SETTLE] = "settle",
     [RECORD_CONFIGMAP] = "configmap",
     [RECORD_CONFIGMAP_GONE] = "configmap-gone",
+    [RECORD_RESOURCE_QUOTA] = "resourcequota",
+    [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
     [RECORD_POLICY] = "policy",
     [RECORD_CALL] = "call",
     [RECORD_LOOK] = "look",
@@ -29,7 +31,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
 };
 
 const char *const record_feeds[FEED_N] = {"nodes", "pods", "configmaps",
-                                          "poddisruptionbudgets"};
+                                          "poddisruptionbudgets", "resourcequotas"};
 
 const char *const record_steps[GRANT_STEP_N] = {
     [GRANT_SEND] = "send",
@@ -153,6 +155,22 @@ struct record *record_configmap(uint64_t number, const struct configmap_view *co
     record->key = g_strdup_printf("%s/%s", configmap->ns, configmap->name);
     begin_object(record, &writer, "object");
     configmap_view_encode(&writer, configmap);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
+                                     bool gone)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record =
+        begin(gone ? RECORD_RESOURCE_QUOTA_GONE : RECORD_RESOURCE_QUOTA, number, &writer);
+    record->key = g_strdup_printf("%s/%s", quota->ns, quota->name);
+    begin_object(record, &writer, "object");
+    resource_quota_view_encode(&writer, quota);
     json_end_object(&writer);
     return record;
 }

@@ -33,6 +33,8 @@ enum record_kind {
     RECORD_SETTLE, /* a pod that was asked for */
     RECORD_CONFIGMAP,
     RECORD_CONFIGMAP_GONE,
+    RECORD_RESOURCE_QUOTA,
+    RECORD_RESOURCE_QUOTA_GONE,
     RECORD_POLICY,
     RECORD_CALL,
     RECORD_LOOK,
@@ -75,6 +77,8 @@ struct record *record_settle(uint64_t number, const struct pod_view *pod, bool c
 struct record *record_node(uint64_t number, const struct node_view *node);
 struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
                                 bool gone);
+struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
+                                     bool gone);
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);

@@ -168,6 +168,9 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_CONFIGMAP:
         note_object(state, FEED_CONFIGMAPS, record);
         break;
+    case RECORD_RESOURCE_QUOTA:
+        note_object(state, FEED_RESOURCE_QUOTAS, record);
+        break;
     case RECORD_POD:
         note_pod(state, record);
         break;
@@ -176,6 +179,9 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_CONFIGMAP_GONE:
         g_hash_table_remove(state->objects[FEED_CONFIGMAPS], record->key);
+        break;
+    case RECORD_RESOURCE_QUOTA_GONE:
+        g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
         break;
     case RECORD_POD_GONE:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
@@ -300,7 +306,12 @@ static GList *in_order(GHashTable *table)
 
 void record_state_write(const struct record_state *state, GString *text)
 {
-    static const enum record_kind kinds[FEED_N] = {RECORD_NODE, RECORD_POD, RECORD_CONFIGMAP};
+    static const enum record_kind kinds[FEED_N] = {
+        [FEED_NODES] = RECORD_NODE,
+        [FEED_PODS] = RECORD_POD,
+        [FEED_CONFIGMAPS] = RECORD_CONFIGMAP,
+        [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
+    };
 
     if (state->policy)
         g_string_append_printf(text, "%s\n", state->policy);

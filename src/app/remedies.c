@@ -621,6 +621,35 @@ static void try_quota(struct search *search, const struct node *node)
     judge_clear(&judge);
 }
 
+static void try_resource_quota(struct search *search, const struct node *node)
+{
+    struct resource_count count;
+    struct placement placement;
+    struct judge judge;
+
+    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
+               &search->moment);
+    struct quota_room *room = g_steal_pointer(&judge.room);
+    if (room && judge_node(&judge, node, &placement) == REASON_NONE &&
+        !resource_room_allows(quota_room_resources(room), node, &placement, &count) &&
+        count.alone) {
+        const int64_t to = count.used + count.wanted;
+        add(search,
+            (struct remedy){
+                .kind = REMEDY_QUOTA,
+                .key = g_strdup(count.key),
+                .from = g_strdup_printf("%" G_GINT64_FORMAT, count.limit),
+                .to = g_strdup_printf("%" G_GINT64_FORMAT, to),
+                .text = g_strdup_printf("let ResourceQuota %s/%s have %" G_GINT64_FORMAT
+                                        " instead of %" G_GINT64_FORMAT " under %s",
+                                        search->query->pod->ns, count.quota, to, count.limit,
+                                        count.key)},
+            node);
+    }
+    judge.room = room;
+    judge_clear(&judge);
+}
+
 static void try_turn(struct search *search, const struct node *node)
 {
     struct judge judge;
@@ -662,6 +691,8 @@ static void try_node(struct search *search, struct node *node)
         try_match(search, node);
     if (reason == REASON_QUOTA && !has_found(search, REMEDY_QUOTA))
         try_quota(search, node);
+    if (reason == REASON_RESOURCE_QUOTA && !has_found(search, REMEDY_QUOTA))
+        try_resource_quota(search, node);
     if (reason == REASON_TERMS && !has_found(search, REMEDY_LABEL))
         try_label(search, node);
     if (!has_found(search, REMEDY_HEAL))

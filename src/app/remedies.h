@@ -23,7 +23,7 @@ enum remedy_kind {
     REMEDY_HEAL,      /* the card */
     REMEDY_CONDITION, /* take the pod's annotation away */
     REMEDY_LABEL,     /* give the node the label */
-    REMEDY_QUOTA,     /* give the namespace `to` of the model */
+    REMEDY_QUOTA,     /* give the namespace `to` of the model, or under the ResourceQuota's key */
     REMEDY_N
 };
 

@@ -123,6 +123,8 @@ static const struct {
     [RECORD_SETTLE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP_GONE] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
     [RECORD_CALL] = {replay_call},
     [RECORD_LOOK] = {replay_look},

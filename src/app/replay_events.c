@@ -102,6 +102,28 @@ static bool remove_configmap(struct replay *replay, const struct record_line *li
     return true;
 }
 
+static bool apply_resource_quota(struct replay *replay, const struct record_line *line,
+                                 GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_apply_resource_quota(replay->extender.store, &quota);
+    return true;
+}
+
+static bool remove_resource_quota(struct replay *replay, const struct record_line *line,
+                                  GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_delete_resource_quota(replay->extender.store, quota.ns, quota.name);
+    return true;
+}
+
 static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
 {
     const struct policy *policy = policy_find(line->policy);
@@ -125,6 +147,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_SETTLE] = settle_pod,
     [RECORD_CONFIGMAP] = apply_configmap,
     [RECORD_CONFIGMAP_GONE] = remove_configmap,
+    [RECORD_RESOURCE_QUOTA] = apply_resource_quota,
+    [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
     [RECORD_POLICY] = set_policy,
 };
 

@@ -170,6 +170,8 @@ bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object
     g_autoptr(json_arena) arena = json_arena_new();
     struct parts parts = {0};
 
+    if (!kinds[feed])
+        return true;
     if (!json_decode(arena, object, part_fields, &parts, error) ||
         !check(arena, feed, object, error)) {
         g_prefix_error(error, "%s %s%s%s: ", kinds[feed], parts.ns ? parts.ns : "",

@@ -27,6 +27,7 @@ enum feed {
     FEED_PODS,
     FEED_CONFIGMAPS,
     FEED_BUDGETS, /* nobody waits for it */
+    FEED_RESOURCE_QUOTAS, /* by option */
     FEED_N
 };
 
@@ -36,6 +37,7 @@ struct store_options {
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
     int64_t hold_ms;     /* see app/arrivals.h */
     const char *model_label, *pool_label; /* node labels for app/quotas.h, or NULL */
+    bool resource_quotas; /* app/resource_quotas.h; else there are none */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -77,7 +79,10 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
 void store_apply_budget(struct store *store, const struct budget_view *view);
 void store_delete_budget(struct store *store, const char *ns, const char *name);
 
-/* Every feed has completed a list, budgets apart. */
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view);
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name);
+
+/* Every feed has completed a list, budgets apart, and ResourceQuotas unless they are wanted. */
 bool store_is_synced(struct store *store);
 /* Which feed has not, and why if that is known, for people: "nodes, pods (pods is forbidden: …)"; ""
  * if all have. Free with g_free. */

@@ -4,7 +4,7 @@
 #include "app/store_state.h"
 
 static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps",
-                                                "poddisruptionbudgets"};
+                                                "poddisruptionbudgets", "resourcequotas"};
 
 static void collect_stale_allocation(struct allocation *allocation, void *data)
 {
@@ -72,11 +72,18 @@ static void sweep_budgets(struct store *store)
     budgets_sweep(store->budgets, store->generation[FEED_BUDGETS]);
 }
 
+static void sweep_resource_quotas(struct store *store)
+{
+    resource_quotas_sweep(quotas_resources(store->quotas),
+                          store->generation[FEED_RESOURCE_QUOTAS]);
+}
+
 static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_NODES] = sweep_nodes,
     [FEED_PODS] = sweep_pods,
     [FEED_CONFIGMAPS] = sweep_configmaps,
     [FEED_BUDGETS] = sweep_budgets,
+    [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
 };
 
 /* Under the lock. No decision that is recorded depends on budgets. */
@@ -108,13 +115,20 @@ void store_list_end(struct store *store, enum feed feed)
     recorder_take(store->recorder, record_list(RECORD_LIST_END, number, feed));
 }
 
+/* Whether the ledger is complete only once it has been listed. */
+static bool is_awaited(const struct store *store, int feed)
+{
+    return feed != FEED_BUDGETS &&
+           (feed != FEED_RESOURCE_QUOTAS || store->options.resource_quotas);
+}
+
 bool store_is_synced(struct store *store)
 {
     bool synced = true;
 
     store_lock(store);
     for (int feed = 0; feed < FEED_N; feed++)
-        synced &= store->synced[feed] || feed == FEED_BUDGETS;
+        synced &= store->synced[feed] || !is_awaited(store, feed);
     store_unlock(store);
     return synced;
 }
@@ -133,7 +147,7 @@ char *store_unsynced(struct store *store)
 
     store_lock(store);
     for (int feed = 0; feed < FEED_N; feed++) {
-        if (!store->synced[feed] && feed != FEED_BUDGETS)
+        if (!store->synced[feed] && is_awaited(store, feed))
             append_feed(store, feed, text);
     }
     store_unlock(store);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes, ConfigMaps and budgets, as the watch or a list shows them. */
+/* Nodes, ConfigMaps, budgets and ResourceQuotas, as the watch or a list shows them. */
 #include "app/log.h"
 #include "app/metrics.h"
 #include "app/recorder.h"
@@ -157,4 +157,52 @@ void store_delete_budget(struct store *store, const char *ns, const char *name)
     store_lock(store);
     budgets_remove(store->budgets, ns, name);
     store_unlock(store);
+}
+
+/* --- ResourceQuotas ------------------------------------------------------------------------- */
+
+/* Under the lock: those who were refused may find room, on whatever node. */
+static void note_room(struct store *store)
+{
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++)
+        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
+    store_notify(store);
+}
+
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
+{
+    g_autoptr(GError) failure = NULL;
+    bool changed = false;
+
+    if (!store->options.resource_quotas)
+        return;
+    store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
+    resource_quotas_set(quotas_resources(store->quotas), view,
+                        store->generation[FEED_RESOURCE_QUOTAS], &changed, &failure);
+    if (changed)
+        note_room(store);
+    store_unlock(store);
+    recorder_take(store->recorder, record_resource_quota(number, view, false));
+    if (failure && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_RESOURCE_QUOTAS);
+        log_event(LOG_LEVEL_WARN, "a ResourceQuota cannot be understood; what it said before counts",
+                  LOG_TEXT("why", failure->message));
+    }
+}
+
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+{
+    if (!store->options.resource_quotas)
+        return;
+    store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
+    resource_quotas_remove(quotas_resources(store->quotas), ns, name);
+    note_room(store);
+    store_unlock(store);
+    recorder_take(store->recorder,
+                  record_resource_quota(
+                      number, &(struct resource_quota_view){.ns = ns, .name = name}, true));
 }

@@ -373,6 +373,21 @@ static void tell_quota(const struct telling *telling)
                                (double)count.limit / CORE_WHOLE);
 }
 
+static void tell_resource_quota(const struct telling *telling)
+{
+    struct resource_count count;
+
+    if (!resource_room_allows(quota_room_resources(telling->judge->room), telling->node, NULL,
+                              &count))
+        g_string_append_printf(telling->text,
+                               "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
+                               " of %" G_GINT64_FORMAT " (%s)",
+                               count.wanted, count.unit, count.quota,
+                               MAX(count.limit - count.used, 0), count.limit, count.key);
+    else
+        g_string_append(telling->text, reason_info(REASON_RESOURCE_QUOTA)->text);
+}
+
 static void tell_earlier(const struct telling *telling)
 {
     g_string_append_printf(telling->text, "its room is left to %s, which came first",
@@ -422,6 +437,7 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,
     [REASON_QUOTA] = tell_quota,
+    [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
 };

@@ -69,6 +69,7 @@ struct config {
     int64_t arrival_hold_ms;
     char *quota_model_label; /* "": no quotas */
     char *quota_pool_label;
+    bool hami_resource_quotas;
     bool wake;
 
     bool leader_elect;

@@ -32,6 +32,7 @@ bool local_open(const struct config *config, struct local *ret_local, GError **e
             .hold_ms = config->arrival_hold_ms,
             .model_label = config->quota_model_label,
             .pool_label = config->quota_pool_label,
+            .resource_quotas = config->hami_resource_quotas,
             .silent = true,
         }),
     };

@@ -397,6 +397,14 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = COMMAND_SERVE | PLANS,
      .help = "The node label that quotas mean by a pool."},
+    {.name = "hami-resource-quotas",
+     BOOL(hami_resource_quotas),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE | PLANS,
+     .help = "Keep namespaces to ResourceQuotas with HAMi's keys limits.nvidia.com/gpumem and "
+             "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
+             "under them."},
     {.name = "wake",
      BOOL(wake),
      .fallback = "true",

@@ -69,6 +69,9 @@ static const struct reason_info table[REASON_N] = {
          true},
     [REASON_QUOTA] =
         {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
+    [REASON_RESOURCE_QUOTA] =
+        {"resource_quota",
+         "The namespace's ResourceQuota leaves less of GPUs than the pod asks for", false},
     [REASON_EARLIER_POD] =
         {"earlier_pod", "The room on the node is left to a pod that has waited for longer", false},
     [REASON_AWAITING_ASSIGNMENT] =

@@ -186,6 +186,9 @@ static const char *const volcano_resources[] = {
     "One pod at a time waits for the plugin on a node, the next inside bind, because the plugin "  \
     "is not told whose container it serves. "
 
+#define QUOTA_KEYS                                                                                 \
+    .quota_memory = "limits.nvidia.com/gpumem", .quota_core = "limits.nvidia.com/gpucores"
+
 const struct dialect dialect_hami = {
     .name = "hami",
     .title = "HAMi",
@@ -195,7 +198,9 @@ const struct dialect dialect_hami = {
                     "Annotations `nvidia.com/[no]use-gputype`, `nvidia.com/[no]use-gpuuuid`, "
                     "`nvidia.com/vgpu-mode`, `nvidia.com/numa-bind`, and "
                     "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread, mutex or numa; "
-                    "`hami.io/node-scheduler-policy` (binpack, spread) for the scores of nodes.",
+                    "`hami.io/node-scheduler-policy` (binpack, spread) for the scores of nodes. "
+                    "ResourceQuotas by `limits.nvidia.com/gpumem` and `limits.nvidia.com/gpucores` "
+                    "with `--hami-resource-quotas`; 0 is no limit, scopes are not read.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
                      "fields, JSON), `hami.io/device-cordon`; allocatable `nvidia.com/gpu` of 0 "
                      "takes all cards out. Memory beyond what a card really has "
@@ -214,7 +219,7 @@ const struct dialect dialect_hami = {
                       "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
                       ONE_AT_A_TIME,
             .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last two with MIG",
-            .limits = "Topology scores, scoring weights and ResourceQuotas are not read, and there is "
+            .limits = "Topology scores and scoring weights are not read, and there is "
                       "no webhook: a container that asks for a part of a card but for no card is "
                       "refused. Templates of MIG instances of different sizes, before v2.10: the "
                       "plugin counts instances in an order that only the driver knows. The "
@@ -222,6 +227,7 @@ const struct dialect dialect_hami = {
                       "a pod whose instance of another size needs that place sooner.",
         },
     .resources = nvidia_resources,
+    QUOTA_KEYS,
     .lock_key = "hami.io/mutex.lock",
     .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
     FUNCTIONS(hami),
@@ -243,6 +249,7 @@ const struct dialect dialect_4paradigm = {
                       "writes back what is left without saying whose it is.",
         },
     .resources = nvidia_resources,
+    QUOTA_KEYS,
     FUNCTIONS(paradigm),
 };
 

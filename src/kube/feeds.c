@@ -127,6 +127,28 @@ static bool forget_budget(struct store *store, struct json_arena *arena, const c
     return true;
 }
 
+static bool apply_resource_quota(struct store *store, struct json_arena *arena,
+                                 const cJSON *object, GError **error)
+{
+    struct resource_quota_view view;
+
+    if (!resource_quota_view_decode(arena, object, &view, error))
+        return false;
+    store_apply_resource_quota(store, &view);
+    return true;
+}
+
+static bool forget_resource_quota(struct store *store, struct json_arena *arena,
+                                  const cJSON *object, GError **error)
+{
+    struct identity identity = {0};
+
+    if (!json_decode(arena, object, identity_fields, &identity, error))
+        return false;
+    store_delete_resource_quota(store, identity.ns ? identity.ns : "", identity.name);
+    return true;
+}
+
 #define CORE "/api/v1"
 
 /* A pod that turns terminal stops matching the selector, which the watch reports as DELETED. The
@@ -139,6 +161,8 @@ const struct feed_row feeds[FEED_N] = {
                          forget_configmap},
     [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", NULL, "/apis/policy/v1",
                       "/apis/policy/v1beta1", true, apply_budget, forget_budget},
+    [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", NULL, CORE, NULL, true,
+                              apply_resource_quota, forget_resource_quota},
 };
 
 bool feed_namespace(enum feed feed, const char **ret_ns)

@@ -189,6 +189,18 @@ static void feed_budget(struct store *store, bool deleted, const cJSON *json,
         store_apply_budget(store, &view);
 }
 
+static void feed_resource_quota(struct store *store, bool deleted, const cJSON *json,
+                                struct json_arena *arena)
+{
+    struct resource_quota_view view;
+
+    ck_assert(resource_quota_view_decode(arena, json, &view, NULL));
+    if (deleted)
+        store_delete_resource_quota(store, view.ns, view.name);
+    else
+        store_apply_resource_quota(store, &view);
+}
+
 void feed_event(struct store *store, enum feed feed, bool deleted, const char *object)
 {
     static void (*const feeders[FEED_N])(struct store *, bool, const cJSON *,
@@ -197,6 +209,7 @@ void feed_event(struct store *store, enum feed feed, bool deleted, const char *o
         [FEED_PODS] = feed_pod,
         [FEED_CONFIGMAPS] = feed_configmap,
         [FEED_BUDGETS] = feed_budget,
+        [FEED_RESOURCE_QUOTAS] = feed_resource_quota,
     };
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;

@@ -114,6 +114,16 @@ void store_delete_budget(struct store *store, const char *ns, const char *name)
     note("-%s/%s", ns, name);
 }
 
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
+{
+    note("%s/%s=%zu", view->ns, view->name, view->hard.n);
+}
+
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+{
+    note("-%s/%s", ns, name);
+}
+
 /* Until the trace reads exactly so. */
 static void expect_trace(const char *expected)
 {

@@ -70,6 +70,14 @@ void store_delete_budget(struct store *store, const char *ns, const char *name)
 {
 }
 
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
+{
+}
+
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+{
+}
+
 static void setup(void)
 {
     struct kube_config *config = g_new0(struct kube_config, 1);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How much memory and compute of its cards a namespace may have: the ResourceQuotas whose keys are a
+ * dialect's (dialect.h). The API server keeps them, but counts nothing under these keys: what a pod
+ * gets by default, or as a percentage of a card, is not in the pod.
+ *
+ * Counted is what the namespace's pods hold, those included whose Binding is under way; of a pod as
+ * the API server does it, what its containers have together or one of its init containers before
+ * them, whichever is more. Each ResourceQuota counts by itself, and none has a scope. A limit of 0 is
+ * none, as with HAMi.
+ *
+ * Guarded by the store's lock.
+ */
+#include "wire/resource_quota.h"
+
+#include <gpuledger/dialect.h>
+
+struct resource_quotas;
+
+struct resource_quotas *resource_quotas_new(void);
+void resource_quotas_free(struct resource_quotas *quotas);
+/* A copy that knows the same. */
+struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas);
+
+/* Replaces the one of that name; the generation is the caller's mark, for resource_quotas_sweep. One
+ * that cannot be read leaves the one before it. The API server tells of each at every change of what
+ * it has counted: `ret_changed` says whether limits have changed. */
+bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
+                         uint32_t generation, bool *ret_changed, GError **error);
+void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, const char *name);
+/* Forgets those of other generations. */
+void resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation);
+
+/* What a namespace may still take, for one request. */
+struct resource_room;
+
+/* NULL: whatever it likes. Free with resource_room_free, before anything is changed. */
+struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
+                                           const struct ledger *ledger, const char *ns,
+                                           const struct request *request);
+void resource_room_free(struct resource_room *room); /* NULL is ignored */
+
+/* What decides: MiB, or percent of a card's compute. */
+struct resource_count {
+    const char *quota, *key, *unit; /* of the ResourceQuota and under its spec.hard */
+    int64_t limit, used, wanted;
+    bool alone; /* no other limit is in the way */
+};
+
+/* Whether there is room for the placement on the node; NULL: for what is asked for, on the node's
+ * largest cards. If there is not, `ret_count`, if not NULL, is of the first limit in the way. */
+bool resource_room_allows(const struct resource_room *room, const struct node *node,
+                          const struct placement *placement, struct resource_count *ret_count);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Namespaces have as much of their cards as their ResourceQuotas say, by HAMi's keys.
+ */
+#include "literals.h"
+
+#include "app/extender.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GPU "nvidia.com/gpu"
+#define MEM "nvidia.com/gpumem"
+#define PERCENT "nvidia.com/gpumem-percentage"
+#define CORES "nvidia.com/gpucores"
+#define LIMIT_MEM "limits.nvidia.com/gpumem"
+#define LIMIT_CORES "limits.nvidia.com/gpucores"
+#define LEAVES "ResourceQuota leaves less"
+
+static struct extender extender;
+
+static void add_node(const char *name, const char *mib)
+{
+    g_autofree char *text = g_strdup_printf(
+        "GPU-%s-0,10,%s,100,T4,0,true,0,hami-core:GPU-%s-1,10,%s,100,T4,0,true,1,hami-core:", name,
+        mib, name, mib);
+
+    store_apply_node(extender.store,
+                     &(struct node_view){
+                         .name = name,
+                         .annotations = PAIRS({"hami.io/node-nvidia-register", text}),
+                         .allocatable = PAIRS({GPU, "20"})});
+}
+
+#define SET_QUOTA(name_, ...)                                                                      \
+    store_apply_resource_quota(extender.store,                                                     \
+                               &(struct resource_quota_view){                                      \
+                                   .ns = "ml", .name = name_, .hard = PAIRS(__VA_ARGS__)})
+
+static void begin(bool resource_quotas)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000,
+                                                   .resource_quotas = resource_quotas}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    add_node("small", "10000");
+    add_node("large", "40000");
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+static void teardown(void)
+{
+    store_free(extender.store);
+}
+
+/* `promised` as the annotation has it. */
+static void hold(const char *uid, const char *ns, const char *promised,
+                 const struct container_view *containers, size_t n)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){
+                        .ns = ns,
+                        .name = uid,
+                        .uid = uid,
+                        .node_name = "large",
+                        .phase = "Running",
+                        .containers = containers,
+                        .n_containers = n,
+                        .annotations = PAIRS({"hami.io/vgpu-node", "large"},
+                                             {"hami.io/bind-phase", "success"},
+                                             {"hami.io/vgpu-devices-allocated", promised})});
+}
+
+static void hold_one(const char *uid, const char *ns, const char *promised)
+{
+    const struct container_view container = {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})};
+
+    hold(uid, ns, promised, &container, 1);
+}
+
+/* Which of the two nodes would take a pod with such limits: "small,large". */
+static void expect(const char *ns, const char *limits, const char *wanted)
+{
+    static const char *const nodes[] = {"small", "large"};
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autoptr(GString) got = g_string_new(NULL);
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"%s\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{%s}}}]}},"
+        "\"NodeNames\":[\"small\",\"large\"]}",
+        ns, limits);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    const char *end = strstr(reply->str, "]");
+    for (size_t i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *name = g_strdup_printf("\"%s\"", nodes[i]);
+        const char *at = strstr(reply->str, name);
+        if (at && at < end)
+            g_string_append_printf(got, "%s%s", got->len ? "," : "", nodes[i]);
+    }
+    ck_assert_msg(g_str_equal(got->str, wanted), "%s: %s: %s", limits, got->str, reply->str);
+    ck_assert_int_eq(strstr(reply->str, LEAVES) == NULL, g_str_equal(wanted, "small,large"));
+}
+
+#define ONE "\"" GPU "\":\"1\","
+#define MIBS(n) ONE "\"" MEM "\":\"" n "\""
+#define CORE(n) MIBS("1") ",\"" CORES "\":\"" n "\""
+
+START_TEST(memory_and_compute_are_limited)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"}, {LIMIT_CORES, "100"}, {"requests." GPU, "1"});
+    expect("ml", MIBS("8000"), "small,large");
+    expect("ml", MIBS("8001"), "");
+    expect("other", MIBS("8001"), "small,large");
+    hold_one("a", "ml", "GPU-large-0,NVIDIA,3000,60:;");
+    hold_one("b", "other", "GPU-large-0,NVIDIA,3000,30:;");
+    expect("ml", MIBS("5000"), "small,large");
+    expect("ml", MIBS("5001"), "");
+    expect("ml", CORE("40"), "small,large");
+    expect("ml", CORE("41"), "");
+    expect("ml", "\"" GPU "\":\"2\",\"" MEM "\":\"2501\"", "");
+    store_delete_pod(extender.store, "a");
+    expect("ml", MIBS("8000"), "small,large");
+}
+END_TEST
+
+START_TEST(a_percentage_is_of_the_card_that_it_will_be)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "10000"});
+    expect("ml", ONE "\"" PERCENT "\":\"25\"", "small,large");
+    expect("ml", ONE "\"" PERCENT "\":\"26\"", "small");
+    expect("ml", "\"" GPU "\":\"1\"", "small"); /* by default, all of it */
+    hold_one("a", "ml", "GPU-large-0,NVIDIA,1,0:;");
+    expect("ml", "\"" GPU "\":\"1\"", "");
+}
+END_TEST
+
+START_TEST(pods_whose_binding_is_under_way_count)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"});
+    hold_one("a", "ml", "GPU-large-0,NVIDIA,3000,0:;");
+    struct allocation *held = ledger_get(store_lock(extender.store), "a");
+    held->state = ALLOCATION_RESERVED;
+    store_unlock(extender.store);
+    expect("ml", MIBS("5001"), "");
+}
+END_TEST
+
+START_TEST(each_quota_counts)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"});
+    SET_QUOTA("r", {LIMIT_MEM, "6000"}, {LIMIT_CORES, "0"});
+    expect("ml", MIBS("6001"), "");
+    expect("ml", CORE("100"), "small,large"); /* 0 is no limit */
+    SET_QUOTA("r", {LIMIT_MEM, "7k"});
+    expect("ml", MIBS("7000"), "small,large");
+    expect("ml", MIBS("7001"), "");
+    SET_QUOTA("r", {LIMIT_MEM, "much"}); /* what it said before counts */
+    expect("ml", MIBS("7001"), "");
+    SET_QUOTA("r", {"pods", "7"});
+    expect("ml", MIBS("7001"), "small,large");
+    expect("ml", MIBS("8001"), "");
+    store_delete_resource_quota(extender.store, "other", "q");
+    expect("ml", MIBS("8001"), "");
+    store_delete_resource_quota(extender.store, "ml", "q");
+    expect("ml", MIBS("8001"), "small,large");
+}
+END_TEST
+
+/* Who was refused is then looked at again (app/wake.h). */
+START_TEST(changed_limits_may_be_room)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"});
+    const uint64_t before = ledger_freed(store_lock(extender.store));
+    store_unlock(extender.store);
+    SET_QUOTA("q", {LIMIT_MEM, "8k"}, {"pods", "7"});
+    ck_assert_uint_eq(ledger_freed(store_lock(extender.store)), before);
+    store_unlock(extender.store);
+    SET_QUOTA("q", {LIMIT_MEM, "9k"});
+    const struct ledger *ledger = store_lock(extender.store);
+    ck_assert_uint_gt(ledger_node(ledger, "large")->freed_at, before);
+    store_unlock(extender.store);
+}
+END_TEST
+
+START_TEST(one_that_a_list_does_not_name_is_gone)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "1"});
+    SET_QUOTA("r", {LIMIT_MEM, "2"});
+    store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);
+    SET_QUOTA("r", {LIMIT_MEM, "2"});
+    expect("ml", MIBS("2"), "");
+    store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
+    expect("ml", MIBS("2"), "small,large");
+    expect("ml", MIBS("3"), "");
+    store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);
+    SET_QUOTA("r", {LIMIT_MEM, "much"}); /* it is named, and what it said before counts */
+    store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
+    expect("ml", MIBS("3"), "");
+}
+END_TEST
+
+START_TEST(init_containers_come_before_the_others)
+{
+    const struct container_view containers[] = {
+        {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
+        {.name = "d", .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
+        {.name = "i", .init = true, .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
+        {.name = "j", .init = true, .limits = PAIRS({GPU, "2"}, {MEM, "1"})},
+    };
+
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"});
+    /* 5000 and 2 x 3000 one after the other, then 1000 + 2000 together. */
+    hold("a", "ml",
+         "GPU-large-0,NVIDIA,5000,0:;GPU-large-0,NVIDIA,3000,0:GPU-large-1,NVIDIA,3000,0:;"
+         "GPU-large-0,NVIDIA,1000,0:;GPU-large-1,NVIDIA,2000,0:;",
+         containers, G_N_ELEMENTS(containers));
+    expect("ml", MIBS("2000"), "small,large");
+    expect("ml", MIBS("2001"), "");
+}
+END_TEST
+
+START_TEST(a_copy_knows_the_same)
+{
+    begin(true);
+    SET_QUOTA("q", {LIMIT_MEM, "8000"});
+    struct store *copy = store_copy(extender.store);
+    store_free(extender.store);
+    extender.store = copy;
+    expect("ml", MIBS("8001"), "");
+}
+END_TEST
+
+START_TEST(without_the_option_there_are_none)
+{
+    begin(false);
+    SET_QUOTA("q", {LIMIT_MEM, "1"});
+    expect("ml", MIBS("8001"), "small,large");
+}
+END_TEST
+
+START_TEST(they_are_waited_for_if_they_are_wanted)
+{
+    for (int wanted = 0; wanted < 2; wanted++) {
+        g_autoptr(store) store =
+            store_new(&(struct store_options){.resource_quotas = wanted == 1});
+        for (int feed = 0; feed < FEED_N; feed++) {
+            store_list_begin(store, feed);
+            if (feed != FEED_RESOURCE_QUOTAS)
+                store_list_end(store, feed);
+        }
+        ck_assert(store_is_synced(store) == (wanted == 0));
+        g_autofree char *missing = store_unsynced(store);
+        ck_assert_str_eq(missing, wanted ? "resourcequotas" : "");
+        store_list_end(store, FEED_RESOURCE_QUOTAS);
+        ck_assert(store_is_synced(store));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("resource_quotas");
+    TCase *tcase = tcase_create("resource_quotas");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_test(tcase, memory_and_compute_are_limited);
+    tcase_add_test(tcase, a_percentage_is_of_the_card_that_it_will_be);
+    tcase_add_test(tcase, pods_whose_binding_is_under_way_count);
+    tcase_add_test(tcase, each_quota_counts);
+    tcase_add_test(tcase, changed_limits_may_be_room);
+    tcase_add_test(tcase, one_that_a_list_does_not_name_is_gone);
+    tcase_add_test(tcase, init_containers_come_before_the_others);
+    tcase_add_test(tcase, a_copy_knows_the_same);
+    tcase_add_test(tcase, without_the_option_there_are_none);
+    TCase *lists = tcase_create("lists");
+    tcase_add_test(lists, they_are_waited_for_if_they_are_wanted);
+    suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, lists);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
