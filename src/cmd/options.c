@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/options.h"
 
-#include "app/log.h"
+#include "cmd/alias.h"
 #include "cmd/choices.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 const char *const option_groups[GROUP_N] = {
@@ -13,56 +12,6 @@ const char *const option_groups[GROUP_N] = {
     [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
     [GROUP_SIMULATION] = "Simulating",
     [GROUP_GENERAL] = "General",
-};
-
-/* --- variables of the extender that this one replaces --------------------------------------- */
-
-/* PORT says nothing about the address, so the address of the file or the default stays. */
-static bool read_port(const struct option *option, const char *text, struct config *config,
-                      GError **error)
-{
-    guint64 port;
-    if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'%s' is not valid, expected a port from 0 to 65535", text);
-        return false;
-    }
-    config->listen.port = (int32_t)port;
-    return true;
-}
-
-/* Names, or the numbers that stand for them there: a line at V(n) is printed when n is below the
- * level; debug is 101, info 50, warn 10, error 5. */
-static bool read_log_level(const struct option *option, const char *text, struct config *config,
-                           GError **error)
-{
-    static const struct {
-        gint64 from;
-        enum log_level level;
-    } numbers[] = {
-        {101, LOG_LEVEL_DEBUG},
-        {50, LOG_LEVEL_INFO},
-        {10, LOG_LEVEL_WARN},
-        {0, LOG_LEVEL_ERROR},
-    };
-    guint64 number;
-    if (g_ascii_string_to_unsigned(text, 10, 0, INT32_MAX, &number, NULL)) {
-        size_t i = 0;
-        while ((gint64)number < numbers[i].from)
-            i++;
-        config->log_level = numbers[i].level;
-        return true;
-    }
-    if (option_parse(option, text, config, error))
-        return true;
-    g_prefix_error(error,
-                   "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
-    return false;
-}
-
-const struct ignored_variable ignored_variables[] = {
-    {"THREADNESS", "every connection has its own thread, see --max-connections"},
-    {NULL, NULL},
 };
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -138,7 +87,7 @@ const struct option options[] = {
      .commands = COMMAND_SERVE,
      .alias = "PORT",
      .alias_help = "the port only",
-     .read_alias = read_port,
+     .read_alias = alias_read_port,
      .help = "Where kube-scheduler calls filter and bind. Port 0 takes any free one; the log says "
              "which."},
     {.name = "ops-listen",
@@ -496,7 +445,7 @@ const struct option options[] = {
      .flags = OPTION_LIVE,
      .alias = "LOG_LEVEL",
      .alias_help = "also a number",
-     .read_alias = read_log_level,
+     .read_alias = alias_read_log_level,
      .help = "How much is logged to standard error."},
     {.name = "log-format",
      CHOICE(log_format, choices_log_format),
