@@ -46,11 +46,14 @@ static const struct json_field version_fields[] = {
     JSON_FIELD_END,
 };
 
-static bool version_checks_uid(const char *git_version)
+/* A change that came with one release and, by patch releases, to older ones: per minor version the
+   first patch release that has it; every later minor version has it. */
+struct backport {
+    guint64 minor, patch_from;
+};
+
+static bool version_has(const char *git_version, const struct backport *since, size_t count)
 {
-    static const struct {
-        guint64 minor, patch_from; /* the first patch release of it that checks */
-    } since[] = {{23, 0}, {24, 0}, {25, 9}, {26, 4}};
     g_auto(GStrv) parts = NULL;
 
     if (!g_str_has_prefix(git_version, "v1."))
@@ -58,21 +61,29 @@ static bool version_checks_uid(const char *git_version)
     parts = g_strsplit(git_version + strlen("v1."), ".", 2);
     const guint64 minor = g_ascii_strtoull(parts[0], NULL, 10);
     const guint64 patch = parts[1] ? g_ascii_strtoull(parts[1], NULL, 10) : 0;
-    for (size_t i = 0; i < G_N_ELEMENTS(since); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (since[i].minor == minor)
             return patch >= since[i].patch_from;
     }
-    return minor > since[G_N_ELEMENTS(since) - 1].minor;
+    return minor > since[count - 1].minor;
 }
 
 void api_cluster_set_version(struct cluster *cluster, const char *git_version)
 {
+    static const struct backport uid_checks[] = {{23, 0}, {24, 0}, {25, 9}, {26, 4}};
+    /* kubernetes/kubernetes#102971; the scheduler is taken to be of the API server's version. */
+    static const struct backport preempt_calls[] = {{20, 10}, {21, 4}};
     struct api_cluster *api = (struct api_cluster *)cluster;
-    const bool checks = version_checks_uid(git_version);
+    const bool checks = version_has(git_version, uid_checks, G_N_ELEMENTS(uid_checks));
 
     g_atomic_int_set(&api->uid_check, checks ? UID_CHECK_BY_SERVER : UID_CHECK_BY_US);
     log_event(LOG_LEVEL_INFO, "API server", LOG_TEXT("version", git_version),
               LOG_NUMBER("checks_uid_of_bindings", checks));
+    if (!version_has(git_version, preempt_calls, G_N_ELEMENTS(preempt_calls))) {
+        log_event(LOG_LEVEL_WARN, "kube-scheduler of this version preempts without asking extenders",
+                  LOG_TEXT("version", git_version),
+                  LOG_TEXT("hint", "it ends pods by sums of nodes; 1.20.10 and 1.21.4 ask"));
+    }
 }
 
 /* Until the server has said its version, nothing is taken for granted. */

@@ -2,6 +2,7 @@
 """Kubernetes 1.20, configured by a Policy file."""
 
 from scenarios.bursts import burst
+from scenarios.preemption import preempt_cards
 from world import INSUFFICIENT, World
 
 
@@ -20,6 +21,9 @@ def scenario_legacy(tap):
         world.fleet.finish("a")
         world.await_running(["big"], 90, nudge=True)
         tap.equal(world.card("big"), ("n1", 0), "placed when a card became free")
+        said = world.extender.tail(1000)
+        tap.ok("preempts without asking extenders" in said, "a scheduler of 1.20.2 is warned of",
+               said)
         world.verify()
 
 
@@ -28,4 +32,9 @@ def scenario_legacy_burst(tap):
     burst(tap, "aff8a23", "legacy")
 
 
-scenario_legacy.version = scenario_legacy_burst.version = "legacy"
+def scenario_legacy_preempt(tap):
+    """Whose pods end is the extender's choice under kube-scheduler 1.20.10 and later, too."""
+    preempt_cards(tap, "legacy")
+
+
+scenario_legacy.version = scenario_legacy_preempt.version = scenario_legacy_burst.version = "legacy"

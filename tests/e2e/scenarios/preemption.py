@@ -25,9 +25,8 @@ def ended(world, names):
     return [name for name in names if world.fleet.phase(name) != "Running"]
 
 
-def scenario_preempt_cards(tap):
-    """Of three pods the one ends whose card is freed, not the one that suffices in sum."""
-    with World(tap, fleet={"stop_s": (1, 1)}) as world:
+def preempt_cards(tap, version):
+    with World(tap, version, fleet={"stop_s": (1, 1)}) as world:
         begin(world, [10, 10])
         place(world, "a", 6, "middle")
         place(world, "b", 6, "low")
@@ -42,6 +41,11 @@ def scenario_preempt_cards(tap):
         changed = world.metric("gpuledger_preempt_nodes_total")
         tap.ok(changed >= 1, "kube-scheduler asked", changed)
         world.verify()
+
+
+def scenario_preempt_cards(tap):
+    """Of three pods the one ends whose card is freed, not the one that suffices in sum."""
+    preempt_cards(tap, "current")
 
 
 def scenario_preempt_nominated(tap):
