@@ -35,6 +35,7 @@
 #define NODE_POOLS_MAX 64
 
 struct mig_profiles;
+struct node_traits;
 
 /* Where on its card a MIG instance is (mig.h). Places of different layouts exclude each other. */
 struct mig_place {
@@ -209,6 +210,7 @@ struct node {
     int32_t n_pools;
     struct pool *pools;
     struct card *cards;
+    struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
     GArray *unhealthy;      /* int32_t card indices, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
     uint32_t generation;

@@ -34,6 +34,15 @@ struct container_view {
     struct string_pairs requests;
 };
 
+struct taint_view {
+    const char *key;
+    const char *value;
+    const char *effect; /* "NoSchedule", "NoExecute", "PreferNoSchedule" */
+};
+
+struct constraints;
+struct cJSON;
+
 struct pod_view {
     const char *ns;
     const char *name;
@@ -54,12 +63,19 @@ struct pod_view {
     struct string_pairs overhead; /* spec.overhead */
     const struct container_view *containers; /* spec.containers in order, then init containers */
     size_t n_containers;
+    const struct cJSON *object; /* that it was read from; NULL: it was made by hand */
+    /* Which nodes kube-scheduler would leave out, whatever they have (core/constraints.h). NULL: not
+     * looked at. It is for those who foresee kube-scheduler (wire/constraints.h); the verbs are asked
+     * only about nodes that are left. */
+    const struct constraints *constraints;
 };
 
 struct node_view {
     const char *name;
     const char *resource_version;
     bool cordoned; /* spec.unschedulable: kube-scheduler passes it over */
+    const struct taint_view *taints;
+    size_t n_taints;
     struct string_pairs labels;
     struct string_pairs annotations;
     struct string_pairs capacity;

@@ -4,6 +4,7 @@
 #include "app/metrics.h"
 #include "app/recorder.h"
 #include "app/store_state.h"
+#include "core/node_traits.h"
 
 #include <string.h>
 
@@ -25,6 +26,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL;
     g_autoptr(GError) failure = NULL;
+    g_autoptr(node_traits) traits = node_traits_new(view);
     bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,
                                         &failure);
 
@@ -33,6 +35,9 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
     node->cordoned = view->cordoned;
+    struct node_traits *former = node->traits;
+    node->traits = g_steal_pointer(&traits);
+    traits = former;
     mark_node(store, view);
     store_notify(store);
     store_unlock(store);

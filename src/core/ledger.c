@@ -3,6 +3,7 @@
  * Which nodes and allocations there are. What they hold of a node's cards is counted in node.c.
  */
 #include "core/node.h"
+#include "core/node_traits.h"
 
 #include <gpuledger/mig.h>
 #include <string.h>
@@ -150,6 +151,7 @@ void ledger_remove_node(struct ledger *ledger, const char *name)
         return;
     ledger_set_topology(ledger, name, NULL);
     node->present = false;
+    g_clear_pointer(&node->traits, node_traits_unref);
     ledger_collect_node(ledger, node);
 }
 

@@ -6,6 +6,8 @@
  */
 #include "core/node.h"
 
+#include "core/node_traits.h"
+
 #include <gpuledger/mig.h>
 #include <string.h>
 
@@ -482,6 +484,7 @@ void node_free(struct node *node)
 {
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
     g_free(node);
 }
@@ -559,6 +562,8 @@ void node_copy_hardware(struct node *node, const struct node *from)
 
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    node_traits_unref(node->traits);
+    copy.traits = node_traits_ref(from->traits);
     copy.name = node->name;
     copy.allocations = node->allocations;
     copy.followed_by = node->followed_by;

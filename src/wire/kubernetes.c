@@ -95,6 +95,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     if (n)
         views = json_arena_alloc(arena, n * sizeof(*views));
     pod.view.containers = views;
+    pod.view.object = object;
     pod.view.particular = pod.pod_level || pod.keeps_away;
     if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
         !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
@@ -121,26 +122,61 @@ bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_v
 
 /* --- other objects -------------------------------------------------------------------------- */
 
-#define NODE(KIND, member, path, flags) JSON_FIELD_##KIND(struct node_view, member, path, flags)
+struct node_object {
+    struct node_view view;
+    const cJSON *taints;
+};
+
+#define NODE(KIND, member, path, flags) JSON_FIELD_##KIND(struct node_object, member, path, flags)
 static const struct json_field node_fields[] = {
-    NODE(STRING, name, "metadata.name", JSON_REQUIRED),
-    NODE(STRING, resource_version, "metadata.resourceVersion", 0),
-    NODE(BOOL, cordoned, "spec.unschedulable", 0),
-    NODE(PAIRS, labels, "metadata.labels", 0),
-    NODE(PAIRS, annotations, "metadata.annotations", 0),
-    NODE(PAIRS, capacity, "status.capacity", JSON_NUMBERS),
-    NODE(PAIRS, allocatable, "status.allocatable", JSON_NUMBERS),
+    NODE(STRING, view.name, "metadata.name", JSON_REQUIRED),
+    NODE(STRING, view.resource_version, "metadata.resourceVersion", 0),
+    NODE(BOOL, view.cordoned, "spec.unschedulable", 0),
+    NODE(ARRAY, taints, "spec.taints", 0),
+    NODE(PAIRS, view.labels, "metadata.labels", 0),
+    NODE(PAIRS, view.annotations, "metadata.annotations", 0),
+    NODE(PAIRS, view.capacity, "status.capacity", JSON_NUMBERS),
+    NODE(PAIRS, view.allocatable, "status.allocatable", JSON_NUMBERS),
     JSON_FIELD_END,
 };
+
+#define TAINT(member, path, flags) JSON_FIELD_STRING(struct taint_view, member, path, flags)
+static const struct json_field taint_fields[] = {
+    TAINT(key, "key", JSON_REQUIRED),
+    TAINT(value, "value", 0),
+    TAINT(effect, "effect", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+static bool decode_taints(struct json_arena *arena, const cJSON *list, struct node_view *node,
+                          GError **error)
+{
+    const size_t n = (size_t)cJSON_GetArraySize(list);
+    const cJSON *item;
+
+    if (n == 0)
+        return true;
+    struct taint_view *taints = json_arena_alloc(arena, n * sizeof *taints);
+    node->taints = taints;
+    cJSON_ArrayForEach (item, list) {
+        if (!json_decode(arena, item, taint_fields, &taints[node->n_taints], error)) {
+            g_prefix_error(error, "field 'spec.taints': item %zu: ", node->n_taints);
+            return false;
+        }
+        node->n_taints++;
+    }
+    return true;
+}
 
 bool node_view_decode(struct json_arena *arena, const cJSON *object, struct node_view *ret_node,
                       GError **error)
 {
-    struct node_view node = {0};
+    struct node_object node = {0};
 
-    if (!json_decode(arena, object, node_fields, &node, error))
+    if (!json_decode(arena, object, node_fields, &node, error) ||
+        !decode_taints(arena, node.taints, &node.view, error))
         return false;
-    *ret_node = node;
+    *ret_node = node.view;
     return true;
 }
 
@@ -237,14 +273,27 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
     json_encode(writer, &(struct json_encoding){pod_fields, &object, write_containers});
 }
 
+static void write_taints(struct json_writer *writer, const struct json_field *field,
+                         const void *base)
+{
+    const struct node_view *node = &((const struct node_object *)base)->view;
+
+    json_begin_array(writer);
+    for (size_t i = 0; i < node->n_taints; i++)
+        json_encode(writer, &(struct json_encoding){.fields = taint_fields,
+                                                    .base = &node->taints[i]});
+    json_end_array(writer);
+}
+
 void node_view_encode(struct json_writer *writer, const struct node_view *node)
 {
-    struct node_view object = *node;
+    struct node_object object = {.view = *node};
     size_t n;
     g_autofree struct string_pair *kept = without_secrets(&node->annotations, &n);
 
-    object.annotations = (struct string_pairs){kept, n};
-    json_encode(writer, &(struct json_encoding){.fields = node_fields, .base = &object});
+    object.view.annotations = (struct string_pairs){kept, n};
+    json_encode(writer, &(struct json_encoding){node_fields, &object,
+                                                node->n_taints ? write_taints : NULL});
 }
 
 void configmap_view_encode(struct json_writer *writer, const struct configmap_view *configmap)

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/constraints.h"
+
+#include <string.h>
+
+#define HOW_MANY_TOLD 4 /* values of one expression, in a sentence */
+
+/* Those of the node lifecycle controller; kube-scheduler takes a cordoned node for one that has it. */
+static const struct taint_view cordon_taint = {"node.kubernetes.io/unschedulable", "",
+                                               "NoSchedule"};
+
+const char *barrier_code(enum barrier barrier)
+{
+    static const char *const codes[BARRIER_N] = {
+        [BARRIER_CORDONED] = "cordoned",   [BARRIER_NODE_NAME] = "node_name",
+        [BARRIER_TAINT] = "taint",         [BARRIER_SELECTOR] = "node_selector",
+        [BARRIER_AFFINITY] = "node_affinity",
+    };
+    return codes[barrier];
+}
+
+const char *overlooked_name(enum overlooked overlooked)
+{
+    static const char *const names[OVERLOOKED_N] = {
+        [OVERLOOKED_POD_AFFINITY] = "podAffinity",
+        [OVERLOOKED_POD_ANTI_AFFINITY] = "podAntiAffinity",
+        [OVERLOOKED_TOPOLOGY_SPREAD] = "topologySpreadConstraints",
+        [OVERLOOKED_VOLUMES] = "volumes",
+        [OVERLOOKED_HOST_PORTS] = "hostPorts",
+        [OVERLOOKED_RESOURCE_CLAIMS] = "resourceClaims",
+        [OVERLOOKED_SCHEDULING_GATES] = "schedulingGates",
+        [OVERLOOKED_PRIORITY_CLASS] = "priorityClassName",
+    };
+    return names[overlooked];
+}
+
+/* --- taints --------------------------------------------------------------------------------- */
+
+static bool read_number(const char *text, int64_t *ret_number)
+{
+    return g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, ret_number, NULL);
+}
+
+static bool covers_number(const struct toleration *toleration, const char *value)
+{
+    int64_t own, of_taint;
+
+    if (!toleration->value || !read_number(toleration->value, &own) ||
+        !read_number(value, &of_taint))
+        return false;
+    return toleration->operator== TOLERATION_LT ? of_taint < own : of_taint > own;
+}
+
+bool toleration_covers(const struct toleration *toleration, const struct taint_view *taint)
+{
+    const char *value = toleration->value ? toleration->value : "";
+
+    if (toleration->effect && *toleration->effect &&
+        strcmp(toleration->effect, taint->effect) != 0)
+        return false;
+    if (toleration->key && *toleration->key && strcmp(toleration->key, taint->key) != 0)
+        return false;
+    if (toleration->operator== TOLERATION_EXISTS)
+        return true;
+    if (toleration->operator== TOLERATION_EQUAL)
+        return strcmp(value, taint->value) == 0;
+    return covers_number(toleration, taint->value);
+}
+
+static bool tolerates(const struct constraints *constraints, const struct taint_view *taint)
+{
+    for (size_t i = 0; constraints && i < constraints->n_tolerations; i++) {
+        if (toleration_covers(&constraints->tolerations[i], taint))
+            return true;
+    }
+    return false;
+}
+
+const struct taint_view *constraints_taint(const struct constraints *constraints,
+                                           const struct node *node)
+{
+    for (uint32_t i = 0; node->traits && i < node->traits->n_taints; i++) {
+        if (!tolerates(constraints, &node->traits->taints[i]))
+            return &node->traits->taints[i];
+    }
+    return NULL;
+}
+
+/* --- labels --------------------------------------------------------------------------------- */
+
+static const char *label_of(const struct node *node, const char *key)
+{
+    return node->traits ? string_pairs_get(&node->traits->labels, key) : NULL;
+}
+
+static const char *subject_of(const struct match *match, const struct node *node)
+{
+    return match->field ? node->name : label_of(node, match->key);
+}
+
+static bool is_among(const struct match *match, const char *value)
+{
+    for (size_t i = 0; i < match->n_values; i++) {
+        if (strcmp(match->values[i], value) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool compares(const struct match *match, const char *value)
+{
+    int64_t wanted, found;
+
+    if (match->n_values != 1 || !read_number(match->values[0], &wanted) ||
+        !read_number(value, &found))
+        return false;
+    return match->operator== MATCH_GT ? found > wanted : found < wanted;
+}
+
+static bool match_holds(const struct match *match, const struct node *node)
+{
+    const char *value = subject_of(match, node);
+
+    switch (match->operator) {
+    case MATCH_IN:
+        return value && is_among(match, value);
+    case MATCH_NOT_IN:
+        return !value || !is_among(match, value);
+    case MATCH_EXISTS:
+        return value;
+    case MATCH_DOES_NOT_EXIST:
+        return !value;
+    case MATCH_GT:
+    case MATCH_LT:
+        return value && compares(match, value);
+    case MATCH_N:
+        break;
+    }
+    return false;
+}
+
+/* The first expression that does not hold; NULL: all do. */
+static const struct match *first_failing(const struct match_term *term, const struct node *node)
+{
+    for (size_t i = 0; i < term->n; i++) {
+        if (!match_holds(&term->matches[i], node))
+            return &term->matches[i];
+    }
+    return NULL;
+}
+
+static bool affinity_holds(const struct constraints *constraints, const struct node *node)
+{
+    for (size_t i = 0; i < constraints->n_terms; i++) {
+        if (constraints->terms[i].n > 0 && !first_failing(&constraints->terms[i], node))
+            return true;
+    }
+    return !constraints->has_affinity;
+}
+
+static const struct string_pair *unmet_pair(const struct constraints *constraints,
+                                            const struct node *node)
+{
+    for (size_t i = 0; i < constraints->selector.n; i++) {
+        const struct string_pair *pair = &constraints->selector.items[i];
+        if (g_strcmp0(label_of(node, pair->key), pair->value) != 0)
+            return pair;
+    }
+    return NULL;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+enum barrier constraints_check(const struct constraints *constraints, const struct node *node)
+{
+    if (node->cordoned && !tolerates(constraints, &cordon_taint))
+        return BARRIER_CORDONED;
+    if (constraints && constraints->node_name && *constraints->node_name &&
+        strcmp(constraints->node_name, node->name) != 0)
+        return BARRIER_NODE_NAME;
+    if (!constraints)
+        return BARRIER_NONE;
+    if (constraints_taint(constraints, node))
+        return BARRIER_TAINT;
+    if (unmet_pair(constraints, node))
+        return BARRIER_SELECTOR;
+    return affinity_holds(constraints, node) ? BARRIER_NONE : BARRIER_AFFINITY;
+}
+
+/* --- sentences ------------------------------------------------------------------------------ */
+
+char *taint_tell(const struct taint_view *taint)
+{
+    return g_strdup_printf("%s%s%s:%s", taint->key, *taint->value ? "=" : "", taint->value,
+                           taint->effect);
+}
+
+char *overlooked_tell(unsigned overlooked)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned i = 0; i < OVERLOOKED_N; i++) {
+        if (overlooked & 1U << i)
+            g_string_append_printf(text, "%s%s", text->len ? ", " : "",
+                                   overlooked_name((enum overlooked)i));
+    }
+    return text->len ? g_strdup(text->str) : NULL;
+}
+
+/* What the node has under the key. */
+static void tell_found(GString *text, const char *key, const char *value)
+{
+    if (value)
+        g_string_append_printf(text, "the node has %s=%s", key, value);
+    else
+        g_string_append_printf(text, "the node has no label %s", key);
+}
+
+static void tell_match(GString *text, const struct match *match, const struct node *node)
+{
+    static const char *const words[MATCH_N] = {
+        [MATCH_IN] = "In",         [MATCH_NOT_IN] = "NotIn",
+        [MATCH_EXISTS] = "Exists", [MATCH_DOES_NOT_EXIST] = "DoesNotExist",
+        [MATCH_GT] = "Gt",         [MATCH_LT] = "Lt",
+    };
+
+    g_string_append_printf(text, "%s %s", match->key, words[match->operator]);
+    for (size_t i = 0; i < MIN(match->n_values, HOW_MANY_TOLD); i++)
+        g_string_append_printf(text, "%s%s", i ? ", " : " [", match->values[i]);
+    if (match->n_values > HOW_MANY_TOLD)
+        g_string_append(text, ", …");
+    g_string_append_printf(text, "%s; ", match->n_values ? "]" : "");
+    if (match->field)
+        g_string_append_printf(text, "the node is %s", node->name);
+    else
+        tell_found(text, match->key, subject_of(match, node));
+}
+
+static void tell_affinity(GString *text, const struct constraints *constraints,
+                          const struct node *node)
+{
+    const struct match *failing = NULL;
+
+    for (size_t i = 0; i < constraints->n_terms && !failing; i++)
+        failing = first_failing(&constraints->terms[i], node);
+    g_string_append(text, "nodeAffinity: ");
+    if (!failing) {
+        g_string_append(text, "its terms are empty, which no node matches");
+        return;
+    }
+    tell_match(text, failing, node);
+    if (constraints->n_terms > 1)
+        g_string_append_printf(text, "; nor does another of %zu terms hold", constraints->n_terms);
+}
+
+char *constraints_tell(const struct constraints *constraints, const struct node *node,
+                       enum barrier barrier)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (barrier == BARRIER_NONE)
+        return NULL;
+    if (barrier == BARRIER_CORDONED) {
+        g_string_append(text, "cordoned");
+    } else if (barrier == BARRIER_NODE_NAME) {
+        g_string_append_printf(text, "nodeName: the pod names %s", constraints->node_name);
+    } else if (barrier == BARRIER_TAINT) {
+        g_autofree char *taint = taint_tell(constraints_taint(constraints, node));
+        g_string_append_printf(text, "taint %s is not tolerated", taint);
+    } else if (barrier == BARRIER_SELECTOR) {
+        const struct string_pair *pair = unmet_pair(constraints, node);
+        g_string_append_printf(text, "nodeSelector: %s=%s; ", pair->key, pair->value);
+        tell_found(text, pair->key, label_of(node, pair->key));
+    } else {
+        tell_affinity(text, constraints, node);
+    }
+    return g_strdup(text->str);
+}
