@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filter's answer without any effect, for an autoscaler: nodes that come whole and that nobody knows
- * are empty ones of their kind, made on a copy of the store.
+ * are empty ones of their kind, made on a copy of the store. Nobody has asked kube-scheduler before,
+ * so what it leaves out by itself is left out here.
  */
 #include "app/extender.h"
 #include "app/judge.h"
+#include "wire/constraints.h"
 #include "wire/extender.h"
 #include "wire/kubernetes.h"
 
 #include <gpuledger/error.h>
+#include <string.h>
 
 /* The copy gets the nodes of the body that the cluster has not. */
 static bool add_nodes(struct store *copy, struct json_arena *arena,
@@ -33,18 +36,34 @@ static bool add_nodes(struct store *copy, struct json_arena *arena,
     return true;
 }
 
-static void judge_nodes(struct store *copy, const struct filter_args *args,
-                        const struct request *request, enum reason *ret_reasons)
+static char *keep(struct json_arena *arena, const char *text)
 {
+    return text ? strcpy(json_arena_alloc(arena, strlen(text) + 1), text) : NULL;
+}
+
+static void judge_nodes(struct store *copy, struct json_arena *arena,
+                        const struct request *request, struct filter_result *result)
+{
+    const struct filter_args *args = result->args;
+    enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
+    const char **barriers = json_arena_alloc(arena, (args->n_names + 1) * sizeof *barriers);
     struct judge judge;
     struct moment moment;
     struct ledger *ledger = store_decide(copy, &moment);
 
     judge_init(&judge, copy, &args->pod, request, &moment);
-    for (size_t i = 0; i < args->n_names; i++)
-        ret_reasons[i] = judge_node(&judge, ledger_node(ledger, args->names[i]), NULL);
+    for (size_t i = 0; i < args->n_names; i++) {
+        const struct node *node = ledger_node(ledger, args->names[i]);
+        const enum barrier barrier =
+            node ? constraints_check(judge.constraints, node) : BARRIER_NONE;
+        g_autofree char *why = constraints_tell(judge.constraints, node, barrier);
+        reasons[i] = judge_node(&judge, node, NULL);
+        barriers[i] = keep(arena, why);
+    }
     judge_clear(&judge);
     store_unlock(copy);
+    result->reasons = reasons;
+    result->barriers = barriers;
 }
 
 static bool dry_run(struct extender *extender, struct json_arena *arena, const char *body,
@@ -61,20 +80,27 @@ static bool dry_run(struct extender *extender, struct json_arena *arena, const c
     }
     if (!filter_args_parse(arena, body, length, &args, error))
         return false;
+    if (!constraints_decode(arena, &args.pod, error)) {
+        g_prefix_error(error, "field 'Pod': ");
+        return false;
+    }
     g_autoptr(request) request =
         dialect_read_request(&args.pod, &store_options(extender->store)->dialects, &failure);
     if (failure) {
         g_propagate_error(error, failure);
         return false;
     }
-    enum reason *reasons = json_arena_alloc(arena, (args.n_names + 1) * sizeof *reasons);
+    struct filter_result result = {
+        .args = &args,
+        .reasons = json_arena_alloc(arena, (args.n_names + 1) * sizeof *result.reasons),
+    };
     if (request) {
         g_autoptr(store) copy = store_copy(extender->store);
         if (!add_nodes(copy, arena, &args, error))
             return false;
-        judge_nodes(copy, &args, request, reasons);
+        judge_nodes(copy, arena, request, &result);
     }
-    filter_result_encode(writer, &(struct filter_result){&args, reasons});
+    filter_result_encode(writer, &result);
     return true;
 }
 

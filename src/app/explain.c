@@ -3,6 +3,7 @@
 
 #include "app/plan.h"
 #include "app/telling.h"
+#include "wire/constraints.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -88,6 +89,8 @@ static void judge_one(struct judge *judge, const struct node *node,
                       struct explained_node *ret_node)
 {
     const struct request *request = tell_reading(node, judge->admission.request);
+    const enum barrier barrier = constraints_check(judge->constraints, node);
+    g_autofree char *outside = constraints_tell(judge->constraints, node, barrier);
     const enum reason reason = judge_node(judge, node, NULL);
     const struct card *card = NULL;
 
@@ -95,7 +98,7 @@ static void judge_one(struct judge *judge, const struct node *node,
     *ret_node = (struct explained_node){
         .name = g_strdup(node->name),
         .reason = reason,
-        .cordoned = node->cordoned,
+        .barrier = barrier,
         .waits = reason == REASON_NONE && judge->waits,
         .why = tell_node(judge, node, judge->admission.request, reason),
     };
@@ -108,10 +111,11 @@ static void judge_one(struct judge *judge, const struct node *node,
     }
     if (!ret_node->why)
         ret_node->why = g_strdup(reason_info(reason)->text);
-    if (node->cordoned && reason != REASON_NONE) {
-        char *alone = ret_node->why;
-        ret_node->why = g_strconcat("cordoned, and ", alone, NULL);
-        g_free(alone);
+    if (outside) {
+        char *inside = ret_node->why;
+        ret_node->why = g_strconcat(outside, reason == REASON_NONE ? "; else it " : ", and ",
+                                    inside, NULL);
+        g_free(inside);
     }
 }
 
@@ -148,11 +152,15 @@ static void describe_cards(struct explained_node *told, const struct node *node,
 /* Those that take the pod; those that would if something else left; the rest. */
 static int distance(const struct explained_node *node)
 {
+    const int outside = node->barrier == BARRIER_NONE ? 0 : 3;
+
     if (node->reason == REASON_NONE)
-        return node->cordoned;
+        return node->barrier != BARRIER_NONE;
     if (node->reason == REASON_NOT_GPU_SHARE)
-        return 5;
-    return reason_info(node->reason)->resolvable ? 2 : node->reason == REASON_OTHER_DIALECT ? 4 : 3;
+        return 8;
+    if (node->reason == REASON_OTHER_DIALECT)
+        return 4 + outside;
+    return outside + (reason_info(node->reason)->resolvable ? 2 : 3);
 }
 
 static gint compare_nodes(gconstpointer a, gconstpointer b)
@@ -163,8 +171,8 @@ static gint compare_nodes(gconstpointer a, gconstpointer b)
         return distance(left) - distance(right);
     if (left->reason != right->reason)
         return left->reason < right->reason ? -1 : 1;
-    if (left->cordoned != right->cordoned)
-        return left->cordoned - right->cordoned;
+    if (left->barrier != right->barrier)
+        return left->barrier < right->barrier ? -1 : 1;
     if (left->lack != right->lack)
         return left->lack < right->lack ? -1 : 1;
     return strcmp(left->name, right->name);
@@ -181,12 +189,12 @@ static void group_nodes(struct explanation *explanation)
                 ? &g_array_index(explanation->groups, struct explained_group,
                                  explanation->groups->len - 1)
                 : NULL;
-        explanation->n_taking += node->reason == REASON_NONE && !node->cordoned;
-        if (last && last->reason == node->reason && last->cordoned == node->cordoned) {
+        explanation->n_taking += node->reason == REASON_NONE && node->barrier == BARRIER_NONE;
+        if (last && last->reason == node->reason && last->barrier == node->barrier) {
             last->n++;
             continue;
         }
-        const struct explained_group group = {node->reason, node->cordoned, 1, i};
+        const struct explained_group group = {node->reason, node->barrier, 1, i};
         g_array_append_val(explanation->groups, group);
     }
 }
@@ -273,6 +281,7 @@ static void explain_wish(struct explanation *explanation, struct store *copy,
 
     explanation->asks = tell_request(NULL, request);
     explanation->dialects = name_dialects(request);
+    explanation->overlooked = view->constraints ? view->constraints->overlooked : 0;
     store_decide(copy, &moment);
     judge_init(&judge, copy, view, request, &moment);
     judge_all(explanation, &judge);
@@ -377,13 +386,18 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
 }
 
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
-                                const struct pod_view *pod)
+                                const struct pod_view *asked)
 {
-    struct explanation *explanation = new_explanation(pod);
+    struct explanation *explanation = new_explanation(asked);
     g_autoptr(store) copy = store_copy(store);
+    g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
+    struct pod_view view = *asked;
+    const struct pod_view *pod = &view;
     g_autoptr(request) request =
-        dialect_read_request(pod, &store_options(copy)->dialects, &failure);
+        constraints_decode(arena, &view, &failure)
+            ? dialect_read_request(pod, &store_options(copy)->dialects, &failure)
+            : NULL;
 
     const struct allocation *held = pod->uid ? ledger_get(store_lock(copy), pod->uid) : NULL;
     if (held)

@@ -10,6 +10,7 @@
 #include "app/cluster.h"
 #include "app/judge.h"
 #include "app/remedies.h"
+#include "core/constraints.h"
 #include "json/json.h"
 
 #define EXPLAIN_NODES_MAX 500 /* described in one answer; all of them are counted */
@@ -36,7 +37,7 @@ struct explained_card {
 struct explained_node {
     char *name;
     enum reason reason;
-    bool cordoned; /* kube-scheduler does not ask about it */
+    enum barrier barrier; /* kube-scheduler does not ask about it */
     bool waits;    /* it takes the pod, after one that waits there */
     char *why;
     int64_t lack;  /* how far it is from taking the pod, to compare nodes of one reason */
@@ -46,7 +47,7 @@ struct explained_node {
 /* Nodes that say the same. */
 struct explained_group {
     enum reason reason;
-    bool cordoned;
+    enum barrier barrier;
     guint n;
     guint closest; /* in `nodes`: the one that lacks least */
 };
@@ -71,6 +72,7 @@ struct explanation {
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
     GArray *remedies; /* struct remedy; VERDICT_REFUSED, else NULL */
+    unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
 };
 
 /* The pod of that name as the cluster has it; borrows from the arena. */

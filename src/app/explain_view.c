@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/explain.h"
 
+#include "wire/constraints.h"
+
 #include <string.h>
 
 static const char *const verdict_names[] = {
@@ -70,7 +72,8 @@ static void encode_group(struct json_writer *writer, const struct explanation *e
     json_begin_object(writer);
     encode_reason(writer, group->reason);
     json_key_string(writer, "text", reason_info(group->reason)->text);
-    json_key_bool(writer, "cordoned", group->cordoned);
+    json_key_bool(writer, "cordoned", group->barrier == BARRIER_CORDONED);
+    json_key_string(writer, "barrier", barrier_code(group->barrier));
     json_key_int(writer, "nodes", group->n);
     json_key_string(writer, "closest", closest->name);
     json_key_string(writer, "why", closest->why);
@@ -107,7 +110,8 @@ static void encode_node(struct json_writer *writer, const struct explained_node 
     json_key_string(writer, "name", node->name);
     encode_reason(writer, node->reason);
     json_key_string(writer, "why", node->why);
-    json_key_bool(writer, "cordoned", node->cordoned);
+    json_key_bool(writer, "cordoned", node->barrier == BARRIER_CORDONED);
+    json_key_string(writer, "barrier", barrier_code(node->barrier));
     json_key_bool(writer, "waits", node->waits);
     json_key(writer, "cards");
     json_begin_array(writer);
@@ -156,6 +160,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     json_key_string(writer, "dialects", explanation->dialects);
     json_key_string(writer, "failure", explanation->failure);
     encode_place(writer, explanation);
+    overlooked_encode(writer, explanation->overlooked);
     json_key_int(writer, "nodesTotal", explanation->n_nodes);
     json_key_int(writer, "nodesTaking", explanation->n_taking);
     json_key(writer, "groups");
@@ -180,11 +185,11 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
 
 /* --- tables --------------------------------------------------------------------------------- */
 
-static const char *group_word(enum reason reason, bool cordoned)
+static const char *group_word(enum reason reason, enum barrier barrier)
 {
     if (reason != REASON_NONE)
         return reason_info(reason)->code;
-    return cordoned ? "cordoned" : "takes it";
+    return barrier != BARRIER_NONE ? barrier_code(barrier) : "takes it";
 }
 
 static int widest_name(const struct explanation *explanation)
@@ -207,7 +212,7 @@ static void write_groups(GString *text, const struct explanation *explanation)
             &g_array_index(explanation->groups, struct explained_group, i);
         const struct explained_node *closest = node_at(explanation, group->closest);
         g_string_append_printf(text, "%5u  %-20s  %-*s  %s\n", group->n,
-                               group_word(group->reason, group->cordoned), width, closest->name,
+                               group_word(group->reason, group->barrier), width, closest->name,
                                closest->why);
     }
 }
@@ -220,7 +225,7 @@ static void write_nodes(GString *text, const struct explanation *explanation)
     for (guint i = 0; i < n_described(explanation); i++) {
         const struct explained_node *node = node_at(explanation, i);
         g_string_append_printf(text, "%-*s     *  %-20s  %s\n", width, node->name,
-                               group_word(node->reason, node->cordoned), node->why);
+                               group_word(node->reason, node->barrier), node->why);
         for (guint j = 0; j < node->cards->len; j++) {
             const struct explained_card *card =
                 &g_array_index(node->cards, struct explained_card, j);
@@ -263,8 +268,11 @@ static void write_place(GString *text, const struct explanation *explanation)
 void explanation_write(GString *text, const struct explanation *explanation, bool wide)
 {
     g_autofree char *summary = summarize(explanation);
+    g_autofree char *overlooked = overlooked_tell(explanation->overlooked);
 
     g_string_append_printf(text, "%s\n", summary);
+    if (overlooked)
+        g_string_append_printf(text, "Not looked at: %s\n", overlooked);
     if (explanation->verdict == VERDICT_PLACED)
         write_place(text, explanation);
     if (explanation->groups->len > 0)

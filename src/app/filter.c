@@ -141,7 +141,7 @@ static bool filter(struct call *call, struct json_arena *arena, const char *body
     enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
     if (!decide(call, reasons, error))
         return false;
-    filter_result_encode(writer, &(struct filter_result){args, reasons});
+    filter_result_encode(writer, &(struct filter_result){.args = args, .reasons = reasons});
     count_refusals(reasons, args->n_names);
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "app/plan.h"
 #include "app/telling.h"
+#include "wire/constraints.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/ranking.h>
@@ -48,13 +49,16 @@ bool fit_is_whole(const struct fit *fit)
 
 static const char *why_not(const struct explanation *explanation)
 {
+    const struct explained_group *best = NULL;
+
     for (guint i = 0; i < explanation->groups->len; i++) {
         const struct explained_group *group =
             &g_array_index(explanation->groups, struct explained_group, i);
-        if (!group->cordoned && group->reason != REASON_NONE)
-            return g_array_index(explanation->nodes, struct explained_node, group->closest).why;
+        if (!best || (best->barrier != BARRIER_NONE && group->barrier == BARRIER_NONE))
+            best = group;
     }
-    return "no other node is there";
+    return best ? g_array_index(explanation->nodes, struct explained_node, best->closest).why
+                : "no other node is there";
 }
 
 /* Under the copy's lock: takes the nodes out of service, and their pods off them. */
@@ -76,7 +80,6 @@ static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *
                         "node '%s' is not known", names[n]);
             return false;
         }
-        node->cordoned = true;
         for (guint i = 0; i < node->allocations->len; i++) {
             const struct allocation *one = node->allocations->pdata[i];
             const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name),
@@ -87,13 +90,16 @@ static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *
     }
     for (guint i = 0; i < uids->len; i++)
         ledger_drop(ledger, uids->pdata[i]);
+    for (guint n = 0; names[n]; n++)
+        ledger_remove_node(ledger, names[n]);
     return true;
 }
 
 /* One pod of a drained node, as it would come back. The cluster is asked without a lock. */
-static void move_one(const struct fit_query *query, struct store *copy, struct fit_move *move,
+static void move_one(const struct fit_query *query, struct fit *fit, struct store *copy,
                      guint number)
 {
+    struct fit_move *move = &g_array_index(fit->moves, struct fit_move, number);
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     g_autofree char *uid = g_strdup_printf("moved-%u", number);
@@ -107,13 +113,17 @@ static void move_one(const struct fit_query *query, struct store *copy, struct f
         move->why = g_strdup_printf("it cannot be read: %s", failure->message);
         return;
     }
+    view.uid = NULL; /* whoever makes it again gives it another, and no node */
+    view.node_name = NULL;
     g_autoptr(request) request =
-        dialect_read_request(&view, &store_options(copy)->dialects, &failure);
+        constraints_decode(arena, &view, &failure)
+            ? dialect_read_request(&view, &store_options(copy)->dialects, &failure)
+            : NULL;
+    fit->overlooked |= view.constraints ? view.constraints->overlooked : 0;
     if (!request) {
         move->why = g_strdup(failure ? failure->message : "it asks for no GPU");
         return;
     }
-    view.uid = NULL; /* whoever makes it again gives it another */
     store_decide(copy, &moment);
     const struct plan_pod pod = {&view, request, &moment};
     const struct node *home = plan_choose(copy, &pod, &placement);
@@ -133,9 +143,8 @@ static bool drain(const struct fit_query *query, struct fit *fit, struct store *
     const bool emptied = empty_nodes(fit, copy, query->drain, error);
     store_unlock(copy);
     for (guint i = 0; emptied && i < fit->moves->len; i++) {
-        struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
-        move_one(query, copy, move, i);
-        fit->stranded += !move->to;
+        move_one(query, fit, copy, i);
+        fit->stranded += !g_array_index(fit->moves, struct fit_move, i).to;
     }
     return emptied;
 }
@@ -161,10 +170,8 @@ static bool rate(struct contest *contest, const struct node *node, struct rank *
                             .now_ms = g_get_monotonic_time() / 1000};
     struct placement placement;
 
-    if (!node->present || node->cordoned)
-        return false;
     judge_init(&judge, contest->copy, contest->pod, contest->request, &moment);
-    const bool takes = judge_node(&judge, node, &placement) == REASON_NONE;
+    const bool takes = judge_takes(&judge, node, &placement);
     if (takes) {
         ranking_rate(contest->policy, judge.seen, &placement, judge.admission.demand, ret_rank);
         ret_rank->waits = judge.waits;
@@ -236,14 +243,46 @@ static void note_place(struct fit *fit, const char *node, bool made)
     g_array_append_val(fit->places, place);
 }
 
+/* Taints of this prefix say how the node is, which was the template, not what it is. */
+#define CONDITION_TAINT "node.kubernetes.io/"
+#define NAME_LABEL "kubernetes.io/hostname"
+
+static struct taint_view *copy_taints(const struct node_view *template, size_t *ret_n)
+{
+    struct taint_view *taints = g_new(struct taint_view, template->n_taints + 1);
+
+    *ret_n = 0;
+    for (size_t i = 0; i < template->n_taints; i++) {
+        if (!g_str_has_prefix(template->taints[i].key, CONDITION_TAINT))
+            taints[(*ret_n)++] = template->taints[i];
+    }
+    return taints;
+}
+
+static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
+{
+    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
+
+    for (size_t i = 0; i < labels->n; i++) {
+        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
+        pairs[i] = (struct string_pair){labels->items[i].key,
+                                        names ? name : labels->items[i].value};
+    }
+    return pairs;
+}
+
 /* One more node like the template; its name is one that nobody has. */
 static void add_node(struct contest *contest, const struct fit_query *query, int64_t number)
 {
     struct node_view view = *query->template;
     g_autofree char *name = g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", view.name, number);
+    g_autofree struct taint_view *taints = copy_taints(query->template, &view.n_taints);
+    g_autofree struct string_pair *labels = copy_labels(&query->template->labels, name);
 
     view.name = name;
     view.cordoned = false;
+    view.taints = taints;
+    view.labels.items = labels;
     store_unlock(contest->copy);
     store_apply_node(contest->copy, &view);
     store_lock(contest->copy);
@@ -281,8 +320,12 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
                        GError **error)
 {
     GError *failure = NULL;
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view view = *query->pod;
     g_autoptr(request) request =
-        dialect_read_request(query->pod, &store_options(copy)->dialects, &failure);
+        constraints_decode(arena, &view, &failure)
+            ? dialect_read_request(&view, &store_options(copy)->dialects, &failure)
+            : NULL;
 
     fit->ns = g_strdup(query->pod->ns);
     fit->name = g_strdup(query->pod->name);
@@ -292,7 +335,7 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
     if (!request)
         return fit->no_gpu;
     fit->asks = tell_request(NULL, request);
-    struct pod_view view = *query->pod;
+    fit->overlooked |= view.constraints ? view.constraints->overlooked : 0;
     view.uid = NULL;
     struct contest contest = {
         .copy = copy,

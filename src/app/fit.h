@@ -45,6 +45,7 @@ struct fit {
     int64_t made;           /* nodes like the template that are used */
     GArray *moves;          /* struct fit_move */
     int64_t stranded;       /* of these, how many fit nowhere */
+    unsigned overlooked;    /* of the pod, as in struct explanation */
     struct explanation *rest; /* why the next pod does not fit; NULL: it would, or was not asked for */
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/fit.h"
 
+#include "wire/constraints.h"
+
 #include <string.h>
 
 /* Sentences for people. Free with g_free. */
@@ -47,7 +49,8 @@ static void encode_rest(struct json_writer *writer, const struct explanation *re
         json_begin_object(writer);
         json_key_string(writer, "reason",
                         group->reason == REASON_NONE ? NULL : reason_info(group->reason)->code);
-        json_key_bool(writer, "cordoned", group->cordoned);
+        json_key_bool(writer, "cordoned", group->barrier == BARRIER_CORDONED);
+        json_key_string(writer, "barrier", barrier_code(group->barrier));
         json_key_int(writer, "nodes", group->n);
         json_key_string(writer, "closest", closest->name);
         json_key_string(writer, "why", closest->why);
@@ -66,6 +69,7 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
     json_key_string(writer, "namespace", fit->ns);
     json_key_string(writer, "name", fit->name);
     json_key_string(writer, "asks", fit->asks);
+    overlooked_encode(writer, fit->overlooked);
     json_key(writer, "wanted");
     if (fit->wanted > 0)
         json_int(writer, fit->wanted);
@@ -134,7 +138,7 @@ static void write_rest(GString *text, const struct explanation *rest)
         const struct explained_node *closest =
             &g_array_index(rest->nodes, struct explained_node, group->closest);
         g_string_append_printf(text, "%5u  %-20s  %-20s  %s\n", group->n,
-                               group->reason == REASON_NONE ? "cordoned"
+                               group->reason == REASON_NONE ? barrier_code(group->barrier)
                                                             : reason_info(group->reason)->code,
                                closest->name, closest->why);
     }
@@ -143,8 +147,11 @@ static void write_rest(GString *text, const struct explanation *rest)
 void fit_write(GString *text, const struct fit *fit)
 {
     g_autofree char *summary = summarize(fit);
+    g_autofree char *overlooked = overlooked_tell(fit->overlooked);
 
     g_string_append_printf(text, "%s\n", summary);
+    if (overlooked)
+        g_string_append_printf(text, "Not looked at: %s\n", overlooked);
     if (fit->moves->len > 0)
         write_moves(text, fit);
     if (fit->places->len > 0)

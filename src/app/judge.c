@@ -10,6 +10,7 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
     *judge = (struct judge){
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
+        .constraints = pod->constraints,
         .admission = {.request = request,
                       .policy = options->policy,
                       .options = &options->dialects,
@@ -53,4 +54,10 @@ enum reason judge_node(struct judge *judge, const struct node *node,
         return reason;
     judge->older = arrivals_yield(judge->arrivals, judge->seen, &judge->turn);
     return judge->older ? REASON_EARLIER_POD : REASON_NONE;
+}
+
+bool judge_takes(struct judge *judge, const struct node *node, struct placement *ret_placement)
+{
+    return node->present && constraints_check(judge->constraints, node) == BARRIER_NONE &&
+           judge_node(judge, node, ret_placement) == REASON_NONE;
 }

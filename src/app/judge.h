@@ -8,6 +8,7 @@
  * which an older pod gets its time; who only asks does so of a copy (store_copy).
  */
 #include "app/store.h"
+#include "core/constraints.h"
 
 struct judge {
     struct ledger *ledger;
@@ -16,6 +17,7 @@ struct judge {
     struct arrivals_query turn; /* points to `admission`: a judge stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
+    const struct constraints *constraints; /* for judge_takes; of the pod, or NULL */
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
@@ -32,3 +34,6 @@ void judge_clear(struct judge *judge);
  * `ret_placement`, if not NULL, is set where it may. */
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement);
+
+/* The same, and kube-scheduler asks about the node at all (core/constraints.h). */
+bool judge_takes(struct judge *judge, const struct node *node, struct placement *ret_placement);

@@ -19,8 +19,7 @@ const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
     const struct policy *policy = terms_rating(terms, judge.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (!node->present || node->cordoned ||
-            judge_node(&judge, node, ret_placement) != REASON_NONE)
+        if (!judge_takes(&judge, node, ret_placement))
             continue;
         ranking_rate(policy, judge.seen, ret_placement, judge.admission.demand, &ranks[n]);
         ranks[n++].waits = judge.waits;

@@ -16,6 +16,9 @@ enum remedy_kind {
     REMEDY_TURN,      /* let the older pod go first */
     REMEDY_MATCH,     /* wait until the node side has matched the pods */
     REMEDY_UNCORDON,  /* the node */
+    REMEDY_TOLERATE,  /* the node's taints */
+    REMEDY_SELECTOR,  /* take labels out of the pod's nodeSelector */
+    REMEDY_AFFINITY,  /* take the pod's required node affinity away */
     REMEDY_UNIT,      /* ask for `to` of the resource: the amount was meant in another unit */
     REMEDY_LESS,      /* ask for `to` of the resource */
     REMEDY_MOVE,      /* the pods, each to where it would go */
@@ -37,7 +40,7 @@ struct remedy {
     char *node; /* that takes the pod then */
     char *text; /* a sentence */
     char *container, *resource, *from, *to;
-    char *key;  /* annotation, label or model */
+    char *key;  /* annotation, label or model; taints, "KEY=VALUE:EFFECT, …" */
     int32_t card; /* REMEDY_HEAL */
     GArray *pods; /* struct remedy_pod, or NULL */
 };

@@ -132,6 +132,11 @@ bool filter_args_parse(struct json_arena *arena, const char *text, size_t length
     return true;
 }
 
+static bool passes(const struct filter_result *result, size_t i)
+{
+    return result->reasons[i] == REASON_NONE && !(result->barriers && result->barriers[i]);
+}
+
 static void encode_passing_names(struct json_writer *writer, const struct filter_result *result)
 {
     const struct filter_args *args = result->args;
@@ -140,13 +145,13 @@ static void encode_passing_names(struct json_writer *writer, const struct filter
     json_begin_array(writer);
     for (size_t i = 0; i < args->n_names; i += n) {
         n = 1;
-        if (result->reasons[i] != REASON_NONE)
+        if (!passes(result, i))
             continue;
         if (!args->strings.values) {
             json_string(writer, args->names[i]);
             continue;
         }
-        while (i + n < args->n_names && result->reasons[i + n] == REASON_NONE)
+        while (i + n < args->n_names && passes(result, i + n))
             n++;
         json_strings_raw(writer, &args->strings, i, n);
     }
@@ -166,7 +171,7 @@ static void encode_passing_nodes(struct json_writer *writer, const struct filter
     json_key(writer, "items");
     json_begin_array(writer);
     cJSON_ArrayForEach (node, args->nodes) {
-        if (result->reasons[i] == REASON_NONE) {
+        if (passes(result, i)) {
             if (args->spans)
                 json_raw(writer, args->spans[i].text, args->spans[i].length);
             else
@@ -184,9 +189,11 @@ static void encode_failed(struct json_writer *writer, const struct filter_result
     json_begin_object(writer);
     for (size_t i = 0; i < result->args->n_names; i++) {
         const struct reason_info *info = reason_info(result->reasons[i]);
+        const char *barrier = result->barriers ? result->barriers[i] : NULL;
 
-        if (result->reasons[i] != REASON_NONE && info->resolvable == resolvable)
-            json_key_string(writer, result->args->names[i], info->text);
+        if (barrier ? !resolvable
+                    : result->reasons[i] != REASON_NONE && info->resolvable == resolvable)
+            json_key_string(writer, result->args->names[i], barrier ? barrier : info->text);
     }
     json_end_object(writer);
 }

@@ -30,6 +30,8 @@ bool filter_args_parse(struct json_arena *arena, const char *text, size_t length
 struct filter_result {
     const struct filter_args *args;
     const enum reason *reasons; /* one per name; REASON_NONE: the node passes */
+    const char *const *barriers; /* one per name, or NULL: what keeps the pod from the node, whatever
+                                  * the reason says; NULL: nothing */
 };
 
 /* ExtenderFilterResult. Nodes go back the way they came: as names or as whole objects. */

@@ -35,7 +35,7 @@ NEW_PODS = [
 # Pods of the sample, and why they are where they are.
 EXPLAINED = [
     ("ml/classifier", "fits"),
-    ("ml/foundation-model", "fits"),  # of 40 MiB, as a node that counts these sees it
+    ("ml/foundation-model", "refused"),  # 40 MiB where these are counted, but it selects GiB
     ("ml/trainer-0", "placed"),
     ("kube-system/coredns-76f75df574-7bq2x", "no_gpu"),
 ]
@@ -52,6 +52,13 @@ WORKLOADS = [
     (pod("new", 1), True, 200, "fits"),
     (pod("huge", 999999), True, 200, "refused"),
     (pod("odd", "1.5"), True, 200, "invalid"),
+    (pod("picky", 1, spec={"nodeSelector": {"disk": "ssd"}, "volumes": [{"nfs": {}}]}), True, 200,
+     "refused"),
+    (pod("vague", 1, spec={"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}}), True, 200,
+     "refused"),
+    (pod("elsewhere", 1, spec={"nodeName": "nope"}), True, 200, "refused"),
+    (pod("mistaken", 1, spec={"tolerations": [{"operator": "Maybe"}]}), True, 200, "invalid"),
     (deployment(1), True, 200, "fits"),
     ("--- {kind: Pod, metadata: {name: a}, spec: {containers: []}}", None, 200, "no_gpu"),
     ({"metadata": {"name": "bare"}, "spec": {"containers": []}}, True, 200, "no_gpu"),

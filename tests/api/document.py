@@ -68,7 +68,8 @@ class Document:
             node = list(node.values())
         if isinstance(node, list):
             for item in node:
-                yield from self.references(item)
+                if item is not None:
+                    yield from self.references(item)
 
     def resolve(self, node):
         """What a reference leads to, KeyError if nowhere; another node is its own."""

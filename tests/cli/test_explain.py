@@ -43,7 +43,7 @@ REFUSED = """\
 test/tight wants 8 units of memory of one card (gpushare): none of 4 nodes takes it
 
 NODES  REASON                CLOSEST  WHY
-    1  cordoned              n3       takes the pod
+    1  cordoned              n3       cordoned; else it takes the pod
     1  insufficient_memory   n1       card 1: wants 8GiB, 5GiB free of 10GiB; held by test/c (5GiB)
     1  card_unhealthy        n2       card 0: a ConfigMap says that it is unhealthy
     1  not_gpu_share         cpu      shares no GPU

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/remedy_search.h"
+
+enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
+                       const struct request *request, struct placement *ret_placement)
+{
+    struct judge judge;
+
+    search->tries++;
+    judge_init(&judge, search->query->copy, pod, request, &search->moment);
+    const enum reason reason = judge_node(&judge, node, ret_placement);
+    judge_clear(&judge);
+    return reason;
+}
+
+enum barrier search_barrier(const struct search *search, const struct node *node)
+{
+    return constraints_check(search->query->pod->constraints, node);
+}
+
+bool search_takes(struct search *search, const struct node *node)
+{
+    return search_barrier(search, node) == BARRIER_NONE &&
+           search_ask(search, node, search->query->pod, search->query->request, NULL) ==
+               REASON_NONE;
+}
+
+const struct node *search_taker(struct search *search, const struct pod_view *pod)
+{
+    const struct dialect_options *options = &store_options(search->query->copy)->dialects;
+    g_autoptr(request) request = dialect_read_request(pod, options, NULL);
+    const struct node *taker = NULL;
+    struct judge judge;
+
+    if (!request)
+        return NULL;
+    judge_init(&judge, search->query->copy, pod, request, &search->moment);
+    for (const char *const *name = search->query->nodes; *name && !taker; name++) {
+        const struct node *node = ledger_node(search->ledger, *name);
+        search->tries++;
+        if (judge_takes(&judge, node, NULL))
+            taker = node;
+    }
+    judge_clear(&judge);
+    return taker;
+}
+
+bool search_may_try(const struct search *search)
+{
+    return search->tries < REMEDY_TRIES_MAX;
+}
+
+bool search_has(const struct search *search, enum remedy_kind kind)
+{
+    for (guint i = 0; i < search->found->len; i++) {
+        if (g_array_index(search->found, struct remedy, i).kind == kind)
+            return true;
+    }
+    return false;
+}
+
+void search_add(struct search *search, struct remedy remedy, const struct node *node)
+{
+    remedy.node = g_strdup(node->name);
+    g_array_append_val(search->found, remedy);
+}
+
+static void clear_pod(gpointer data)
+{
+    struct remedy_pod *pod = data;
+
+    g_free(pod->ns);
+    g_free(pod->name);
+    g_free(pod->to);
+}
+
+GArray *remedy_pods_new(void)
+{
+    GArray *pods = g_array_new(FALSE, FALSE, sizeof(struct remedy_pod));
+
+    g_array_set_clear_func(pods, clear_pod);
+    return pods;
+}

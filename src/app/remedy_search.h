@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the search for remedies shares, for remed*.c alone. All of it is under the copy's lock, and
+ * leaves the copy as it was.
+ */
+#include "app/remedies.h"
+
+struct search {
+    const struct remedies_query *query;
+    struct ledger *ledger;
+    struct moment moment;
+    GArray *found; /* struct remedy */
+    int tries;
+};
+
+/* Filter's question, whether kube-scheduler asks it or not. */
+enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
+                       const struct request *request, struct placement *ret_placement);
+
+/* Whether the pod, as it is, may go to the node, as it is now. */
+bool search_takes(struct search *search, const struct node *node);
+
+/* What keeps kube-scheduler from asking about the node. */
+enum barrier search_barrier(const struct search *search, const struct node *node);
+
+/* The first node that takes a pod other than that which was refused; NULL: none. */
+const struct node *search_taker(struct search *search, const struct pod_view *pod);
+
+bool search_may_try(const struct search *search);
+bool search_has(const struct search *search, enum remedy_kind kind);
+
+/* Takes the remedy's strings. */
+void search_add(struct search *search, struct remedy remedy, const struct node *node);
+
+/* For remedy->pods. */
+GArray *remedy_pods_new(void);
+
+/* Each adds what it finds. */
+void search_node(struct search *search, struct node *node); /* that changes */
+void search_amounts(struct search *search, bool too_large); /* other ones */
+void search_annotations(struct search *search);             /* one less */
+void search_pods(struct search *search);                    /* that end or move */
