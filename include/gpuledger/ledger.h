@@ -216,6 +216,10 @@ struct node {
     uint32_t generation;
     uint64_t hardware; /* stands for its cards' kinds */
     uint64_t freed_at; /* ledger_freed when something of it may last have become free */
+    /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
+     * of the same version, and neither is one node after a change: then it is another version. */
+    uint32_t place; /* below ledger_places */
+    uint64_t version; /* not 0 */
 };
 
 struct ledger;
@@ -309,6 +313,9 @@ size_t ledger_size(const struct ledger *ledger);
 uint64_t ledger_freed(const struct ledger *ledger);
 /* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
 void ledger_mark_freed(struct ledger *ledger, const char *name);
+
+/* Nodes have places below this; those of nodes that are gone are given to others. */
+uint32_t ledger_places(const struct ledger *ledger);
 
 /* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
 uint64_t ledger_supply(const struct ledger *ledger);

@@ -68,6 +68,9 @@ struct request {
 struct request *request_new(const struct dialect *dialect, size_t n_asks);
 struct request *request_dup(const struct request *request);
 void request_free(struct request *request);
+
+/* The same wish: whatever is asked about the one has the same answer for the other. */
+bool request_equal(const struct request *a, const struct request *b);
 typedef struct request request; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(request, request_free)
 

@@ -66,6 +66,9 @@ void terms_unref(struct terms *terms);        /* NULL is ignored */
 typedef struct terms terms;                   /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(terms, terms_unref)
 
+/* Terms that say the same; NULL says nothing, but is not equal to terms that do. */
+bool terms_equal(const struct terms *a, const struct terms *b);
+
 /* Whether a card meets the terms, whatever is free on it; a card's or pool's model alone. NULL terms
  * accept everything, a NULL model is in no list. */
 bool terms_accept_card(const struct terms *terms, const struct card *card);

@@ -18,6 +18,7 @@ struct contest {
     struct rank *ranks;
     size_t *places; /* where each stands in the call */
     size_t n;
+    struct placement placement; /* on the node that is being rated; too large to make for each */
 };
 
 static void contest_init(struct contest *contest, struct json_arena *arena, size_t n_names)
@@ -35,6 +36,31 @@ static void contest_enter(struct contest *contest, const struct filter_args *arg
     contest->places[contest->n++] = i;
 }
 
+/* Whether the node would take the pod, and how good that would be. */
+static bool rate_node(struct contest *contest, struct rating_book *book, struct judge *judge,
+                      const struct node *node, struct rank *ret_rank)
+{
+    const struct node *seen = nominees_see(&judge->nominees, node);
+    const bool lasting = node && seen == node && node->n_waiting == 0 && !judge->room;
+    enum reason reason;
+    bool takes;
+
+    if (lasting && rating_book_find(book, node, &takes, ret_rank))
+        return takes;
+    const enum admission admission =
+        dialect_admit(seen, &judge->admission, &contest->placement, &reason);
+    takes = admission != ADMISSION_NO &&
+            quota_room_refuse(judge->room, seen, &contest->placement) == REASON_NONE;
+    if (takes) {
+        ranking_rate(contest->policy, seen, &contest->placement, judge->admission.demand,
+                     ret_rank);
+        ret_rank->waits = admission == ADMISSION_WAIT;
+    }
+    if (lasting)
+        rating_book_note(book, node, takes ? ret_rank : NULL);
+    return takes;
+}
+
 /* Under the lock. Nobody loses a turn by it: whom a node is held for is filter's affair. */
 static void rate_nodes(struct contest *contest, const struct call *call,
                        const struct request *request)
@@ -45,21 +71,14 @@ static void rate_nodes(struct contest *contest, const struct call *call,
 
     judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
     contest->policy = terms_rating(request->terms, judge.admission.policy);
+    struct rating_book *book =
+        ratings_open(store_ratings(call->extender->store), judge.ledger, request,
+                     judge.admission.policy, judge.admission.demand);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(judge.ledger, before, args->names[i]);
-        struct placement placement;
-        enum reason reason;
         before = node ? node : before;
-        const struct node *seen = nominees_see(&judge.nominees, node);
-        const enum admission admission =
-            dialect_admit(seen, &judge.admission, &placement, &reason);
-        if (admission == ADMISSION_NO ||
-            quota_room_refuse(judge.room, seen, &placement) != REASON_NONE)
-            continue;
-        struct rank *rank = &contest->ranks[contest->n];
-        ranking_rate(contest->policy, seen, &placement, judge.admission.demand, rank);
-        rank->waits = admission == ADMISSION_WAIT;
-        contest_enter(contest, args, i);
+        if (rate_node(contest, book, &judge, node, &contest->ranks[contest->n]))
+            contest_enter(contest, args, i);
     }
     judge_clear(&judge);
 }
@@ -96,13 +115,15 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
 {
     const struct filter_args *args = &call->args;
     g_autoptr(request) nothing = request_new(NULL, 0);
-    struct placement placement = {.request = nothing};
     const struct demand *demand = store_demand(call->extender->store);
     struct node *before = NULL;
-    bool others = false;
+    bool others = false, takes;
 
+    contest->placement.request = nothing;
     nothing->host = host_of_pod(&args->pod);
     contest->policy = store_options(call->extender->store)->policy;
+    struct rating_book *book = ratings_open(store_ratings(call->extender->store), ledger, nothing,
+                                            contest->policy, demand);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
@@ -111,7 +132,11 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
             others = true;
             continue;
         }
-        ranking_rate(contest->policy, node, &placement, demand, &contest->ranks[contest->n]);
+        struct rank *rank = &contest->ranks[contest->n];
+        if (!rating_book_find(book, node, &takes, rank)) {
+            ranking_rate(contest->policy, node, &contest->placement, demand, rank);
+            rating_book_note(book, node, rank);
+        }
         contest_enter(contest, args, i);
     }
     return others;

@@ -34,6 +34,7 @@ struct store *store_new(const struct store_options *options)
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
+    store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
@@ -98,6 +99,7 @@ void store_free(struct store *store)
     demand_free(store->demand);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
+    ratings_free(store->ratings);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
@@ -203,6 +205,11 @@ const struct demand *store_demand(struct store *store)
 {
     demand_settle(store->demand, store->ledger);
     return store->demand;
+}
+
+struct ratings *store_ratings(struct store *store)
+{
+    return store->ratings;
 }
 
 struct arrivals *store_arrivals(struct store *store)

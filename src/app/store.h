@@ -16,6 +16,7 @@
 #include "app/budgets.h"
 #include "app/nominations.h"
 #include "app/quotas.h"
+#include "app/ratings.h"
 
 #include <gpuledger/dialect.h>
 #include <pthread.h>
@@ -130,6 +131,9 @@ const struct budgets *store_budgets(const struct store *store);
  * admission stays so. */
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
                                const char *uid, int64_t priority);
+
+/* Under the lock. */
+struct ratings *store_ratings(struct store *store);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);

@@ -22,6 +22,9 @@ struct ledger {
     GHashTable *guests;      /* struct guest *, a set by uid */
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;
+    GArray *free_places; /* uint32_t, of nodes that are gone */
+    uint32_t n_places;
+    uint64_t newest; /* no node that is gone was of this version or a later one */
     uint64_t supply; /* the sum of the nodes' hardware */
     uint64_t freed; /* counts what may have made room */
     struct node *first_asked; /* ledger_next_node's guess for the first name */
@@ -68,6 +71,15 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         return node;
 
     node = node_new(name);
+    node->version = ledger->newest;
+    node->place = ledger->n_places;
+    if (ledger->free_places->len > 0) {
+        const guint last = ledger->free_places->len - 1;
+        node->place = g_array_index(ledger->free_places, uint32_t, last);
+        g_array_set_size(ledger->free_places, last);
+    } else {
+        ledger->n_places++;
+    }
     g_hash_table_add(ledger->nodes, node);
     ledger->sorted_stale = true;
     return node;
@@ -91,6 +103,11 @@ void ledger_mark_freed(struct ledger *ledger, const char *name)
         ledger_note_freed(ledger, node);
 }
 
+uint32_t ledger_places(const struct ledger *ledger)
+{
+    return ledger->n_places;
+}
+
 uint64_t ledger_supply(const struct ledger *ledger)
 {
     return ledger->supply;
@@ -103,6 +120,8 @@ static void ledger_collect_node(struct ledger *ledger, struct node *node)
         return;
     ledger->sorted_stale = true;
     ledger_forget_guesses(ledger, node);
+    ledger->newest = MAX(ledger->newest, node->version + 1);
+    g_array_append_val(ledger->free_places, node->place);
     g_hash_table_remove(ledger->nodes, node);
 }
 
@@ -485,6 +504,8 @@ struct ledger *ledger_new(void)
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->guests = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
     ledger->sorted = g_ptr_array_new();
+    ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    ledger->newest = 1;
     return ledger;
 }
 
@@ -496,6 +517,7 @@ void ledger_free(struct ledger *ledger)
     g_hash_table_unref(ledger->guests);
     g_hash_table_unref(ledger->nodes);
     g_ptr_array_unref(ledger->sorted);
+    g_array_unref(ledger->free_places);
     g_free(ledger);
 }
 

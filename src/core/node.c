@@ -303,6 +303,7 @@ static int32_t share_devices(const struct allocation *allocation, uint32_t i)
 
 void node_charge_host(struct node *node, const struct host *host, int sign)
 {
+    node->version++;
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
 }
@@ -333,10 +334,11 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
     node_charge_host(node, &allocation->host, sign);
 }
 
-/* The emptiest card that anybody may still join: one that somebody has to himself, or that has no
- * compute or no slot left, is not free, whatever its memory. */
+/* After every change. The emptiest card that anybody may still join: one that somebody has to
+ * himself, or that has no compute or no slot left, is not free, whatever its memory. */
 static void node_summarize(struct node *node)
 {
+    node->version++;
     node->memory_free_max = -1;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
@@ -567,6 +569,8 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.name = node->name;
     copy.allocations = node->allocations;
     copy.followed_by = node->followed_by;
+    copy.place = node->place;
+    copy.version = node->version;
     copy.n_guests = node->n_guests;
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);

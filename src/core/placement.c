@@ -38,7 +38,7 @@ static const enum reason obstacle_reasons[] = {
 /* Sets of cards tried before the search gives up: it runs under the caller's lock. */
 #define TRIES_MAX 2048
 /* Candidates of all asks together that need no memory of their own. */
-#define CANDIDATES_INLINE 64
+#define CANDIDATES_INLINE 16
 
 /* A card on which one share of an ask fits. */
 struct candidate {

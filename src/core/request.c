@@ -35,3 +35,26 @@ void request_free(struct request *request)
         request = next;
     }
 }
+
+static bool ask_equal(const struct card_ask *a, const struct card_ask *b)
+{
+    return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
+           a->container == b->container && a->count == b->count && a->core == b->core &&
+           a->exclusive == b->exclusive && a->init == b->init &&
+           g_strcmp0(a->device, b->device) == 0;
+}
+
+bool request_equal(const struct request *a, const struct request *b)
+{
+    if (a->dialect != b->dialect || a->traits != b->traits || a->isolation != b->isolation ||
+        a->n_asks != b->n_asks || a->host.cpu != b->host.cpu ||
+        a->host.memory != b->host.memory || a->match_amount != b->match_amount)
+        return false;
+    for (uint32_t i = 0; i < a->n_asks; i++) {
+        if (!ask_equal(&a->asks[i], &b->asks[i]))
+            return false;
+    }
+    if (!terms_equal(a->terms, b->terms) || !a->alternative != !b->alternative)
+        return false;
+    return !a->alternative || request_equal(a->alternative, b->alternative);
+}

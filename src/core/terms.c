@@ -39,6 +39,34 @@ void terms_unref(struct terms *terms)
         g_atomic_rc_box_release_full(terms, terms_clear);
 }
 
+static bool same_lists(char *const *a, char *const *b)
+{
+    return a == b || (a && b && g_strv_equal((const char *const *)a, (const char *const *)b));
+}
+
+/* What is not compared here byte by byte is compared above it, so that nothing that terms will say
+ * one day is left out. */
+bool terms_equal(const struct terms *a, const struct terms *b)
+{
+    struct terms rest[2];
+
+    if (a == b || !a || !b)
+        return a == b;
+    if (!same_lists(a->models, b->models) || !same_lists(a->models_not, b->models_not) ||
+        !same_lists(a->uuids, b->uuids) || !same_lists(a->uuids_not, b->uuids_not) ||
+        !same_lists(a->devices, b->devices) || !same_lists(a->containers, b->containers) ||
+        g_strcmp0(a->mode, b->mode) != 0 || g_strcmp0(a->tenant, b->tenant) != 0)
+        return false;
+    memcpy(&rest[0], a, sizeof *a);
+    memcpy(&rest[1], b, sizeof *b);
+    for (size_t i = 0; i < G_N_ELEMENTS(rest); i++) {
+        rest[i].models = rest[i].models_not = rest[i].uuids = rest[i].uuids_not = NULL;
+        rest[i].devices = rest[i].containers = NULL;
+        rest[i].mode = rest[i].tenant = NULL;
+    }
+    return memcmp(&rest[0], &rest[1], sizeof *a) == 0;
+}
+
 static bool contains_one_of(const char *text, char **parts)
 {
     for (char **part = parts; text && *part; part++) {
