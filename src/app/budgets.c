@@ -9,6 +9,7 @@ struct expression {
     char **values; /* NULL-terminated */
 };
 
+/* Not changed once it is here. */
 struct budget {
     char *ns, *name;
     int64_t allowed;
@@ -19,7 +20,7 @@ struct budget {
 };
 
 struct budgets {
-    GPtrArray *all; /* struct budget * */
+    GPtrArray *all; /* struct budget *, by namespace and name; a reference of each */
 };
 
 static void expression_clear(gpointer data)
@@ -30,7 +31,7 @@ static void expression_clear(gpointer data)
     g_strfreev(expression->values);
 }
 
-static void budget_free(gpointer data)
+static void budget_clear(gpointer data)
 {
     struct budget *budget = data;
 
@@ -38,15 +39,32 @@ static void budget_free(gpointer data)
     g_free(budget->name);
     g_array_unref(budget->expressions);
     g_hash_table_unref(budget->disrupted);
-    g_free(budget);
+}
+
+static void budget_unref(gpointer data)
+{
+    g_atomic_rc_box_release_full(data, budget_clear);
 }
 
 struct budgets *budgets_new(void)
 {
     struct budgets *budgets = g_new0(struct budgets, 1);
 
-    budgets->all = g_ptr_array_new_with_free_func(budget_free);
+    budgets->all = g_ptr_array_new_with_free_func(budget_unref);
     return budgets;
+}
+
+static gpointer budget_ref(gconstpointer budget, gpointer data)
+{
+    return g_atomic_rc_box_acquire((gpointer)budget);
+}
+
+struct budgets *budgets_copy(const struct budgets *budgets)
+{
+    struct budgets *copy = g_new0(struct budgets, 1);
+
+    copy->all = g_ptr_array_copy(budgets->all, budget_ref, NULL);
+    return copy;
 }
 
 void budgets_free(struct budgets *budgets)
@@ -65,9 +83,31 @@ static void add_expression(struct budget *budget, const char *key,
     g_array_append_val(budget->expressions, expression);
 }
 
+/* Where the budget is, or belongs. */
+static guint place_of(const struct budgets *budgets, const char *ns, const char *name,
+                      bool *ret_known)
+{
+    guint from = 0, to = budgets->all->len;
+
+    *ret_known = false;
+    while (from < to && !*ret_known) {
+        const guint middle = from + (to - from) / 2;
+        const struct budget *budget = g_ptr_array_index(budgets->all, middle);
+        int order = strcmp(budget->ns, ns);
+        if (order == 0)
+            order = strcmp(budget->name, name);
+        *ret_known = order == 0;
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return to;
+}
+
 void budgets_set(struct budgets *budgets, const struct budget_view *view, uint32_t generation)
 {
-    struct budget *budget = g_new0(struct budget, 1);
+    struct budget *budget = g_atomic_rc_box_new0(struct budget);
 
     budget->ns = g_strdup(view->ns);
     budget->name = g_strdup(view->name);
@@ -85,19 +125,20 @@ void budgets_set(struct budgets *budgets, const struct budget_view *view, uint32
                        view->expressions[i].values, view->expressions[i].n_values);
     for (size_t i = 0; i < view->disrupted.n; i++)
         g_hash_table_add(budget->disrupted, g_strdup(view->disrupted.items[i].key));
-    budgets_remove(budgets, view->ns, view->name);
-    g_ptr_array_add(budgets->all, budget);
+    bool known;
+    const guint at = place_of(budgets, view->ns, view->name, &known);
+    if (known)
+        g_ptr_array_remove_index(budgets->all, at);
+    g_ptr_array_insert(budgets->all, (gint)at, budget);
 }
 
 void budgets_remove(struct budgets *budgets, const char *ns, const char *name)
 {
-    for (guint i = 0; i < budgets->all->len; i++) {
-        const struct budget *budget = g_ptr_array_index(budgets->all, i);
-        if (g_str_equal(budget->name, name) && g_str_equal(budget->ns, ns)) {
-            g_ptr_array_remove_index_fast(budgets->all, i);
-            return;
-        }
-    }
+    bool known;
+    const guint at = place_of(budgets, ns, name, &known);
+
+    if (known)
+        g_ptr_array_remove_index(budgets->all, at);
 }
 
 void budgets_sweep(struct budgets *budgets, uint32_t generation)
@@ -105,7 +146,7 @@ void budgets_sweep(struct budgets *budgets, uint32_t generation)
     for (guint i = budgets->all->len; i-- > 0;) {
         const struct budget *budget = g_ptr_array_index(budgets->all, i);
         if (budget->generation != generation)
-            g_ptr_array_remove_index_fast(budgets->all, i);
+            g_ptr_array_remove_index(budgets->all, i);
     }
 }
 

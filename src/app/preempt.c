@@ -4,8 +4,8 @@
  * happens if pods end, by sums of a node, and names victims per node; those may not free a card.
  *
  * What it has named and the ledger does not know is kept: it may be needed for reasons of which
- * nothing is known here. Of the rest the least are chosen (core/victims.h), on a copy of the node
- * made under the lock; the search needs none.
+ * nothing is known here. Of the rest the least are chosen (core/victims.h), on copies of the nodes
+ * that are all of one moment; the search needs no lock.
  */
 #include "app/call.h"
 #include "app/log.h"
@@ -15,6 +15,13 @@
 #include <gpuledger/error.h>
 #include <string.h>
 
+/* So much of one call is copied, for the lock is held meanwhile: some milliseconds. Where
+ * kube-scheduler names more, it is the nodes from a place on that the moment decides, so that each
+ * has its turn; the others are no candidates this time. It names a tenth of all nodes unless it is
+ * told otherwise. */
+#define NODES_MAX 2000
+#define PODS_MAX 10000
+
 struct preempt {
     struct call call;
     struct preemption_args args;
@@ -22,8 +29,58 @@ struct preempt {
     const struct request *request;
     struct admission_query admission;
     struct pod_facts *facts; /* the pod's */
-    bool *allowed;           /* per node: what its namespace's quota says */
+
+    /* Of the moment: */
+    struct trial **trials;   /* per node; NULL: nobody knows it, or nothing that ends helps there */
+    struct budgets *budgets; /* NULL: nothing was looked at */
+    int64_t *allowed;        /* of every budget */
 };
+
+/* --- the moment ----------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
+{
+    const struct preemption_args *args = &preempt->args;
+    struct store *store = preempt->call.extender->store;
+    g_autoptr(quota_room) room =
+        quotas_room(store_quotas(store), ledger, args->pod.ns, preempt->request);
+    struct nominees nominees =
+        store_nominees(store, &preempt->admission, args->pod.uid, args->pod.priority);
+    const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
+    size_t n_pods = 0;
+
+    for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && n_pods < PODS_MAX; i++) {
+        const size_t at = (from + i) % args->n_nodes;
+        const struct node *node = ledger_node(ledger, args->nodes[at].name);
+        if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE)
+            continue;
+        preempt->trials[at] = trial_new(nominees_see(&nominees, node));
+        n_pods += node->allocations->len;
+    }
+    nominees_clear(&nominees);
+}
+
+/* Copies what the search needs, all of one moment. A pod that holds cards already needs no node
+ * cleared. */
+static void look(struct preempt *preempt)
+{
+    struct store *store = preempt->call.extender->store;
+    const struct store_options *options = store_options(store);
+    struct ledger *ledger = store_decide(store, &preempt->call.moment);
+
+    preempt->admission = (struct admission_query){
+        .request = preempt->request,
+        .policy = options->policy,
+        .options = &options->dialects,
+        .now_ns = preempt->call.moment.now_ns,
+        .patience_ns = options->patience_ms * 1000000,
+    };
+    preempt->budgets = budgets_copy(store_budgets(store));
+    if (!ledger_get(ledger, preempt->args.pod.uid))
+        copy_nodes(preempt, ledger);
+    store_unlock(store);
+}
 
 /* --- one node ------------------------------------------------------------------------------- */
 
@@ -33,8 +90,6 @@ struct inquiry {
     struct trial *trial;
     struct victim *victims;
     size_t n;
-    int64_t *allowed; /* of every budget */
-    uint32_t n_allowed;
 };
 
 static bool is_named(const struct preemption_node *node, const char *uid)
@@ -49,8 +104,7 @@ static bool is_named(const struct preemption_node *node, const char *uid)
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
  * itself it has. Of such a pod, and of one that it wants gone for a reason of which nothing is known
  * here, nothing is decided here. */
-static void gather(const struct preempt *preempt, const struct budgets *budgets,
-                   struct inquiry *inquiry)
+static void gather(const struct preempt *preempt, struct inquiry *inquiry)
 {
     const GPtrArray *all = inquiry->trial->allocations;
 
@@ -69,39 +123,16 @@ static void gather(const struct preempt *preempt, const struct budgets *budgets,
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
         };
-        victim->n_budgets =
-            budgets_of(budgets, allocation, victim->budgets, G_N_ELEMENTS(victim->budgets));
+        victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
+                                       G_N_ELEMENTS(victim->budgets));
     }
-    inquiry->n_allowed = budgets_n(budgets);
-    inquiry->allowed =
-        json_arena_alloc(preempt->arena, (inquiry->n_allowed + 1) * sizeof *inquiry->allowed);
-    budgets_allowed(budgets, inquiry->allowed);
-}
-
-/* Copies what the search needs. False: nobody knows the node, or nothing that ends helps there. */
-static bool look_at(const struct preempt *preempt, size_t at, struct inquiry *inquiry)
-{
-    struct store *store = preempt->call.extender->store;
-    const struct ledger *ledger = store_lock(store);
-    const struct node *node = ledger_node(ledger, preempt->args.nodes[at].name);
-    struct nominees nominees = store_nominees(store, &preempt->admission, preempt->args.pod.uid,
-                                              preempt->args.pod.priority);
-
-    inquiry->named = &preempt->args.nodes[at];
-    if (node && node->present && preempt->allowed[at]) {
-        inquiry->trial = trial_new(nominees_see(&nominees, node));
-        gather(preempt, store_budgets(store), inquiry);
-    }
-    nominees_clear(&nominees);
-    store_unlock(store);
-    return inquiry->trial;
 }
 
 /* Violations among those that kube-scheduler has named and the ledger does not know. */
-static int64_t foreign_violations(const struct inquiry *inquiry)
+static int64_t foreign_violations(const struct preempt *preempt, const struct inquiry *inquiry)
 {
     g_autofree int64_t *left =
-        g_memdup2(inquiry->allowed, inquiry->n_allowed * sizeof *left);
+        g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
     int64_t known = 0;
 
     for (size_t i = 0; i < inquiry->n; i++) {
@@ -158,25 +189,25 @@ static bool finds_room(const struct node *node, void *data)
  * takes for an error: the pod is simply asked about again. */
 static bool answer_node(struct preempt *preempt, size_t at, struct preemption_node *answer)
 {
-    struct inquiry inquiry = {0};
+    struct inquiry inquiry = {.named = &preempt->args.nodes[at], .trial = preempt->trials[at]};
     struct victims_cost cost;
 
-    if (!look_at(preempt, at, &inquiry))
+    if (!inquiry.trial)
         return false;
-    g_autoptr(trial) trial = inquiry.trial;
+    gather(preempt, &inquiry);
     const struct victims_query query = {
         .admits = finds_room,
         .data = &preempt->admission,
         .asked_host = preempt->request->host,
         .asked = preempt->facts,
-        .allowed = inquiry.allowed,
-        .n_allowed = inquiry.n_allowed,
+        .allowed = preempt->allowed,
+        .n_allowed = budgets_n(preempt->budgets),
     };
-    if (!victims_choose(trial, &query, inquiry.victims, inquiry.n, &cost))
+    if (!victims_choose(inquiry.trial, &query, inquiry.victims, inquiry.n, &cost))
         return false;
     *answer = (struct preemption_node){.name = inquiry.named->name};
     write_victims(preempt, &inquiry, answer);
-    answer->violations = MIN(cost.violations + foreign_violations(&inquiry),
+    answer->violations = MIN(cost.violations + foreign_violations(preempt, &inquiry),
                              (int64_t)answer->n_uids);
     return answer->n_uids > 0;
 }
@@ -194,33 +225,6 @@ static enum preempt_result compare(const struct preemption_node *named,
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
-
-/* False: the pod holds cards already, so no node is to be cleared for it. */
-static bool look_up(struct preempt *preempt)
-{
-    struct store *store = preempt->call.extender->store;
-    const struct preemption_args *args = &preempt->args;
-    const struct store_options *options = store_options(store);
-
-    struct ledger *ledger = store_decide(store, &preempt->call.moment);
-    g_autoptr(quota_room) room =
-        quotas_room(store_quotas(store), ledger, args->pod.ns, preempt->request);
-    preempt->admission = (struct admission_query){
-        .request = preempt->request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = preempt->call.moment.now_ns,
-        .patience_ns = options->patience_ms * 1000000,
-    };
-    for (size_t i = 0; i < args->n_nodes; i++) {
-        const struct node *node = ledger_node(ledger, args->nodes[i].name);
-        preempt->allowed[i] = node && quota_room_refuse(room, node, NULL) == REASON_NONE;
-    }
-    const bool holds = ledger_get(ledger, args->pod.uid);
-    g_clear_pointer(&room, quota_room_free);
-    store_unlock(store);
-    return !holds;
-}
 
 static void log_answer(const struct preempt *preempt, const struct preemption_node *answers,
                        size_t n)
@@ -240,14 +244,21 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
 {
     size_t n = 0;
 
-    if (!look_up(preempt))
-        return 0;
+    preempt->trials =
+        json_arena_alloc(preempt->arena, preempt->args.n_nodes * sizeof *preempt->trials);
+    look(preempt);
+    call_phase(&preempt->call, PHASE_LOCK);
+    preempt->allowed =
+        json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *preempt->allowed);
+    budgets_allowed(preempt->budgets, preempt->allowed);
     for (size_t i = 0; i < preempt->args.n_nodes; i++) {
         const bool kept = answer_node(preempt, i, &answers[n]);
         metrics_count(COUNTER_PREEMPT_NODES, kept ? compare(&preempt->args.nodes[i], &answers[n])
                                                   : PREEMPT_RESULT_DROPPED);
         n += kept;
+        trial_free(preempt->trials[i]);
     }
+    budgets_free(preempt->budgets);
     log_answer(preempt, answers, n);
     return n;
 }
@@ -282,12 +293,11 @@ static bool run(struct preempt *preempt, const char *body, size_t length,
         return false;
     }
     call_phase(&preempt->call, PHASE_DECODE);
-    const size_t n_nodes = preempt->args.n_nodes + 1;
-    struct preemption_node *answers = json_arena_alloc(preempt->arena, n_nodes * sizeof *answers);
+    struct preemption_node *answers =
+        json_arena_alloc(preempt->arena, (preempt->args.n_nodes + 1) * sizeof *answers);
     g_autoptr(pod_facts) facts = pod_facts_new(&preempt->args.pod);
     preempt->request = request;
     preempt->facts = facts;
-    preempt->allowed = json_arena_alloc(preempt->arena, n_nodes * sizeof *preempt->allowed);
     const size_t n = request ? decide(preempt, answers) : repeat(&preempt->args, answers);
     call_phase(&preempt->call, PHASE_DECIDE);
     preemption_result_encode(writer, answers, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs filter and prioritize against an echo of the same bytes by the same HTTP library, call
+ * The verbs filter, prioritize and preempt against an echo of the same bytes by the same HTTP library, call
  * by call in turn, in one process: what gpuledger adds to carrying the bytes.
  *
  * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row.
@@ -30,7 +30,8 @@ struct row {
 static const struct row rows[] = {
     {VERB_FILTER, 100, false},      {VERB_FILTER, 1000, false},     {VERB_FILTER, 5000, false},
     {VERB_FILTER, 100, true},       {VERB_FILTER, 1000, true},      {VERB_FILTER, 5000, true},
-    {VERB_PRIORITIZE, 1213, false}, {VERB_PRIORITIZE, 5000, false},
+    {VERB_PRIORITIZE, 1213, false}, {VERB_PRIORITIZE, 5000, false}, {VERB_PREEMPT, 100, false},
+    {VERB_PREEMPT, 1000, false},
 };
 
 /* --- the cluster ---------------------------------------------------------------------------- */
@@ -117,8 +118,31 @@ static void append_node_object(GString *body, const char *name)
     g_string_append(body, "]}}");
 }
 
+/* A pod for a whole card, and on each node one victim that kube-scheduler has named: a pod that is
+ * there, if there are pods. */
+static GString *make_preempt_body(const struct row *row)
+{
+    GString *body = g_string_new(
+        "{\"Pod\":{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"default\",\"uid\":"
+        "\"11111111-2222-4333-8444-555555555555\"},\"spec\":{\"priority\":1000,\"containers\":["
+        "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"100\"},\"requests\":"
+        "{\"aliyun.com/gpu-mem\":\"100\"}}}]}},\"NodeNameToMetaVictims\":{");
+
+    for (int i = 0; i < row->nodes; i++) {
+        g_autofree char *name = node_name(i);
+        g_string_append_printf(body,
+                               "%s\"%s\":{\"Pods\":[{\"UID\":\"00000000-0000-4000-8000-%012d\"}],"
+                               "\"NumPDBViolations\":0}",
+                               i ? "," : "", name, i);
+    }
+    g_string_append(body, "}}");
+    return body;
+}
+
 static GString *make_body(const struct row *row)
 {
+    if (row->verb == VERB_PREEMPT)
+        return make_preempt_body(row);
     GString *body = g_string_new(
         "{\"Pod\":{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"default\",\"uid\":"
         "\"11111111-2222-4333-8444-555555555555\"},\"spec\":{\"containers\":[{\"name\":\"main\","
@@ -153,6 +177,22 @@ static void handle_prioritize(void *data, struct http_request *request,
     response->content_type = "application/json";
     extender_prioritize(data, PRIORITIZE_ALL, request->body, request->length, response->body, NULL);
 }
+
+static void handle_preempt(void *data, struct http_request *request, struct http_response *response)
+{
+    response->content_type = "application/json";
+    extender_preempt(data, request->body, request->length, response->body, NULL);
+}
+
+static const struct {
+    const char *name;
+    server_handler handle;
+    const char *good; /* what every answer holds */
+} verbs[VERB_N] = {
+    [VERB_FILTER] = {"filter", handle_filter, "\"Error\":\"\""},
+    [VERB_PRIORITIZE] = {"prioritize", handle_prioritize, "\"Score\":10"},
+    [VERB_PREEMPT] = {"preempt", handle_preempt, "\"Pods\":[{\"UID\""},
+};
 
 static void handle_echo(void *data, struct http_request *request, struct http_response *response)
 {
@@ -231,8 +271,6 @@ static void stop_recorder(struct contestant *contestant)
 
 static void contestant_init(struct contestant *contestant, enum side side, const struct row *row)
 {
-    const server_handler verb = row->verb == VERB_FILTER ? handle_filter : handle_prioritize;
-
     if (side != SIDE_ECHO)
         contestant->extender = (struct extender){
             .store = make_store(row->nodes, side >= SIDE_FULL ? PODS : 0),
@@ -241,7 +279,7 @@ static void contestant_init(struct contestant *contestant, enum side side, const
     if (side == SIDE_RECORDED)
         start_recorder(contestant);
     contestant->server =
-        start(side == SIDE_ECHO ? handle_echo : verb, &contestant->extender);
+        start(side == SIDE_ECHO ? handle_echo : verbs[row->verb].handle, &contestant->extender);
     contestant->times_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
     client_connect(&contestant->client, server_port(contestant->server));
 }
@@ -274,8 +312,7 @@ static void measure(const struct row *row, int calls)
     }
     for (enum side side = 0; side < SIDES; side++) {
         const char *answer = client_body(&contestants[side].client);
-        const char *good = row->verb == VERB_FILTER ? "\"Error\":\"\"" : "\"Score\":10";
-        if (side != SIDE_ECHO && (!strstr(answer, good) || !strstr(answer, "00000")))
+        if (side != SIDE_ECHO && (!strstr(answer, verbs[row->verb].good) || !strstr(answer, "00000")))
             g_error("the verb refused: %.300s", answer);
         p50[side] = percentile(contestants[side].times_us, 50);
         p99[side] = percentile(contestants[side].times_us, 99);
@@ -283,7 +320,7 @@ static void measure(const struct row *row, int calls)
     }
     printf("%-10s %6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
            " %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
-           row->verb == VERB_FILTER ? "filter" : "prioritize", row->nodes,
+           verbs[row->verb].name, row->nodes,
            row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
            p50[SIDE_EMPTY], p50[SIDE_FULL], (double)p50[SIDE_EMPTY] / (double)p50[SIDE_ECHO],
            (double)p50[SIDE_FULL] / (double)p50[SIDE_ECHO],

@@ -449,6 +449,38 @@ START_TEST(too_many_victims_are_an_error)
 }
 END_TEST
 
+START_TEST(of_a_long_call_each_node_has_its_turn)
+{
+    g_autoptr(GString) victims = g_string_new("{");
+    struct moment moment = {.now_ms = 1};
+    bool first = false, last = false;
+
+    for (int i = 0; i < 2500; i++) {
+        g_autofree char *node = g_strdup_printf("m%04d", i);
+        g_autofree char *uid = g_strdup_printf("u%04d", i);
+        store_apply_node(extender.store,
+                         &(struct node_view){.name = node,
+                                             .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})});
+        apply((struct pod){uid, "6", node, "0", .priority = 5});
+        g_string_append_printf(victims, "%s\"%s\":null", i ? "," : "", node);
+    }
+    g_string_append_c(victims, '}');
+    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
+    for (moment.now_ns = 1; moment.now_ns < 2500; moment.now_ns += 1000) {
+        size_t n = 0;
+        store_set_moment(extender.store, &moment);
+        g_autofree char *reply = call(body);
+        for (const char *at = reply; (at = strstr(at, "\"UID\":")); at++)
+            n++;
+        ck_assert_uint_eq(n, 2000);
+        first |= strstr(reply, "\"u0000\"") != NULL;
+        last |= strstr(reply, "\"u2499\"") != NULL;
+    }
+    ck_assert(first && last);
+    store_set_moment(extender.store, NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("preempt");
@@ -476,6 +508,7 @@ int main(void)
     tcase_add_test(tests, malformed_calls_are_errors);
     tcase_add_test(tests, before_the_cluster_is_read_there_is_no_answer);
     tcase_add_test(tests, too_many_victims_are_an_error);
+    tcase_add_test(tests, of_a_long_call_each_node_has_its_turn);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
