@@ -75,6 +75,9 @@ class Scenario(unittest.TestCase):
     server = None
 
     def start(self, *objects, options=()):
+        """Anew, if it was started before."""
+        if self.server:
+            self.server.__exit__()
         self._directory = tempfile.TemporaryDirectory()
         self.addCleanup(self._directory.cleanup)
         self._options = options
