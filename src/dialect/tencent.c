@@ -14,7 +14,8 @@
  * kubelet calls it without naming the pod. It takes the pending, unassigned pod with the oldest
  * predicate time that has a container of that much core. Two pods that kubelet has not admitted yet
  * can be taken for each other, or be served in another order than they were foreseen in. Hence
- * in_flight(): one at a time, until kubelet reports the pod's start time.
+ * in_flight(): one at a time, until kubelet reports the pod's start time; and none while a pod ends
+ * that has not run.
  */
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -412,9 +413,11 @@ static struct allocation *read_allocation(const struct pod_view *view,
         share += ask->count;
     }
     /* kubelet reports the start time after gpu-manager has handed out cards; which whole ones, it
-     * writes down before the container starts. */
+     * writes down before the container starts. One that is deleted before that, gpu-manager counts
+     * no more, and may take once again for whom kubelet asks next. */
     allocation->assigned = settled || view->started;
-    allocation->waiting = pending && (!view->started || (demand.whole && !settled));
+    allocation->waiting =
+        pending && (!view->started || view->terminating || (demand.whole && !settled));
     return allocation;
 }
 
@@ -498,7 +501,7 @@ static void in_flight(const struct node *node, const struct request *request,
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
         if (!other->waiting || other->dialect != &dialect_tencent)
             continue;
-        if (other->assigned && takes_whole(other))
+        if (other->assigned && takes_whole(other) && !other->terminating)
             unsettled = true;
         else
             found.restricted = true;
@@ -570,8 +573,8 @@ const struct dialect dialect_tencent = {
                       "`predicate-node` and `gpu-assigned`. gpu-manager takes the least used card "
                       "with room by its own count, and fails the pod if the annotation says "
                       "another; `--policy` does not apply. One pod at a time: the next bind to the "
-                      "node waits until kubelet has reported the start time of the last. Which "
-                      "whole cards a pod has, gpu-manager writes before its containers start. Where "
+                      "node waits until kubelet has reported the start time of the last, and while "
+                      "one that never ran is being deleted. Which whole cards a pod has, gpu-manager writes before its containers start. Where "
                       "kube-scheduler is configured as for gpu-admission, with `predicates` as its "
                       "only verb, the filter call books and writes, and passes one node: "
                       "`--tencent-predicates-only`.",

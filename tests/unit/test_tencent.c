@@ -567,6 +567,30 @@ START_TEST(the_next_pod_waits_until_kubelet_has_admitted_the_last)
 }
 END_TEST
 
+/* Of it gpu-manager has forgotten the cards, and would take it for the next one. */
+START_TEST(the_next_pod_waits_for_the_end_of_one_that_never_ran)
+{
+    static const char *const cores[] = {"40", "100"};
+
+    add_node("200", "128", NULL, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(cores); i++) {
+        struct pod_view pod = POD(WITH(cores[i], "24"));
+        pod.uid = pod.name = "a";
+        pod.phase = "Pending";
+        pod.started = pod.terminating = true;
+        pod.annotations = PAIRS({IDX "0", "0"}, {TIME, "7"}, {ASSIGNED, "false"});
+        ledger_put(book, "n1", dialect_read_allocation(&pod, &options, NULL));
+        RUN("b", BOUND, "awaiting_assignment", WITH("30", "24"));
+        RUN("b", BOUND, "awaiting_assignment", WITH("100", "0"));
+        pod.phase = "Running";
+        ledger_put(book, "n1", dialect_read_allocation(&pod, &options, NULL));
+        RUN("b", ADMITTED, i == 0 ? "0" : "1", WITH("30", "24"));
+        ledger_drop(book, "a");
+        ledger_drop(book, "b");
+    }
+}
+END_TEST
+
 START_TEST(nobody_waits_for_ever)
 {
     add_node("200", "128", NULL, NULL);
@@ -632,6 +656,7 @@ int main(void)
     tcase_add_test(tcase, unchecked_pods_have_a_time_that_gpu_manager_does_not_read);
     tcase_add_loop_test(tcase, versions_differ_over_equal_cards, 0, 3);
     tcase_add_test(tcase, the_next_pod_waits_until_kubelet_has_admitted_the_last);
+    tcase_add_test(tcase, the_next_pod_waits_for_the_end_of_one_that_never_ran);
     tcase_add_test(tcase, nobody_waits_for_ever);
     tcase_add_test(tcase, whole_cards_are_provisional_until_gpu_manager_says_which);
     suite_add_tcase(suite, tcase);
