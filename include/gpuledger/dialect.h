@@ -127,6 +127,8 @@ struct dialect {
     /* Which pods on the node the node side could mistake for the new one; NULL: it never does. */
     void (*in_flight)(const struct node *node, const struct request *request,
                       struct in_flight *ret_in_flight);
+    /* It is one pod at a time, whatever the sizes. */
+    bool one_in_flight;
 
     /* The annotations that make the node side hand out the cards of `allocation`. */
     void (*write_annotations)(const struct allocation *allocation, const struct node *node,
@@ -191,5 +193,8 @@ struct admission_query {
  * go if it were now; it may be NULL for whoever only asks whether, which is much cheaper. */
 enum admission dialect_admit(const struct node *node, const struct admission_query *query,
                              struct placement *ret_placement, enum reason *ret_reason);
+
+/* What a pod waits for on a node of which dialect_admit says ADMISSION_WAIT, for people. */
+enum reason dialect_why_wait(const struct node *node, const struct request *request);
 
 #pragma GCC visibility pop

@@ -267,7 +267,7 @@ static bool wait_for(struct bind *bind, enum grant_step step, GError **error)
     if (in_time)
         return true;
     return for_node ? grant_fail(&bind->grant, BIND_RESULT_TIMED_OUT, error,
-                                 reason_info(REASON_AWAITING_ASSIGNMENT)->text)
+                                 reason_info(bind->grant.waits)->text)
                     : grant_fail(&bind->grant, BIND_RESULT_UNKNOWN, error,
                                  "another bind of the same pod is still running");
 }

@@ -129,6 +129,7 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
     case ADMISSION_NO:
         break;
     case ADMISSION_WAIT:
+        grant->waits = dialect_why_wait(node, grant->request);
         return GRANT_WAIT_NODE;
     }
     if (booked)

@@ -30,6 +30,7 @@ struct grant {
     bool doubtful; /* an earlier Binding of the pod may still be carried out */
     struct annotations annotations;
     enum bind_result result;
+    enum reason waits; /* GRANT_WAIT_NODE: for what */
     uint64_t call; /* the number of its first look in a record; 0: none */
     GString *asks; /* for a record: the pod that the API server was asked for; owned, or NULL */
 };

@@ -282,7 +282,8 @@ void search_node(struct search *search, struct node *node)
     }
     if (reason == REASON_EARLIER_POD && !search_has(search, REMEDY_TURN))
         try_turn(search, node);
-    if (reason == REASON_AWAITING_ASSIGNMENT && !search_has(search, REMEDY_MATCH))
+    if ((reason == REASON_AWAITING_ASSIGNMENT || reason == REASON_AWAITING_TURN) &&
+        !search_has(search, REMEDY_MATCH))
         try_match(search, node);
     if (reason == REASON_QUOTA && !search_has(search, REMEDY_QUOTA))
         try_quota(search, node);

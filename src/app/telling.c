@@ -440,6 +440,7 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
+    [REASON_AWAITING_TURN] = tell_waiting,
 };
 
 char *tell_node(const struct judge *judge, const struct node *node, const struct request *request,

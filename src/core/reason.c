@@ -77,6 +77,10 @@ static const struct reason_info table[REASON_N] = {
     [REASON_AWAITING_ASSIGNMENT] =
         {"awaiting_assignment",
          "A pod of the same size on the node still waits for its GPU", false},
+    [REASON_AWAITING_TURN] =
+        {"awaiting_turn",
+         "Another pod on the node still waits for its GPU, and its GPU plugin serves one at a time",
+         false},
     [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
                                  false},
 };

@@ -339,6 +339,16 @@ static enum reason check_node(const struct node *node, const struct request *req
     return request->dialect->refuse(node, request, options);
 }
 
+static enum reason waiting_reason(const struct request *request)
+{
+    return request->dialect->one_in_flight ? REASON_AWAITING_TURN : REASON_AWAITING_ASSIGNMENT;
+}
+
+enum reason dialect_why_wait(const struct node *node, const struct request *request)
+{
+    return waiting_reason(pick_alternative(node, request));
+}
+
 /* Kept out of line: its placement is large, and waiting is rare. */
 G_GNUC_NO_INLINE static enum admission
 admit_beside_waiting(const struct node *node, const struct request *request,
@@ -358,7 +368,7 @@ admit_beside_waiting(const struct node *node, const struct request *request,
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)
         return ADMISSION_WAIT;
-    *ret_reason = REASON_AWAITING_ASSIGNMENT;
+    *ret_reason = waiting_reason(request);
     return ADMISSION_NO;
 }
 

@@ -167,6 +167,7 @@ READERS(volcano)
 #define FUNCTIONS(row)                                                                             \
     .read_topology = row##_read_topology, .read_request = row##_read_request,                      \
     .read_allocation = row##_read_allocation, .refuse = refuse, .in_flight = in_flight,            \
+    .one_in_flight = true,                                                                         \
     .write_annotations = write_annotations, .write_assigned = write_assigned,                      \
     .names_cards = true, .isolation = ISOLATION_HOOK
 

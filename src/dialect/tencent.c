@@ -574,7 +574,8 @@ const struct dialect dialect_tencent = {
                       "with room by its own count, and fails the pod if the annotation says "
                       "another; `--policy` does not apply. One pod at a time: the next bind to the "
                       "node waits until kubelet has reported the start time of the last, and while "
-                      "one that never ran is being deleted. Which whole cards a pod has, gpu-manager writes before its containers start. Where "
+                      "one that never ran is being deleted. Which whole cards a pod has, "
+                      "gpu-manager writes before its containers start. Where "
                       "kube-scheduler is configured as for gpu-admission, with `predicates` as its "
                       "only verb, the filter call books and writes, and passes one node: "
                       "`--tencent-predicates-only`.",
@@ -593,6 +594,7 @@ const struct dialect dialect_tencent = {
     .read_allocation = read_allocation,
     .refuse = refuse,
     .in_flight = in_flight,
+    .one_in_flight = true,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,
 };

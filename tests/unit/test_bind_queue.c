@@ -2,6 +2,7 @@
 /*
  * Binds that have to wait: for another bind of the same pod, or for the node side.
  */
+#include "literals.h"
 #include "world.h"
 
 #include "app/metrics.h"
@@ -229,6 +230,37 @@ START_TEST(waiting_does_not_hide_that_there_is_no_room)
 }
 END_TEST
 
+static void add_managed(const char *name, const char *core)
+{
+    g_autofree char *containers = g_strdup_printf(
+        "[{\"name\":\"c\",\"resources\":{\"limits\":{\"tencent.com/vcuda-core\":\"%s\","
+        "\"tencent.com/vcuda-memory\":\"8\"}}}]",
+        core);
+
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = name, .containers = containers});
+    world_catch_up(&world);
+}
+
+/* gpu-manager could take any pod for any other. */
+START_TEST(who_waits_for_a_pod_of_another_size_is_told_so)
+{
+    const struct node_view node = {.name = "managed",
+                                   .capacity = PAIRS({"tencent.com/vcuda-core", "200"},
+                                                     {"tencent.com/vcuda-memory", "64"})};
+
+    store_apply_node(world.store, &node);
+    add_managed("p", "40");
+    add_managed("q", "30");
+    world_expect_bind(&world, "p", "managed", "");
+    world.extender.bind_timeout_ms = 60;
+    world_expect_bind(&world, "q", "managed",
+                      "Another pod on the node still waits for its GPU, and its GPU plugin serves "
+                      "one at a time");
+    store_delete_pod(world.store, "uid-p");
+    world_expect_bind(&world, "q", "managed", "");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("bind_queue");
@@ -244,6 +276,7 @@ static Suite *suite(void)
     tcase_add_test(tc, an_equal_pod_waits_until_the_first_has_started);
     tcase_add_test(tc, waiting_ends_in_time_and_leaves_nothing);
     tcase_add_test(tc, nobody_waits_on_a_single_card_or_for_another_size);
+    tcase_add_test(tc, who_waits_for_a_pod_of_another_size_is_told_so);
     tcase_add_test(tc, waiting_does_not_hide_that_there_is_no_room);
     suite_add_tcase(s, tc);
     return s;

@@ -707,6 +707,7 @@ START_TEST(one_pod_at_a_time_waits_for_the_plugin)
 
     hold("u1", "GPU-b,NVIDIA,500,0:;", "allocating");
     ck_assert_int_eq(dialect_admit(node, &query, NULL, &reason), ADMISSION_WAIT);
+    ck_assert_int_eq(dialect_why_wait(node, request), REASON_AWAITING_TURN);
     hold("u1", "GPU-b,NVIDIA,500,0:;", "success");
     ck_assert_int_eq(dialect_admit(node, &query, NULL, &reason), ADMISSION_YES);
     hold("u1", "GPU-b,NVIDIA,500,0:;", "failed");

@@ -580,8 +580,8 @@ START_TEST(the_next_pod_waits_for_the_end_of_one_that_never_ran)
         pod.started = pod.terminating = true;
         pod.annotations = PAIRS({IDX "0", "0"}, {TIME, "7"}, {ASSIGNED, "false"});
         ledger_put(book, "n1", dialect_read_allocation(&pod, &options, NULL));
-        RUN("b", BOUND, "awaiting_assignment", WITH("30", "24"));
-        RUN("b", BOUND, "awaiting_assignment", WITH("100", "0"));
+        RUN("b", BOUND, "awaiting_turn", WITH("30", "24"));
+        RUN("b", BOUND, "awaiting_turn", WITH("100", "0"));
         pod.phase = "Running";
         ledger_put(book, "n1", dialect_read_allocation(&pod, &options, NULL));
         RUN("b", ADMITTED, i == 0 ? "0" : "1", WITH("30", "24"));
@@ -597,7 +597,7 @@ START_TEST(nobody_waits_for_ever)
     RUN("a", BOUND, "0", WITH("40", "24"));
     struct allocation *held = ledger_get(book, "a");
     held->assume_time_ns = NOW - PATIENCE;
-    RUN("b", BOUND, "awaiting_assignment", WITH("30", "24"));
+    RUN("b", BOUND, "awaiting_turn", WITH("30", "24"));
 }
 END_TEST
 
