@@ -6,7 +6,7 @@ import json
 from hami import BEHAVIOURS, Card, HamiKubelet, read_promise, register_text, uuid_of
 from hami_mig import A100_KIND, ALLOCATIONS, card_of
 from hardware import NO_CARD
-from kubeapi import node_object, pod_object, wait_for
+from kubeapi import MERGE_PATCH, ApiError, node_object, pod_object, wait_for
 from world import World
 
 GPU, MEM, PERCENT, CORES = (
@@ -21,10 +21,10 @@ ALLOCATED = {
 }
 
 
-def start(world):
+def start(world, *options):
     """Extender and scheduler as manifests/README.md has them for these plugins."""
     world.kustomize("overlays/hami")
-    world.extender_start()
+    world.extender_start(*options)
     config = world.scheduler_config()
     config["extenders"][0]["managedResources"] += [
         {"name": name, "ignoredByScheduler": name not in (GPU, VGPU)}
@@ -264,3 +264,59 @@ def scenario_hami_oversubscribed(tap):
         add_pod(world, "pressed", one(10), annotations=willing)
         said = world.refusal("pressed", "oversubscribed")
         tap.ok("what is left is oversubscribed" in said, "nor when it is in use", said)
+
+
+def set_quota(world, name, **hard):
+    """A ResourceQuota of HAMi's keys, new or changed."""
+    spec = {"spec": {"hard": {f"limits.nvidia.com/{key}": str(hard[key]) for key in hard}}}
+    path = "/api/v1/namespaces/default/resourcequotas"
+    try:
+        world.client.request("PATCH", f"{path}/{name}", spec, content_type=MERGE_PATCH)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, **spec}
+        world.client.request("POST", path, quota)
+
+
+def quota_events(world):
+    for line in world.ops("/metrics", raw=True).decode().splitlines():
+        if line.startswith('gpuledger_events_total{feed="resourcequotas"}'):
+            return float(line.rpartition(" ")[2])
+    return 0
+
+
+def scenario_hami_quota(tap):
+    """A namespace gets what its ResourceQuotas leave of cards, as the cards are handed out."""
+    with World(tap) as world:
+        set_quota(world, "memory", gpumem=8000)
+        set_quota(world, "compute", gpucores=90)
+        start(world, "--hami-resource-quotas")
+        add_node(world, "n1", "hami-v2.10", cards_of("n1", [16000, 16000]))
+        # A quarter of a card each, which is 4000 MiB, all at once: two may.
+        names = [f"q{number}" for number in range(6)]
+        for name in names:
+            add_pod(world, name, {GPU: 1, PERCENT: 25, CORES: 30})
+
+        def running():
+            return [name for name in names if world.fleet.phase(name) == "Running"]
+
+        def refused(name):
+            said = world.refusal(name, "ResourceQuota")
+            tap.ok("ResourceQuota leaves less of GPUs" in said, f"{name} waits", said)
+
+        wait_for(lambda: len(running()) == 2, 120, what="two pods run")
+        for name in set(names) - set(running()):
+            refused(name)
+        check(world, "8000 MiB")
+        before = quota_events(world)
+        set_quota(world, "memory", gpumem=24000)
+        wait_for(lambda: quota_events(world) > before, 60, what="the change is known")
+        add_pod(world, "late", {GPU: 1, PERCENT: 25, CORES: 31})
+        refused("late")
+        wait_for(lambda: len(running()) == 3, 120, what="a third one is woken and runs")
+        check(world, "24000 MiB, but 90 % of compute")
+        world.fleet.finish(running()[0])
+        wait_for(lambda: len(running()) == 3, 120, what="another one takes its place")
+        check(world, "what is free again is given")
+        tap.equal(world.fleet.phase("late"), "Pending", "but not to who wants more")
