@@ -70,6 +70,8 @@ struct card {
     char *mode;
 };
 
+struct links;
+
 /* A card as a dialect reads it from a Node object; zero means that nothing is said. */
 struct topology_card {
     int64_t memory; /* bytes */
@@ -115,6 +117,7 @@ struct topology {
     struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;
     int32_t n_pools;
+    struct links *links; /* links.h; a reference, or NULL */
     struct topology_card cards[NODE_CARDS_MAX]; /* by index */
     struct pool pools[NODE_POOLS_MAX];          /* strings by topology_keep */
     GStringChunk *strings;
@@ -209,6 +212,7 @@ struct node {
     uint32_t n_guests;
     int32_t n_pools;
     struct pool *pools;
+    struct links *links; /* as in struct topology */
     struct card *cards;
     struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
     GArray *unhealthy;      /* int32_t card indices, or NULL */

@@ -29,6 +29,7 @@ struct policy {
     void (*rate)(const struct node *node, const struct placement *placement,
                  const struct demand *demand, struct rank *ret_rank);
     double slack; /* losses that differ by no more count as equal */
+    int fullness;  /* 1: the fullest card goes first, -1: the emptiest; 0: it goes by other things */
     bool foreseen; /* the node side itself takes the first card of this order, never another */
 };
 

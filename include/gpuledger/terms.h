@@ -30,6 +30,11 @@ enum neighbours {
     NEIGHBOURS_DIFFERENT_CARDS,
 };
 
+/* What a card's parts in use count for where the fullest or the emptiest is looked for. */
+struct weights {
+    int32_t slots, core, memory;
+};
+
 /* Lists end with NULL; a list that is NULL says nothing. */
 struct terms {
     char **models;        /* the card's model contains one of these, case ignored */
@@ -40,6 +45,7 @@ struct terms {
     enum neighbours neighbours;
     bool same_numa;       /* all cards of a container are on one NUMA node */
     bool near_numa;       /* they are, where that can be had */
+    bool best_linked;     /* of a container's cards the best connected ones go together */
     bool idle;            /* cards without holders only */
     bool oversubscribes;  /* memory that the card does not really have will do */
     bool unshared;        /* devices of pools that are not shared only */
@@ -50,6 +56,7 @@ struct terms {
     char *tenant;         /* whose pods alone may share a card with it, unless the holders of one */
     enum isolation tenant_isolation; /* card are kept apart at least so; NULL: anybody's may */
     bool unchecked;       /* the node side is to tell its own choice rather than compare it */
+    struct weights weights; /* of what fills a card, all 0: the policy's own measure */
     const struct policy *policy; /* the pod's own choice, or NULL */
     const struct policy *node_policy; /* the same among nodes, where it is another */
 

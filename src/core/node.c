@@ -8,6 +8,7 @@
 
 #include "core/node_traits.h"
 
+#include <gpuledger/links.h>
 #include <gpuledger/mig.h>
 #include <string.h>
 
@@ -467,6 +468,7 @@ static void free_hardware(struct node *node)
     }
     g_clear_pointer(&node->cards, g_free);
     g_clear_pointer(&node->pools, g_free);
+    g_clear_pointer(&node->links, links_unref);
     node->n_cards = node->n_pools = 0;
 }
 
@@ -516,6 +518,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->driver = topology->driver;
     node->policy = topology->policy;
     node->host = topology->host;
+    node->links = links_ref(topology->links);
     node->n_cards = topology->n_cards;
     node->cards = g_new0(struct card, (gsize)node->n_cards);
     for (int32_t i = 0; i < node->n_cards; i++) {
@@ -572,6 +575,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.place = node->place;
     copy.version = node->version;
     copy.n_guests = node->n_guests;
+    copy.links = links_ref(from->links);
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
     copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/policies.h"
+
+#include <gpuledger/links.h>
 #include <gpuledger/mig.h>
-#include <gpuledger/placement.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- search --------------------------------------------------------------------------------- */
 
@@ -187,6 +190,18 @@ static bool has_amounts(const struct node *node, const struct card_ask *ask,
            ask->core <= card_core_free(node, card);
 }
 
+static struct cost cost_of(const struct search *search, const struct card *card,
+                           const struct card_ask *ask)
+{
+    const struct terms *terms = search->request->terms;
+    const struct policy *policy = search->policy;
+
+    if (policy->fullness != 0 && terms &&
+        (terms->weights.slots || terms->weights.core || terms->weights.memory))
+        return cost_weighted(search->node, card, ask, policy, &terms->weights);
+    return policy->cost(search->node, card, ask, search->demand);
+}
+
 static gint compare_candidates(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
@@ -249,7 +264,7 @@ static int32_t find_candidates(const struct search *search, const struct card_as
         if (obstacle == OBSTACLE_NONE) {
             const int64_t waste = card->mig ? part.bytes - mig_bytes(node, card, ask->memory) : 0;
             if (chosen || n == 0 || !is_alike(card, candidates[n - 1].card))
-                cost = policy->cost(node, later, ask, search->demand);
+                cost = cost_of(search, later, ask);
             candidates[n++] = (struct candidate){waste, cost, card};
         } else if (policy->foreseen && has_amounts(node, ask, later)) {
             /* Whole cards go by an order that is not known. */
@@ -273,6 +288,31 @@ static int32_t find_candidates(const struct search *search, const struct card_as
         return 0;
     }
     return n;
+}
+
+/* Puts those first that are connected best, if the pod wants that and the node side tells. Instances
+ * of a card that is cut are not connected at all. */
+static void put_linked_first(const struct search *search, const struct card_ask *ask,
+                             struct candidate *candidates, int32_t n)
+{
+    const struct terms *terms = search->request->terms;
+    const struct links *links = search->node->links;
+    int32_t cards[LINKS_CARDS_MAX], chosen[LINKS_CARDS_MAX];
+
+    if (!terms || !terms->best_linked || !links || links->n != search->node->n_cards ||
+        n < ask->count)
+        return;
+    for (int32_t i = 0; i < n; i++) {
+        if (candidates[i].card->mig)
+            return;
+        cards[i] = candidates[i].card->index;
+    }
+    links_choose(links, cards, n, ask->count, chosen);
+    for (int32_t i = 0; i < ask->count; i++) {
+        const struct candidate linked = candidates[chosen[i]];
+        memmove(&candidates[i + 1], &candidates[i], (size_t)(chosen[i] - i) * sizeof linked);
+        candidates[i] = linked;
+    }
 }
 
 static bool place_from(struct search *search, uint32_t at);
@@ -423,6 +463,7 @@ static bool place_from(struct search *search, uint32_t at)
     struct candidate *candidates = &search->candidates[at * (uint32_t)node->n_cards];
     enum reason reason;
     const int32_t n = find_candidates(search, ask, candidates, &reason);
+    put_linked_first(search, ask, candidates, n);
     const bool placed = n > 0 && choose_cards(search, at, candidates, n, 0, ask->count);
     if (!placed && search->reason == REASON_NONE)
         search->reason = reason;

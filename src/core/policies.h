@@ -13,6 +13,11 @@ struct cost cost_binpack(const struct node *node, const struct card *card,
 void rate_binpack(const struct node *node, const struct placement *placement,
                   const struct demand *demand, struct rank *ret_rank);
 
+/* What is in use of a card with the ask, by the pod's weights, for a policy that goes by fullness. */
+struct cost cost_weighted(const struct node *node, const struct card *card,
+                          const struct card_ask *ask, const struct policy *policy,
+                          const struct weights *weights);
+
 /* opportunity.c */
 struct cost cost_oc(const struct node *node, const struct card *card, const struct card_ask *ask,
                     const struct demand *demand);

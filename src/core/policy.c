@@ -33,6 +33,25 @@ static double used_part(const struct node *node, const struct card *card,
                card->core > 0 ? (double)core / (double)card->core : 0);
 }
 
+struct cost cost_weighted(const struct node *node, const struct card *card,
+                          const struct card_ask *ask, const struct policy *policy,
+                          const struct weights *weights)
+{
+    const int64_t memory =
+        card->memory - card_memory_free(node, card) + card_bytes(node, card, ask->memory);
+    const int64_t core = card->core - card_core_free(node, card) + ask->core;
+    double part = 0;
+
+    if (card->slots > 0)
+        part += weights->slots * (double)(card->holders + node->unplaced_holders + 1) / card->slots;
+    if (card->core > 0)
+        part += weights->core * (double)core / card->core;
+    if (card->memory > 0)
+        part += weights->memory * (double)memory / (double)card->memory;
+    part /= (double)weights->slots + weights->core + weights->memory;
+    return (struct cost){.loss = (int64_t)(-policy->fullness * part * COST_CARD)};
+}
+
 /* The part of a pool's devices that is in use after the placement. */
 static double pool_used_part(const struct pool *pool, const struct placement *placement)
 {
@@ -99,11 +118,11 @@ static void rate_strongest(const struct node *node, const struct placement *plac
 
 const struct policy policies[] = {
     {"binpack", "the fullest card that still has room, so that whole cards stay free",
-     cost_binpack, rate_binpack},
-    {"spread", "the emptiest card", cost_spread, rate_spread},
+     cost_binpack, rate_binpack, .fullness = 1},
+    {"spread", "the emptiest card", cost_spread, rate_spread, .fullness = -1},
     {"first-fit", "the card of the lowest index that has room", cost_first_fit},
     {"strongest", "of the node whose cards have the highest compute capability, then as binpack",
-     cost_binpack, rate_strongest},
+     cost_binpack, rate_strongest, .fullness = 1},
     {"oc", "where the pods that are expected lose least by it (opportunity cost)", cost_oc,
      rate_oc, .slack = 0.04},
     {"fgd", "where free parts of cards become useless least (fragmentation gradient descent)",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuledger/links.h>
 #include <gpuledger/mig.h>
 
 struct topology *topology_new(void)
@@ -10,6 +11,8 @@ void topology_free(struct topology *topology)
 {
     for (int32_t i = 0; topology && i < topology->n_cards; i++)
         mig_profiles_unref(topology->cards[i].mig);
+    if (topology)
+        links_unref(topology->links);
     if (topology && topology->strings)
         g_string_chunk_free(topology->strings);
     g_free(topology);

@@ -5,6 +5,7 @@
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
+#include <gpuledger/links.h>
 #include <gpuledger/mig.h>
 #include <string.h>
 
@@ -232,6 +233,8 @@ static void merge_topology(struct topology *topology, const struct topology *oth
     }
     if (other->n_cards > 0)
         merge_cards(topology, other);
+    if (!topology->links)
+        topology->links = links_ref(other->links);
     for (int32_t i = 0; i < other->n_pools; i++) {
         struct pool *pool = &topology->pools[topology->n_pools++];
         *pool = other->pools[i];

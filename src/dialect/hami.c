@@ -25,6 +25,7 @@ static const struct vgpu hami = {
     NVIDIA_RESOURCES,
     .registered = "hami.io/node-nvidia-register",
     .cordoned = "hami.io/device-cordon",
+    .links = "hami.io/node-nvidia-score",
     .node = "hami.io/vgpu-node",
     .time = "hami.io/vgpu-time",
     .phase = "hami.io/bind-phase",
@@ -44,6 +45,7 @@ static const struct vgpu hami = {
     .same_numa = "nvidia.com/numa-bind",
     .policy = "hami.io/gpu-scheduler-policy",
     .node_policy = "hami.io/node-scheduler-policy",
+    .weights = "hami.io/device-scoring-weights",
 };
 
 /* The plugin takes a promise's place for one among spec.containers, and writes what is left back
@@ -198,12 +200,15 @@ const struct dialect dialect_hami = {
             .asks = ASKS("`nvidia.com/gpu`", "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
                     "Annotations `nvidia.com/[no]use-gputype`, `nvidia.com/[no]use-gpuuuid`, "
                     "`nvidia.com/vgpu-mode`, `nvidia.com/numa-bind`, and "
-                    "`hami.io/gpu-scheduler-policy` as far as it says binpack, spread, mutex or numa; "
+                    "`hami.io/gpu-scheduler-policy` (binpack, spread, mutex, numa, topology-aware, or several "
+                    "of them with commas), `hami.io/device-scoring-weights` for binpack and spread; "
                     "`hami.io/node-scheduler-policy` (binpack, spread) for the scores of nodes. "
                     "ResourceQuotas by `limits.nvidia.com/gpumem` and `limits.nvidia.com/gpucores` "
                     "with `--hami-resource-quotas`; 0 is no limit, scopes are not read.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
-                     "fields, JSON), `hami.io/device-cordon`; allocatable `nvidia.com/gpu` of 0 "
+                     "fields, JSON), `hami.io/device-cordon`, and `hami.io/node-nvidia-score` for "
+                     "topology-aware: several cards are those that are connected best, one is that "
+                     "which is connected worst, among up to 64, MIG instances apart; allocatable `nvidia.com/gpu` of 0 "
                      "takes all cards out. Memory beyond what a card really has "
                      "(`--hami-memory-scaling`, or the annotation `gpuledger.io/physical-memory`) "
                      "is for pods with `gpuledger.io/oversubscribe`; nobody gets any once the real "
@@ -220,8 +225,9 @@ const struct dialect dialect_hami = {
                       "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
                       ONE_AT_A_TIME,
             .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last two with MIG",
-            .limits = "Topology scores and scoring weights are not read, and there is "
-                      "no webhook: a container that asks for a part of a card but for no card is "
+            .limits = "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
+                      "asks the scheduler for other cards after the Binding, when kubelet has "
+                      "chosen CPUs. There is no webhook: a container that asks for a part of a card but for no card is "
                       "refused. Templates of MIG instances of different sizes, before v2.10: the "
                       "plugin counts instances in an order that only the driver knows. The "
                       "plugin takes a MIG instance down up to 5 s after its pod's end, and fails "

@@ -25,6 +25,7 @@ struct vgpu {
     /* Annotations of the Node. */
     const char *registered;
     const char *cordoned; /* UUIDs that take no new pods, or NULL */
+    const char *links;    /* how well cards are connected, or NULL */
     bool mig;             /* cards in MIG mode can be served (hami_mig.h) */
     bool short_register;  /* UUID,count,MiB,model,health,mode: instead of the longer forms */
 
@@ -40,7 +41,7 @@ struct vgpu {
 
     /* Annotations of the pod that its author writes; NULL: not known to this one. */
     const char *models, *models_not, *uuids, *uuids_not, *mode, *same_numa, *policy,
-        *node_policy;
+        *node_policy, *weights;
 };
 
 /* hami_registry.c */
@@ -48,7 +49,14 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
                         const struct dialect_options *options, struct topology *ret_topology,
                         char **ret_warning, GError **error);
 
-/* hami_request.c */
+/* hami_links.c: NULL: nothing is said. */
+struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *view,
+                              const struct topology *topology, char **ret_warning);
+
+/* hami_request.c; the asks alone are what a pod that is bound was made with: its annotations may have
+ * been edited since. */
+struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *view,
+                               const struct dialect_options *options, GError **error);
 struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view *view,
                                   const struct dialect_options *options, GError **error);
 

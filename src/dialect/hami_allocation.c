@@ -343,7 +343,7 @@ struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct po
     if (!marked && !(vgpu->claims_unmarked && is_ours(vgpu, view)))
         return NULL;
     g_autoptr(GError) failure = NULL;
-    g_autoptr(request) request = vgpu_read_request(vgpu, view, options, &failure);
+    g_autoptr(request) request = vgpu_read_asks(vgpu, view, options, &failure);
     if (!request) {
         if (failure)
             warn(ret_warning, g_strdup(failure->message));

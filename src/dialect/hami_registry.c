@@ -259,6 +259,7 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     if (sound) {
         g_array_sort(entries, by_index);
         fill(vgpu, view, entries, options, ret_topology);
+        ret_topology->links = vgpu_read_links(vgpu, view, ret_topology, ret_warning);
     }
     for (guint i = 0; sound && i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);

@@ -10,8 +10,10 @@
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
+#include <string.h>
 
 #define PERCENT_MAX 100
+#define WEIGHT_MAX 1000000
 
 static bool read_amount(const struct container_view *container, const char *resource, int64_t max,
                         int64_t *ret_value, GError **error)
@@ -96,6 +98,7 @@ static void read_policy(const struct vgpu *vgpu, const struct pod_view *view, st
     for (char **name = names; name && *name; name++) {
         terms->idle |= g_str_equal(*name, "mutex");
         terms->near_numa |= g_str_equal(*name, "numa");
+        terms->best_linked |= g_str_equal(*name, "topology-aware");
         if (!terms->policy)
             terms->policy = policy_find(*name);
     }
@@ -105,6 +108,46 @@ static bool says_true(const struct pod_view *view, const char *key)
 {
     const char *text = key ? string_pairs_get(&view->annotations, key) : NULL;
     return text && (g_ascii_strcasecmp(text, "true") == 0 || g_str_equal(text, "1"));
+}
+
+/* "slot=A,core=B,memory=C", each once and not all 0; "" says nothing. */
+static bool parse_weights(const char *text, struct weights *ret_weights)
+{
+    static const char *const names[] = {"slot", "core", "memory"};
+    int32_t *const places[] = {&ret_weights->slots, &ret_weights->core, &ret_weights->memory};
+    g_auto(GStrv) parts = g_strsplit(text, ",", G_N_ELEMENTS(names) + 1);
+    unsigned seen = 0;
+
+    for (char **part = parts; *part; part++) {
+        char *equals = strchr(*part, '=');
+        guint64 weight;
+        if (!equals || !g_ascii_string_to_unsigned(g_strstrip(equals + 1), 10, 0, WEIGHT_MAX,
+                                                   &weight, NULL))
+            return false;
+        *equals = '\0';
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+            if (!g_str_equal(g_strstrip(*part), names[i]) || seen & (1U << i))
+                continue;
+            seen |= 1U << i;
+            *places[i] = (int32_t)weight;
+        }
+    }
+    return g_strv_length(parts) == G_N_ELEMENTS(names) && seen == (1U << G_N_ELEMENTS(names)) - 1 &&
+           (ret_weights->slots || ret_weights->core || ret_weights->memory);
+}
+
+static bool read_weights(const struct vgpu *vgpu, const struct pod_view *view,
+                         struct weights *ret_weights, GError **error)
+{
+    const char *text = vgpu->weights ? string_pairs_get(&view->annotations, vgpu->weights) : NULL;
+
+    if (!text || !*text || parse_weights(text, ret_weights))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "annotation '%s': '%.64s' is not like 'slot=1,core=1,memory=2', whole numbers up "
+                "to %d and not all 0",
+                vgpu->weights, text, WEIGHT_MAX);
+    return false;
 }
 
 static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *view)
@@ -133,8 +176,8 @@ static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view *view,
-                                  const struct dialect_options *options, GError **error)
+struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *view,
+                               const struct dialect_options *options, GError **error)
 {
     struct card_ask asks[REQUEST_ASKS_MAX];
     uint32_t n = 0, traits = 0;
@@ -170,4 +213,14 @@ struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view
     for (uint32_t i = 0; i < n; i++)
         request->asks[i] = asks[i];
     return request;
+}
+
+struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view *view,
+                                  const struct dialect_options *options, GError **error)
+{
+    g_autoptr(request) request = vgpu_read_asks(vgpu, view, options, error);
+
+    if (!request || !read_weights(vgpu, view, &request->terms->weights, error))
+        return NULL;
+    return g_steal_pointer(&request);
 }
