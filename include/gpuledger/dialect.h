@@ -74,6 +74,18 @@ struct dialect_notes {
     const char *limits; /* what is refused and why, what cannot be known */
 };
 
+/* How a container asks for cards, for whoever says in another dialect what it asks for: the resources
+ * and their units. NULL: that cannot be said. */
+struct dialect_words {
+    const char *count;   /* different cards, said beside what follows; NULL: a share is of one card */
+    const char *memory;  /* of each card */
+    int64_t memory_unit; /* bytes in one of it; 0: the node's own */
+    const char *core;    /* hundredths of each card's compute */
+    bool core_needed;    /* a share says both */
+    const char *whole;   /* whole cards, said alone */
+    int32_t whole_units; /* in one card */
+};
+
 struct dialect {
     const char *name;          /* "gpushare": options, metrics, JSON */
     const char *title;         /* for people */
@@ -88,6 +100,7 @@ struct dialect {
 
     bool node_units; /* its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most */
     enum isolation isolation;
+    struct dialect_words words; /* all NULL: nobody is told to ask so */
     /* Its own scheduler extender books in filter and knows no bind; we can be called so, too. */
     bool filter_only;
 

@@ -14,6 +14,7 @@ static void clear_remedy(gpointer data)
     g_free(remedy->from);
     g_free(remedy->to);
     g_free(remedy->key);
+    g_clear_pointer(&remedy->amounts, g_array_unref);
     g_clear_pointer(&remedy->pods, g_array_unref);
 }
 
@@ -51,6 +52,7 @@ GArray *remedies_find(const struct remedies_query *query)
     for (const char *const *name = query->nodes; *name && search_may_try(&search); name++)
         search_node(&search, ledger_node(search.ledger, *name));
     search_amounts(&search, is_too_large(&search));
+    search_dialects(&search);
     search_annotations(&search);
     search_pods(&search);
     store_unlock(query->copy);
@@ -63,7 +65,7 @@ static const char *const kind_names[REMEDY_N] = {
     [REMEDY_UNCORDON] = "uncordon", [REMEDY_TOLERATE] = "tolerate",
     [REMEDY_SELECTOR] = "selector", [REMEDY_AFFINITY] = "affinity",
     [REMEDY_UNIT] = "unit",
-    [REMEDY_LESS] = "less",       [REMEDY_MOVE] = "move",
+    [REMEDY_DIALECT] = "dialect",   [REMEDY_LESS] = "less",       [REMEDY_MOVE] = "move",
     [REMEDY_END] = "end",         [REMEDY_HEAL] = "heal",
     [REMEDY_CONDITION] = "condition", [REMEDY_LABEL] = "label",
     [REMEDY_QUOTA] = "quota",
@@ -80,6 +82,19 @@ void remedy_encode(struct json_writer *writer, const struct remedy *remedy)
     json_key_string(writer, "key", remedy->key);
     json_key_string(writer, "from", remedy->from);
     json_key_string(writer, "to", remedy->to);
+    json_key(writer, "amounts");
+    if (remedy->amounts)
+        json_begin_object(writer);
+    else
+        json_null(writer);
+    for (guint i = 0; remedy->amounts && i < remedy->amounts->len; i++) {
+        const struct remedy_amount *one =
+            &g_array_index(remedy->amounts, struct remedy_amount, i);
+        g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, one->amount);
+        json_key_string(writer, one->resource, text);
+    }
+    if (remedy->amounts)
+        json_end_object(writer);
     json_key(writer, "card");
     if (remedy->kind == REMEDY_HEAL)
         json_int(writer, remedy->card);

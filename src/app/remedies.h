@@ -20,6 +20,7 @@ enum remedy_kind {
     REMEDY_SELECTOR,  /* take labels out of the pod's nodeSelector */
     REMEDY_AFFINITY,  /* take the pod's required node affinity away */
     REMEDY_UNIT,      /* ask for `to` of the resource: the amount was meant in another unit */
+    REMEDY_DIALECT,   /* ask for `amounts` instead, which nodes of another dialect read */
     REMEDY_LESS,      /* ask for `to` of the resource */
     REMEDY_MOVE,      /* the pods, each to where it would go */
     REMEDY_END,       /* the pods */
@@ -35,12 +36,18 @@ struct remedy_pod {
     char *to; /* a node, or NULL */
 };
 
+struct remedy_amount {
+    const char *resource; /* a dialect's own */
+    int64_t amount;
+};
+
 struct remedy {
     enum remedy_kind kind;
     char *node; /* that takes the pod then */
     char *text; /* a sentence */
     char *container, *resource, *from, *to;
-    char *key;  /* annotation, label or model; taints, "KEY=VALUE:EFFECT, …" */
+    char *key;  /* annotation, label, model or dialect; taints, "KEY=VALUE:EFFECT, …" */
+    GArray *amounts; /* struct remedy_amount, of the container; REMEDY_DIALECT, or NULL */
     int32_t card; /* REMEDY_HEAL */
     GArray *pods; /* struct remedy_pod, or NULL */
 };

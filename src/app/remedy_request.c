@@ -129,20 +129,6 @@ static void try_less(struct search *search, size_t container, const struct strin
     add_amount(search, REMEDY_LESS, container, pair, low, node);
 }
 
-/* Whether some dialect reads the resource at all. */
-static bool is_read(const char *resource)
-{
-    for (size_t i = 0; dialects[i]; i++) {
-        for (const char *const *own = dialects[i]->resources; *own; own++) {
-            const size_t stem = strlen(*own) - 1;
-            if ((*own)[stem] == '*' ? strncmp(resource, *own, stem) == 0
-                                    : g_str_equal(resource, *own))
-                return true;
-        }
-    }
-    return false;
-}
-
 void search_amounts(struct search *search, bool too_large)
 {
     const struct pod_view *pod = search->query->pod;
@@ -154,7 +140,7 @@ void search_amounts(struct search *search, bool too_large)
         for (size_t j = 0; j < pairs->n && n < RESOURCES_MAX; j++) {
             const struct string_pair *pair = &pairs->items[j];
             int64_t amount;
-            if (!is_read(pair->key) || !quantity_parse(pair->value, &amount, NULL))
+            if (!search_reads(pair->key) || !quantity_parse(pair->value, &amount, NULL))
                 continue;
             n++;
             if (!too_large || !try_units(search, i, pair, amount))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/remedy_search.h"
 
+#include <string.h>
+
 enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
                        const struct request *request, struct placement *ret_placement)
 {
@@ -43,6 +45,19 @@ const struct node *search_taker(struct search *search, const struct pod_view *po
     }
     judge_clear(&judge);
     return taker;
+}
+
+bool search_reads(const char *resource)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        for (const char *const *own = dialects[i]->resources; *own; own++) {
+            const size_t stem = strlen(*own) - 1;
+            if ((*own)[stem] == '*' ? strncmp(resource, *own, stem) == 0
+                                    : g_str_equal(resource, *own))
+                return true;
+        }
+    }
+    return false;
 }
 
 bool search_may_try(const struct search *search)

@@ -27,6 +27,9 @@ enum barrier search_barrier(const struct search *search, const struct node *node
 /* The first node that takes a pod other than that which was refused; NULL: none. */
 const struct node *search_taker(struct search *search, const struct pod_view *pod);
 
+/* Whether some dialect reads the resource at all. */
+bool search_reads(const char *resource);
+
 bool search_may_try(const struct search *search);
 bool search_has(const struct search *search, enum remedy_kind kind);
 
@@ -39,5 +42,6 @@ GArray *remedy_pods_new(void);
 /* Each adds what it finds. */
 void search_node(struct search *search, struct node *node); /* that changes */
 void search_amounts(struct search *search, bool too_large); /* other ones */
+void search_dialects(struct search *search);                /* another one */
 void search_annotations(struct search *search);             /* one less */
 void search_pods(struct search *search);                    /* that end or move */

@@ -409,6 +409,13 @@ FUNCTIONS(nano)
     .read_allocation = spelling##_allocation, .refuse = refuse,                                    \
     .write_annotations = write_annotations
 
+#define CARD_WORDS(domain)                                                                         \
+    {                                                                                              \
+        .memory = domain "/gpu-memory", .memory_unit = INT64_C(1) << 20,                           \
+        .core = domain "/gpu-core", .core_needed = true, .whole = domain "/gpu-core",              \
+        .whole_units = CORE_PER_CARD                                                               \
+    }
+
 #define EXACT                                                                                      \
     " The agent asks kubelet whose devices it is about to start, so nothing is mistaken and no "   \
     "pod waits for another."
@@ -435,6 +442,7 @@ const struct dialect dialect_elastic = {
             .played = "elastic-gpu-agent 2609107",
             .limits = WHOLE_LIMITS,
         },
+    .words = CARD_WORDS("elasticgpu.io"),
     MEMBERS(elastic_io),
 };
 
@@ -450,6 +458,7 @@ const struct dialect dialect_elastic_com = {
             .played = "the same agent under these names",
             .limits = WHOLE_LIMITS,
         },
+    .words = CARD_WORDS("elasticgpu.com"),
     MEMBERS(elastic_com),
 };
 

@@ -515,6 +515,7 @@ const struct dialect dialect_gpushare = {
                       "index. Compute on nodes that do not divide it. ACK's own node side is closed "
                       "and was not played.",
         },
+    .words = {.memory = RESOURCE_MEM, .core = RESOURCE_CORE},
     .resources = resources,
     .names_cards = true,
     .node_units = true,

@@ -180,6 +180,13 @@ static const char *const volcano_resources[] = {
     "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage",
     "volcano.sh/vgpu-cores", NULL};
 
+#define VGPU_WORDS(number, mib, percent)                                                           \
+    {                                                                                              \
+        .count = number, .memory = mib, .memory_unit = INT64_C(1) << 20, .core = percent,          \
+        .whole = number, .whole_units = 1                                                          \
+    }
+#define NVIDIA_WORDS VGPU_WORDS("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
+
 #define ASKS(prefix, memory)                                                                       \
     "Per container, " prefix " different cards, and of each: `" memory                             \
     "` MiB, or its `-percentage`, or all of it (`--hami-default-memory`); and a percentage of its " \
@@ -233,6 +240,7 @@ const struct dialect dialect_hami = {
                       "plugin takes a MIG instance down up to 5 s after its pod's end, and fails "
                       "a pod whose instance of another size needs that place sooner.",
         },
+    .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     QUOTA_KEYS,
     .lock_key = "hami.io/mutex.lock",
@@ -255,6 +263,7 @@ const struct dialect dialect_4paradigm = {
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "writes back what is left without saying whose it is.",
         },
+    .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     QUOTA_KEYS,
     FUNCTIONS(paradigm),
@@ -277,6 +286,7 @@ const struct dialect dialect_volcano_vgpu = {
                       "plugin looks for a pod whose cards in total are what one container asks "
                       "for. Cards in MIG mode.",
         },
+    .words = VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
     .resources = volcano_resources,
     FUNCTIONS(volcano),
 };

@@ -570,6 +570,7 @@ const struct dialect dialect_nvidia = {
                       "names its MIG profile; none is chosen for it. Which of the nodes that fit "
                       "is kube-scheduler's choice.",
         },
+    .words = {.whole = GPU, .whole_units = 1},
     .resources = resources,
     .isolation = ISOLATION_HARDWARE,
     .read_topology = read_topology,

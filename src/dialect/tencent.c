@@ -552,6 +552,8 @@ static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
 const struct dialect dialect_tencent = {
     .name = "tencent",
     .title = "Tencent gpu-manager",
+    .words = {.memory = RESOURCE_MEMORY, .memory_unit = BLOCK_BYTES, .core = RESOURCE_CORE,
+              .core_needed = true, .whole = RESOURCE_CORE, .whole_units = CARD_CORE},
     .resources = resources,
     .isolation = ISOLATION_HOOK,
     .filter_only = true,

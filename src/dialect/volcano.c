@@ -450,6 +450,8 @@ const struct dialect dialect_volcano = {
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "marks the pod as served after the first. Both resources in one pod.",
         },
+    .words = {.memory = RESOURCE_MEMORY, .memory_unit = MIB, .whole = RESOURCE_NUMBER,
+              .whole_units = 1},
     .resources = resources,
     .names_cards = true,
     .isolation = ISOLATION_NONE,

@@ -166,6 +166,11 @@ class Remedies(unittest.TestCase):
                 self.assertEqual(limits[remedy["resource"]], remedy["from"])
                 limits[remedy["resource"]] = remedy["to"]
 
+    def do_dialect(self, items, asked, remedy):
+        for container in asked["spec"]["containers"]:
+            if container["name"] == remedy["container"]:
+                container["resources"]["limits"] = dict(remedy["amounts"])
+
     def do_end(self, items, asked, remedy):
         gone = [(pod["namespace"], pod["name"]) for pod in remedy["pods"]]
         items[:] = [each for each in items if each["kind"] != "Pod" or
@@ -183,7 +188,8 @@ class Remedies(unittest.TestCase):
             if each["kind"] == "Node" and each["metadata"]["name"] == remedy["node"]:
                 each["metadata"].setdefault("labels", {})[remedy["key"]] = "9"
 
-    DOING = {"uncordon": do_uncordon, "unit": do_amount, "less": do_amount, "end": do_end,
+    DOING = {"uncordon": do_uncordon, "unit": do_amount, "less": do_amount, "dialect": do_dialect,
+             "end": do_end,
              "move": do_end, "heal": do_heal, "condition": do_condition, "label": do_label}
 
     def check(self, items, names, asked, remedy):
@@ -239,6 +245,63 @@ class Remedies(unittest.TestCase):
         self.assertEqual(list(found), ["unit"])
         self.assertEqual((found["unit"]["from"], found["unit"]["to"]), ("8192", "8"))
         self.check(nodes, ["n1"], asked, found["unit"])
+
+    def test_another_dialect(self):
+        """Who speaks the only dialect that no node here reads is told the words of each other one."""
+        nodes = {
+            "gpushare": node("gpushare", {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "32"}),
+            "tencent": node("tencent", {"tencent.com/vcuda-core": "200",
+                                        "tencent.com/vcuda-memory": "128"}),
+            "volcano": node("volcano", {"volcano.sh/gpu-number": "2",
+                                        "volcano.sh/gpu-memory": "32768"}),
+            "volcano-number": node("volcano-number", {"volcano.sh/gpu-number": "2"}),
+            "elastic": node("elastic", {"elasticgpu.io/gpu-core": "200",
+                                        "elasticgpu.io/gpu-memory": "32768"}),
+            "nvidia": node("nvidia", {"nvidia.com/gpu": "2"}),
+            "hami": node("hami", {"nvidia.com/gpu": "10"},
+                         annotations={"hami.io/node-nvidia-register": ",".join(
+                             map(str, hami_card("h", 0, 16384))) + ":"}),
+            "volcano-vgpu": node("volcano-vgpu", {"volcano.sh/vgpu-number": "10"},
+                                 annotations={"volcano.sh/node-vgpu-register":
+                                              "GPU-v,10,16384,T4,true,hami-core:"}),
+        }
+        # 8 GiB of one card of 16, half of it
+        half = {
+            "gpushare": {"aliyun.com/gpu-mem": "8"},
+            "hami": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8192"},
+            "tencent": {"tencent.com/vcuda-memory": "32", "tencent.com/vcuda-core": "50"},
+            "volcano": {"volcano.sh/gpu-memory": "8192"},
+            "elastic": {"elasticgpu.io/gpu-memory": "8192", "elasticgpu.io/gpu-core": "50"},
+            "volcano-vgpu": {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "8192"},
+        }
+        whole = {
+            "tencent": {"tencent.com/vcuda-core": "200"},
+            "volcano-number": {"volcano.sh/gpu-number": "2"},
+            "elastic": {"elasticgpu.io/gpu-core": "200"},
+            "nvidia": {"nvidia.com/gpu": "2"},
+        }
+        # What says half a compute can only be said where that can be.
+        cores = {"tencent", "elastic", "hami", "volcano-vgpu"}
+        for wordings, spoken in ((half, ("gpushare", "hami", "volcano", "volcano-vgpu")),
+                                 (half, ("tencent", "elastic")), (whole, tuple(whole))):
+            for own in spoken:
+                speaks = own.split("-number", maxsplit=1)[0]
+                heard = [name for name in wordings if name != own]
+                items = [nodes[name] for name in heard]
+                asked = make_pod("asked", wordings[own])
+                told = self.explain(asked, self.write("cluster.json", listing(*items)))
+                found = {remedy["node"]: remedy for remedy in told["remedies"]
+                         if remedy["kind"] == "dialect"}
+                wanted = set(heard) - ({"volcano"} if speaks == "volcano" else set())
+                if own in ("tencent", "elastic") and wordings is half:
+                    wanted &= cores
+                self.assertEqual(set(found), wanted, (own, told["summary"]))
+                for name, remedy in found.items():
+                    if own not in ("tencent", "elastic") or wordings is whole:
+                        self.assertEqual(remedy["amounts"], wordings[name], (own, name))
+                    self.check(items, heard, asked, remedy)
+        seen = {remedy["key"] for remedy in found.values()}
+        self.assertEqual(seen, {"tencent", "volcano", "elastic"})
 
     def test_a_pod_that_the_node_side_has_not_matched(self):
         waiting = make_pod("w", {"aliyun.com/gpu-mem": "6"}, {
