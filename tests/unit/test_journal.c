@@ -2,12 +2,14 @@
 /*
  * What one replica leaves to the next: two stores on one cluster, and a journal between them.
  */
+#include "literals.h"
 #include "world.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define MODEL "gpu-model"
 #define NO_ROOM "Insufficient GPU Memory in one device"
 #define NOT_KNOWN "it is not known whether the pod was bound: fake: timed out"
 
@@ -18,7 +20,9 @@ static struct journal *left, *taken;
 /* Another replica on the same cluster, which has listed it. */
 static void join(struct world *world)
 {
-    const struct store_options options = {.policy = &policies[0], .patience_ms = 60000};
+    const struct store_options options = {.policy = &policies[0],
+                                          .patience_ms = 60000,
+                                          .model_label = MODEL};
 
     world->store = store_new(&options);
     world->cluster = cluster;
@@ -125,6 +129,48 @@ START_TEST(the_next_repeats_the_same_binding)
     fake_cluster_carry_out(cluster);
     ck_assert_uint_eq(fake_cluster_n_bound(cluster), 1);
     expect_no_violation();
+}
+END_TEST
+
+static void add_model_node(struct world *world, const char *name)
+{
+    store_apply_node(world->store,
+                     &(struct node_view){.name = name,
+                                         .labels = PAIRS({MODEL, "M40"}),
+                                         .capacity = PAIRS({"tencent.com/vcuda-core", "200"},
+                                                           {"tencent.com/vcuda-memory", "64"})});
+}
+
+/* A namespace whose GPUs are limited gets no more of them by a change of replicas. */
+START_TEST(the_next_counts_it_for_quotas)
+{
+    static const char *const pods[] = {"w", "x"}, *const nodes[] = {"m1", "m2"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(pods); i++)
+        fake_cluster_add_pod(
+            cluster, &(struct fake_pod){.name = pods[i],
+                                        .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":"
+                                                      "{\"tencent.com/vcuda-core\":\"100\"}}}]"});
+    world_sync(&old);
+    world_sync(&new);
+    for (size_t i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        add_model_node(&old, nodes[i]);
+        add_model_node(&new, nodes[i]);
+    }
+    store_apply_configmap(
+        new.store, &(struct configmap_view){
+                       .ns = QUOTAS_NAMESPACE,
+                       .name = QUOTAS_NAME,
+                       .data = PAIRS({"gpu_quota", "{\"ml\":{\"quota\":{\"M40\":1}}}"})});
+    old.extender.bind_timeout_ms = 100;
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_DELAY_EFFECT, OUTCOME_UNKNOWN});
+    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
+    world_expect_bind(&old, "w", "m1", NOT_KNOWN);
+    ck_assert_uint_eq(hand_over(), 1);
+    world_expect_bind(&new, "x", "m2",
+                      "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota");
+    store_delete_pod(new.store, "uid-w");
+    world_expect_bind(&new, "x", "m2", "");
 }
 END_TEST
 
@@ -307,6 +353,7 @@ int main(void)
     tcase_add_test(tcase, a_booking_whose_fate_is_open_is_kept_by_the_next);
     tcase_add_test(tcase, without_it_a_card_is_given_twice);
     tcase_add_test(tcase, the_next_repeats_the_same_binding);
+    tcase_add_test(tcase, the_next_counts_it_for_quotas);
     tcase_add_test(tcase, the_next_leaves_it_to_the_one_after);
     tcase_add_test(tcase, what_is_known_is_not_left);
     tcase_add_test(tcase, what_the_watch_has_shown_counts_more);
