@@ -24,7 +24,7 @@ ELSEWHERE = {
     "S31": "Quotas that are lent: not there; fixed ones by model are (`--quota-model-label`).",
     "S33": "Classes of work: not there; policies, priorities and preemption are per pod.",
 }
-SHOWN = {"S15": "hami-mig", "S33": "preemption preempt-cards"}
+SHOWN = {"S15": "hami-mig", "S31": "quotas", "S33": "preemption preempt-cards"}
 
 
 def classes():

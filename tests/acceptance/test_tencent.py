@@ -120,6 +120,7 @@ class S11(Scenario):
     """What becomes free goes to the pod that was created first, whoever asks first
     (`--arrival-hold`)."""
 
+    e2e = ("arrivals",)
     EARLIER = "left to a pod that has waited for longer"
 
     def waiting(self, *pods):
