@@ -85,12 +85,16 @@ static void write_axes(const struct chart *chart, const struct span *span, GStri
 {
     const double y_step = span->y_max - span->y_min > 50 ? 10 : 5;
     const double x_step = chart->lifetimes ? MAX(1, floor(span->x_max / 8)) : 10;
+    const int n_y = (int)((span->y_max - span->y_min) / y_step);
+    const int n_x = (int)((span->x_max - span->x_min) / x_step + 1e-9);
 
-    for (double y = span->y_min; y <= span->y_max; y += y_step) {
+    for (int i = 0; i <= n_y; i++) {
+        const double y = span->y_min + i * y_step;
         write_line(text, LINES_LEFT, y_of(span, y), LINES_RIGHT, y_of(span, y), "#dddddd");
         write_label(text, LINES_LEFT - 8, y_of(span, y) + 4, "end", "#444444", "%.0f", y);
     }
-    for (double x = span->x_min; x <= span->x_max + 1e-9; x += x_step) {
+    for (int i = 0; i <= n_x; i++) {
+        const double x = span->x_min + i * x_step;
         write_line(text, x_of(span, x), BOTTOM, x_of(span, x), BOTTOM + 4, "#444444");
         write_label(text, x_of(span, x), BOTTOM + 18, "middle", "#444444", "%.0f", x);
     }

@@ -24,7 +24,7 @@ typedef struct scheduler_model scheduler_model;           /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(scheduler_model, scheduler_model_free)
 
 /* Of CPU, memory and pods, a node that does not say how much it has is taken to have enough. */
-void scheduler_model_add_node(struct scheduler_model *model, const struct node_view *node);
+void scheduler_model_add_node(struct scheduler_model *model, const struct node_view *view);
 
 pod_needs *scheduler_model_needs(struct scheduler_model *model, const struct pod_view *pod);
 

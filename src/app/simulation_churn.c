@@ -111,7 +111,8 @@ static bool turn_over(struct simulation *simulation, struct tally *tally, double
 {
     const double load = simulation->gpus * (double)simulation->options->percent / 100;
     const double pause = simulation->mean_gpus / load;
-    double now = 0, next_look = 0;
+    double now = 0;
+    int64_t looks = 0;
     bool ok = true;
 
     while (ok && simulation->asked < load)
@@ -119,8 +120,8 @@ static bool turn_over(struct simulation *simulation, struct tally *tally, double
     while (ok && (now += workload_time(simulation->workload, pause)) < end) {
         let_go(simulation, tally, now);
         note_time(simulation, tally, now);
-        for (; next_look <= now; next_look += 1.0 / POINTS_PER_LIFETIME)
-            look_around(simulation, tally, next_look);
+        for (; looks <= now * POINTS_PER_LIFETIME; looks++)
+            look_around(simulation, tally, (double)looks / POINTS_PER_LIFETIME);
         ok = !simulation_is_cancelled(simulation, error) && come(simulation, tally, now, error);
         simulation_report(simulation, (now + 1) / (end + 1));
     }
