@@ -3,26 +3,45 @@
 
 #include <string.h>
 
+/* How long it is taken for granted that no node suits a pod. */
+#define HOPELESS_MS 10000
+
+/* By what is told whether a place, or that there is none, has to be looked at again. */
+struct stamp {
+    uint64_t freed, places;
+    size_t size; /* of the ledger or of a node */
+};
+
 struct arrival {
     char *uid;
+    char *ns;
     char *title; /* "NAMESPACE/NAME" */
     char *created; /* RFC 3339 in UTC, so that text sorts as time; or NULL */
     uint64_t number;
     int64_t priority;
     const struct request *request;
+    const struct arrival *like; /* the first of a query's older ones that asks for the same */
+    guint at;                   /* its place among them */
     int64_t until_ms; /* how long others leave room for it; 0: nobody has had to yet */
+    struct berth *place; /* where it will go, or NULL */
+    struct stamp seen;   /* its node, or all of them, when the place was last looked for or at */
+    int64_t hopeless_ms; /* when it was seen that no node that is there could ever take it; or 0 */
 };
 
 struct arrivals {
     GSequence *in_order;
     GHashTable *places; /* uid -> its GSequenceIter */
+    GPtrArray *placed;  /* those with a place, the oldest first; borrowed */
     uint64_t number;
+    uint64_t n_changes; /* of places */
 };
 
 static void arrival_free(gpointer data)
 {
     struct arrival *arrival = data;
+    berth_free(arrival->place);
     g_free(arrival->uid);
+    g_free(arrival->ns);
     g_free(arrival->title);
     g_free(arrival->created);
     g_free(arrival);
@@ -38,17 +57,24 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer data)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
+static gint compare_pointers(gconstpointer a, gconstpointer b, gpointer data)
+{
+    return compare(*(const struct arrival *const *)a, *(const struct arrival *const *)b, data);
+}
+
 struct arrivals *arrivals_new(void)
 {
     struct arrivals *arrivals = g_new0(struct arrivals, 1);
 
     arrivals->in_order = g_sequence_new(arrival_free);
     arrivals->places = g_hash_table_new(g_str_hash, g_str_equal);
+    arrivals->placed = g_ptr_array_new();
     return arrivals;
 }
 
 void arrivals_free(struct arrivals *arrivals)
 {
+    g_ptr_array_unref(arrivals->placed);
     g_hash_table_unref(arrivals->places);
     g_sequence_free(arrivals->in_order);
     g_free(arrivals);
@@ -61,7 +87,8 @@ void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
         return;
     struct arrival *arrival = g_new0(struct arrival, 1);
     arrival->uid = g_strdup(pod->uid);
-    arrival->title = g_strdup_printf("%s/%s", pod->ns ? pod->ns : "", pod->name ? pod->name : "");
+    arrival->ns = g_strdup(pod->ns ? pod->ns : "");
+    arrival->title = g_strdup_printf("%s/%s", arrival->ns, pod->name ? pod->name : "");
     arrival->created = g_strdup(pod->created);
     arrival->number = arrivals->number++;
     arrival->priority = pod->priority;
@@ -79,12 +106,27 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
         return;
     struct arrival *copy = g_memdup2(g_sequence_get(place), sizeof *copy);
     copy->uid = g_strdup(copy->uid);
+    copy->ns = g_strdup(copy->ns);
     copy->title = g_strdup(copy->title);
     copy->created = g_strdup(copy->created);
     copy->request = request;
+    copy->place = copy->place ? berth_dup(copy->place) : NULL;
+    copy->seen = (struct stamp){0};
     arrivals->number = MAX(arrivals->number, copy->number + 1);
     g_hash_table_insert(arrivals->places, copy->uid,
                         g_sequence_insert_sorted(arrivals->in_order, copy, compare, NULL));
+    if (copy->place)
+        g_ptr_array_add(arrivals->placed, copy);
+    g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
+}
+
+static void drop_place(struct arrivals *arrivals, struct arrival *arrival)
+{
+    if (!arrival->place)
+        return;
+    g_clear_pointer(&arrival->place, berth_free);
+    g_ptr_array_remove(arrivals->placed, arrival);
+    arrivals->n_changes++;
 }
 
 void arrivals_forget(struct arrivals *arrivals, const char *uid)
@@ -93,86 +135,313 @@ void arrivals_forget(struct arrivals *arrivals, const char *uid)
 
     if (!place)
         return;
+    drop_place(arrivals, g_sequence_get(place));
     g_hash_table_remove(arrivals->places, uid);
     g_sequence_remove(place);
 }
 
-/* The pod's request as a node side of the node reads it, or NULL. */
-static const struct request *read_for(const struct node *node, const struct request *request)
+/* --- pods that may come now ------------------------------------------------------------------ */
+
+/* Its time has not passed. */
+static bool is_waited_for(const struct arrival *arrival, const struct arrivals_query *query)
 {
-    while (request && !node_offers(node, request->dialect))
-        request = request->alternative;
-    return request;
+    return (arrival->until_ms == 0 || arrival->until_ms > query->now_ms) &&
+           !ledger_get(query->ledger, arrival->uid);
 }
 
-/* What the older pod and all that `request` holds ask for together; NULL: more than one search can
- * tell. */
-static struct request *join(const struct request *older, const struct request *request)
-{
-    const size_t n = (size_t)older->n_asks + request->n_asks;
-
-    if (n > REQUEST_ASKS_MAX)
-        return NULL;
-    struct request *joint = request_new(request->dialect, n);
-    memcpy(joint->asks, older->asks, older->n_asks * sizeof *older->asks);
-    memcpy(&joint->asks[older->n_asks], request->asks, request->n_asks * sizeof *request->asks);
-    return joint;
-}
-
-static bool have_room(const struct node *node, const struct request *joint,
-                      const struct policy *policy)
-{
-    struct placement placement;
-
-    policy = joint->dialect->policy ? joint->dialect->policy : policy;
-    return placement_find(node, joint, policy, NULL, CARD_UNKNOWN, &placement) == REASON_NONE;
-}
-
-/* Whether the node would take the older pod now. */
+/* Whether the node would take the pod now. */
 static bool may_come(const struct arrival *arrival, const struct node *node,
                      const struct arrivals_query *query)
 {
-    struct admission_query admission = *query->admission;
+    struct admission_query admission = query->nominees->admission;
+    const struct request *request = berth_read_for(node, arrival->request);
     enum reason reason;
 
     admission.request = arrival->request;
-    return arrival->priority >= query->priority &&
-           (arrival->until_ms == 0 || arrival->until_ms > query->now_ms) &&
-           !ledger_get(query->ledger, arrival->uid) &&
+    return request && !berth_is_hopeless(node, request) &&
            dialect_admit(node, &admission, NULL, &reason) == ADMISSION_YES;
 }
 
-const char *arrivals_yield(struct arrivals *arrivals, const struct node *node,
-                           const struct arrivals_query *query)
+/* From now on its time passes. */
+static void begin_hold(struct arrival *arrival, const struct arrivals_query *query)
 {
-    g_autoptr(request) all = NULL; /* asks of the pod and of the older ones that fit beside it */
+    if (arrival->until_ms == 0)
+        arrival->until_ms = query->now_ms + query->hold_ms;
+}
 
-    if (query->hold_ms == 0) /* the usual case, asked for every node */
-        return NULL;
-    const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->uid);
-    GSequenceIter *place = g_sequence_get_begin_iter(arrivals->in_order);
-    for (int n = 0; n < ARRIVALS_OLDER_MAX && place != own && !g_sequence_iter_is_end(place);
-         place = g_sequence_iter_next(place)) {
-        struct arrival *arrival = g_sequence_get(place);
-        if (!may_come(arrival, node, query))
-            continue;
-        n++;
-        const struct request *older = read_for(node, arrival->request);
-        const struct request *younger = all ? all : read_for(node, query->admission->request);
-        if (older->dialect == younger->dialect) {
-            struct request *joint = join(older, younger);
-            if (!joint)
-                return NULL;
-            request_free(all);
-            all = joint;
-            if (have_room(node, all, query->admission->policy))
-                continue;
-        }
-        if (arrival->until_ms == 0)
-            arrival->until_ms = query->now_ms + query->hold_ms;
-        return arrival->title;
+/* Bytes of a pod that asks for memory of one card and nothing else; -1: it does not. */
+static int64_t plain_bytes(const struct node *node, const struct request *request)
+{
+    const struct card_ask *ask;
+
+    request = berth_read_for(node, request);
+    ask = request ? &request->asks[0] : NULL;
+    return ask && request->n_asks == 1 && !request->terms && !ask->device && !ask->exclusive &&
+                   ask->core == 0 && ask->memory.kind != AMOUNT_THOUSANDTHS
+               ? amount_bytes(ask->memory, node->memory_unit)
+               : -1;
+}
+
+/* Whether all of them and the pod have room on one card, so that nothing has to be tried. */
+static bool have_plenty(const struct node *node, GPtrArray *may, const struct request *request)
+{
+    int64_t sum = plain_bytes(node, request);
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].slots > 0)
+            return false;
     }
-    return NULL;
+    for (guint i = 0; sum >= 0 && i < may->len; i++) {
+        const int64_t bytes =
+            plain_bytes(node, ((const struct arrival *)may->pdata[i])->request);
+        sum = bytes < 0 ? -1 : sum + bytes;
+    }
+    return sum >= 0 && node->n_dialects == 1 && sum <= node->memory_free_max;
+}
+
+/* The oldest that the node would take now. */
+static GPtrArray *find_coming(const struct node *node, const struct arrivals_query *query)
+{
+    bool none[ARRIVALS_OLDER_MAX] = {false}; /* nobody who asks for the same */
+    GPtrArray *may = NULL;
+
+    for (guint i = 0; i < query->older->len; i++) {
+        struct arrival *arrival = query->older->pdata[i];
+        const guint like = arrival->like->at;
+        if (none[like])
+            continue;
+        if (like == i && !may_come(arrival, node, query)) {
+            none[like] = true;
+            continue;
+        }
+        may = may ? may : g_ptr_array_new();
+        g_ptr_array_add(may, arrival);
+        if (may->len == ARRIVALS_TOGETHER_MAX)
+            break;
+    }
+    return may;
+}
+
+struct arrivals_older arrivals_yield(const struct node *node, const struct placement *placement,
+                                     const struct arrivals_query *query)
+{
+    struct admission_query admission = query->nominees->admission;
+    struct placement older;
+    enum reason reason;
+
+    if (query->older->len == 0)
+        return (struct arrivals_older){NULL};
+    g_autoptr(GPtrArray) coming = find_coming(node, query);
+    if (!coming || have_plenty(node, coming, admission.request))
+        return (struct arrivals_older){NULL};
+    g_autoptr(trial) together = trial_new(node);
+    trial_add(together, trial_allocation(query->nominees->uid, query->nominees->priority,
+                                         placement));
+    for (guint i = 0; i < coming->len; i++) {
+        struct arrival *arrival = coming->pdata[i];
+        admission.request = arrival->request;
+        if (dialect_admit(together->node, &admission, &older, &reason) != ADMISSION_YES) {
+            begin_hold(arrival, query);
+            return (struct arrivals_older){arrival->title};
+        }
+        trial_add(together, trial_allocation(arrival->uid, arrival->priority, &older));
+    }
+    return (struct arrivals_older){NULL};
+}
+
+/* --- pods for which a place is kept ----------------------------------------------------------- */
+
+/* Whether a pod has to fit beside the place of another, which is not open. */
+static bool counts(const struct arrival *arrival, const struct arrivals_query *query)
+{
+    return !berth_is_open(arrival->place) && arrival->priority >= query->nominees->priority &&
+           is_waited_for(arrival, query);
+}
+
+/* How many of those with a place came before the pod that asks. */
+static guint count_older(const struct arrivals *arrivals, const struct arrivals_query *query)
+{
+    GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->nominees->uid);
+    guint n = 0;
+
+    while (n < arrivals->placed->len &&
+           (!own || compare(arrivals->placed->pdata[n], g_sequence_get(own), NULL) < 0))
+        n++;
+    return n;
+}
+
+static size_t older_places(const struct arrivals *arrivals, const struct arrivals_query *query,
+                           const struct berth **ret_places)
+{
+    const guint n_older = count_older(arrivals, query);
+    size_t n = 0;
+
+    for (guint i = 0; i < n_older; i++) {
+        const struct arrival *arrival = arrivals->placed->pdata[i];
+        if (counts(arrival, query))
+            ret_places[n++] = arrival->place;
+    }
+    return n;
+}
+
+static struct stamp stamp_of(const struct arrivals *arrivals, const struct arrivals_query *query,
+                             const struct berth *place)
+{
+    const struct node *node = place ? ledger_node(query->ledger, place->node) : NULL;
+
+    return (struct stamp){
+        .freed = node ? node->freed_at : ledger_freed(query->ledger),
+        .size = node ? node->allocations->len : ledger_size(query->ledger),
+        .places = arrivals->n_changes,
+    };
+}
+
+static bool is_same(const struct stamp *a, const struct stamp *b)
+{
+    return a->freed == b->freed && a->size == b->size && a->places == b->places;
+}
+
+/* Sees to the place of one pod, as that pod finds the nodes. */
+static void find_place(struct arrivals *arrivals, const struct arrivals_query *query,
+                       struct arrival *arrival)
+{
+    const struct berth *before[ARRIVALS_PLACES_MAX];
+    struct nominees nominees = *query->nominees;
+    struct arrivals_query own = *query;
+    bool blocked = false;
+
+    nominees.trials = NULL;
+    nominees.uid = arrival->uid;
+    nominees.priority = arrival->priority;
+    nominees.admission.request = arrival->request;
+    own.nominees = &nominees;
+    g_autoptr(quota_room) room =
+        quotas_room(query->quotas, query->ledger, arrival->ns, arrival->request);
+    const struct berth_query places = {
+        .ledger = query->ledger,
+        .nominees = &nominees,
+        .room = room,
+        .before = before,
+        .n_before = older_places(arrivals, &own, before),
+    };
+    if (arrival->place && !berth_holds(arrival->place, &places))
+        drop_place(arrivals, arrival);
+    if (!arrival->place) {
+        arrival->place = berth_choose(&places, &blocked);
+        arrival->hopeless_ms = arrival->place || blocked ? 0 : query->now_ms;
+        if (arrival->place) {
+            g_ptr_array_add(arrivals->placed, arrival);
+            g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
+            arrivals->n_changes++;
+        }
+    }
+    arrival->seen = stamp_of(arrivals, query, arrival->place);
+    nominees_clear(&nominees);
+}
+
+/* Whether it is known what looking would find. */
+static bool is_settled(const struct arrivals *arrivals, const struct arrivals_query *query,
+                       const struct arrival *arrival)
+{
+    const struct stamp now = stamp_of(arrivals, query, arrival->place);
+
+    return is_same(&arrival->seen, &now) ||
+           (arrival->hopeless_ms != 0 && query->now_ms - arrival->hopeless_ms < HOPELESS_MS);
+}
+
+/* Who has to be left room: who came before the pod, is not less important, and is waited for. */
+static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_query *query)
+{
+    const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->nominees->uid);
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+    GPtrArray *older = g_ptr_array_new();
+
+    for (; older->len < ARRIVALS_OLDER_MAX && at != own && !g_sequence_iter_is_end(at);
+         at = g_sequence_iter_next(at)) {
+        struct arrival *arrival = g_sequence_get(at);
+        if (arrival->priority < query->nominees->priority || !is_waited_for(arrival, query))
+            continue;
+        arrival->at = older->len;
+        arrival->like = arrival;
+        for (guint i = 0; i < older->len && arrival->like == arrival; i++) {
+            const struct arrival *other = older->pdata[i];
+            if (other->like == other && request_equal(other->request, arrival->request))
+                arrival->like = other;
+        }
+        g_ptr_array_add(older, arrival);
+    }
+    return older;
+}
+
+/* The oldest pods get places, and no others have any. */
+static void settle(struct arrivals *arrivals, const struct arrivals_query *query)
+{
+    const int64_t n_places = MIN(query->n_places, ARRIVALS_PLACES_MAX);
+    int64_t n = 0, looked = 0;
+
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+    for (; n < n_places && looked < n_places * ARRIVALS_LOOKS && !g_sequence_iter_is_end(at);
+         at = g_sequence_iter_next(at)) {
+        struct arrival *arrival = g_sequence_get(at);
+        if (!is_waited_for(arrival, query) ||
+            nominations_have(query->nominees->nominations, arrival->uid)) {
+            drop_place(arrivals, arrival);
+            continue;
+        }
+        const bool settled = is_settled(arrivals, query, arrival);
+        if (!settled)
+            find_place(arrivals, query, arrival);
+        n += arrival->place != NULL;
+        /* Those for whom there is no node at all may be many, and keep nobody else from a place. */
+        looked += !settled || arrival->hopeless_ms == 0;
+    }
+    for (guint i = arrivals->placed->len; i > (guint)n; i--)
+        drop_place(arrivals, arrivals->placed->pdata[i - 1]);
+}
+
+void arrivals_settle(struct arrivals *arrivals, struct arrivals_query *query)
+{
+    if (query->hold_ms == 0) /* the usual case */
+        return;
+    if (query->n_places > 0)
+        settle(arrivals, query);
+    query->older = find_older(arrivals, query);
+}
+
+struct trial *arrivals_cover(const struct arrivals *arrivals, const struct node *node,
+                             const struct arrivals_query *query)
+{
+    const struct berth *places[ARRIVALS_PLACES_MAX];
+
+    return arrivals->placed->len == 0
+               ? NULL
+               : berths_cover(node, places, older_places(arrivals, query, places));
+}
+
+struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct node *node,
+                                     const struct arrivals_query *query)
+{
+    const guint n_older = count_older(arrivals, query);
+    struct arrivals_older older = {NULL};
+
+    for (guint i = 0; i < n_older; i++) {
+        struct arrival *arrival = arrivals->placed->pdata[i];
+        if (!counts(arrival, query) || !g_str_equal(arrival->place->node, node->name))
+            continue;
+        if (is_waited_for(arrival, query) && may_come(arrival, node, query))
+            begin_hold(arrival, query);
+        if (!older.title)
+            older = (struct arrivals_older){arrival->title, arrival->place};
+    }
+    return older;
+}
+
+const struct berth *arrivals_place(const struct arrivals *arrivals, const char *uid)
+{
+    GSequenceIter *at = g_hash_table_lookup(arrivals->places, uid);
+    const struct arrival *arrival = at ? g_sequence_get(at) : NULL;
+
+    return arrival && arrival->place && !berth_is_open(arrival->place) ? arrival->place : NULL;
 }
 
 void arrivals_renew(struct arrivals *arrivals, const char *uid)

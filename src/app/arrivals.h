@@ -6,15 +6,24 @@
  *
  * What becomes free is offered to the pod that has waited longest, not to the one that happens to
  * ask first: a younger pod, unless it is more important, leaves a node alone that would take an
- * older one now and not both. It does so for a while only. The older pod may be kept from that node, or from
- * asking, by something that only kube-scheduler knows; it gets another chance when it has asked.
+ * older one now and not both. For the oldest of those that fit nowhere a place is kept (berth.h),
+ * beside which younger ones must fit, now and when the older one has come.
+ *
+ * Once an older pod could come, it is waited for a while only. It may be kept from that node, or from
+ * asking, by something that only kube-scheduler knows; it gets another chance, and another place, when
+ * it has asked.
  *
  * Guarded by the store's lock.
  */
-#include <gpuledger/dialect.h>
+#include "app/berth.h"
 
-/* Older pods looked at for one answer: where so many fit together, there is room. */
-#define ARRIVALS_OLDER_MAX 16
+/* Older pods looked at for one answer, at most; and those of them who find a place on one node
+ * together: where so many do, there is room. */
+#define ARRIVALS_OLDER_MAX 256
+#define ARRIVALS_TOGETHER_MAX 16
+/* Pods for which a place is kept, at most; and, for each of these, pods looked at for it. */
+#define ARRIVALS_PLACES_MAX 64
+#define ARRIVALS_LOOKS 2
 
 struct arrivals;
 
@@ -30,18 +39,40 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
                    const struct request *request);
 
 struct arrivals_query {
-    const struct ledger *ledger;
-    const struct admission_query *admission; /* the younger pod's */
-    const char *uid;
-    int64_t priority;
-    int64_t now_ms;  /* monotonic */
-    int64_t hold_ms; /* how long an older pod may take to come; 0: nobody is waited for */
+    struct ledger *ledger;
+    const struct nominees *nominees; /* as the younger pod finds the nodes, its UID and priority */
+    const struct quotas *quotas;
+    int64_t now_ms;   /* monotonic */
+    int64_t hold_ms;  /* how long an older pod may take to come; 0: nobody is waited for */
+    int64_t n_places; /* older pods for which a place is kept; 0: who fits nowhere is passed */
+    GPtrArray *older; /* those that count, the oldest first: arrivals_settle's; to be freed */
 };
 
-/* The older pod, "NAMESPACE/NAME", to which the pod should leave this node, which would take it;
- * NULL: to none. Valid until that pod is forgotten. */
-const char *arrivals_yield(struct arrivals *arrivals, const struct node *node,
-                           const struct arrivals_query *query);
+/* Before nodes are asked about: chooses places for the oldest pods that have none, or none any
+ * more, and finds out who is older. */
+void arrivals_settle(struct arrivals *arrivals, struct arrivals_query *query);
+
+/* To whom the pod should leave a node. */
+struct arrivals_older {
+    const char *title;         /* "NAMESPACE/NAME"; NULL: to nobody */
+    const struct berth *place; /* kept for it on this node; NULL: it may come now */
+};
+
+/* For a node, as the pod finds it, that would take the pod, and where. Valid until anything is forgotten
+ * or settled. */
+struct arrivals_older arrivals_yield(const struct node *node, const struct placement *placement,
+                                     const struct arrivals_query *query);
+
+/* The node with what older pods will have of it, as berths_cover has it; NULL: nothing is kept there.
+ * Free with trial_free. */
+struct trial *arrivals_cover(const struct arrivals *arrivals, const struct node *node,
+                             const struct arrivals_query *query);
+/* To whom a node is left that took the pod, but not so covered. */
+struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct node *node,
+                                     const struct arrivals_query *query);
 
 /* The pod has asked and found a node. */
 void arrivals_renew(struct arrivals *arrivals, const char *uid);
+
+/* The place of a pod, for tests; NULL: it has none, or needs none. */
+const struct berth *arrivals_place(const struct arrivals *arrivals, const char *uid);

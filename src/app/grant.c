@@ -92,6 +92,39 @@ static enum grant_step enter(struct grant *grant, struct ledger *ledger,
                   "too many binds are not settled; try again");
 }
 
+/* Where the pod goes on the node as it finds it, beside what older pods will have of it. */
+static enum admission admit(const struct grant *grant, struct store *store,
+                            const struct admission_query *query, const struct moment *moment,
+                            struct placement *ret_placement, enum reason *ret_reason)
+{
+    const struct store_options *options = store_options(store);
+    struct nominees nominees =
+        store_nominees(store, query, grant->args->pod_uid, grant->priority);
+    struct arrivals_query turn = {
+        .ledger = store_ledger(store),
+        .nominees = &nominees,
+        .quotas = store_quotas(store),
+        .now_ms = moment->now_ms,
+        .hold_ms = options->hold_ms,
+        .n_places = options->n_places,
+    };
+    const struct node *seen =
+        nominees_see(&nominees, ledger_node(turn.ledger, grant->args->node));
+    enum admission admission = dialect_admit(seen, query, ret_placement, ret_reason);
+
+    arrivals_settle(store_arrivals(store), &turn);
+    g_autoptr(trial) cover = admission == ADMISSION_NO
+                                 ? NULL
+                                 : arrivals_cover(store_arrivals(store), seen, &turn);
+    if (cover) {
+        admission = dialect_admit(cover->node, query, ret_placement, ret_reason);
+        *ret_reason = admission == ADMISSION_NO ? REASON_EARLIER_POD : *ret_reason;
+    }
+    g_clear_pointer(&turn.older, g_ptr_array_unref);
+    nominees_clear(&nominees);
+    return admission;
+}
+
 static enum grant_step place(struct grant *grant, struct store *store, struct ledger *ledger,
                              const struct moment *moment, GError **error)
 {
@@ -107,16 +140,11 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
         .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
         .demand = store_demand(store),
     };
-    struct nominees nominees =
-        store_nominees(store, &query, grant->args->pod_uid, grant->priority);
     const struct allocation *booked = NULL;
     struct placement placement;
     enum reason reason;
-    const enum admission admission =
-        dialect_admit(nominees_see(&nominees, node), &query, &placement, &reason);
 
-    nominees_clear(&nominees);
-    switch (admission) {
+    switch (admit(grant, store, &query, moment, &placement, &reason)) {
     case ADMISSION_YES:
         /* Sent now, its fate would not be known, and the card booked until it is settled. */
         if (moment->now_ms >= grant->send_until_ms)

@@ -17,22 +17,44 @@ void judge_init(struct judge *judge, struct store *store, const struct pod_view 
                       .now_ns = moment->now_ns,
                       .patience_ns = options->patience_ms * 1000000,
                       .demand = store_demand(store)},
-        .turn = {.admission = &judge->admission,
-                 .uid = uid,
-                 .priority = pod->priority,
+        .turn = {.ledger = store_ledger(store),
+                 .nominees = &judge->nominees,
+                 .quotas = store_quotas(store),
                  .now_ms = moment->now_ms,
-                 .hold_ms = options->hold_ms},
+                 .hold_ms = options->hold_ms,
+                 .n_places = options->n_places},
     };
-    judge->turn.ledger = judge->ledger;
     judge->room =
         quotas_room(store_quotas(store), judge->ledger, pod->ns ? pod->ns : "", request);
     judge->nominees = store_nominees(store, &judge->admission, uid, pod->priority);
+    arrivals_settle(judge->arrivals, &judge->turn);
 }
 
 void judge_clear(struct judge *judge)
 {
     g_clear_pointer(&judge->room, quota_room_free);
     nominees_clear(&judge->nominees);
+    g_clear_pointer(&judge->cover, trial_free);
+    g_clear_pointer(&judge->turn.older, g_ptr_array_unref);
+}
+
+/* Whether the node, which takes the pod, is left to older ones. */
+static enum reason beside_older(struct judge *judge, struct placement *ret_placement)
+{
+    const struct node *as_it_is = judge->seen;
+    struct placement scratch, *placement = ret_placement ? ret_placement : &scratch;
+    enum reason reason;
+
+    judge->cover = arrivals_cover(judge->arrivals, judge->seen, &judge->turn);
+    if (judge->cover)
+        judge->seen = judge->cover->node;
+    const enum admission admission =
+        dialect_admit(judge->seen, &judge->admission, placement, &reason);
+    judge->waits = admission == ADMISSION_WAIT;
+    judge->older = admission == ADMISSION_NO
+                       ? arrivals_leave(judge->arrivals, as_it_is, &judge->turn)
+                       : arrivals_yield(as_it_is, placement, &judge->turn);
+    return judge->older.title ? REASON_EARLIER_POD : REASON_NONE;
 }
 
 enum reason judge_node(struct judge *judge, const struct node *node,
@@ -41,6 +63,7 @@ enum reason judge_node(struct judge *judge, const struct node *node,
     struct placement own;
     enum reason reason;
 
+    g_clear_pointer(&judge->cover, trial_free);
     if (judge->room && !ret_placement)
         ret_placement = &own; /* what a quota leaves depends on the cards */
     judge->seen = nominees_see(&judge->nominees, node);
@@ -52,8 +75,7 @@ enum reason judge_node(struct judge *judge, const struct node *node,
     reason = quota_room_refuse(judge->room, judge->seen, ret_placement);
     if (reason != REASON_NONE)
         return reason;
-    judge->older = arrivals_yield(judge->arrivals, judge->seen, &judge->turn);
-    return judge->older ? REASON_EARLIER_POD : REASON_NONE;
+    return judge->turn.hold_ms == 0 ? REASON_NONE : beside_older(judge, ret_placement);
 }
 
 bool judge_takes(struct judge *judge, const struct node *node, struct placement *ret_placement)

@@ -14,15 +14,16 @@ struct judge {
     struct ledger *ledger;
     struct arrivals *arrivals;
     struct admission_query admission;
-    struct arrivals_query turn; /* points to `admission`: a judge stays where it is */
+    struct arrivals_query turn; /* points to `nominees`: a judge stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
     const struct constraints *constraints; /* for judge_takes; of the pod, or NULL */
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
+    struct trial *cover;     /* the same, where that is for older pods */
     bool waits;                 /* it takes the pod, after one that waits there */
-    const char *older;          /* REASON_EARLIER_POD: the pod it is left to, "NAMESPACE/NAME" */
+    struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
 };
 
 /* Borrows the pod's UID and the request. The moment is what store_decide gave. */

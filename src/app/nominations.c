@@ -109,6 +109,11 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
     add(nominations, nomination);
 }
 
+bool nominations_have(const struct nominations *nominations, const char *uid)
+{
+    return g_hash_table_contains(nominations->pods, uid);
+}
+
 void nominations_copy(struct nominations *nominations, const struct nominations *from,
                       const char *uid, const struct request *request)
 {
@@ -173,18 +178,7 @@ static void place(struct trial *trial, const struct nomination *nomination,
     if (!clear_way(later, nomination, &admission) ||
         dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
         return;
-    const struct request *request = placement.request;
-    struct allocation *allocation =
-        allocation_new(nomination->uid, "", nomination->uid, placement.n_shares);
-    allocation->dialect = request->dialect;
-    allocation->state = ALLOCATION_RESERVED;
-    allocation->terms = terms_ref(request->terms);
-    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
-    allocation->host = request->host;
-    allocation->match_amount = request->match_amount;
-    allocation->priority = nomination->priority;
-    memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
-    trial_add(trial, allocation);
+    trial_add(trial, trial_allocation(nomination->uid, nomination->priority, &placement));
 }
 
 static void free_trial(gpointer data)

@@ -26,6 +26,9 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
                       const char *uid, const struct request *request);
 void nominations_forget(struct nominations *nominations, const char *uid);
 
+/* Whether room is kept for the pod. */
+bool nominations_have(const struct nominations *nominations, const char *uid);
+
 /* Nodes as one pod finds them. Lasts until the lock is given back or anything is changed. */
 struct nominees {
     const struct nominations *nominations;

@@ -2,9 +2,11 @@
 #include "app/predicate.h"
 
 #include "app/booking.h"
+#include "app/judge.h"
 #include "app/log.h"
 
 #include <gpuledger/error.h>
+#include <string.h>
 
 /* kube-scheduler gives its extenders 5 s unless it is told otherwise. */
 #define WRITE_MS 4000
@@ -31,14 +33,9 @@ static struct room room_of(const struct node *node)
     return room;
 }
 
-static bool is_fuller(const struct node *node, const struct node *other)
+static bool is_fuller(const struct room *here, const struct room *there)
 {
-    const struct room here = room_of(node), there = room_of(other);
-
-    if (here.core != there.core)
-        return here.core < there.core;
-    return here.memory != there.memory ? here.memory < there.memory
-                                       : g_strcmp0(node->name, other->name) < 0;
+    return here->core != there->core ? here->core < there->core : here->memory < there->memory;
 }
 
 /* One call, under the lock. */
@@ -56,37 +53,30 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
 {
     const struct filter_args *args = call->args;
     struct store *store = call->extender->store;
-    const struct store_options *options = store_options(store);
-    struct admission_query query = {
-        .request = call->request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = call->moment.now_ns,
-        .demand = store_demand(store),
-    };
-    g_autoptr(quota_room) quota = quotas_room(store_quotas(store), ledger,
-                                              args->pod.ns ? args->pod.ns : "", call->request);
-    struct nominees nominees = store_nominees(store, &query, args->pod.uid, args->pod.priority);
-    const struct node *best = NULL;
+    struct room best_room = {0};
+    const char *best = NULL;
+    const struct node *chosen = NULL;
+    struct judge judge;
 
+    judge_init(&judge, store, &args->pod, call->request, &call->moment);
     for (size_t i = 0; i < args->n_names; i++) {
-        const struct node *node = nominees_see(&nominees, ledger_node(ledger, args->names[i]));
-        if (dialect_admit(node, &query, NULL, &call->reasons[i]) != ADMISSION_YES)
-            continue;
-        call->reasons[i] = quota_room_refuse(quota, node, NULL);
+        call->reasons[i] = judge_node(&judge, ledger_node(ledger, args->names[i]), NULL);
         if (call->reasons[i] != REASON_NONE)
             continue;
-        call->reasons[i] = REASON_PLACED_ELSEWHERE;
-        if (!best || is_fuller(node, best))
-            best = node;
+        call->reasons[i] = judge.waits ? REASON_AWAITING_ASSIGNMENT : REASON_PLACED_ELSEWHERE;
+        const struct room room = room_of(judge.seen);
+        if (judge.waits || (best && !is_fuller(&room, &best_room) &&
+                            (is_fuller(&best_room, &room) || strcmp(args->names[i], best) > 0)))
+            continue;
+        best = args->names[i];
+        best_room = room;
     }
-    enum reason reason;
-    if (best && dialect_admit(best, &query, ret_placement, &reason) == ADMISSION_YES)
-        best = ledger_node(ledger, best->name);
-    else
-        best = NULL;
-    nominees_clear(&nominees);
-    return best;
+    if (best && judge_node(&judge, ledger_node(ledger, best), ret_placement) == REASON_NONE)
+        chosen = ledger_node(ledger, best);
+    judge_clear(&judge);
+    if (chosen)
+        arrivals_renew(store_arrivals(store), args->pod.uid);
+    return chosen;
 }
 
 static bool is_offered(const struct filter_args *args, const char *node)

@@ -165,7 +165,7 @@ static void try_turn(struct search *search, const struct node *node)
             (struct remedy){.kind = REMEDY_TURN,
                             .text = g_strdup_printf("wait: the room on %s is left to %s for a "
                                                     "while, which came first",
-                                                    node->name, judge.older)},
+                                                    node->name, judge.older.title)},
             node);
     judge_clear(&judge);
 }

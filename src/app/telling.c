@@ -388,10 +388,49 @@ static void tell_resource_quota(const struct telling *telling)
         g_string_append(telling->text, reason_info(REASON_RESOURCE_QUOTA)->text);
 }
 
+/* "ml/a, ml/b and 2 more" of those that have not ended yet. */
+static void append_ending(const struct telling *telling, const struct berth *place)
+{
+    GString *text = telling->text;
+    int n = 0;
+
+    for (guint i = 0; i < place->ending->len; i++) {
+        const struct allocation *other =
+            ledger_get(telling->judge->ledger, place->ending->pdata[i]);
+        if (other && ++n <= EXPLAIN_PODS_MAX)
+            g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ",
+                                   other->ns, other->name);
+    }
+    if (n > EXPLAIN_PODS_MAX)
+        g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
+}
+
+/* "card 0, card 2", or "1 nvidia.com/gpu". */
+static void append_place(GString *text, const struct berth *place)
+{
+    for (uint32_t i = 0; i < place->held->n_shares; i++) {
+        const struct share *share = &place->held->shares[i];
+        g_string_append(text, i > 0 ? ", " : "");
+        if (share->device)
+            g_string_append_printf(text, "%d %s", share->devices, share->device);
+        else
+            g_string_append_printf(text, "card %d", share->card);
+    }
+}
+
 static void tell_earlier(const struct telling *telling)
 {
-    g_string_append_printf(telling->text, "its room is left to %s, which came first",
-                           telling->judge->older);
+    const struct arrivals_older *older = &telling->judge->older;
+
+    if (!older->place) {
+        g_string_append_printf(telling->text, "its room is left to %s, which came first",
+                               older->title);
+        return;
+    }
+    g_string_append(telling->text, "the pod does not fit beside what is kept there: ");
+    append_place(telling->text, older->place);
+    g_string_append_printf(telling->text, " for %s, which came first", older->title);
+    append_ending(telling, older->place);
 }
 
 static void tell_waiting(const struct telling *telling)

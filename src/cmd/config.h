@@ -67,6 +67,7 @@ struct config {
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
     int64_t arrival_hold_ms;
+    int64_t arrival_places;
     char *quota_model_label; /* "": no quotas */
     char *quota_pool_label;
     bool hami_resource_quotas;

@@ -30,6 +30,7 @@ bool local_open(const struct config *config, struct local *ret_local, GError **e
             .policy = &policies[config->policy],
             .patience_ms = config->assign_patience_ms,
             .hold_ms = config->arrival_hold_ms,
+            .n_places = config->arrival_places,
             .model_label = config->quota_model_label,
             .pool_label = config->quota_pool_label,
             .resource_quotas = config->hami_resource_quotas,

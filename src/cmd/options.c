@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/options.h"
 
+#include "app/arrivals.h"
 #include "cmd/alias.h"
 #include "cmd/choices.h"
 
@@ -328,8 +329,16 @@ const struct option options[] = {
      .group = GROUP_PLACEMENT,
      .commands = COMMAND_SERVE | PLANS,
      .help = "Leave room to the pod that was created first, for so long, instead of giving it to "
-             "whoever asks first. Smaller pods still pass those for which there is no room; 0s: "
-             "in no order."},
+             "whoever asks first; 0s: in no order."},
+    {.name = "arrival-places",
+     INT(arrival_places, 0, ARRIVALS_PLACES_MAX),
+     .metavar = "N",
+     .fallback = "8",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE | PLANS,
+     .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
+             "where least must become free for it, however long that takes. Younger pods pass where "
+             "they fit beside it. 0: pods for which there is no room are passed."},
     {.name = "quota-model-label",
      TEXT(quota_model_label),
      .metavar = "LABEL",

@@ -3,6 +3,8 @@
 
 #include "core/node.h"
 
+#include <string.h>
+
 static void free_allocation(gpointer data)
 {
     allocation_free(data);
@@ -49,9 +51,52 @@ void trial_with(struct trial *trial, struct allocation *allocation)
     node_charge(trial->node, allocation, 1);
 }
 
+struct allocation *trial_allocation(const char *uid, int64_t priority,
+                                    const struct placement *placement)
+{
+    const struct request *request = placement->request;
+    struct allocation *allocation = allocation_new(uid, "", uid, placement->n_shares);
+
+    allocation->dialect = request->dialect;
+    allocation->state = ALLOCATION_RESERVED;
+    allocation->terms = terms_ref(request->terms);
+    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
+    allocation->host = request->host;
+    allocation->match_amount = request->match_amount;
+    allocation->priority = priority;
+    memcpy(allocation->shares, placement->shares,
+           placement->n_shares * sizeof *placement->shares);
+    return allocation;
+}
+
 void trial_add(struct trial *trial, struct allocation *take_allocation)
 {
     take_allocation->node = trial->node;
     g_ptr_array_add(trial->allocations, take_allocation);
     trial_with(trial, take_allocation);
+}
+
+void trial_cover(struct trial *trial, const struct node *other, struct allocation *take_allocation)
+{
+    struct node *node = trial->node;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card *card = &node->cards[i];
+        const struct card *its = &other->cards[i];
+        card->memory_used = MAX(card->memory_used, its->memory_used);
+        card->memory_promised = MAX(card->memory_promised, its->memory_promised);
+        card->core_used = MAX(card->core_used, its->core_used);
+        card->holders = MAX(card->holders, its->holders);
+        card->exclusive = MAX(card->exclusive, its->exclusive);
+    }
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i].used = MAX(node->pools[i].used, other->pools[i].used);
+    node->unplaced_memory = MAX(node->unplaced_memory, other->unplaced_memory);
+    node->unplaced_core = MAX(node->unplaced_core, other->unplaced_core);
+    node->unplaced_holders = MAX(node->unplaced_holders, other->unplaced_holders);
+    node->unplaced_exclusive = MAX(node->unplaced_exclusive, other->unplaced_exclusive);
+    take_allocation->node = node;
+    g_ptr_array_add(trial->allocations, take_allocation);
+    g_ptr_array_add(node->allocations, take_allocation);
+    node_apply_health(node); /* the summary follows */
 }

@@ -157,6 +157,23 @@ spec:
             self.assertEqual(yaml.safe_load(self.alone(title, "-oyaml")),
                              json.loads(self.alone(title, "-ojson")))
 
+    def test_the_place_of_an_older_pod(self):
+        def since(second, which):
+            which["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{second:02}Z"
+            return which
+
+        cluster = self.write("queue.json", listing(
+            node("n1", 1, 10), bound("a", 5, "n1", 0), bound("b", 2, "n1", 0),
+            since(1, pod("large", 7)), since(2, pod("small", 2))))
+        told = run("explain", "test/small", "--snapshot", cluster, "--arrival-hold=1m").stdout
+        self.assertIn("1  earlier_pod           n1       the pod does not fit beside what is kept "
+                      "there: card 0 for test/large, which came first and gets it after test/a\n",
+                      told)
+        for option in ("--arrival-hold=0s", "--arrival-hold=1m", "--arrival-places=0"):
+            told = run("explain", "test/small", "--snapshot", cluster, "--arrival-hold=1m",
+                       option).stdout
+            self.assertEqual("takes it, first" in told, not option.endswith("1m"), told)
+
     def test_nothing_changes(self):
         with Server(snapshot=self.cluster) as server:
             before = server.get("/api/v1/nodes")

@@ -50,7 +50,8 @@ static struct cluster *cluster;
 
 static void open_cluster(void)
 {
-    const struct store_options options = {.policy = policies, .silent = true, .hold_ms = 1000};
+    const struct store_options options = {.policy = policies, .silent = true, .hold_ms = 1000,
+                                          .n_places = 4};
     struct memory_file file =
         memory_file_new((const uint8_t *)cluster_text, sizeof cluster_text - 1);
 

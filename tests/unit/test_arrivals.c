@@ -18,10 +18,11 @@
 
 static struct extender extender;
 
-static void begin(int64_t hold_ms)
+static void begin_with_places(int64_t hold_ms, int64_t n_places)
 {
     extender = (struct extender){
-        .store = store_new(&(struct store_options){.patience_ms = 60000, .hold_ms = hold_ms}),
+        .store = store_new(&(struct store_options){
+            .patience_ms = 60000, .hold_ms = hold_ms, .n_places = n_places}),
     };
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_begin(extender.store, feed);
@@ -30,6 +31,11 @@ static void begin(int64_t hold_ms)
                                                                            {COUNT, "1"})});
     for (int feed = 0; feed < FEED_N; feed++)
         store_list_end(extender.store, feed);
+}
+
+static void begin(int64_t hold_ms)
+{
+    begin_with_places(hold_ms, 0);
 }
 
 static void teardown(void)
@@ -185,6 +191,133 @@ START_TEST(a_pod_that_is_gone_leaves_the_queue)
 }
 END_TEST
 
+/* The node that is kept for a pod, or "". */
+static const char *place_of(const char *uid)
+{
+    store_lock(extender.store);
+    const struct berth *place = arrivals_place(store_arrivals(extender.store), uid);
+    store_unlock(extender.store);
+    return place ? place->node : "";
+}
+
+START_TEST(a_place_is_kept_for_who_does_not_fit)
+{
+    begin_with_places(HOUR_MS, 8);
+    apply("a", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    apply("b", "2026-01-01T00:00:00Z", 0, "2", "n1");
+    apply("large", "2026-01-01T00:00:01Z", 0, "7", NULL);
+    apply("small", "2026-01-01T00:00:02Z", 0, "2", NULL);
+    apply("tiny", "2026-01-01T00:00:03Z", 0, "1", NULL);
+    /* large comes after a: 2 of b, 7 of large, and 1 is left then. */
+    expect("small", 0, "2", EARLIER);
+    expect("tiny", 0, "1", NULL);
+    expect("small", 1, "2", NULL);
+    ck_assert_str_eq(place_of("large"), "n1");
+    apply("tiny", "2026-01-01T00:00:03Z", 0, "1", "n1");
+    store_delete_pod(extender.store, "a");
+    expect("small", 0, "2", EARLIER);
+    expect("large", 0, "7", NULL);
+    store_delete_pod(extender.store, "large");
+    expect("small", 0, "2", NULL);
+}
+END_TEST
+
+START_TEST(the_place_that_needs_least_is_kept)
+{
+    begin_with_places(HOUR_MS, 8);
+    store_apply_node(extender.store, &(struct node_view){.name = "n2",
+                                                         .capacity = PAIRS({MEM, "20"},
+                                                                           {COUNT, "2"})});
+    apply("whole", "2026-01-01T00:00:00Z", 0, "9", "n1");
+    apply("most", "2026-01-01T00:00:00Z", 0, "7", "n2");
+    apply("less", "2026-01-01T00:00:00Z", 0, "3", "n2");
+    apply("large", "2026-01-01T00:00:01Z", 0, "11", NULL); /* larger than any card */
+    apply("waits", "2026-01-01T00:00:02Z", 0, "10", NULL);
+    expect("new", 0, "1", NULL); /* the second card of n2 is free for who waits */
+    ck_assert_str_eq(place_of("waits"), "");
+    store_apply_node(extender.store, &(struct node_view){.name = "n2",
+                                                         .capacity = PAIRS({MEM, "10"},
+                                                                           {COUNT, "1"})});
+    expect("new", 0, "1", EARLIER); /* 9 of n1 must become free, or 10 of n2 */
+    ck_assert_str_eq(place_of("waits"), "n1");
+    store_delete_pod(extender.store, "less");
+    expect("new", 0, "1", EARLIER); /* a promise stands, though there may be a better one now */
+    ck_assert_str_eq(place_of("waits"), "n1");
+    ck_assert_str_eq(place_of("large"), "");
+    store_apply_node(extender.store, &(struct node_view){.name = "n1",
+                                                         .capacity = PAIRS({MEM, "9"},
+                                                                           {COUNT, "1"})});
+    expect("new", 0, "1", INSUFFICIENT);
+    ck_assert_str_eq(place_of("waits"), "n2");
+}
+END_TEST
+
+/* It is waited for until it could have come, and for so long after that. */
+START_TEST(a_place_is_kept_for_a_while_only_once_it_is_free)
+{
+    begin_with_places(1, 8);
+    apply("a", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    apply("large", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    apply("small", "2026-01-01T00:00:02Z", 0, "3", NULL);
+    for (int i = 0; i < 1000; i++)
+        expect("small", 0, "3", EARLIER);
+    store_delete_pod(extender.store, "a");
+    for (;;) {
+        g_autofree char *got = ask("small", 0, "3");
+        if (!*got)
+            break;
+        ck_assert_ptr_nonnull(strstr(got, EARLIER));
+    }
+}
+END_TEST
+
+START_TEST(more_than_so_many_places_are_not_kept)
+{
+    begin_with_places(HOUR_MS, 1);
+    store_apply_node(extender.store, &(struct node_view){.name = "n2",
+                                                         .capacity = PAIRS({MEM, "10"},
+                                                                           {COUNT, "1"})});
+    apply("a", "2026-01-01T00:00:00Z", 0, "4", "n1");
+    apply("b", "2026-01-01T00:00:00Z", 0, "5", "n2");
+    apply("first", "2026-01-01T00:00:01Z", 0, "9", NULL);
+    apply("second", "2026-01-01T00:00:02Z", 0, "9", NULL);
+    expect("new", 0, "3", EARLIER);
+    ck_assert_str_eq(place_of("first"), "n1");
+    ck_assert_str_eq(place_of("second"), "");
+    store_delete_pod(extender.store, "first");
+    expect("new", 0, "3", EARLIER);
+    ck_assert_str_eq(place_of("second"), "n1");
+}
+END_TEST
+
+/* 50 pods, room for 10, one ends after the other, and everybody asks in turns. */
+START_TEST(fifty_pods_come_in_the_order_of_their_arrival)
+{
+    char uids[50][8];
+    int granted = 0, ended = 0;
+
+    begin_with_places(HOUR_MS, 8);
+    for (int i = 49; i >= 0; i--) {
+        g_autofree char *created = g_strdup_printf("2026-01-01T00:00:%02dZ", i);
+        g_snprintf(uids[i], sizeof uids[i], "p%d", i);
+        apply(uids[i], created, 0, "1", NULL);
+    }
+    while (granted < 50) {
+        for (int i = 49; i > granted; i--) { /* the youngest are the fastest */
+            g_autofree char *got = ask(uids[i], 0, "1");
+            const bool room_for_all = i - granted < 10 - (granted - ended);
+            ck_assert_msg(*got ? !room_for_all : room_for_all, "%s after %d: %s", uids[i],
+                          granted, got);
+        }
+        expect(uids[granted], 0, "1", granted - ended < 10 ? NULL : INSUFFICIENT);
+        if (granted - ended < 10)
+            apply(uids[granted++], "2026-01-01T00:00:00Z", 0, "1", "n1");
+        else
+            store_delete_pod(extender.store, uids[ended++]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arrivals");
@@ -199,6 +332,11 @@ int main(void)
     tcase_add_test(tcase, who_does_not_come_is_not_waited_for);
     tcase_add_test(tcase, in_no_order_unless_asked_for);
     tcase_add_test(tcase, a_pod_that_is_gone_leaves_the_queue);
+    tcase_add_test(tcase, a_place_is_kept_for_who_does_not_fit);
+    tcase_add_test(tcase, the_place_that_needs_least_is_kept);
+    tcase_add_test(tcase, a_place_is_kept_for_a_while_only_once_it_is_free);
+    tcase_add_test(tcase, more_than_so_many_places_are_not_kept);
+    tcase_add_test(tcase, fifty_pods_come_in_the_order_of_their_arrival);
     suite_add_tcase(suite, tcase);
 
     SRunner *runner = srunner_create(suite);
