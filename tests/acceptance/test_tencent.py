@@ -118,7 +118,7 @@ class S12(Scenario):
 
 class S11(Scenario):
     """What becomes free goes to the pod that was created first, whoever asks first
-    (`--arrival-hold`)."""
+    (`--arrival-hold`); younger ones pass where they delay none of the oldest."""
 
     e2e = ("arrivals",)
     EARLIER = "left to a pod that has waited for longer"
@@ -151,6 +151,21 @@ class S11(Scenario):
             self.end(granted[len(granted) - 10])
         self.assertEqual(sorted(granted[:10]), names[:10])
         self.assertEqual(granted[10:], names[10:])
+
+    def test_backfill_delays_nobody(self):
+        self.start(node("n", {MEM: 10, COUNT: 1}), options=["--arrival-hold=1h"])
+        made = self.waiting(("runs", 5), ("large", 8), ("small", 2), ("tiny", 1))
+        self.assertEqual(self.schedule(made["runs"]), "n")
+        self.assertEqual(self.fitting(made["large"]), [])
+        self.assertEqual(self.schedule(made["small"]), "n")  # beside the large one, too
+        answer = self.verb("filter", {"Pod": made["tiny"], "NodeNames": self.nodes})
+        self.assertIn(self.EARLIER, answer["FailedAndUnresolvableNodes"]["n"])
+        self.assertIn(self.EARLIER, self.bind(made["tiny"], "n"))
+        self.end("runs")
+        self.assertEqual(self.fitting(made["tiny"]), [])
+        self.assertEqual(self.schedule(made["large"]), "n")
+        self.end("small")
+        self.assertEqual(self.schedule(made["tiny"]), "n")
 
 
 if __name__ == "__main__":
