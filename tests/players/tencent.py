@@ -192,9 +192,11 @@ class Manager:
     # kubelet's calls
 
     def recycle(self, pods):
-        """`pods`: {uid: pod} of the node, in any phase."""
-        for uid in [uid for uid in self.held if uid not in pods or not is_active(pods[uid])]:
+        """`pods`: {uid: pod} of the node, in any phase. Whose cards it has back."""
+        gone = [uid for uid in self.held if uid not in pods or not is_active(pods[uid])]
+        for uid in gone:
             self.release(uid)
+        return gone
 
     def release(self, uid):
         for core, blocks, cards in self.held.pop(uid, {}).values():
@@ -344,7 +346,9 @@ class GpuManagerKubelet(Kubelet):
     def _allocate(self, core):
         known = self.fleet.client.items("Pod", None, fieldSelector=f"spec.nodeName={self.node}")
         with self._turn:
-            self.manager.recycle({pod["metadata"]["uid"]: pod for pod in known})
+            gone = self.manager.recycle({pod["metadata"]["uid"]: pod for pod in known})
+        for uid in gone:  # nothing of it runs, or will
+            self.fleet.hardware.end(uid)
         pending = [pod for pod in known if pod["status"].get("phase") == "Pending"]
         with self._turn:
             cards, pod, patch = self.manager.allocate(pending, core, self.random)

@@ -2,6 +2,7 @@
 """Nodes of Tencent's gpu-manager, which chooses cards itself and fails pods that were foreseen
 elsewhere."""
 
+import contextlib
 import random
 import time
 
@@ -221,6 +222,56 @@ def scenario_tencent_burst(tap):
 def scenario_tencent_unchecked(tap):
     """Pods end while others are on their way, which changes what gpu-manager takes."""
     burst(tap, "8cd842e", [EQUAL] * 2, 30, "--tencent-unchecked", ending=True)
+
+
+def is_starting(world, name):
+    """Whether kubelet has admitted the pod and it does not run yet."""
+    pod = world.client.find("Pod", name)
+    status = pod["status"] if pod else {}
+    return status.get("phase") == "Pending" and "startTime" in status
+
+
+def delete_while_starting(world, name, core):
+    """Ends a pod of `core` before it runs; the next of that size comes while it is still there."""
+    world.pod(f"{name}-first", (core, 4), node="n0")
+    wait_for(lambda: is_starting(world, f"{name}-first"), 60, 0.05, f"{name}-first starts")
+    world.delete(f"{name}-first")
+    with contextlib.suppress(TimeoutError):
+        wait_for(lambda: world.ops(f"/api/v1/pods/default/{name}-first")["waiting"], 1)
+    world.pod(f"{name}-next", (core, 8), node="n0")
+    world.await_running([f"{name}-next"], nudge=True)
+
+
+def scenario_tencent_deleted(tap):
+    """Pods are deleted before they have a node, while they are bound, while they start and while
+    they run: nobody is taken for one that is gone, and nobody waits for it."""
+    rng = random.Random(SEED)
+    with TencentWorld(tap, fleet={"shuffled": True, "window_s": 0.2, "stop_s": (1, 3)}) as world:
+        for number in range(2):
+            world.node(f"n{number}", **EQUAL)
+        world.start("--tencent-unchecked")
+        delete_while_starting(world, "part", 30)
+        delete_while_starting(world, "whole", 100)
+        world.verify("deleted while they start")
+
+        waiting = [f"p{number}" for number in range(40)]
+        for number, name in enumerate(waiting):
+            world.pod(name, *draw(rng, number % 5 == 0))
+        deadline = time.monotonic() + 180
+        while waiting and time.monotonic() < deadline:
+            world.nudge()
+            time.sleep(0.5)
+            starting = [name for name in waiting if is_starting(world, name)]
+            for name in starting[:1] + rng.sample(waiting, rng.randint(0, 1)):
+                world.delete(name)
+            for name in waiting:
+                if world.fleet.phase(name) == "Running" and rng.random() < 0.3:
+                    world.fleet.finish(name)
+            waiting = [n for n in waiting if world.fleet.phase(n) in ("Pending", "Running")]
+        tap.equal(waiting, [], "all pods ran or are gone")
+        # One that is deleted between the bind of the next and its admission may be taken for it.
+        failed = [pod for node in world.nodes for pod in world.fleet.kubelet(node).failed]
+        tap.note(f"failed by gpu-manager: {failed}")
 
 
 def scenario_tencent_predicates(tap):
