@@ -67,7 +67,7 @@ static void look(struct preempt *preempt)
 {
     struct store *store = preempt->call.extender->store;
     const struct store_options *options = store_options(store);
-    struct ledger *ledger = store_decide(store, &preempt->call.moment);
+    struct ledger *ledger = store_decide_recorded(store, &preempt->call.moment);
 
     preempt->admission = (struct admission_query){
         .request = preempt->request,
@@ -281,6 +281,8 @@ static bool run(struct preempt *preempt, const char *body, size_t length,
     const struct store_options *options = store_options(preempt->call.extender->store);
     GError *failure = NULL;
 
+    preempt->call.body = body;
+    preempt->call.length = length;
     if (!call_check_ready(&preempt->call, error))
         return false;
     const cJSON *json = json_parse(preempt->arena, body, length, error);

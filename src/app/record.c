@@ -4,7 +4,6 @@
 #include "app/booking.h"
 
 #include <string.h>
-#include <strings.h>
 
 const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_LIST_BEGIN] = "list-begin",
@@ -16,6 +15,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_SETTLE] = "settle",
     [RECORD_CONFIGMAP] = "configmap",
     [RECORD_CONFIGMAP_GONE] = "configmap-gone",
+    [RECORD_BUDGET] = "budget",
+    [RECORD_BUDGET_GONE] = "budget-gone",
     [RECORD_RESOURCE_QUOTA] = "resourcequota",
     [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
     [RECORD_POLICY] = "policy",
@@ -159,6 +160,20 @@ struct record *record_configmap(uint64_t number, const struct configmap_view *co
     return record;
 }
 
+struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(gone ? RECORD_BUDGET_GONE : RECORD_BUDGET, number, &writer);
+    record->key = g_strdup_printf("%s/%s", budget->ns, budget->name);
+    begin_object(record, &writer, "object");
+    budget_view_encode(&writer, budget);
+    json_end_object(&writer);
+    return record;
+}
+
 struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
                                      bool gone)
 {
@@ -211,6 +226,7 @@ struct record *record_call(const struct call *call, const GString *reply)
     json_key_string(&writer, "verb", metrics_verb(call->verb));
     json_key_int(&writer, "entry", call->entry);
     write_moment(&writer, &call->moment);
+    record->verb = call->verb;
     record->body = g_string_new_len(call->body, (gssize)call->length);
     record->reply = g_string_new_len(reply->str, (gssize)reply->len);
     return record;
@@ -311,119 +327,4 @@ struct record *record_inherit(uint64_t number, const char *uid, const char *book
     json_raw(&writer, booking, strlen(booking));
     json_end_object(&writer);
     return record;
-}
-
-/* --- bodies --------------------------------------------------------------------------------- */
-
-struct cleaning {
-    struct json_arena *arena;
-    struct json_writer *writer;
-    bool understood;
-};
-
-static void clean_members(struct cleaning *cleaning, const cJSON *object);
-
-static void clean_pod(struct cleaning *cleaning, const cJSON *value)
-{
-    struct pod_view pod = {0};
-
-    /* Of some victims only the UID is told. */
-    if (!cJSON_GetObjectItemCaseSensitive(value, "metadata"))
-        clean_members(cleaning, value);
-    else if (pod_view_decode_anonymous(cleaning->arena, value, &pod, NULL))
-        pod_view_encode(cleaning->writer, &pod);
-    else
-        cleaning->understood = false;
-}
-
-static void clean_node(struct cleaning *cleaning, const cJSON *value)
-{
-    struct node_view node = {0};
-
-    if (node_view_decode(cleaning->arena, value, &node, NULL))
-        node_view_encode(cleaning->writer, &node);
-    else
-        cleaning->understood = false;
-}
-
-/* Where API objects stand in what kube-scheduler and its extenders tell each other. Whatever else
- * looks like one is not understood. */
-static const struct {
-    const char *key;
-    bool list;
-    void (*clean)(struct cleaning *cleaning, const cJSON *value);
-} places[] = {
-    {"Pod", false, clean_pod},
-    {"Pods", true, clean_pod},
-    {"items", true, clean_node},
-};
-
-static const char *const telltales[] = {"metadata", "spec", "status"};
-
-static void clean(struct cleaning *cleaning, const char *key, const cJSON *value);
-
-static void clean_list(struct cleaning *cleaning, const cJSON *list,
-                       void (*clean_item)(struct cleaning *cleaning, const cJSON *value))
-{
-    const cJSON *item;
-
-    json_begin_array(cleaning->writer);
-    cJSON_ArrayForEach (item, list) {
-        if (clean_item)
-            clean_item(cleaning, item);
-        else
-            clean(cleaning, "", item);
-    }
-    json_end_array(cleaning->writer);
-}
-
-static void clean_members(struct cleaning *cleaning, const cJSON *object)
-{
-    const cJSON *item;
-
-    json_begin_object(cleaning->writer);
-    cJSON_ArrayForEach (item, object) {
-        bool told = false;
-        for (size_t i = 0; i < G_N_ELEMENTS(telltales); i++)
-            told |= strcasecmp(item->string, telltales[i]) == 0;
-        /* The list of nodes has metadata of its own, which is empty. */
-        if (told && (!cJSON_IsObject(item) || item->child))
-            cleaning->understood = false;
-        if (told)
-            continue;
-        json_key(cleaning->writer, item->string);
-        clean(cleaning, item->string, item);
-    }
-    json_end_object(cleaning->writer);
-}
-
-static void clean(struct cleaning *cleaning, const char *key, const cJSON *value)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
-        if (strcasecmp(key, places[i].key) != 0 || cJSON_IsNull(value))
-            continue;
-        if (places[i].list)
-            clean_list(cleaning, value, places[i].clean);
-        else
-            places[i].clean(cleaning, value);
-        return;
-    }
-    if (cJSON_IsObject(value))
-        clean_members(cleaning, value);
-    else if (cJSON_IsArray(value))
-        clean_list(cleaning, value, NULL);
-    else
-        json_value(cleaning->writer, value);
-}
-
-bool record_body_encode(struct json_writer *writer, const char *text, size_t length)
-{
-    g_autoptr(json_arena) arena = json_arena_new();
-    struct cleaning cleaning = {arena, writer, true};
-    const cJSON *body = json_parse(arena, text, length, NULL);
-
-    if (!body)
-        return false;
-    clean(&cleaning, "", body);
-    return cleaning.understood;
 }

@@ -33,6 +33,8 @@ enum record_kind {
     RECORD_SETTLE, /* a pod that was asked for */
     RECORD_CONFIGMAP,
     RECORD_CONFIGMAP_GONE,
+    RECORD_BUDGET,
+    RECORD_BUDGET_GONE,
     RECORD_RESOURCE_QUOTA,
     RECORD_RESOURCE_QUOTA_GONE,
     RECORD_POLICY,
@@ -52,7 +54,9 @@ extern const char *const record_kinds[RECORD_KIND_N];
 extern const char *const record_feeds[FEED_N];
 extern const char *const record_steps[GRANT_STEP_N];
 
-#define RECORD_FORMAT 1
+#define RECORD_FORMAT 2
+/* Without budgets, calls of preempt, and what policies have learned. */
+#define RECORD_FORMAT_1 1
 #define RECORD_LINE_MAX ((size_t)64 << 20)
 
 struct record {
@@ -65,6 +69,7 @@ struct record {
     bool pending;     /* a pod without a node */
     bool confirmed;   /* RECORD_SETTLE: as good as the watch's word */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
+    enum verb verb;          /* RECORD_CALL */
     GString *body, *reply;   /* RECORD_CALL: as they came and went; the writer adds them */
 };
 
@@ -77,6 +82,7 @@ struct record *record_settle(uint64_t number, const struct pod_view *pod, bool c
 struct record *record_node(uint64_t number, const struct node_view *node);
 struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
                                 bool gone);
+struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
 struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
                                      bool gone);
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
@@ -99,6 +105,7 @@ struct record *record_inherit(uint64_t number, const char *uid, const char *book
 void record_answer_encode(struct json_writer *writer, const struct grant *grant,
                           enum grant_step step, const GError *failure);
 
-/* A body or a reply as it may be kept: pods and nodes in it have the fields of the views only. False:
- * it cannot be understood, and nothing useful was written. */
-bool record_body_encode(struct json_writer *writer, const char *text, size_t length);
+/* A verb's body or reply as it may be kept (app/record_body.c): pods and nodes in it have the fields
+ * of the views only. False: it cannot be understood, and nothing useful was written. */
+bool record_body_encode(struct json_writer *writer, enum verb verb, const GString *body);
+bool record_reply_encode(struct json_writer *writer, enum verb verb, const GString *reply);

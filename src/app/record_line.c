@@ -12,6 +12,7 @@ struct fields {
 static const struct json_field line_fields[] = {
     LINE(INT64, number, "n"),
     JSON_FIELD_STRING(struct fields, kind, "kind", JSON_REQUIRED),
+    LINE(INT64, before, "before"),
     LINE(INT64, format, "format"),
     LINE(INT64, ms, "ms"),
     LINE(INT64, until_ms, "until"),

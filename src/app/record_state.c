@@ -20,7 +20,8 @@ struct record_state {
     GHashTable *objects[FEED_N]; /* key -> struct known * */
     GHashTable *bookings;        /* pod's UID -> struct known * */
     uint32_t generation[FEED_N];
-    bool listing[FEED_N], listed[FEED_N];
+    bool listing[FEED_N];
+    bool listed[FEED_N]; /* what is known is all that the store knows; at first that is nothing */
     char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
 };
 
@@ -38,8 +39,10 @@ struct record_state *record_state_new(void)
 {
     struct record_state *state = g_new0(struct record_state, 1);
 
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_N; feed++) {
         state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
+        state->listed[feed] = true;
+    }
     state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
     return state;
 }
@@ -168,6 +171,9 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_CONFIGMAP:
         note_object(state, FEED_CONFIGMAPS, record);
         break;
+    case RECORD_BUDGET:
+        note_object(state, FEED_BUDGETS, record);
+        break;
     case RECORD_RESOURCE_QUOTA:
         note_object(state, FEED_RESOURCE_QUOTAS, record);
         break;
@@ -179,6 +185,9 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_CONFIGMAP_GONE:
         g_hash_table_remove(state->objects[FEED_CONFIGMAPS], record->key);
+        break;
+    case RECORD_BUDGET_GONE:
+        g_hash_table_remove(state->objects[FEED_BUDGETS], record->key);
         break;
     case RECORD_RESOURCE_QUOTA_GONE:
         g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
@@ -310,6 +319,7 @@ void record_state_write(const struct record_state *state, GString *text)
         [FEED_NODES] = RECORD_NODE,
         [FEED_PODS] = RECORD_POD,
         [FEED_CONFIGMAPS] = RECORD_CONFIGMAP,
+        [FEED_BUDGETS] = RECORD_BUDGET,
         [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
     };
 

@@ -181,10 +181,10 @@ static void finish_call(struct record *record)
     bool understood;
 
     json_key(&writer, "body");
-    understood = record_body_encode(&writer, record->body->str, record->body->len);
+    understood = record_body_encode(&writer, record->verb, record->body);
     writer.comma = true;
     json_key(&writer, "reply");
-    understood = understood && record_body_encode(&writer, record->reply->str, record->reply->len);
+    understood = understood && record_reply_encode(&writer, record->verb, record->reply);
     if (!understood || record->text->len > RECORD_LINE_MAX) {
         g_string_truncate(record->text, begun);
         writer.comma = true;

@@ -21,12 +21,16 @@ char *replay_text_of(const cJSON *value)
     return g_string_free(text, FALSE);
 }
 
-bool replay_is_complete(const struct replay *replay)
+bool replay_is_complete(const struct replay *replay, enum verb verb)
 {
+    const bool needless[FEED_N] = {
+        [FEED_BUDGETS] = verb != VERB_PREEMPT,
+        [FEED_RESOURCE_QUOTAS] = !store_options(replay->extender.store)->resource_quotas,
+    };
     bool complete = true;
 
-    for (int feed = 0; feed < FEED_BUDGETS; feed++) /* no decision that is recorded needs those */
-        complete &= replay->listed[feed];
+    for (int feed = 0; feed < FEED_N; feed++)
+        complete &= replay->listed[feed] || needless[feed];
     return complete;
 }
 
@@ -77,19 +81,34 @@ static bool lose(struct replay *replay, const struct record_line *line, GError *
     return true;
 }
 
+static bool check_format(const struct record_line *line, GError **error)
+{
+    const char *version = line->version ? line->version : "unknown";
+
+    if (line->format == RECORD_FORMAT || (line->format == RECORD_FORMAT_1 && line->before == 0))
+        return true;
+    if (line->format == RECORD_FORMAT_1)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "the file goes on from an older one, and in format 1 it says neither what "
+                    "policies had learned by then nor which PodDisruptionBudgets there were; use "
+                    "the version that recorded it ('%s'), or the first file of that process",
+                    version);
+    else
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "format %" G_GINT64_FORMAT " is not understood, only %d and %d are; use the "
+                    "version that recorded it ('%s')",
+                    line->format, RECORD_FORMAT_1, RECORD_FORMAT, version);
+    return false;
+}
+
 static bool read_header(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store_options options = {0};
 
     if (replay->extender.store)
         return replay_fail(error, "a second header: each file is played by itself");
-    if (line->format != RECORD_FORMAT) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "format %" G_GINT64_FORMAT " is not understood, only %d is; use the version "
-                    "that recorded it ('%s')",
-                    line->format, RECORD_FORMAT, line->version ? line->version : "unknown");
+    if (!check_format(line, error))
         return false;
-    }
     if (!line->options)
         return replay_fail(error, "field 'options': missing");
     if (!replay->options.configure(replay->options.data, line->options, &options,
@@ -99,6 +118,8 @@ static bool read_header(struct replay *replay, const struct record_line *line, G
         options.policy = replay->options.policy;
     options.silent = true;
     replay->extender.store = store_new(&options);
+    for (int feed = 0; feed < FEED_N; feed++)
+        replay->listed[feed] = line->before == 0; /* then nothing is known, and that is all */
     replay->summary.version = g_strdup(line->version ? line->version : "");
     replay->summary.commit = g_strdup(line->commit ? line->commit : "");
     return true;
@@ -123,6 +144,8 @@ static const struct {
     [RECORD_SETTLE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP_GONE] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_BUDGET] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_BUDGET_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},

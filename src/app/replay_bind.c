@@ -141,9 +141,9 @@ bool replay_look(struct replay *replay, const struct record_line *line, GError *
         undo(ledger, line->uid, step, was_held);
     store_unlock(store);
 
-    replay->summary.compared += replay_is_complete(replay);
-    replay->summary.unchecked += !replay_is_complete(replay);
-    if (!equal && replay_is_complete(replay))
+    replay->summary.compared += replay_is_complete(replay, VERB_BIND);
+    replay->summary.unchecked += !replay_is_complete(replay, VERB_BIND);
+    if (!equal && replay_is_complete(replay, VERB_BIND))
         replay_differ(replay, line,
                       g_strdup_printf("bind of %s/%s to %s", line->ns, line->name, line->node),
                       recorded, replayed->str, line->node);

@@ -17,11 +17,21 @@ static void answer_prioritize(struct extender *extender, int entry, const GStrin
         g_string_assign(reply, "{}");
 }
 
+static void answer_preempt(struct extender *extender, int entry, const GString *body,
+                           GString *reply)
+{
+    g_autoptr(GError) failure = NULL;
+
+    if (!extender_preempt(extender, body->str, body->len, reply, &failure))
+        g_string_assign(reply, "{}");
+}
+
 /* The verbs that a record may hold. */
 static void (*const verbs[VERB_N])(struct extender *extender, int entry, const GString *body,
                                    GString *reply) = {
     [VERB_FILTER] = answer_filter,
     [VERB_PRIORITIZE] = answer_prioritize,
+    [VERB_PREEMPT] = answer_preempt,
 };
 
 /* A member that one object has and the other has not, or otherwise; NULL: none. */
@@ -37,10 +47,11 @@ static const char *odd_member(const cJSON *one, const cJSON *other)
     return NULL;
 }
 
-/* The first node of which two answers of filter say different things; NULL: none. */
+/* The first node of which two answers say different things; NULL: none. */
 static const char *odd_node(const cJSON *one, const cJSON *other)
 {
-    static const char *const members[] = {"FailedNodes", "FailedAndUnresolvableNodes"};
+    static const char *const members[] = {"FailedNodes", "FailedAndUnresolvableNodes",
+                                          "NodeNameToMetaVictims"};
     const char *node = NULL;
 
     for (size_t i = 0; i < G_N_ELEMENTS(members) && !node; i++) {
@@ -74,12 +85,12 @@ bool replay_call(struct replay *replay, const struct record_line *line, GError *
     json_writer_init(&writer, body);
     json_value(&writer, line->body);
     verbs[verb](&replay->extender, (int)line->entry, body, reply);
-    if (!replay_is_complete(replay)) {
+    if (!replay_is_complete(replay, (enum verb)verb)) {
         replay->summary.unchecked++;
         return true;
     }
     json_writer_init(&writer, cleaned);
-    record_body_encode(&writer, reply->str, reply->len);
+    record_reply_encode(&writer, (enum verb)verb, reply);
     g_autofree char *recorded = replay_text_of(line->reply);
     replay->summary.compared++;
     if (g_str_equal(recorded, cleaned->str))

@@ -102,6 +102,26 @@ static bool remove_configmap(struct replay *replay, const struct record_line *li
     return true;
 }
 
+static bool apply_budget(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct budget_view budget = {0};
+
+    if (!budget_view_decode(replay->arena, line->object, &budget, error))
+        return false;
+    store_apply_budget(replay->extender.store, &budget);
+    return true;
+}
+
+static bool remove_budget(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct budget_view budget = {0};
+
+    if (!budget_view_decode(replay->arena, line->object, &budget, error))
+        return false;
+    store_delete_budget(replay->extender.store, budget.ns, budget.name);
+    return true;
+}
+
 static bool apply_resource_quota(struct replay *replay, const struct record_line *line,
                                  GError **error)
 {
@@ -147,6 +167,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_SETTLE] = settle_pod,
     [RECORD_CONFIGMAP] = apply_configmap,
     [RECORD_CONFIGMAP_GONE] = remove_configmap,
+    [RECORD_BUDGET] = apply_budget,
+    [RECORD_BUDGET_GONE] = remove_budget,
     [RECORD_RESOURCE_QUOTA] = apply_resource_quota,
     [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
     [RECORD_POLICY] = set_policy,

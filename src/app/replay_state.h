@@ -10,15 +10,16 @@ struct replay {
     struct replay_summary summary;
     GHashTable *binds; /* number of the first look -> struct bind_call *, replay_bind.c's own */
     struct json_arena *arena;
-    bool begun[FEED_N], listed[FEED_N];
+    bool begun[FEED_N];
+    bool listed[FEED_N]; /* what is known of it is all that the store knew */
     bool done;
 };
 
 /* False; all that play a line give that, with an error, where the line cannot be used. */
 bool replay_fail(GError **error, const char *what);
 
-/* Decisions may be compared: all that they depended on is known. */
-bool replay_is_complete(const struct replay *replay);
+/* The verb's decisions may be compared: all that they depended on is known. */
+bool replay_is_complete(const struct replay *replay, enum verb verb);
 
 /* Lists, what they and the watches say of objects, and what was configured anew. */
 bool replay_event(struct replay *replay, const struct record_line *line, GError **error);

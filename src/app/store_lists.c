@@ -86,16 +86,10 @@ static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
 };
 
-/* Under the lock. No decision that is recorded depends on budgets. */
-static uint64_t list_number(struct store *store, enum feed feed)
-{
-    return feed == FEED_BUDGETS ? 0 : recorder_number(store->recorder);
-}
-
 void store_list_begin(struct store *store, enum feed feed)
 {
     store_lock(store);
-    const uint64_t number = list_number(store, feed);
+    const uint64_t number = recorder_number(store->recorder);
     store->generation[feed]++;
     store->listing[feed] = true;
     store_unlock(store);
@@ -105,7 +99,7 @@ void store_list_begin(struct store *store, enum feed feed)
 void store_list_end(struct store *store, enum feed feed)
 {
     store_lock(store);
-    const uint64_t number = list_number(store, feed);
+    const uint64_t number = recorder_number(store->recorder);
     sweeps[feed](store);
     store->listing[feed] = false;
     store->synced[feed] = true;

@@ -153,15 +153,20 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
 void store_apply_budget(struct store *store, const struct budget_view *view)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     budgets_set(store->budgets, view, store->generation[FEED_BUDGETS]);
     store_unlock(store);
+    recorder_take(store->recorder, record_budget(number, view, false));
 }
 
 void store_delete_budget(struct store *store, const char *ns, const char *name)
 {
     store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
     budgets_remove(store->budgets, ns, name);
     store_unlock(store);
+    recorder_take(store->recorder,
+                  record_budget(number, &(struct budget_view){.ns = ns, .name = name}, true));
 }
 
 /* --- ResourceQuotas ------------------------------------------------------------------------- */

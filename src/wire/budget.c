@@ -111,3 +111,63 @@ bool budget_view_decode(struct json_arena *arena, const cJSON *object,
     *ret_budget = budget.view;
     return true;
 }
+
+/* --- the same again, for a record ----------------------------------------------------------- */
+
+static void write_pairs(struct json_writer *writer, const char *key,
+                        const struct string_pairs *pairs)
+{
+    json_key(writer, key);
+    json_begin_object(writer);
+    for (size_t i = 0; i < pairs->n; i++)
+        json_key_string(writer, pairs->items[i].key, pairs->items[i].value);
+    json_end_object(writer);
+}
+
+static void write_expression(struct json_writer *writer,
+                             const struct selector_expression *expression)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "key", expression->key);
+    json_key_string(writer, "operator", operators[expression->operator]);
+    json_key(writer, "values");
+    json_begin_array(writer);
+    for (size_t i = 0; i < expression->n_values; i++)
+        json_string(writer, expression->values[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static void write_selector(struct json_writer *writer, const struct budget_view *budget)
+{
+    json_key(writer, "selector");
+    json_begin_object(writer);
+    write_pairs(writer, "matchLabels", &budget->labels);
+    json_key(writer, "matchExpressions");
+    json_begin_array(writer);
+    for (size_t i = 0; i < budget->n_expressions; i++)
+        write_expression(writer, &budget->expressions[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+void budget_view_encode(struct json_writer *writer, const struct budget_view *budget)
+{
+    json_begin_object(writer);
+    json_key(writer, "metadata");
+    json_begin_object(writer);
+    json_key_string(writer, "name", budget->name);
+    json_key_string(writer, "namespace", budget->ns);
+    json_end_object(writer);
+    json_key(writer, "spec");
+    json_begin_object(writer);
+    if (budget->selects)
+        write_selector(writer, budget);
+    json_end_object(writer);
+    json_key(writer, "status");
+    json_begin_object(writer);
+    json_key_int(writer, "disruptionsAllowed", budget->allowed);
+    write_pairs(writer, "disruptedPods", &budget->disrupted);
+    json_end_object(writer);
+    json_end_object(writer);
+}

@@ -39,3 +39,6 @@ struct budget_view {
 /* A selector that cannot be understood is an error. */
 bool budget_view_decode(struct json_arena *arena, const cJSON *object,
                         struct budget_view *ret_budget, GError **error);
+
+/* The same as an object again. */
+void budget_view_encode(struct json_writer *writer, const struct budget_view *budget);

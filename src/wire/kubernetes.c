@@ -270,6 +270,7 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
     g_autofree struct string_pair *kept = without_secrets(&pod->annotations, &n);
 
     object.view.annotations = (struct string_pairs){kept, n};
+    object.pod_level = pod->particular; /* one of its reasons stands for all */
     json_encode(writer, &(struct json_encoding){pod_fields, &object, write_containers});
 }
 

@@ -229,10 +229,8 @@ bool preemption_args_decode(struct json_arena *arena, const cJSON *body,
     return true;
 }
 
-void preemption_result_encode(struct json_writer *writer, const struct preemption_node *nodes,
-                              size_t n)
+static void write_nodes(struct json_writer *writer, const struct preemption_node *nodes, size_t n)
 {
-    json_begin_object(writer);
     json_key(writer, "NodeNameToMetaVictims");
     json_begin_object(writer);
     for (size_t i = 0; i < n; i++) {
@@ -250,5 +248,24 @@ void preemption_result_encode(struct json_writer *writer, const struct preemptio
         json_end_object(writer);
     }
     json_end_object(writer);
+}
+
+void preemption_args_encode(struct json_writer *writer, const struct preemption_args *args)
+{
+    struct pod_view pod = args->pod;
+
+    pod.particular = args->particular;
+    json_begin_object(writer);
+    json_key(writer, "Pod");
+    pod_view_encode(writer, &pod);
+    write_nodes(writer, args->nodes, args->n_nodes);
+    json_end_object(writer);
+}
+
+void preemption_result_encode(struct json_writer *writer, const struct preemption_node *nodes,
+                              size_t n)
+{
+    json_begin_object(writer);
+    write_nodes(writer, nodes, n);
     json_end_object(writer);
 }

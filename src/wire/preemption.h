@@ -33,6 +33,10 @@ struct preemption_args {
 bool preemption_args_decode(struct json_arena *arena, const cJSON *body,
                             struct preemption_args *ret_args, GError **error);
 
+/* The other way round: the pod with the fields of its view, and whatever makes it particular by one
+ * of its reasons; always NodeNameToMetaVictims. Read again it is the same. */
+void preemption_args_encode(struct json_writer *writer, const struct preemption_args *args);
+
 /* Always as NodeNameToMetaVictims, and never a null in it: kube-scheduler does not survive that. */
 void preemption_result_encode(struct json_writer *writer, const struct preemption_node *nodes,
                               size_t n);

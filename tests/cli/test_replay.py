@@ -20,13 +20,18 @@ SECRET = "hunter2"
 def pending(i):
     made = pod(f"p{i}", i % 5 + 1, metadata={
         "creationTimestamp": f"2026-01-01T00:00:{i % 60:02}Z",
+        "labels": {"app": "web" if i % 2 else "batch"},
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": SECRET}})
     made["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
     return made
 
 
 PODS = [pending(i) for i in range(72)]
-CLUSTER = listing(*(node(name, 2, 10) for name in NODES), *PODS)
+BUDGET = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+          "metadata": {"name": "web", "namespace": "test"},
+          "spec": {"selector": {"matchLabels": {"app": "web"}}},
+          "status": {"disruptionsAllowed": 2}}
+CLUSTER = listing(*(node(name, 2, 10) for name in NODES), *PODS, BUDGET)
 
 
 class Case(unittest.TestCase):
@@ -48,6 +53,7 @@ class Case(unittest.TestCase):
                 continue
             call("POST", f"{server.scheduler}/scheduler/prioritize",
                  {"Pod": one, "NodeNames": passed["NodeNames"]})
+            self.preempt(server, one, names, chance)
             chosen = chance.choice(passed["NodeNames"])
             server.bind(one, chosen)
             if chance.random() < 0.3:
@@ -56,6 +62,17 @@ class Case(unittest.TestCase):
                 meta = one["metadata"]
                 call("DELETE", f"{server.operations}/api/v1/snapshot/pods/"
                                f"{meta['namespace']}/{meta['name']}")
+
+    def preempt(self, server, one, names, chance):
+        """A more important pod like it looks for nodes where somebody has to go."""
+        uid = one["metadata"]["uid"]
+        victims = {name: {"Pods": [{"UID": chance.choice(PODS)["metadata"]["uid"]}],
+                          "NumPDBViolations": 0} for name in names}
+        other = {**one, "metadata": {**one["metadata"], "uid": uid + "-more", "name": "more"},
+                 "spec": {**one["spec"], "priority": 100}}
+        status, answer = call("POST", f"{server.scheduler}/scheduler/preempt",
+                              {"Pod": other, "NodeNameToMetaVictims": victims})
+        self.assertEqual(status, 200, answer)
 
     def run_and_record(self, *arguments, end=signal.SIGTERM):
         with Server(f"--record={self.record}", *arguments, snapshot=self.cluster) as server:
@@ -104,7 +121,10 @@ class Replay(Case):
         self.assertGreater(said["bindLooks"], 50)
         self.assertTrue(said["ended"])
         verbs = {line["verb"] for line in self.lines() if line["kind"] == "call"}
-        self.assertEqual(verbs, {"filter", "prioritize"})
+        self.assertEqual(verbs, {"filter", "prioritize", "preempt"})
+        budgets = [line for line in self.lines() if line["kind"] == "budget"]
+        self.assertEqual([line["object"]["metadata"]["name"] for line in budgets], ["web"])
+        self.assertEqual(budgets[0]["object"]["spec"]["selector"]["matchLabels"], {"app": "web"})
         text = self.replay()
         self.assertEqual(text.returncode, 0)
         self.assertIn(f"{said['compared']} decisions compared: {said['compared']} equal, "
@@ -262,9 +282,24 @@ class Files(Case):
 
     def test_another_format(self):
         header = json.loads(self.whole[0])
-        self.fails("line 1: format 2 is not understood", json.dumps({**header, "format": 2}) + "\n")
+        self.fails("line 1: format 3 is not understood", json.dumps({**header, "format": 3}) + "\n")
         header["options"]["colour"] = "red"
         self.fails("line 1: option '--colour'", json.dumps(header) + "\n")
+
+    def test_an_older_format(self):
+        """Without budgets: played if it begins at the beginning, else refused."""
+        header = {**json.loads(self.whole[0]), "format": 1}
+        lines = [line for line in self.whole[1:] if "budget" not in line]
+        numbered = [{**json.loads(line), "n": n} for n, line in enumerate(lines[:-1], 1)]
+        self.assertEqual(numbered[-1]["kind"], "call")
+        text = "".join(json.dumps(line) + "\n" for line in (header, *numbered))
+        self.record.write_text(text)
+        said = self.summary()
+        self.assertEqual((said["compared"], said["different"], said["unchecked"]), (1, 0, 0))
+        header["before"] = 7
+        self.fails("line 1: the file goes on from an older one, and in format 1 it says neither what "
+                   "policies had learned by then nor which PodDisruptionBudgets there were",
+                   json.dumps(header) + "\n")
 
     def test_a_line_that_is_cut(self):
         text = "".join(self.whole)

@@ -15,6 +15,7 @@
 #include "faults.h"
 #include "happen.h"
 #include "net.h"
+#include "preempts.h"
 #include "sim.h"
 #include "truth.h"
 
@@ -61,6 +62,7 @@ static struct world {
     struct cluster *cluster;
     struct extender extender;
     struct reflector *reflectors[FEED_N];
+    struct preempts_feed budgets;
     struct scheduler schedulers[SCHEDULERS];
     bool paused, stopping;
 } world;
@@ -230,6 +232,8 @@ static void schedule_one(struct scheduler *scheduler, int i)
     struct pod *pod = &server.pods[i];
     int passing = call_filter(pod);
 
+    if (pod->units > 0 && chance_percent(30))
+        preempts_call(&world.extender, pod);
     if (passing <= 0) {
         back_off(attempt);
         return;
@@ -357,11 +361,13 @@ static void start_program(void)
         .wake = wake_new(),
         .bind_timeout_ms = timeouts_ms[chance_below(G_N_ELEMENTS(timeouts_ms))],
     };
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_BUDGETS; feed++)
         world.reflectors[feed] = reflector_start(
             world.client, world.store, (enum feed)feed,
             &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)},
             NULL);
+    world.budgets = (struct preempts_feed){world.store, &world.stopping};
+    sim_spawn(preempts_feed_budgets, &world.budgets);
     for (int i = 0; i < SCHEDULERS; i++) {
         world.schedulers[i].number = i;
         world.schedulers[i].timeout_us = world.extender.bind_timeout_ms * chance_between(500, 2000);
@@ -561,7 +567,7 @@ static void begin_world(void)
 static void end_world(void)
 {
     world.stopping = true;
-    for (int feed = 0; feed < FEED_N; feed++)
+    for (int feed = 0; feed < FEED_BUDGETS; feed++)
         reflector_stop(world.reflectors[feed]);
     for (int feed = 0; feed < FEED_N; feed++)
         g_clear_pointer(&world.reflectors[feed], reflector_free);
@@ -595,12 +601,13 @@ static void report(void)
            " told, %" G_GUINT64_FORMAT " requests, %" G_GUINT64_FORMAT " filters, %" G_GUINT64_FORMAT
            " binds)\n  %" G_GUINT64_FORMAT " cards granted, %" G_GUINT64_FORMAT
            " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  %" G_GUINT64_FORMAT
-           " records, %" G_GUINT64_FORMAT " decisions made again\n  faults:",
+           " records, %" G_GUINT64_FORMAT " decisions made again, %" G_GUINT64_FORMAT
+           " of preempt with victims\n  faults:",
            counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes,
            net_told(),
            counts.requests + server.n_requests, counts.filters, counts.binds,
            counts.granted + server.n_granted, counts.bound, counts.repeated, counts.records,
-           counts.decisions);
+           counts.decisions, preempts_n_chosen());
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)
         printf("%s %s %" G_GUINT64_FORMAT, i ? "," : "", name, count);
     putchar('\n');

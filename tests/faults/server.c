@@ -106,7 +106,13 @@ char *server_pod_json(const struct pod *pod)
                                pod->annotations[key]);
         comma = ",";
     }
-    g_string_append(text, "}},\"spec\":{");
+    g_string_append_printf(text, "},\"creationTimestamp\":\"2026-01-02T03:04:%02dZ\"",
+                           pod->label * 10 + pod->priority / 10);
+    if (pod->label < 3)
+        g_string_append_printf(text, ",\"labels\":{\"app\":\"a%d\"}", pod->label);
+    g_string_append_printf(text, "},\"spec\":{\"priority\":%d,", pod->priority);
+    if (pod->particular)
+        g_string_append(text, "\"affinity\":{\"podAntiAffinity\":{}},");
     if (pod->node >= 0)
         g_string_append_printf(text, "\"nodeName\":\"n%d\",", pod->node);
     g_string_append(text, "\"containers\":[");
@@ -218,6 +224,9 @@ struct pod *server_create_pod(int i, int units, int n_containers)
         .units = units,
         .n_containers = n_containers,
         .node = -1,
+        .priority = (int)chance_below(3) * 10,
+        .label = (int)chance_below(4),
+        .particular = chance_percent(10),
         .known = {-1, -1, -1},
     };
     g_snprintf(pod->name, sizeof pod->name, "p%d", i);

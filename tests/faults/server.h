@@ -25,6 +25,8 @@ struct pod {
     int64_t version;
     int units;     /* 0: no GPU */
     int n_containers; /* that ask for the units, together */
+    int priority, label; /* and more by which others judge it */
+    bool particular;
     int node;      /* -1: unbound */
     enum pod_phase phase;
     bool terminating, started;
