@@ -26,7 +26,7 @@ typedef struct demand demand; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(demand, demand_free)
 
 /* A pod that is seen for the first time, wherever it is; without asks: one without a GPU. Pods that
- * ask for devices of pools are not learned. */
+ * ask for devices of several pools, or for cards beside devices, are not learned. */
 void demand_note(struct demand *demand, const struct request *request);
 
 /* Works out what follows from the pods noted so far for the cards of the ledger, if enough of

@@ -103,6 +103,7 @@ struct pool {
     int32_t replicas; /* devices that are one card or instance; 0: not known */
     bool shared;    /* several devices are one card */
     enum isolation isolation; /* of the holders of one card or instance */
+    uint64_t kind;  /* as struct card.kind; set by the node */
 };
 
 /* A node's cards and pools as its dialects read them from a Node object. */

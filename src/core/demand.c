@@ -28,6 +28,15 @@ static void shape_clear(gpointer data)
 {
     struct shape *shape = data;
     terms_unref(shape->terms);
+    g_clear_pointer(&shape->device, g_ref_string_release);
+}
+
+/* After a copy: what both refer to has one more reference. */
+static void shape_ref(struct shape *shape)
+{
+    terms_ref(shape->terms);
+    if (shape->device)
+        shape->device = g_ref_string_new_intern(shape->device);
 }
 
 struct demand *demand_new(void)
@@ -56,7 +65,7 @@ struct demand *demand_dup(const struct demand *demand)
     copy->shapes = g_array_copy(demand->shapes);
     g_array_set_clear_func(copy->shapes, shape_clear);
     for (guint i = 0; i < copy->shapes->len; i++)
-        terms_ref(g_array_index(copy->shapes, struct shape, i).terms);
+        shape_ref(&g_array_index(copy->shapes, struct shape, i));
     copy->outlook = outlook_ref(demand->outlook);
     return copy;
 }
@@ -86,23 +95,25 @@ static bool same_shape(const struct shape *a, const struct shape *b)
 {
     return a->cards == b->cards && a->cpu == b->cpu && a->core == b->core &&
            a->exclusive == b->exclusive && a->memory.value == b->memory.value &&
-           a->memory.kind == b->memory.kind && same_models(a->terms, b->terms);
+           a->memory.kind == b->memory.kind && g_strcmp0(a->device, b->device) == 0 &&
+           same_models(a->terms, b->terms);
 }
 
-/* A pod as so many equal parts of cards, the largest that it asks for; init containers give theirs
- * back before most of its life. False: it is not about cards. */
+/* A pod as so many equal parts of cards, the largest that it asks for, or as so many devices; init
+ * containers give theirs back before most of its life. Borrows. False: it is not about one kind. */
 static bool read_shape(const struct request *request, struct shape *ret_shape)
 {
     struct shape shape = {.cpu = request->host.cpu, .terms = request->terms};
 
     for (uint32_t i = 0; i < request->n_asks; i++) {
         const struct card_ask *ask = &request->asks[i];
-        if (ask->device)
-            return false;
         if (ask->init)
             continue;
+        if (shape.cards > 0 && g_strcmp0(shape.device, ask->device) != 0)
+            return false;
         shape.cards += ask->count;
-        shape.exclusive |= ask->exclusive;
+        shape.exclusive |= ask->exclusive || ask->device;
+        shape.device = (char *)ask->device;
         shape.core = MAX(shape.core, ask->core);
         if (ask->memory.value > shape.memory.value)
             shape.memory = ask->memory;
@@ -139,7 +150,8 @@ static struct shape *add_shape(struct demand *demand, const struct shape *new)
         shape_clear(rarest);
         *rarest = *new;
     }
-    rarest->terms = names_models(new->terms) ? terms_ref(new->terms) : NULL;
+    rarest->terms = names_models(new->terms) ? new->terms : NULL;
+    shape_ref(rarest);
     return rarest;
 }
 
@@ -189,7 +201,7 @@ void demand_learn(struct demand *demand, const struct demand_lesson *lesson)
     g_array_set_size(demand->shapes, 0);
     for (size_t i = 0; i < lesson->n; i++) {
         struct shape shape = lesson->shapes[i];
-        shape.terms = terms_ref(shape.terms);
+        shape_ref(&shape);
         g_array_append_val(demand->shapes, shape);
     }
     demand->gain = lesson->gain;

@@ -12,8 +12,9 @@
 struct shape {
     struct amount memory; /* per card */
     int32_t core;         /* thousandths of each card */
-    int32_t cards;        /* 0: no GPU */
+    int32_t cards;        /* 0: no GPU; of `device`, if it is set: devices */
     bool exclusive;       /* whole cards */
+    char *device;         /* the pool's resource, a reference (GRefString); NULL: cards */
     int64_t cpu;          /* thousandths of a core, of the pod as a whole */
     struct terms *terms;  /* a reference, for the models that they name; NULL: any */
     double count;         /* pods, the latest ones counting most */

@@ -60,8 +60,23 @@ static double row_lost(const struct row *row)
 
 struct lost {
     double cards; /* what a typical pod cannot use, in cards */
-    double left;  /* all that is free */
+    double left;  /* all that is free of what is known */
+    double by_gpu_pods; /* what a typical pod that asks for GPU cannot use */
 };
+
+/* `size`: how many cards each of the row is. */
+static void lost_add(struct lost *lost, const struct row *row, double size)
+{
+    const double cards = row_lost(row) * size, left = (double)row->left / PART_WHOLE * size;
+
+    lost->cards += cards;
+    if (!row->prospect)
+        return;
+    lost->left += left;
+    if (row->prospect->cpu_only < 1)
+        lost->by_gpu_pods +=
+            (cards - row->prospect->cpu_only * left) / (1 - row->prospect->cpu_only);
+}
 
 static struct lost node_lost(const struct outlook *outlook, const struct node *node,
                              const struct placement *placement)
@@ -78,14 +93,21 @@ static struct lost node_lost(const struct outlook *outlook, const struct node *n
         const struct taken taken = placement_taken(node, card, placement);
         if (i == 0 || node->cards[i - 1].kind != card->kind) {
             kind = outlook_kind(outlook, card->kind);
-            lost.cards += row_lost(&row);
+            lost_add(&lost, &row, 1);
             row = row_begin(kind, cpu);
         }
-        const int32_t part = part_free(node, card, &taken);
-        row_add(&row, part);
-        lost.left += row.prospect ? (double)part / PART_WHOLE : 0;
+        row_add(&row, part_free(node, card, &taken));
     }
-    lost.cards += row_lost(&row);
+    lost_add(&lost, &row, 1);
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        const struct pool *pool = &node->pools[i];
+        const int32_t left = pool_free(pool, placement);
+        row = row_begin(outlook_kind(outlook, pool->kind), cpu);
+        row.whole = left;
+        row.most = left > 0 ? PART_WHOLE : 0;
+        row.left = (int64_t)left * PART_WHOLE;
+        lost_add(&lost, &row, pool_device_size(pool));
+    }
     return lost;
 }
 
@@ -93,11 +115,10 @@ int64_t fragmentation_of(const struct node *node, const struct demand *demand)
 {
     const struct outlook *outlook = demand_outlook(demand);
 
-    if (!outlook || outlook->cpu_only >= 1)
+    if (!outlook)
         return 0;
     const struct lost lost = node_lost(outlook, node, NULL);
-    const double cards = (lost.cards - outlook->cpu_only * lost.left) / (1 - outlook->cpu_only);
-    return (int64_t)(CLAMP(cards, 0, lost.left) * PART_WHOLE + 0.5);
+    return (int64_t)(CLAMP(lost.by_gpu_pods, 0, lost.left) * PART_WHOLE + 0.5);
 }
 
 /* As published: whole hundredths of a sigmoid. What rounding makes equal goes by name, which packs. */
@@ -128,7 +149,7 @@ void rate_fgd(const struct node *node, const struct placement *placement,
 {
     const struct outlook *outlook = demand_outlook(demand);
 
-    if (!outlook || (placement->n_shares > 0 && placement->shares[0].device)) {
+    if (!outlook) {
         rate_binpack(node, placement, demand, ret_rank);
         return;
     }

@@ -72,6 +72,18 @@ static uint64_t card_kind(const struct node *node, const struct card *card)
     return kind;
 }
 
+static uint64_t pool_kind(const struct pool *pool)
+{
+    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared};
+    uint64_t kind = card_key(pool->resource) ^ card_key(pool->model ? pool->model : "") << 1;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        for (int shift = 0; shift < 64; shift += 8)
+            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
+    }
+    return kind;
+}
+
 static struct card *find_card(const struct node *node, int32_t index)
 {
     /* Cards are numbered from 0 without gaps by every node side read so far; the search is for
@@ -555,6 +567,9 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->pools[i] = topology->pools[i];
         node->pools[i].resource = g_strdup(topology->pools[i].resource);
         node->pools[i].model = g_strdup(topology->pools[i].model);
+        node->pools[i].kind = pool_kind(&node->pools[i]);
+        node->hardware = (node->hardware ^ node->pools[i].kind) * KEY_FACTOR +
+                         (uint64_t)node->pools[i].capacity;
     }
     node_apply_health(node);
     node_charge_all(node, node_guests(node));

@@ -61,14 +61,20 @@ static double shortfall(const struct outlook *outlook, double room, int64_t cpu_
 /* What a node is worth, and how far it is used. */
 struct worth {
     double cards;  /* what it is worth */
-    int32_t whole; /* cards that are free */
+    int32_t units; /* cards and devices */
+    int32_t whole; /* of them, those that are free */
     int64_t left;  /* the sum of all free parts */
 };
 
-static void add_groups(const struct outlook *outlook, struct worth *worth)
+/* Free cards, or devices of one pool, of which each is so many cards: what they are worth to those
+ * who want several. */
+static double groups_worth(const struct prospect *prospect, int32_t whole, double each)
 {
-    for (int32_t size = 2; size <= SHAPE_CARDS_MAX; size++)
-        worth->cards += outlook->groups[size] * size * (worth->whole / size);
+    double cards = 0;
+
+    for (int32_t size = 2; prospect && size <= SHAPE_CARDS_MAX; size++)
+        cards += prospect->groups[size] * size * (whole / size) * each;
+    return cards;
 }
 
 static struct worth measure(const struct outlook *outlook, const struct node *node,
@@ -76,7 +82,7 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
 {
     const struct kind *kind = NULL;
     struct worth worth = {0};
-    double room = 0, weighted = 0;
+    double room = 0, weighted = 0, groups = 0;
     int64_t cpu = node_host_free(node).cpu;
 
     for (int32_t i = 0; i < node->n_cards; i++) {
@@ -91,11 +97,26 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
         worth.whole += part == PART_WHOLE;
         worth.left += part;
     }
+    worth.units = node->n_cards;
+    groups = groups_worth(kind ? kind->prospect : NULL, worth.whole, 1);
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        const struct pool *pool = &node->pools[i];
+        const int32_t left = pool_free(pool, placement);
+        const double size = pool_device_size(pool);
+        kind = outlook_kind(outlook, pool->kind);
+        const double each = kind ? size * (double)kind->prospect->worth[PART_WHOLE] : size;
+        room += left * each;
+        weighted += left * each * (1 + (kind ? kind->share : 0));
+        groups += groups_worth(kind ? kind->prospect : NULL, left, size);
+        worth.units += pool->capacity;
+        worth.whole += left;
+        worth.left += (int64_t)(PART_WHOLE * left * size);
+    }
     if (cpu != INT64_MAX && placement)
         cpu = MAX(cpu - placement->request->host.cpu, 0);
     if (room > 0)
         worth.cards = weighted * (1 - shortfall(outlook, room, cpu) / room);
-    add_groups(outlook, &worth);
+    worth.cards += groups;
     return worth;
 }
 
@@ -116,15 +137,18 @@ struct cost cost_oc(const struct node *node, const struct card *card, const stru
 }
 
 /* Between losses that count as equal: a used card before a free one, a used node before a free one;
- * the tighter card; the fuller node. */
+ * the tighter card, the smaller device; the fuller node. */
 static void set_ties(const struct node *node, const struct placement *placement,
                      const struct worth *before, const struct worth *after, struct rank *ret_rank)
 {
-    const bool fresh = before->whole == node->n_cards;
+    const bool fresh = before->whole == before->units;
 
     ret_rank->ties[0] = fresh ? 2 : after->whole < before->whole;
     for (uint32_t i = 0; i < placement->n_shares; i++) {
-        const struct card *card = node_card(node, placement->shares[i].card);
+        const struct share *share = &placement->shares[i];
+        const struct card *card = share->device ? NULL : node_card(node, share->card);
+        if (share->device)
+            ret_rank->ties[1] += node_pool(node, share->device)->memory;
         if (!card)
             continue;
         const struct taken taken = placement_taken(node, card, placement);
@@ -138,7 +162,7 @@ void rate_oc(const struct node *node, const struct placement *placement,
 {
     const struct outlook *outlook = demand_outlook(demand);
 
-    if (!outlook || (placement->n_shares > 0 && placement->shares[0].device)) {
+    if (!outlook) {
         rate_binpack(node, placement, demand, ret_rank);
         return;
     }

@@ -47,6 +47,23 @@ int32_t part_free(const struct node *node, const struct card *card, const struct
     return (int32_t)part;
 }
 
+int32_t pool_free(const struct pool *pool, const struct placement *placement)
+{
+    int32_t left = pool->capacity - pool->used;
+
+    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        if (share->device && !share->init && g_str_equal(share->device, pool->resource))
+            left -= share->devices;
+    }
+    return MAX(left, 0);
+}
+
+double pool_device_size(const struct pool *pool)
+{
+    return 1.0 / MAX(pool->replicas, 1);
+}
+
 /* The part of such a card that a pod of the shape takes of each; 0: it does not fit. */
 static int32_t part_wanted(const struct node *node, const struct card *card,
                            const struct shape *shape)
@@ -55,7 +72,7 @@ static int32_t part_wanted(const struct node *node, const struct card *card,
     const int64_t core = card_core(card, shape->core);
     int64_t part = 1;
 
-    if (shape->cards == 0 || memory > card->memory || core > card->core ||
+    if (shape->cards == 0 || shape->device || memory > card->memory || core > card->core ||
         (shape->terms && shape->terms->memory_min > card->memory))
         return 0;
     if (card->memory > 0)
@@ -65,13 +82,23 @@ static int32_t part_wanted(const struct node *node, const struct card *card,
     return shape->exclusive ? PART_WHOLE : (int32_t)part;
 }
 
+/* The same of a device: all of it, or nothing. */
+static int32_t devices_wanted(const struct pool *pool, const struct shape *shape)
+{
+    return g_strcmp0(shape->device, pool->resource) == 0 &&
+                   (!shape->terms || pool->memory == 0 || shape->terms->memory_min <= pool->memory)
+               ? PART_WHOLE
+               : 0;
+}
+
 /* --- the makings ---------------------------------------------------------------------------- */
 
 /* A kind while the outlook is made. */
 struct draft {
     struct kind kind;
-    const struct node *node; /* a card of it */
-    const struct card *card;
+    const struct node *node; /* one that has a card of it, or a pool */
+    const struct card *card; /* NULL: it is of devices */
+    const struct pool *pool;
     int32_t *wanted; /* by shape: part_wanted, whatever the model; 0: does not fit */
     bool *accepted;  /* by shape: whether a pod of it may have one */
     double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
@@ -83,8 +110,9 @@ struct making {
     struct outlook *outlook;
     size_t n_drafts;
     struct draft drafts[KINDS_MAX];
+    const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */
     bool *typical; /* by shape */
-    double typical_count;
+    GArray *order; /* const struct shape *, the typical ones, most frequent first */
 };
 
 static struct draft *find_draft(struct making *making, uint64_t key)
@@ -94,6 +122,29 @@ static struct draft *find_draft(struct making *making, uint64_t key)
             return &making->drafts[i];
     }
     return NULL;
+}
+
+static struct draft *add_draft(struct making *making, const struct draft *draft)
+{
+    if (making->n_drafts == KINDS_MAX)
+        return NULL;
+    making->drafts[making->n_drafts] = *draft;
+    return &making->drafts[making->n_drafts++];
+}
+
+static void collect_pools(struct making *making, const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        const struct pool *pool = &node->pools[i];
+        const double size = pool_device_size(pool);
+        struct draft *draft = find_draft(making, pool->kind);
+        if (!draft)
+            draft = add_draft(making, &(struct draft){.kind = {.key = pool->kind, .size = size},
+                                                      .node = node,
+                                                      .pool = pool});
+        if (draft)
+            draft->kind.cards += pool->capacity * size;
+    }
 }
 
 static void collect_kinds(struct making *making, struct ledger *ledger)
@@ -107,13 +158,15 @@ static void collect_kinds(struct making *making, struct ledger *ledger)
             const struct card *card = &node->cards[j];
             if (!draft || draft->kind.key != card->kind)
                 draft = find_draft(making, card->kind);
-            if (!draft && making->n_drafts < KINDS_MAX) {
-                draft = &making->drafts[making->n_drafts++];
-                *draft = (struct draft){.kind.key = card->kind, .node = node, .card = card};
-            }
+            if (!draft)
+                draft = add_draft(making, &(struct draft){.kind = {.key = card->kind, .size = 1},
+                                                          .node = node,
+                                                          .card = card});
             if (draft)
                 draft->kind.cards++;
         }
+        if (node->present)
+            collect_pools(making, node);
     }
 }
 
@@ -233,11 +286,31 @@ static int32_t make_steps(GArray *values, int64_t *ret_steps)
     return n_steps;
 }
 
+/* How many typical pods there are that could ask for such cards or devices, or for none, and the part
+ * of them that asks for none. */
+static double count_typical(const struct making *making, const struct draft *draft,
+                            double *ret_cpu_only)
+{
+    const char *device = draft->pool ? draft->pool->resource : NULL;
+    double count = 0, cpu_only = 0;
+
+    for (guint i = 0; i < making->order->len; i++) {
+        const struct shape *shape = g_array_index(making->order, const struct shape *, i);
+        if (shape->cards > 0 && g_strcmp0(shape->device, device) != 0)
+            continue;
+        count += shape->count;
+        cpu_only += shape->cards == 0 ? shape->count : 0;
+    }
+    *ret_cpu_only = count > 0 ? cpu_only / count : 1;
+    return count;
+}
+
 static void set_below(const struct making *making, const struct draft *draft,
                       struct prospect *prospect)
 {
     g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(int64_t));
     g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    const double count = count_typical(making, draft, &prospect->cpu_only);
     int64_t size_steps[STEPS_MAX];
 
     for (size_t i = 0; i < making->n; i++) {
@@ -261,7 +334,7 @@ static void set_below(const struct making *making, const struct draft *draft,
         while (prospect->sizes[s] < size)
             s++;
         prospect->below[c + 1][s + 1] +=
-            (float)(making->shapes[i].count / making->typical_count);
+            (float)(making->shapes[i].count / count);
     }
     for (int32_t part = 0, s = 0; part <= PART_WHOLE; part++) {
         while (s < prospect->n_sizes && prospect->sizes[s] <= part)
@@ -273,6 +346,20 @@ static void set_below(const struct making *making, const struct draft *draft,
             prospect->below[c][s] += prospect->below[c - 1][s] + prospect->below[c][s - 1] -
                                      prospect->below[c - 1][s - 1];
     }
+}
+
+static void set_groups(const struct making *making, const struct draft *draft,
+                       struct prospect *prospect)
+{
+    double pods = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        pods += making->shapes[i].count;
+        if (draft->wanted[i] > 0)
+            prospect->groups[making->shapes[i].cards] += making->shapes[i].count;
+    }
+    for (size_t i = 0; i <= SHAPE_CARDS_MAX; i++)
+        prospect->groups[i] /= pods;
 }
 
 static void add_prospect(struct making *making, struct draft *draft)
@@ -287,6 +374,7 @@ static void add_prospect(struct making *making, struct draft *draft)
     struct prospect *prospect = g_new0(struct prospect, 1);
     set_worth(making, draft, prospect);
     set_below(making, draft, prospect);
+    set_groups(making, draft, prospect);
     g_ptr_array_add(making->outlook->prospects, prospect);
     draft->kind.prospect = prospect;
 }
@@ -305,45 +393,52 @@ static gint compare_counts(gconstpointer a, gconstpointer b)
 static void mark_typical(struct making *making)
 {
     g_autofree const struct shape **order = g_new(const struct shape *, making->n);
-    double total = 0, cpu_only = 0;
+    double total = 0, count = 0;
 
     for (size_t i = 0; i < making->n; i++) {
         order[i] = &making->shapes[i];
         total += making->shapes[i].count;
     }
     qsort(order, making->n, sizeof *order, compare_counts);
-    for (size_t i = 0; i < making->n && making->typical_count < TYPICAL_PART * total; i++) {
+    for (size_t i = 0; i < making->n && count < TYPICAL_PART * total; i++) {
         making->typical[order[i] - making->shapes] = true;
-        making->typical_count += order[i]->count;
-        cpu_only += order[i]->cards == 0 ? order[i]->count : 0;
+        count += order[i]->count;
+        g_array_append_val(making->order, order[i]);
     }
-    making->outlook->cpu_only = cpu_only / making->typical_count;
 }
 
-/* The kind that most cards are of. */
-static const struct draft *commonest(const struct making *making)
+/* Of the kinds that a pod of each shape fits, the one that most cards are of. */
+static void set_homes(struct making *making)
 {
-    const struct draft *common = &making->drafts[0];
-
-    for (size_t i = 1; i < making->n_drafts; i++) {
-        if (making->drafts[i].kind.cards > common->kind.cards)
-            common = &making->drafts[i];
+    for (size_t i = 0; i < making->n; i++) {
+        const struct draft *home = NULL;
+        for (size_t k = 0; k < making->n_drafts; k++) {
+            const struct draft *draft = &making->drafts[k];
+            if (draft->wanted[i] > 0 && (!home || draft->kind.cards > home->kind.cards))
+                home = draft;
+        }
+        making->homes[i] = home;
     }
-    return common;
+}
+
+/* What a pod of the shape is worth at home, in cards. */
+static double worth_of(const struct making *making, size_t shape)
+{
+    const struct draft *home = making->homes[shape];
+    return home->weights[shape] * making->shapes[shape].cards * home->kind.size;
 }
 
 /* Pods come one after the other until they are worth so many cards: the CPU that comes with them has
  * this mean and variance for each. */
 static void set_cpu(struct making *making)
 {
-    const struct draft *draft = commonest(making);
     double worth = 0, cpu = 0, squares = 0;
 
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        if (shape->cards == 0)
+        if (!making->homes[i])
             continue;
-        worth += shape->count * draft->weights[i] * shape->cards;
+        worth += shape->count * worth_of(making, i);
         cpu += shape->count * (double)shape->cpu;
     }
     if (worth <= 0)
@@ -351,34 +446,31 @@ static void set_cpu(struct making *making)
     const double mean = cpu / worth;
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        const double off = (double)shape->cpu - mean * draft->weights[i] * shape->cards;
-        if (shape->cards > 0)
-            squares += shape->count * off * off;
+        if (!making->homes[i])
+            continue;
+        const double off = (double)shape->cpu - mean * worth_of(making, i);
+        squares += shape->count * off * off;
     }
     making->outlook->cpu_mean = mean;
     making->outlook->cpu_variance = squares / worth;
 }
 
-static double gpu_of(const struct making *making, const struct draft *draft, size_t i)
+static double gpu_of(const struct making *making, size_t i)
 {
+    const struct draft *home = making->homes[i];
     const struct shape *shape = &making->shapes[i];
-    return shape->count * shape->cards * draft->wanted[i] / PART_WHOLE;
+
+    return home ? shape->count * shape->cards * home->wanted[i] / PART_WHOLE * home->kind.size : 0;
 }
 
 /* If pods come until the cards are asked for once, those that name models want this part of each;
  * one that names several wants them alike. */
 static void set_shares(struct making *making)
 {
-    const struct draft *draft = commonest(making);
-    double gpus = 0, cards = 0, pods = 0;
+    double gpus = 0, cards = 0;
 
-    for (size_t i = 0; i < making->n; i++) {
-        gpus += gpu_of(making, draft, i);
-        pods += making->shapes[i].count;
-        making->outlook->groups[making->shapes[i].cards] += making->shapes[i].count;
-    }
-    for (size_t i = 0; i <= SHAPE_CARDS_MAX; i++)
-        making->outlook->groups[i] /= pods;
+    for (size_t i = 0; i < making->n; i++)
+        gpus += gpu_of(making, i);
     for (size_t k = 0; k < making->n_drafts; k++)
         cards += making->drafts[k].kind.cards;
     for (size_t i = 0; i < making->n; i++) {
@@ -389,7 +481,7 @@ static void set_shares(struct making *making)
             accepted += making->drafts[k].accepted[i] ? making->drafts[k].kind.cards : 0;
         for (size_t k = 0; k < making->n_drafts; k++) {
             if (making->drafts[k].accepted[i])
-                making->drafts[k].kind.share += gpu_of(making, draft, i) / gpus * cards / accepted;
+                making->drafts[k].kind.share += gpu_of(making, i) / gpus * cards / accepted;
         }
     }
     for (size_t k = 0; k < making->n_drafts; k++)
@@ -409,7 +501,9 @@ static void free_making(struct making *making)
         g_free(making->drafts[i].accepted);
         g_free(making->drafts[i].weights);
     }
+    g_free(making->homes);
     g_free(making->typical);
+    g_array_unref(making->order);
     g_free(making);
 }
 
@@ -422,23 +516,26 @@ struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger 
     outlook->prospects = g_ptr_array_new_with_free_func(g_free);
     collect_kinds(making, ledger);
     making->typical = g_new0(bool, n);
+    making->order = g_array_new(FALSE, FALSE, sizeof(const struct shape *));
+    making->homes = g_new0(const struct draft *, n);
     mark_typical(making);
     for (size_t k = 0; k < making->n_drafts; k++) {
         struct draft *draft = &making->drafts[k];
         draft->wanted = g_new0(int32_t, n);
         draft->accepted = g_new0(bool, n);
         for (size_t i = 0; i < n; i++) {
-            draft->wanted[i] = part_wanted(draft->node, draft->card, &shapes[i]);
+            draft->wanted[i] = draft->card ? part_wanted(draft->node, draft->card, &shapes[i])
+                                           : devices_wanted(draft->pool, &shapes[i]);
             draft->accepted[i] = draft->wanted[i] > 0 &&
-                                 terms_accept_model(shapes[i].terms, draft->card->model);
+                                 terms_accept_model(shapes[i].terms, draft->card ? draft->card->model
+                                                                                 : draft->pool->model);
         }
         weigh(making, draft);
         add_prospect(making, draft);
     }
-    if (making->n_drafts > 0) {
-        set_cpu(making);
-        set_shares(making);
-    }
+    set_homes(making);
+    set_cpu(making);
+    set_shares(making);
     for (size_t k = 0; k < making->n_drafts; k++)
         outlook->kinds[outlook->n_kinds++] = making->drafts[k].kind;
     qsort(outlook->kinds, outlook->n_kinds, sizeof *outlook->kinds, compare_kinds);

@@ -13,10 +13,12 @@
 #define KINDS_MAX 64
 #define STEPS_MAX 64
 
-/* Cards of one kind: of one size and model (struct card.kind). */
+/* Cards of one kind: of one size and model (struct card.kind); or devices of such pools, each of
+ * which is free as a whole or not at all. */
 struct kind {
     uint64_t key;
     double cards; /* healthy or not */
+    double size;  /* of one, in cards: less than 1 for devices of which several are one card */
     double share; /* the part of them that pods which name their model will want, at most 1 */
     const struct prospect *prospect;
 };
@@ -24,22 +26,23 @@ struct kind {
 /* For kinds that the same pods see alike. */
 struct prospect {
     float worth[PART_WHOLE + 1]; /* in cards, of a free part of one card */
+    double groups[SHAPE_CARDS_MAX + 1]; /* the part of all pods that asks for so many of them */
 
-    /* The pods that are typical (struct outlook.typical), by steps of CPU and of size; a pod for
-     * several cards is so many times as large as one. below[c][s] is the part of them that needs no
+    /* The pods that are typical, but for those that ask for devices where these are cards, or for
+     * other devices: by steps of CPU and of size; a pod for several cards is so many times as large
+     * as one. below[c][s] is the part of them that needs no
      * more CPU than the c-th step and is no larger than the s-th; nobody is below the first. */
     int32_t n_cpus, n_sizes;
     int64_t cpus[STEPS_MAX];
     int32_t sizes[STEPS_MAX];
     float below[STEPS_MAX + 1][STEPS_MAX + 1];
     uint8_t steps[PART_WHOLE + 1]; /* how many sizes are within a part of a card */
+    double cpu_only; /* the part of them that asks for no GPU */
 };
 
 struct outlook {
     double cpu_mean;     /* thousandths of a core that come with what one card is worth */
     double cpu_variance; /* the same squared */
-    double groups[SHAPE_CARDS_MAX + 1]; /* the part of the pods that asks for so many cards */
-    double cpu_only;     /* the part of the typical pods that asks for no GPU */
     size_t n_kinds;
     struct kind kinds[KINDS_MAX]; /* by key */
     GPtrArray *prospects;         /* struct prospect */
@@ -52,6 +55,12 @@ void outlook_unref(struct outlook *outlook);          /* NULL is ignored */
 
 /* NULL: none of that kind was there. */
 const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key);
+
+/* Devices of a pool that are free beside a placement; NULL: beside nothing. */
+int32_t pool_free(const struct pool *pool, const struct placement *placement);
+
+/* One device of it, in cards. */
+double pool_device_size(const struct pool *pool);
 
 /* What is free of a card for others, if so much more of it is taken by so many. */
 struct taken {

@@ -3,6 +3,7 @@
 """The command "simulate": what it says is what an independent count of the cluster says."""
 
 import collections
+import csv
 import json
 import pathlib
 import re
@@ -79,6 +80,30 @@ class Count:
         return (total - len(self.cards)) / total
 
 
+def whole_cards(resource, per_card):
+    """The made-up trace's nodes, and its pods without parts of cards, in one dialect."""
+
+    def has(row, cards):
+        amounts = {"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi"}
+        return {**amounts, resource: str(cards * per_card)} if cards else amounts
+
+    nodes, pods = (list(csv.DictReader((FOLDER / f"{name}.csv").read_text().splitlines()))
+                   for name in ("nodes", "pods"))
+    return listing(*(
+        {"kind": "Node",
+         "metadata": {"name": row["sn"], "labels": {"nvidia.com/gpu.product": row["model"]}},
+         "status": {key: {**has(row, int(row["gpu"])), "pods": "512"}
+                    for key in ("capacity", "allocatable")}} for row in nodes)), listing(*(
+        {"kind": "Pod",
+         "metadata": {"namespace": "trace", "name": row["name"],
+                      "annotations": {MODELS: row["gpu_spec"].replace("|", ",")}
+                      if row["gpu_spec"] else {}},
+         "spec": {"containers": [{"name": "main", "resources": {
+             key: has(row, int(row["num_gpu"])) for key in ("requests", "limits")}}]},
+         "status": {"phase": "Pending"}}
+        for row in pods if row["gpu_milli"] in ("0", "1000")))
+
+
 def simulate(*arguments):
     result = run("simulate", *arguments)
     assert result.returncode == 0, result.stderr
@@ -103,6 +128,22 @@ class Files(unittest.TestCase):
 
 
 class Results(Files):
+    def test_whole_cards_go_alike_in_every_dialect(self):
+        """Cards that kubelet picks are worth what cards are that have an address."""
+        for policy in ("oc", "fgd"):
+            chosen = []
+            for resource, per_card in ((CORE, 100), ("nvidia.com/gpu", 1)):
+                nodes, pods = whole_cards(resource, per_card)
+                out = self.folder / "out.json"
+                simulate(f"--snapshot={self.write('nodes.json', nodes)}", "--arrivals=130%",
+                         f"--pods={self.write('pods.json', pods)}", f"--policy={policy}",
+                         f"--cluster-out={out}")
+                chosen.append({item["metadata"]["name"]: item["spec"]["nodeName"]
+                               for item in json.loads(out.read_text())["items"]
+                               if item["kind"] == "Pod"})
+            self.assertGreater(len(chosen[0]), 300)
+            self.assertEqual(chosen[0], chosen[1], policy)
+
     def count(self, *arguments):
         out = self.folder / "out.json"
         answer, result = first_run(*arguments, f"--cluster-out={out}")

@@ -24,6 +24,8 @@ struct world {
     unsigned n_pods;
 };
 
+static const char *const resources[] = {"nvidia.com/gpu", "nvidia.com/mig-1g.5gb"};
+
 static struct request *draw_request(void)
 {
     static const char *const models[] = {"A10", "T4", "T4,A10"};
@@ -33,6 +35,11 @@ static struct request *draw_request(void)
     request->host = (struct host){chance_between(0, 16000), 0};
     if (request->n_asks == 0)
         return request;
+    if (chance_percent(20)) {
+        request->asks[0] = (struct card_ask){.count = (int32_t)chance_between(1, 4),
+                                             .device = resources[chance_below(2)]};
+        return request;
+    }
     request->asks[0] = (struct card_ask){
         .memory = {chance_between(0, 24), AMOUNT_NODE_UNITS},
         .core = chance_percent(40) ? (int32_t)chance_between(0, 1000) : 0,
@@ -75,7 +82,25 @@ static void set_node(void *data)
             .unhealthy = chance_percent(5),
             .slots = chance_percent(20) ? (int32_t)chance_between(1, 4) : 0,
         };
+    topology->n_pools = (int32_t)chance_below(3);
+    for (int32_t i = 0; i < topology->n_pools; i++)
+        topology->pools[i] = (struct pool){
+            .resource = topology_keep(topology, resources[i]),
+            .model = chance_percent(50) ? topology_keep(topology, "A10") : NULL,
+            .capacity = (int32_t)chance_between(1, 8),
+            .replicas = (int32_t)chance_below(3),
+        };
     ledger_set_topology(world->ledger, name, topology);
+}
+
+/* Cards and devices. */
+static int32_t units_of(const struct node *node)
+{
+    int32_t units = node->n_cards;
+
+    for (int32_t i = 0; i < node->n_pools; i++)
+        units += node->pools[i].capacity;
+    return units;
 }
 
 static void check_loss(const struct policy *policy, const struct node *node,
@@ -85,7 +110,7 @@ static void check_loss(const struct policy *policy, const struct node *node,
         return;
     /* Where CPU is short, fewer cards may be worth more than many: only what it costs is known. */
     HOLDS(rank->loss >= -SLIGHT || (node->host.cpu > 0 && request->n_asks > 0), "%f", rank->loss);
-    HOLDS(rank->loss <= 4 * node->n_cards, "%f", rank->loss);
+    HOLDS(rank->loss <= 4 * units_of(node), "%f", rank->loss);
 }
 
 static int64_t free_part(const struct node *node)
@@ -94,6 +119,8 @@ static int64_t free_part(const struct node *node)
 
     for (int32_t i = 0; i < node->n_cards; i++)
         sum += node->cards[i].healthy ? 1000 : 0;
+    for (int32_t i = 0; i < node->n_pools; i++)
+        sum += 1000 * node->pools[i].capacity / MAX(node->pools[i].replicas, 1);
     return sum;
 }
 

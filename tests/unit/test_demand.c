@@ -101,6 +101,22 @@ static void expect_choice(const char *policy, int64_t gib, int64_t cpu, const ch
     ck_assert_int_eq(found, card);
 }
 
+static struct request *asking_devices(int32_t devices, const char *device)
+{
+    struct request *request = request_new(DIALECT, 1);
+
+    request->asks[0] = (struct card_ask){.count = devices, .device = device};
+    return request;
+}
+
+static void expect_devices(int n, int32_t devices, const char *device)
+{
+    g_autoptr(request) request = asking_devices(devices, device);
+
+    for (int i = 0; i < n; i++)
+        demand_note(expected, request);
+}
+
 /* --- learning ------------------------------------------------------------------------------- */
 
 START_TEST(knows_nothing_at_first)
@@ -177,6 +193,7 @@ START_TEST(what_was_learned_goes_on_elsewhere)
     demand_settle(expected, book);
     expect_model(60, 5, "T4,P4");
     expect_pods(3, 0, 0, 1000);
+    expect_devices(8, 4, "gpu");
     g_autoptr(demand) other = demand_new();
     const struct demand_lesson lesson = demand_tell(expected);
     demand_learn(other, &lesson);
@@ -244,6 +261,47 @@ START_TEST(oc_keeps_groups_of_cards_together)
     expect_choice("oc", 20, 0, "a", 1);
     expect_pods(100, 20, 4, 0);
     expect_choice("oc", 20, 0, "b", 0);
+}
+END_TEST
+
+static void hold(const char *node, const char *uid, int32_t devices, const char *device)
+{
+    struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
+
+    allocation->shares[0] =
+        (struct share){.card = CARD_UNKNOWN, .devices = devices, .device = device};
+    ledger_put(book, node, allocation);
+}
+
+static void add_pools(const char *name, int32_t used)
+{
+    g_autoptr(topology) topology = topology_new();
+
+    topology->dialect = DIALECT;
+    topology->n_pools = 2;
+    topology->pools[0] = (struct pool){.resource = topology_keep(topology, "gpu"), .capacity = 5};
+    topology->pools[1] = (struct pool){.resource = topology_keep(topology, "mig"), .capacity = 5};
+    ledger_set_topology(book, name, topology);
+    if (used > 0)
+        hold(name, name, used, "gpu");
+}
+
+START_TEST(policies_keep_groups_of_devices_together)
+{
+    static const char *const names[] = {"oc", "fgd"};
+    g_autoptr(request) one = asking_devices(1, "gpu");
+
+    add_pools("a", 0);
+    add_pools("b", 1);
+    expect_devices(60, 1, "gpu");
+    expect_devices(60, 4, "mig"); /* which is nothing to devices of another kind */
+    ck_assert_str_eq(choose("oc", one, NULL), "b");
+    expect_devices(120, 4, "gpu");
+    ck_assert_str_eq(choose(names[_i], one, NULL), "a");
+    ck_assert_int_eq(fragmentation_of(ledger_node(book, "b"), expected), 0);
+    hold("b", "v", 2, "gpu");
+    ck_assert_int_gt(fragmentation_of(ledger_node(book, "b"), expected), 0);
+    ck_assert_str_eq(choose(names[_i], one, NULL), "b"); /* nobody who wants four goes there */
 }
 END_TEST
 
@@ -323,6 +381,7 @@ int main(void)
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
+    tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
