@@ -36,6 +36,7 @@ struct dialect_options {
     int64_t tencent_order;           /* enum tencent_order */
     bool tencent_unchecked;          /* gpu-manager is not to compare its choice with ours */
     bool nvidia_fail_requests_greater_than_one; /* as in the plugin's sharing.timeSlicing */
+    bool nvidia_memory_guard; /* see dialect/nvidia_guard.h */
     char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
     char *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a
                                    * card; NULL or "": not known */

@@ -279,7 +279,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
-/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time and shares; state, since_ms,
+/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time, memory wanted and shares; state, since_ms,
  * generation and what the pod is worth apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
 

@@ -50,6 +50,7 @@ struct terms {
     bool oversubscribes;  /* memory that the card does not really have will do */
     bool unshared;        /* devices of pools that are not shared only */
     int64_t memory_min;   /* bytes that a card or device must have as a whole */
+    int64_t memory_wanted; /* bytes that it means to use of a shared device; 0: it says nothing */
     int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */
     int32_t driver_min;   /* major version of the driver */
     enum isolation isolation_min;

@@ -73,6 +73,8 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     json_key_int(writer, "amount", booking->match_amount);
     if (booking->oversubscribes)
         json_key_bool(writer, "oversubscribes", true);
+    if (booking->terms && booking->terms->memory_wanted > 0)
+        json_key_int(writer, "wanted", booking->terms->memory_wanted);
     json_key_string(writer, "time", time);
     json_key(writer, "shares");
     json_begin_array(writer);
@@ -84,7 +86,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
 
 struct booking {
     const char *uid, *ns, *name, *node, *dialect, *time;
-    int64_t amount;
+    int64_t amount, wanted;
     bool oversubscribes;
     const cJSON *shares;
 };
@@ -98,6 +100,7 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
     JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
     JSON_FIELD_BOOL(struct booking, oversubscribes, "oversubscribes", 0),
+    JSON_FIELD_INT64(struct booking, wanted, "wanted", 0),
     JSON_FIELD_ARRAY(struct booking, shares, "shares", JSON_REQUIRED),
     JSON_FIELD_END,
 };
@@ -165,7 +168,8 @@ static void keep_devices(struct allocation *allocation)
         if (allocation->shares[i].device)
             allocation->shares[i].device = kept[n++];
     }
-    allocation->terms = terms_new();
+    if (!allocation->terms)
+        allocation->terms = terms_new();
     allocation->terms->devices = g_steal_pointer(&kept);
 }
 
@@ -189,6 +193,10 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     cJSON_ArrayForEach (item, booking.shares) {
         if (!read_share(arena, item, &allocation->shares[n++]))
             return NULL;
+    }
+    if (booking.wanted > 0) {
+        allocation->terms = terms_new();
+        allocation->terms->memory_wanted = MIN(booking.wanted, AMOUNT_BYTES_MAX);
     }
     keep_devices(allocation);
     allocation->dialect = dialect;

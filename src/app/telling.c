@@ -433,6 +433,29 @@ static void tell_earlier(const struct telling *telling)
     append_ending(telling, older->place);
 }
 
+/* Who may meet whom is kubelet's choice, so all are named that hold something. */
+static void tell_shared_memory(const struct telling *telling)
+{
+    const struct terms *terms = telling->request->terms;
+    const struct pool *pool = node_pool(telling->node, telling->ask->device);
+    g_autofree char *wanted = terms && terms->memory_wanted > 0
+                                  ? tell_bytes(terms->memory_wanted)
+                                  : g_strdup("its equal part");
+    g_autofree char *memory = tell_bytes(pool ? pool->memory : 0);
+
+    g_string_append_printf(telling->text,
+                           "wants %s of a GPU of %s, which kubelet may let %d pods share", wanted,
+                           memory, pool && pool->replicas > 0 ? pool->replicas : 0);
+    for (guint i = 0, n = 0; i < telling->node->allocations->len && n < EXPLAIN_PODS_MAX; i++) {
+        const struct allocation *other = telling->node->allocations->pdata[i];
+        if (!other->terms || other->terms->memory_wanted == 0)
+            continue;
+        g_autofree char *its = tell_bytes(other->terms->memory_wanted);
+        g_string_append_printf(telling->text, "%s%s/%s (%s)", n++ ? ", " : "; want as well: ",
+                               other->ns, other->name, its);
+    }
+}
+
 static void tell_waiting(const struct telling *telling)
 {
     const struct node *node = telling->node;
@@ -472,6 +495,7 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
+    [REASON_SHARED_MEMORY] = tell_shared_memory,
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,

@@ -284,6 +284,15 @@ const struct option options[] = {
      .help = "NVIDIA's plugin is configured with failRequestsGreaterThanOne: it fails containers "
              "that ask for more than one replica of time-sliced GPUs, so they are refused. With "
              "MPS it always does."},
+    {.name = "nvidia-memory-guard",
+     BOOL(dialects.nvidia_memory_guard),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = READER,
+     .help = "Keep what pods want of time-sliced GPUs (annotation gpuledger.io/gpu-memory) within a "
+             "card: of a node's pods as many as a card has replicas, the most demanding ones, have "
+             "room on one card, since kubelet may put them there. Pods without the annotation count "
+             "with their replicas' equal part."},
     {.name = "nvidia-memory-label",
      TEXT(dialects.nvidia_memory_label),
      .metavar = "LABEL",

@@ -250,8 +250,15 @@ static bool share_equal(const struct share *a, const struct share *b)
            mig_place_equal(a->place, b->place);
 }
 
+static int64_t memory_wanted(const struct allocation *allocation)
+{
+    return allocation->terms ? allocation->terms->memory_wanted : 0;
+}
+
 bool allocation_equal(const struct allocation *a, const struct allocation *b)
 {
+    if (memory_wanted(a) != memory_wanted(b))
+        return false;
     if (a->node != b->node || a->dialect != b->dialect || a->doubt != b->doubt ||
         a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
         a->waiting != b->waiting || a->match_amount != b->match_amount ||

@@ -24,6 +24,9 @@ static const struct reason_info table[REASON_N] = {
     [REASON_DEVICES_AT_ONCE] =
         {"devices_at_once", "The node's GPU plugin gives a container fewer devices at a time than "
                             "the pod asks for", false},
+    [REASON_SHARED_MEMORY] =
+        {"shared_memory",
+         "The pods that may share one GPU of the node want more memory than it has", true},
     [REASON_NO_SLOT] = {"no_slot", "The GPUs with room have as many holders as they may", true},
     [REASON_OTHER_USE] = {"other_use",
                           "The node's GPUs are in use by pods that share them in another way",

@@ -31,6 +31,16 @@ static bool read_memory_min(const char *text, struct terms *terms)
     return true;
 }
 
+static bool read_memory_wanted(const char *text, struct terms *terms)
+{
+    int64_t bytes;
+
+    if (!quantity_parse(text, &bytes, NULL) || bytes < MIB || bytes > AMOUNT_BYTES_MAX)
+        return false;
+    terms->memory_wanted = bytes;
+    return true;
+}
+
 static bool read_models(const char *text, char ***models)
 {
     g_auto(GStrv) items = g_strsplit(text, ",", MODELS_MAX + 1);
@@ -106,6 +116,7 @@ static bool read_policy(const char *text, struct terms *terms)
 }
 
 #define OVERSUBSCRIBE "gpuledger.io/oversubscribe"
+#define WANTED "gpuledger.io/gpu-memory"
 
 static const struct condition {
     const char *key;
@@ -113,6 +124,7 @@ static const struct condition {
     const char *expected;
 } conditions[] = {
     {"gpuledger.io/gpu-memory-min", read_memory_min, "an amount of memory, such as '10Gi'"},
+    {WANTED, read_memory_wanted, "an amount of memory, such as '6Gi'"},
     {"gpuledger.io/gpu-models", read_models_in, "models with commas between, such as 'T4,A10'"},
     {"gpuledger.io/gpu-models-not", read_models_not,
      "models with commas between, such as 'T4,A10'"},
@@ -144,6 +156,17 @@ bool conditions_read(const struct pod_view *view, struct terms **terms, GError *
         }
     }
     return true;
+}
+
+void conditions_memory_wanted(const struct pod_view *view, struct terms **terms)
+{
+    const char *text = string_pairs_get(&view->annotations, WANTED);
+
+    if (!text)
+        return;
+    if (!*terms)
+        *terms = terms_new();
+    read_memory_wanted(text, *terms);
 }
 
 bool conditions_oversubscribe(const struct pod_view *view)

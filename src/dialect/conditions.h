@@ -9,5 +9,8 @@
  * names the annotation and what it should be; some conditions may have been added then. */
 bool conditions_read(const struct pod_view *view, struct terms **terms, GError **error);
 
+/* Of a bound pod: adds the memory that it means to use of a shared device, if it says that. */
+void conditions_memory_wanted(const struct pod_view *view, struct terms **terms);
+
 /* Whether the pod accepts memory that its card does not really have. */
 bool conditions_oversubscribe(const struct pod_view *view);

@@ -17,6 +17,8 @@
  *  - while plugin and labels contradict each other because a configuration is being changed, the
  *    pool has nothing to give.
  */
+#include "dialect/conditions.h"
+#include "dialect/nvidia_guard.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -465,6 +467,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, wants.n);
     allocation->dialect = &dialect_nvidia;
+    conditions_memory_wanted(view, &terms);
     allocation->terms = g_steal_pointer(&terms);
     allocation->assigned = view->started;
     parse_number(string_pairs_get(&view->annotations, KEY_REPLICAS), DEVICES_MAX,
@@ -517,6 +520,8 @@ static enum reason refuse(const struct node *node, const struct request *request
             pool->memory < terms->memory_min)
             return REASON_CARD_TOO_SMALL;
         enum reason reason = refuse_mixture(node, pool);
+        if (reason == REASON_NONE && options->nvidia_memory_guard)
+            reason = nvidia_guard_refuse(node, request, pool);
         if (reason != REASON_NONE)
             return reason;
     }
@@ -566,7 +571,9 @@ const struct dialect dialect_nvidia = {
             .limits = "kubelet chooses the device: which card a pod has is not known, so devices "
                       "are counted, not cards. More than one replica for a container: refused "
                       "with MPS, and with `--nvidia-fail-requests-greater-than-one`. Time-sliced "
-                      "memory is not divided: `gpu-memory-min` compares with the whole card. A pod "
+                      "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
+                      "`--nvidia-memory-guard` the pods that may meet on one card want no more "
+                      "than it has altogether (`gpu-memory`). A pod "
                       "names its MIG profile; none is chosen for it. Which of the nodes that fit "
                       "is kube-scheduler's choice.",
         },

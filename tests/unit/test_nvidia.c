@@ -158,11 +158,14 @@ static void put(const char *node, const char *name, bool by_us, const struct pod
     ck_assert_ptr_nonnull(planned);
     nvidia->write_annotations(planned, ledger_node(book, node), &annotations);
     ck_assert_uint_le(annotations.n, 1);
-    struct string_pair written[1];
-    for (size_t i = 0; by_us && i < annotations.n; i++) {
-        written[i] = (struct string_pair){annotations.items[i].key, annotations.items[i].value};
-        view.annotations = (struct string_pairs){written, 1};
-    }
+    struct string_pair words_of_both[4];
+    size_t n = 0;
+    for (; n < view.annotations.n && n < 3; n++)
+        words_of_both[n] = view.annotations.items[n];
+    if (by_us && annotations.n > 0)
+        words_of_both[n++] =
+            (struct string_pair){annotations.items[0].key, annotations.items[0].value};
+    view.annotations = (struct string_pairs){words_of_both, n};
     struct allocation *bound = dialect_read_allocation(&view, &options, &warning);
     ck_assert_ptr_eq(bound->dialect, nvidia);
     ck_assert_uint_eq(bound->doubt, DOUBT_NONE);
@@ -487,6 +490,63 @@ START_TEST(more_than_one_replica_at_a_time)
 }
 END_TEST
 
+#define WANTS "gpuledger.io/gpu-memory="
+#define SLICED(n, cards, replicas)                                                                 \
+    NODE("n", n, .labels = T4 "nvidia.com/gpu.count=" cards " nvidia.com/gpu.replicas=" replicas)
+
+START_TEST(what_pods_want_of_a_card_is_kept_within_it)
+{
+    static const struct pod_words ten = {GPUS "=1", .annotations = WANTS "10Gi"};
+
+    SLICED(GPUS "=2", "1", "2");
+    put("n", "first", true, &ten);
+    ck_assert_reason(ask("n", &ten), REASON_NONE); /* unless it is asked for */
+    options.nvidia_memory_guard = true;
+    ck_assert_reason(ask("n", &ten), REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "5Gi"), REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_SHARED_MEMORY); /* counts with 7.5 */
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "16Gi"), REASON_CARD_TOO_SMALL);
+    ledger_drop(book, "first");
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 2);
+}
+END_TEST
+
+/* kubelet may give those who want most to one card, and no more than its replicas. */
+START_TEST(the_most_demanding_pods_may_meet)
+{
+    options.nvidia_memory_guard = true;
+    SLICED(GPUS "=6", "2", "3");
+    put("n", "a", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "7Gi"});
+    put("n", "b", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    put("n", "c", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "5Gi"), REASON_SHARED_MEMORY);
+    put("n", "d", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    put("n", "e", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "4Gi"), REASON_NONE);
+    /* Two replicas are one pod's, and it wants what it says. */
+    ledger_drop(book, "e");
+    ck_assert_reason(ASK("n", GPUS "=2", .annotations = WANTS "4Gi"), REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_SHARED_MEMORY);
+}
+END_TEST
+
+/* Whoever has a card alone, or a part that is kept apart, is not asked. */
+START_TEST(only_time_slicing_is_guarded)
+{
+    options.nvidia_memory_guard = true;
+    NODE("whole", GPUS "=2", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.memory=15360");
+    NODE("mps", GPUS "=2", .labels = "nvidia.com/gpu.sharing-strategy=mps nvidia.com/gpu.count=1 "
+                                     "nvidia.com/gpu.replicas=2 nvidia.com/gpu.memory=15360");
+    NODE("dark", GPUS "=2", .labels = "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2");
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"whole", "mps", "dark"};
+        put(names[i], names[i], true,
+            &(struct pod_words){GPUS "=1", .annotations = WANTS "12Gi"});
+        ck_assert_reason(ASK(names[i], GPUS "=1", .annotations = WANTS "12Gi"), REASON_NONE);
+    }
+}
+END_TEST
+
 #define MPS "nvidia.com/gpu.sharing-strategy=mps "
 
 START_TEST(mps_divides_the_card)
@@ -729,6 +789,9 @@ int main(void)
     tcase_add_test(tcase, replicas_of_one_card);
     tcase_add_test(tcase, forty_renamed_replicas);
     tcase_add_test(tcase, more_than_one_replica_at_a_time);
+    tcase_add_test(tcase, what_pods_want_of_a_card_is_kept_within_it);
+    tcase_add_test(tcase, the_most_demanding_pods_may_meet);
+    tcase_add_test(tcase, only_time_slicing_is_guarded);
     tcase_add_test(tcase, mps_divides_the_card);
     tcase_add_test(tcase, mps_serves_48_clients);
     tcase_add_test(tcase, cards_for_one_process_take_one_pod);
