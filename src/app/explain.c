@@ -43,6 +43,7 @@ void explanation_free(struct explanation *explanation)
     g_array_unref(explanation->nodes);
     g_array_unref(explanation->groups);
     g_clear_pointer(&explanation->remedies, g_array_unref);
+    eviction_free(explanation->eviction);
     g_free(explanation);
 }
 
@@ -239,6 +240,28 @@ static void find_remedies(struct explanation *explanation, struct store *copy,
     });
 }
 
+/* Budgets are not copied with a store. */
+static void foresee_eviction(struct explanation *explanation, struct store *store,
+                             struct store *copy, const struct pod_view *pod,
+                             const struct request *request)
+{
+    struct moment moment;
+
+    store_lock(store);
+    struct budgets *budgets = budgets_copy(store_budgets(store));
+    store_unlock(store);
+    store_decide(copy, &moment);
+    explanation->eviction = eviction_find(&(struct eviction_query){
+        .copy = copy,
+        .budgets = budgets,
+        .pod = pod,
+        .request = request,
+        .moment = &moment,
+    });
+    store_unlock(copy);
+    budgets_free(budgets);
+}
+
 /* --- the whole ------------------------------------------------------------------------------ */
 
 static void judge_all(struct explanation *explanation, struct judge *judge)
@@ -411,8 +434,10 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         explanation->failure = g_strdup(failure->message);
     } else if (request) {
         explain_wish(explanation, copy, pod, request);
-        if (explanation->verdict == VERDICT_REFUSED)
+        if (explanation->verdict == VERDICT_REFUSED) {
             find_remedies(explanation, copy, cluster, pod, request);
+            foresee_eviction(explanation, store, copy, pod, request);
+        }
     }
     return explanation;
 }

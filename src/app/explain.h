@@ -8,6 +8,7 @@
  * (app/judge.h): nothing is changed anywhere. Any thread.
  */
 #include "app/cluster.h"
+#include "app/eviction.h"
 #include "app/judge.h"
 #include "app/remedies.h"
 #include "core/constraints.h"
@@ -72,6 +73,7 @@ struct explanation {
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
     GArray *remedies; /* struct remedy; VERDICT_REFUSED, else NULL */
+    struct eviction *eviction; /* whom kube-scheduler would end for it; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
 };
 

@@ -179,6 +179,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     for (guint i = 0; explanation->remedies && i < explanation->remedies->len; i++)
         remedy_encode(writer, &g_array_index(explanation->remedies, struct remedy, i));
     json_end_array(writer);
+    eviction_encode(writer, explanation->eviction);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
 }
@@ -277,6 +278,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
         write_place(text, explanation);
     if (explanation->groups->len > 0)
         write_groups(text, explanation);
+    eviction_write(text, explanation->eviction);
     if (explanation->remedies)
         write_remedies(text, explanation->remedies);
     if (wide && explanation->nodes->len > 0)

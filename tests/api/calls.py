@@ -57,6 +57,8 @@ WORKLOADS = [
     (pod("vague", 1, spec={"affinity": {"nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}}), True, 200,
      "refused"),
+    (pod("important", 15, spec={
+        "priority": 1000, "nodeSelector": {"kubernetes.io/hostname": "gpu-t4-0"}}), True, 200, "refused"),
     (pod("elsewhere", 1, spec={"nodeName": "nope"}), True, 200, "refused"),
     (pod("mistaken", 1, spec={"tolerations": [{"operator": "Maybe"}]}), True, 200, "invalid"),
     (deployment(1), True, 200, "fits"),

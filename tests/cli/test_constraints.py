@@ -112,6 +112,8 @@ NODES  REASON                CLOSEST  WHY
     1  taint                 tainted  {TAINT}; else it takes the pod
     1  node_selector         plain    nodeSelector: zone=b; the node has zone=a; else it takes the pod
 
+Preemption ends nobody: no pod where it may go has a lower priority than its own, 0.
+
 ANY OF THESE WOULD ADMIT IT
     1  tolerate dedicated=ml:NoSchedule; it would go to tainted
     2  take zone=b out of its nodeSelector; it would go to plain

@@ -33,6 +33,8 @@ CLUSTER = listing(
 
 REMEDIES = """\
 
+Preemption ends nobody: no pod where it may go has a lower priority than its own, 0.
+
 ANY OF THESE WOULD ADMIT IT
     1  uncordon n3; it would go to n3
     2  ask for 5 aliyun.com/gpu-mem instead of 8 in container main; it would go to n1
