@@ -272,10 +272,12 @@ const struct option options[] = {
      .fallback = "",
      .group = GROUP_PLACEMENT,
      .commands = READER,
-     .help = "How HAMi's plugin before v2.10 cuts cards in MIG mode: its knownMigGeometries, for "
-             "each model the templates in their order, such as '7x1g.5gb:5120' (instances, name, "
-             "MiB of each), and '-' for one with instances of different sizes, which is not used. "
-             "Without it: what HAMi's chart configures for A30 and A100."},
+     .help = "How HAMi's plugin before v2.10, and Volcano's, cut cards in MIG mode: their "
+             "knownMigGeometries, for each model the templates in their order, such as "
+             "'7x1g.5gb:5120' (instances, name, MiB of each), and '-' for one that is not to be "
+             "used. Several sizes in one template have '+' between them, in the order in which "
+             "nvidia-smi -L lists them on a card cut so. Without it: what HAMi's chart configures "
+             "for A30 and A100, of which only templates of one size are used."},
     {.name = "nvidia-fail-requests-greater-than-one",
      BOOL(dialects.nvidia_fail_requests_greater_than_one),
      .fallback = "false",

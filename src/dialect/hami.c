@@ -76,6 +76,8 @@ static const struct vgpu volcano = {
     .cores = "volcano.sh/vgpu-cores",
     .registered = "volcano.sh/node-vgpu-register",
     .short_register = true,
+    .mig = true,
+    .mig_group = "group",
     .node = "volcano.sh/vgpu-node",
     .time = "volcano.sh/vgpu-time",
     .phase = "volcano.sh/bind-phase",
@@ -231,13 +233,13 @@ const struct dialect dialect_hami = {
                       "that are asked for, where it leaves the most places for others: "
                       "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
                       ONE_AT_A_TIME,
-            .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last two with MIG",
+            .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last three with MIG",
             .limits = "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
                       "asks the scheduler for other cards after the Binding, when kubelet has "
                       "chosen CPUs. There is no webhook: a container that asks for a part of a card but for no card is "
-                      "refused. Templates of MIG instances of different sizes, before v2.10: the "
-                      "plugin counts instances in an order that only the driver knows. The "
-                      "plugin takes a MIG instance down up to 5 s after its pod's end, and fails "
+                      "refused. Templates of MIG instances of different sizes, before v2.10, unless "
+                      "`--hami-mig-templates` says their order: the plugin asks NVML for an instance "
+                      "by number, and NVML promises no order of sizes. Since v2.10 the plugin takes a MIG instance down up to 5 s after its pod's end, and fails "
                       "a pod whose instance of another size needs that place sooner.",
         },
     .words = NVIDIA_WORDS,
@@ -278,13 +280,17 @@ const struct dialect dialect_volcano_vgpu = {
                     "`volcano.sh/vgpu-cores`. Annotations `volcano.sh/vgpu-[no]use-gpuuuid`, "
                     "`volcano.sh/vgpu-mode`, `nvidia.com/[no]use-gputype`.",
             .nodes = "Annotation `volcano.sh/node-vgpu-register`; allocatable "
-                     "`volcano.sh/vgpu-number`.",
+                     "`volcano.sh/vgpu-number`. Of cards in MIG mode the templates of "
+                     "`--hami-mig-templates`, which are groups named `group1`, `group2` and so on in "
+                     "that order, as in Volcano's ConfigMap `volcano-vgpu-device-config`.",
             .writes = "`volcano.sh/vgpu-ids-new`, `devices-to-allocate`, `vgpu-node`, `vgpu-time`, "
-                      "`bind-phase` and `bind-time`. " ONE_AT_A_TIME,
-            .played = "volcano-vgpu-device-plugin at 0bd97d0 and 0798272",
+                      "`bind-phase` and `bind-time`. A MIG instance is `UUID[GROUP-INSTANCE]`. "
+                      ONE_AT_A_TIME,
+            .played = "volcano-vgpu-device-plugin at 0bd97d0 and 0798272, both with MIG",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the newer "
                       "plugin looks for a pod whose cards in total are what one container asks "
-                      "for. Cards in MIG mode.",
+                      "for. Groups of MIG instances of different sizes whose order is not said, as "
+                      "under HAMi; groups of other names.",
         },
     .words = VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
     .resources = volcano_resources,

@@ -27,6 +27,7 @@ struct vgpu {
     const char *cordoned; /* UUIDs that take no new pods, or NULL */
     const char *links;    /* how well cards are connected, or NULL */
     bool mig;             /* cards in MIG mode can be served (hami_mig.h) */
+    const char *mig_group; /* MIG templates are called so, with a number behind; NULL: by number */
     bool short_register;  /* UUID,count,MiB,model,health,mode: instead of the longer forms */
 
     /* Annotations of the pod that a bind writes. */

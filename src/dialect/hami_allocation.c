@@ -40,6 +40,7 @@ static int32_t count_places(const struct vgpu *vgpu, int32_t n_containers, int32
 struct words {
     GString *devices, *instances;
     struct json_writer writer; /* of the instances */
+    const char *group;         /* as in struct vgpu */
 };
 
 static void write_instance(const struct node *node, const struct share *share,
@@ -67,7 +68,7 @@ static void write_container(const struct allocation *allocation, const struct no
         if (share->container != container || !card || !card->uuid)
             continue;
         g_string_append(words->devices, card->uuid);
-        hami_mig_write_index(share->place, words->devices);
+        hami_mig_write_index(words->group, share->place, words->devices);
         g_string_append_printf(words->devices, "," VENDOR ",%" G_GINT64_FORMAT ",%d:",
                                card_bytes(node, card, share->memory) / MIB,
                                share->core / (CORE_WHOLE / 100));
@@ -99,7 +100,7 @@ void vgpu_write_annotations(const struct vgpu *vgpu, const struct allocation *al
 {
     const int64_t seconds = allocation->assume_time_ns / NS_PER_S;
     g_autoptr(GString) devices = g_string_new(NULL), instances = g_string_new(NULL);
-    struct words words = {.devices = devices, .instances = instances};
+    struct words words = {.devices = devices, .instances = instances, .group = vgpu->mig_group};
 
     write_words(vgpu, allocation, node, &words);
     for (int i = 0; i < VGPU_KEYS_MAX && vgpu->allocated[i]; i++) {
@@ -139,7 +140,7 @@ static const char *find_text(const struct vgpu *vgpu, const struct pod_view *vie
 }
 
 /* One "UUID,vendor,MiB,percent"; of a MIG instance the UUID is the card's with "[…]" behind it. */
-static bool read_piece(char *piece, struct share *ret_share)
+static bool read_piece(const struct vgpu *vgpu, char *piece, struct share *ret_share)
 {
     g_auto(GStrv) fields = g_strsplit(piece, ",", 8);
     int64_t mib, percent;
@@ -148,7 +149,7 @@ static bool read_piece(char *piece, struct share *ret_share)
         !parse_number(fields[3], 100, &percent))
         return false;
     char *brackets = fields[0] + strcspn(fields[0], "[");
-    const struct mig_place place = hami_mig_read_index(brackets);
+    const struct mig_place place = hami_mig_read_index(vgpu->mig_group, brackets);
     *brackets = '\0';
     if (!*fields[0])
         return false;
@@ -165,8 +166,8 @@ static bool read_piece(char *piece, struct share *ret_share)
 }
 
 /* One container's devices; `like` says which container it is, and where in the text. */
-static bool read_place(char *text, const struct share *like, int32_t place,
-                       const GArray *instances, GArray *shares)
+static bool read_place(const struct vgpu *vgpu, char *text, const struct share *like,
+                       int32_t place, const GArray *instances, GArray *shares)
 {
     g_auto(GStrv) pieces = g_strsplit(text, ":", -1);
     struct hami_mig_entry wanted = {.container = place};
@@ -175,7 +176,7 @@ static bool read_place(char *text, const struct share *like, int32_t place,
         struct share share;
         if (!strchr(*piece, ',') || **piece == ',') /* the oldest wrote ",,0,0" for nothing */
             continue;
-        if (shares->len == REQUEST_ASKS_MAX || !read_piece(*piece, &share))
+        if (shares->len == REQUEST_ASKS_MAX || !read_piece(vgpu, *piece, &share))
             return false;
         share.container = like->container;
         share.init = like->init;
@@ -206,7 +207,7 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, cons
             like.container = container_at(vgpu, n_containers, n_init, place);
         like.init = placed && view->containers[like.container].init &&
                     !view->containers[like.container].sidecar;
-        if (!read_place(places[place], &like, place, instances, shares))
+        if (!read_place(vgpu, places[place], &like, place, instances, shares))
             return false;
     }
     return shares->len > 0;

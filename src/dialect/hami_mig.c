@@ -6,11 +6,15 @@
  * makes exactly the instance that an annotation of the pod names, or fails the pod. Before, it knew a
  * list of templates for each model, "so many instances of these sizes"; a pod's device names the
  * template and the instance in it, "UUID[template-instance]", and the plugin cuts the whole card
- * anew when that is another template than the card has. It counts instances as NVML does, which
- * says nothing about the order of different sizes: only templates of one size are used.
+ * anew when that is another template than the card has. The instance it takes by number from NVML
+ * (nvmlDeviceGetMigDeviceHandleByIndex, else `nvidia-smi -L`), which promises no order of different
+ * sizes: templates with several are used only where the administrator says the order.
+ *
+ * Volcano's vGPU does the same, but that templates have names: "UUID[group1-0]".
  *
  * Source: Project-HAMi/HAMi v2.5.3 to v2.9.0 (GenerateMigTemplate, knownMigGeometries) and v2.10.0
- * (mig_allocations.go, mig_topology.go, migmgr.go).
+ * (mig_allocations.go, mig_topology.go, migmgr.go); Project-HAMi/volcano-vgpu-device-plugin
+ * (GenerateMigTemplate, ExtractMigTemplatesFromUUID, GetMigUUIDFromIndex).
  */
 #include "dialect/hami_mig.h"
 
@@ -113,15 +117,15 @@ struct mig_profiles *hami_mig_read_profiles(struct json_arena *arena, const cJSO
 
 /* --- templates ------------------------------------------------------------------------------- */
 
-/* "7x1g.5gb:5120": so many instances of a name and of so many MiB. */
-static bool read_template(const char *text, uint8_t layout, struct mig_profile *profile)
+/* "7x1g.5gb:5120": so many instances of a name and of so many MiB, counted on from `start`. */
+static bool read_size(const char *text, uint8_t layout, int32_t start, struct mig_profile *profile)
 {
     char *end;
     const long count = strtol(text, &end, 10);
     const char *name = end + 1, *colon = strchr(text, ':');
     gint64 mib;
 
-    if (*end != 'x' || count < 1 || count > MIG_PLACES_MAX || !colon || colon <= name ||
+    if (*end != 'x' || count < 1 || count > MIG_PLACES_MAX - start || !colon || colon <= name ||
         (size_t)(colon - name) >= sizeof profile->name || !g_ascii_isdigit(*name) ||
         !g_ascii_string_to_signed(colon + 1, 10, 1, AMOUNT_BYTES_MAX / MIB, &mib, NULL))
         return false;
@@ -129,8 +133,25 @@ static bool read_template(const char *text, uint8_t layout, struct mig_profile *
     profile->memory = mib * MIB;
     profile->n_places = (int32_t)count;
     for (int32_t i = 0; i < profile->n_places; i++)
-        profile->places[i] = (struct mig_place){layout, (uint8_t)i, 1};
+        profile->places[i] = (struct mig_place){layout, (uint8_t)(start + i), 1};
     return true;
+}
+
+/* One template: its sizes with '+' between, in the order in which the driver counts. Appends to the
+ * profiles. */
+static bool read_template(const char *text, uint8_t layout, struct mig_profiles *profiles)
+{
+    g_auto(GStrv) sizes = g_strsplit(text, "+", -1);
+    int32_t start = 0;
+
+    for (char **size = sizes; *size; size++) {
+        struct mig_profile *profile = &profiles->items[profiles->n];
+        if (!read_size(g_strstrip(*size), layout, start, profile))
+            return false;
+        start += profile->n_places;
+        profiles->n++;
+    }
+    return start > 0;
 }
 
 static long slices_of(const struct mig_profile *profile)
@@ -138,36 +159,75 @@ static long slices_of(const struct mig_profile *profile)
     return CLAMP(strtol(profile->name, NULL, 10), 0, MIG_SLICES_MAX);
 }
 
+/* How much of something the instances of a template have together; templates of NVML's places are
+ * each one place. */
+static int64_t sum_layout(const struct mig_profiles *profiles, const struct mig_profile *of,
+                          int64_t (*amount)(const struct mig_profile *profile))
+{
+    const uint8_t layout = of->n_places > 0 ? of->places[0].layout : 0;
+    int64_t sum = 0;
+
+    if (layout == 0)
+        return amount(of);
+    for (int32_t i = 0; i < profiles->n; i++) {
+        const struct mig_profile *profile = &profiles->items[i];
+        if (profile->places[0].layout == layout)
+            sum += amount(profile) * profile->n_places;
+    }
+    return sum;
+}
+
+static int64_t slices_amount(const struct mig_profile *profile)
+{
+    return slices_of(profile);
+}
+
+static int64_t memory_amount(const struct mig_profile *profile)
+{
+    return profile->memory;
+}
+
 /* An instance "3g.…" has 3 of as many slices of compute as the instances of any template have. */
 static void share_out_core(struct mig_profiles *profiles)
 {
-    long all = 1;
+    int64_t all = 1;
 
     for (int32_t i = 0; i < profiles->n; i++)
-        all = MAX(all, slices_of(&profiles->items[i]) * profiles->items[i].n_places);
+        all = MAX(all, sum_layout(profiles, &profiles->items[i], slices_amount));
     for (int32_t i = 0; i < profiles->n; i++)
         profiles->items[i].core =
             (int32_t)(slices_of(&profiles->items[i]) * 100 / all) * (CORE_WHOLE / 100);
+}
+
+static guint count_sizes(char *const *templates)
+{
+    guint n = 0;
+
+    for (; *templates; templates++) {
+        n++;
+        for (const char *c = *templates; *c; c++)
+            n += *c == '+';
+    }
+    return n;
 }
 
 /* The templates of a model in the order of the plugin's list; NULL: they cannot be read. */
 static struct mig_profiles *read_templates(const char *text)
 {
     g_auto(GStrv) templates = g_strsplit(text, ",", TEMPLATES_MAX + 1);
-    const guint n = g_strv_length(templates);
+    const guint n = g_strv_length(templates), n_sizes = count_sizes(templates);
 
-    if (n > TEMPLATES_MAX)
+    if (n > TEMPLATES_MAX || n_sizes > MIG_PROFILES_MAX)
         return NULL;
-    struct mig_profiles *profiles = mig_profiles_new((int32_t)n);
+    struct mig_profiles *profiles = mig_profiles_new((int32_t)n_sizes);
     profiles->n = 0;
     for (guint i = 0; i < n; i++) {
         if (g_str_equal(g_strstrip(templates[i]), "-"))
             continue;
-        if (!read_template(templates[i], (uint8_t)(i + 1), &profiles->items[profiles->n])) {
+        if (!read_template(templates[i], (uint8_t)(i + 1), profiles)) {
             mig_profiles_unref(profiles);
             return NULL;
         }
-        profiles->n++;
     }
     share_out_core(profiles);
     return profiles;
@@ -196,37 +256,38 @@ struct mig_profiles *hami_mig_find_templates(const char *table, const char *mode
 
 int64_t hami_mig_memory(const struct mig_profiles *profiles, int64_t memory)
 {
-    for (int32_t i = 0; i < profiles->n; i++) {
-        const struct mig_profile *profile = &profiles->items[i];
-        const bool template = profile->n_places > 0 && profile->places[0].layout > 0;
-        memory = MAX(memory, profile->memory * (template ? profile->n_places : 1));
-    }
+    for (int32_t i = 0; i < profiles->n; i++)
+        memory = MAX(memory, sum_layout(profiles, &profiles->items[i], memory_amount));
     return MIN(memory, AMOUNT_BYTES_MAX);
 }
 
 /* --- what a pod holds ------------------------------------------------------------------------ */
 
-/* "UUID[2-0]" ends in the instance: the third template's first. */
-struct mig_place hami_mig_read_index(const char *brackets)
+/* "UUID[2-0]" ends in the instance: the third template's first; so does "UUID[group3-0]". */
+struct mig_place hami_mig_read_index(const char *group, const char *brackets)
 {
+    const struct mig_place none = {0};
+    const char *number = brackets + 1 + (group ? strlen(group) : 0);
     char *end;
     long layout, start;
 
-    if (*brackets != '[' || !g_ascii_isdigit(brackets[1]))
-        return (struct mig_place){0};
-    layout = strtol(brackets + 1, &end, 10);
+    if (*brackets != '[' || (group && !g_str_has_prefix(brackets + 1, group)) ||
+        !g_ascii_isdigit(*number))
+        return none;
+    layout = strtol(number, &end, 10) + (group ? 0 : 1);
     if (*end != '-' || !g_ascii_isdigit(end[1]))
-        return (struct mig_place){0};
+        return none;
     start = strtol(end + 1, &end, 10);
-    if (strcmp(end, "]") != 0 || layout >= TEMPLATES_MAX || start >= MIG_SLICES_MAX)
-        return (struct mig_place){0};
-    return (struct mig_place){(uint8_t)(layout + 1), (uint8_t)start, 1};
+    if (strcmp(end, "]") != 0 || layout < 1 || layout > TEMPLATES_MAX || start >= MIG_SLICES_MAX)
+        return none;
+    return (struct mig_place){(uint8_t)layout, (uint8_t)start, 1};
 }
 
-void hami_mig_write_index(struct mig_place place, GString *text)
+void hami_mig_write_index(const char *group, struct mig_place place, GString *text)
 {
     if (place.layout > 0)
-        g_string_append_printf(text, "[%d-%d]", place.layout - 1, place.start);
+        g_string_append_printf(text, "[%s%d-%d]", group ? group : "",
+                               place.layout - (group ? 0 : 1), place.start);
 }
 
 void hami_mig_write(struct json_writer *writer, const struct hami_mig_entry *entry,

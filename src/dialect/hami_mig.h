@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Cards in MIG mode under HAMi's plugin: what it registers of them, and what its pods' annotations
+/* Cards in MIG mode under HAMi's plugin and Volcano's: what it registers of them, and what its pods' annotations
  * say about instances. Pure functions. */
 #include "dialect/hami.h"
 #include "json/json.h"
@@ -8,7 +8,8 @@
 #include <gpuledger/mig.h>
 
 /* What HAMi's chart configures before v2.10, in the form of the option: templates of each model in
- * the order of its list; '-' are those with instances of different sizes. */
+ * the order of its list; '-' are those with instances of different sizes. Volcano's
+ * ConfigMap volcano-vgpu-device-config begins alike. */
 #define HAMI_MIG_TEMPLATES                                                                         \
     "A30=4x1g.6gb:6144,2x2g.12gb:12288,1x4g.24gb:24576;"                                           \
     "A100-SXM4-40GB=7x1g.5gb:5120,-,2x3g.20gb:20480,1x7g.40gb:40960;"                              \
@@ -30,9 +31,10 @@ struct mig_profiles *hami_mig_find_templates(const char *table, const char *mode
 /* A card's memory, at least as much as its instances are said to have together. */
 int64_t hami_mig_memory(const struct mig_profiles *profiles, int64_t memory);
 
-/* What follows the UUID of a device: "[TEMPLATE-INSTANCE]" or nothing. */
-struct mig_place hami_mig_read_index(const char *brackets);
-void hami_mig_write_index(struct mig_place place, GString *text);
+/* What follows the UUID of a device: "[TEMPLATE-INSTANCE]" or nothing. Templates are numbered from 0;
+ * those that have names are `group` with a number from 1 behind it. */
+struct mig_place hami_mig_read_index(const char *group, const char *brackets);
+void hami_mig_write_index(const char *group, struct mig_place place, GString *text);
 
 /* One instance in the annotation that the plugin reads since v2.10. */
 struct hami_mig_entry {

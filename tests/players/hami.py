@@ -40,6 +40,7 @@ class Behaviour:
     by_time: bool = False  # the pod of the lowest time, which goes up when it is taken
     app_index: bool = False  # a promise's position is taken for one among spec.containers
     places: bool = False  # MIG instances are named by an annotation of their own
+    mig_group: str = ""  # what MIG templates are called, with a number; "": by number
 
     def key(self, name):
         return f"{self.prefix}/{name}"
@@ -69,6 +70,7 @@ def _volcano(name, **more):
         "volcano",
         ends_each=False,
         app_index=True,
+        mig_group="group",
         **more,
     )
 
@@ -265,13 +267,19 @@ def is_served(behaviour, left):
 
 
 class HamiKubelet(Kubelet):
-    """A node with one of these plugins. `sizes` are the MiB of its cards, all in MIG mode or none."""
+    """A node with one of these plugins. `sizes` are the MiB of its cards, all in MIG mode or none;
+    `mig` "ordered": as hami_mig.Templates has it."""
 
     def __init__(self, fleet, node, sizes, seed, behaviour, mig=False):
         super().__init__(fleet, node, sizes, seed)
         self.behaviour = BEHAVIOURS[behaviour]
-        self.mig = (Places() if self.behaviour.places else Templates()) if mig else None
+        self.mig = self._cutter(mig) if mig else None
         self.index = {uuid_of(node, index): index for index in range(len(sizes))}
+
+    def _cutter(self, mig):
+        if self.behaviour.places:
+            return Places()
+        return Templates(group=self.behaviour.mig_group, ordered=mig == "ordered")
 
     def _admit(self, pod):
         meta, spec = pod["metadata"], pod["spec"]

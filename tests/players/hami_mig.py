@@ -114,11 +114,16 @@ class Places:
 
 
 class Templates:
-    """Before v2.10: the device's UUID ends in template and instance, and a card that has another
-    template is cut anew as a whole."""
+    """Before v2.10, and Volcano's: the device's UUID ends in template and instance, and a card that
+    has another template is cut anew as a whole. Volcano names its templates, group1 and so on.
 
-    def __init__(self, templates=A100_TEMPLATES):
+    The instance is a number in NVML's order. `ordered` says that it counts the larger ones first, as
+    drivers were seen to do and none promises; without it instances of different sizes are an error."""
+
+    def __init__(self, templates=A100_TEMPLATES, group="", ordered=False):
         self.templates = templates
+        self.group = group
+        self.ordered = ordered
         self.current = {}  # card: template
         self.held = {}  # pod: {(card, template, instance)}
 
@@ -127,16 +132,26 @@ class Templates:
             card, bracket, rest = device.uuid.partition("[")
             if not bracket:
                 raise Refused("a card in MIG mode without an instance")
-            template, instance = (int(number) for number in rest.rstrip("]").split("-"))
-            self._take(pod, card, template, instance, device.memory)
+            name, instance = rest.rstrip("]").split("-")[:2]
+            self._take(pod, card, self._find(name), int(instance), device.memory)
+
+    def _find(self, name):
+        names = [
+            f"{self.group}{number + 1}" if self.group else str(number)
+            for number in range(len(self.templates))
+        ]
+        if name not in names:
+            raise Refused("invalid template index")
+        return names.index(name)
 
     def _take(self, pod, card, template, instance, memory):
-        if template >= len(self.templates):
-            raise Refused("invalid template index")
-        sizes = {memory for _, memory, _ in self.templates[template]}
-        if len(sizes) != 1:
+        there = sorted(
+            (size for _, size, count in self.templates[template] for _ in range(count)),
+            reverse=True,
+        )
+        if len(set(there)) != 1 and not self.ordered:
             raise Refused("NVML's order of instances of different sizes is anybody's guess")
-        if instance >= self.templates[template][0][2] or sizes != {memory}:
+        if instance >= len(there) or there[instance] != memory:
             raise Refused(f"template {template} has no instance {instance} of {memory}")
         others = [held for all_held in self.held.values() for held in all_held if held[0] == card]
         if self.current.get(card) != template and others:

@@ -239,6 +239,27 @@ class Instances(unittest.TestCase):
         templates.end("b")
         take("c", "GPU-a[2-0]", 20480)
 
+    def test_templates_with_names(self):
+        templates = Templates(group="group")
+        templates.take("a", [Device("GPU-a[group1-1]", "NVIDIA", 5120, 14)])
+        for uuid, memory in (
+            ("GPU-a[group1-1]", 5120),
+            ("GPU-a[0-2]", 5120),
+            ("GPU-a[group3-0]", 20480),
+            ("GPU-b[group5-0]", 20480),
+            ("GPU-b[group0-0]", 5120),
+        ):
+            devices = [Device(uuid, "NVIDIA", memory, 14)]
+            self.assertRaises(Refused, templates.take, "c", devices)
+
+    def test_templates_of_several_sizes(self):
+        templates = Templates(ordered=True)
+        templates.take("a", [Device("GPU-a[1-2]", "NVIDIA", 10240, 28)])
+        templates.take("b", [Device("GPU-a[1-3]", "NVIDIA", 5120, 14)])
+        for uuid, memory in (("GPU-a[1-0]", 5120), ("GPU-a[1-4]", 5120)):
+            devices = [Device(uuid, "NVIDIA", memory, 14)]
+            self.assertRaises(Refused, templates.take, "c", devices)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -52,6 +52,22 @@ static bool read_node(const char *text, struct topology *topology, GError **erro
     return dialect_read_topology(&view, &options, topology, &warning, error);
 }
 
+#define VOLCANO_ALLOCATED "volcano.sh/vgpu-ids-new"
+
+static void put_volcano_node(void)
+{
+    g_autoptr(topology) topology = topology_new();
+    const struct node_view view = {
+        .name = "n1",
+        .annotations = PAIRS({"volcano.sh/node-vgpu-register",
+                              "GPU-a,10,40536,NVIDIA-NVIDIA A100-SXM4-40GB,true,mig:"
+                              "GPU-b,10,40536,NVIDIA-NVIDIA A100-SXM4-40GB,true,mig:"}),
+        .allocatable = PAIRS({"volcano.sh/vgpu-number", "20"})};
+
+    ck_assert(dialect_read_topology(&view, &options, topology, NULL, NULL));
+    node = ledger_set_topology(book, "n1", topology);
+}
+
 static void put_node(const char *text)
 {
     g_autoptr(topology) topology = topology_new();
@@ -99,8 +115,11 @@ static const struct allocation *bind(const struct pod_view *view, struct annotat
     ck_assert_int_eq(place(view, &placement), REASON_NONE);
     struct allocation *allocation =
         allocation_new(view->uid, view->ns, view->name, placement.n_shares);
-    allocation->dialect = dialect_find("hami");
-    allocation->terms = terms_ref(request->terms);
+    const struct request *reading = request;
+    while (!node_offers(node, reading->dialect))
+        reading = reading->alternative;
+    allocation->dialect = reading->dialect;
+    allocation->terms = terms_ref(reading->terms);
     allocation->assume_time_ns = INT64_C(1700000000000000000);
     memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
     allocation = ledger_reserve(book, "n1", allocation, &reason);
@@ -206,6 +225,95 @@ START_TEST(instances_are_written_as_older_plugins_read_them)
                      REASON_NO_MIG_PLACE);
     ck_assert_int_eq(place(&POD("d", WITH({GPU, "2"}, {MEM, "8000"})), &(struct placement){0}),
                      REASON_NO_MIG_PLACE);
+}
+END_TEST
+
+#define VOLCANO(id, memory)                                                                        \
+    POD(id, WITH({"volcano.sh/vgpu-number", "1"}, {"volcano.sh/vgpu-memory", memory}))
+
+START_TEST(volcanos_templates_are_groups)
+{
+    g_auto(annotations) one = {0}, two = {0}, three = {0};
+
+    put_volcano_node();
+    ck_assert(node_card(node, 0)->healthy);
+    bind(&VOLCANO("a", "3000"), &one);
+    ck_assert_str_eq(find(&one, VOLCANO_ALLOCATED), "GPU-a[group1-0],NVIDIA,5120,14:");
+    bind(&VOLCANO("b", "4000"), &two);
+    ck_assert_str_eq(find(&two, VOLCANO_ALLOCATED), "GPU-a[group1-1],NVIDIA,5120,14:");
+    bind(&VOLCANO("c", "8000"), &three);
+    ck_assert_str_eq(find(&three, VOLCANO_ALLOCATED), "GPU-b[group3-0],NVIDIA,20480,42:");
+    ck_assert_int_eq(place(&VOLCANO("d", "30000"), &(struct placement){0}), REASON_NO_MIG_PLACE);
+}
+END_TEST
+
+START_TEST(what_volcanos_pods_hold_is_occupied)
+{
+    static const struct {
+        const char *devices;
+        bool all;
+        uint64_t slices;
+    } cases[] = {
+        {"GPU-a[group3-1],NVIDIA,20480,42:", false, 1 << 1},
+        {"GPU-a[3-1],NVIDIA,20480,42:", true},
+        {"GPU-a[group0-1],NVIDIA,20480,42:", true},
+        {"GPU-a[groupx-1],NVIDIA,20480,42:", true},
+        {"GPU-a[grou],NVIDIA,20480,42:", true},
+        {"GPU-a,NVIDIA,20480,42:", true},
+    };
+
+    put_volcano_node();
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct pod_view view = VOLCANO("a", "8000");
+        view.node_name = "n1";
+        view.phase = "Running";
+        view.annotations = PAIRS({VOLCANO_ALLOCATED, cases[i].devices});
+        ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+        const struct mig_taken taken = mig_taken_of(node, node_card(node, 0), NULL);
+        ck_assert_msg(taken.all == cases[i].all, "case %zu", i);
+        ck_assert_msg(taken.all || (taken.slices == cases[i].slices && taken.layout == 3),
+                      "case %zu", i);
+    }
+}
+END_TEST
+
+/* What the driver counts first the administrator has to say. */
+START_TEST(templates_of_several_sizes_have_an_order)
+{
+    static const struct {
+        const char *name, *memory, *written;
+    } pods[] = {
+        {"a", "8000", "GPU-a[1-0],NVIDIA,10240,28:;"},
+        {"b", "8000", "GPU-a[1-1],NVIDIA,10240,28:;"},
+        {"c", "4000", "GPU-a[1-3],NVIDIA,5120,14:;"},
+        {"d", "4000", "GPU-b[0-0],NVIDIA,5120,14:;"},
+        {"e", "8000", "GPU-a[1-2],NVIDIA,10240,28:;"},
+    };
+
+    options.hami_mig_templates =
+        (char *)"A100=7x1g.5gb:5120, 3x2g.10gb:10240 + 1x1g.5gb:5120";
+    put_node(OLD_NODE);
+    for (size_t i = 0; i < G_N_ELEMENTS(pods); i++) {
+        g_auto(annotations) written = {0};
+        bind(&POD(pods[i].name, WITH({GPU, "1"}, {MEM, pods[i].memory})), &written);
+        ck_assert_str_eq(find(&written, ALLOCATED), pods[i].written);
+    }
+    ck_assert_int_eq(place(&POD("f", WITH({GPU, "1"}, {MEM, "8000"})), &(struct placement){0}),
+                     REASON_NO_MIG_PLACE);
+}
+END_TEST
+
+START_TEST(templates_that_cannot_be_read)
+{
+    static const char *const texts[] = {"A100=3x2g.10gb:10240+", "A100=+", "A100=",
+                                        "A100=30x1g.5gb:1+3x2g.10gb:1", "A100=1x1g.5gb:1,,"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        options.hami_mig_templates = (char *)texts[i];
+        put_node(OLD_NODE);
+        ck_assert_msg(!node_card(node, 0)->healthy || node_card(node, 0)->mig->n == 0, "%s",
+                      texts[i]);
+    }
 }
 END_TEST
 
@@ -356,6 +464,10 @@ int main(void)
     tcase_add_test(all, profiles_that_no_card_has_are_errors);
     tcase_add_test(all, instances_are_written_as_v2_10_reads_them);
     tcase_add_test(all, instances_are_written_as_older_plugins_read_them);
+    tcase_add_test(all, volcanos_templates_are_groups);
+    tcase_add_test(all, what_volcanos_pods_hold_is_occupied);
+    tcase_add_test(all, templates_of_several_sizes_have_an_order);
+    tcase_add_test(all, templates_that_cannot_be_read);
     tcase_add_loop_test(all, what_is_written_is_read_again, 0, 2);
     tcase_add_test(all, what_others_hold_is_occupied);
     tcase_add_test(all, sizes_are_chosen_by_what_is_asked);

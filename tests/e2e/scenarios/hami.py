@@ -33,9 +33,9 @@ def start(world, *options):
     world.scheduler_start(config)
 
 
-def add_node(world, name, behaviour, cards, annotations=None):
+def add_node(world, name, behaviour, cards, annotations=None, ordered=False):
     played = BEHAVIOURS[behaviour]
-    mig = cards[0].mode == "mig"
+    mig = cards[0].mode == "mig" and ("ordered" if ordered else True)
     world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour, mig)
     slots = sum(card.count for card in cards)
     said = {played.register: register_text(played, cards), **(annotations or {})}
@@ -187,12 +187,15 @@ def scenario_hami_family(tap):
 
 
 def scenario_hami_mig(tap):
-    """Cards in MIG mode: HAMi v2.10 makes what is reserved, older plugins cut by template."""
+    """Cards in MIG mode: HAMi v2.10 makes what is reserved, the others cut by template."""
     with World(tap) as world:
-        start(world)
-        for name, behaviour in (("m10", "hami-v2.10"), ("m9", "hami-v2.9")):
+        # The chart's, but that the driver is said to count larger instances first.
+        start(world, "--hami-mig-templates=A100-SXM4-40GB=7x1g.5gb:5120,"
+                     "3x2g.10gb:10240+1x1g.5gb:5120,2x3g.20gb:20480,1x7g.40gb:40960")
+        for name, behaviour in (("m10", "hami-v2.10"), ("m9", "hami-v2.9"), ("m8", "hami-v2.8"),
+                                ("mv", "volcano-0798272"), ("mw", "volcano-0bd97d0")):
             cards = cards_of(name, [40960, 40960], kind=A100_KIND, mode="mig")
-            add_node(world, name, behaviour, cards)
+            add_node(world, name, behaviour, cards, ordered=name in ("m8", "mw"))
         add_node(world, "core", "hami-v2.10", cards_of("core", [16000]))
         add_pod(world, "plain", one(1000), node="core")
 
@@ -231,6 +234,35 @@ def scenario_hami_mig(tap):
             world.fleet.finish(name)
         world.await_running(["again"], 60, nudge=True)
         check(world, "cut anew when it is empty")
+
+        # Volcano's templates have names; several sizes in one, where their order is known.
+        several = {**{f"x{number}": 8000 for number in range(6)}, "x8": 4000, "x9": 4000}
+
+        def add_several(names):
+            for name in names:
+                add_pod(world, name, one(several[name]), node="m8")
+                add_pod(world, f"w{name}", {VGPU: 1, VMEM: several[name]}, node="mw")
+
+        larger = [name for name in several if several[name] == 8000]
+        add_several(larger)
+        volcanos = {**{f"v{number}": 5000 for number in range(7)}, "v20": 20000, "v12": 12000}
+        for name, memory in volcanos.items():
+            add_pod(world, name, {VGPU: 1, VMEM: memory}, node="mv")
+        world.await_running([*larger, *(f"w{name}" for name in larger)], 120, nudge=True)
+        add_several(["x8", "x9"])
+        world.await_running([*several, *(f"w{name}" for name in several), *volcanos], 120,
+                            nudge=True)
+        check(world, "several sizes, and Volcano's")
+        devices = [
+            device.uuid.partition("[")[2]
+            for name in several
+            for devices in read_promise(
+                world.client.get("Pod", name)["metadata"]["annotations"][ALLOCATED["hami.io"]]
+            )
+            for device in devices
+        ]
+        tap.equal(sorted(devices), sorted([f"1-{number}]" for number in range(4)] * 2),
+                  "both cards have the template with two sizes")
 
 
 def scenario_hami_oversubscribed(tap):
