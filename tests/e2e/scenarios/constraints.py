@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What explain and fit say of node selectors, affinity, taints and priorities, and what kube-scheduler
+then does."""
+
+import contextlib
+
+from gpushare import RESOURCE, RESOURCE_COUNT
+from kubeapi import Client, node_object, pod_object, wait_for
+from world import World
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+UNITS = 10  # of the one card of a node: one pod fills it
+PATIENCE_S = 90
+
+
+def terms(*expressions, fields=()):
+    term = {"matchExpressions": list(expressions), "matchFields": list(fields)}
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}}
+
+
+def expression(key, operator, *values):
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def tolerating(key, **more):
+    return {"tolerations": [{"key": key, "operator": "Exists", **more}]}
+
+
+NODES = {  # name: (labels, spec)
+    "plain": ({"zone": "a", "age": "3"}, {}),
+    "gold": ({"zone": "b", "age": "12", "tier": "gold"}, {}),
+    "ml": ({"zone": "b"}, {"taints": [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]}),
+    "sick": ({"zone": "c"}, {"taints": [{"key": "sick", "effect": "NoExecute"}]}),
+    "shy": ({"zone": "c"}, {"taints": [{"key": "shy", "effect": "PreferNoSchedule"}]}),
+    "closed": ({"zone": "a"}, {"unschedulable": True}),
+}
+
+WISHES = [
+    {},
+    {"nodeSelector": {"zone": "b"}},
+    {"nodeSelector": {"zone": "b", "tier": "gold"}},
+    {"nodeSelector": {"zone": "z"}},
+    terms(expression("zone", "In", "a", "c")),
+    terms(expression("zone", "NotIn", "a")),
+    terms(expression("tier", "DoesNotExist"), expression("age", "Exists")),
+    terms(expression("age", "Gt", "5")),
+    terms(expression("age", "Lt", "5")),
+    terms(fields=[expression("metadata.name", "In", "shy")]),
+    tolerating("dedicated"),
+    {"tolerations": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+    tolerating("sick", effect="NoSchedule"),
+    {**tolerating("sick"), "nodeSelector": {"zone": "c"}},
+    tolerating("node.kubernetes.io/unschedulable"),
+    {"tolerations": [{"operator": "Exists"}]},
+    {"tolerations": [{"operator": "Exists"}], **terms(expression("zone", "NotIn", "a"))},
+]
+
+
+def wish(name, spec):
+    pod = pod_object(name, {RESOURCE: UNITS}, spec=spec)
+    pod["metadata"]["namespace"] = "default"
+    return pod
+
+
+def ask(world, path, body=None):
+    client = Client(f"http://127.0.0.1:{world.ops_port}", timeout=30)
+    try:
+        return client.request("POST" if body else "GET", path, body)
+    finally:
+        client.close()
+
+
+def places(world, pod):
+    """Who takes the pod, as explain says and as fit says."""
+    told = ask(world, "/api/v1/explain", pod)
+    takers = {node["name"] for node in told["nodes"]
+              if node["reason"] is None and node["barrier"] is None}
+    fit = ask(world, "/api/v1/fit", {"pod": pod})
+    return takers, {place["node"] for place in fit["places"]}, fit["fitting"]
+
+
+def found(world):
+    """{pod: its node, or "" once kube-scheduler has found none}"""
+    state = {}
+    for pod in world.client.items("Pod"):
+        conditions = {each["type"]: each for each in pod["status"].get("conditions", [])}
+        node = pod["spec"].get("nodeName")
+        if node or conditions.get("PodScheduled", {}).get("reason") == "Unschedulable":
+            state[pod["metadata"]["name"]] = node or ""
+    return state
+
+
+def settle(world, names, wanted):
+    """What kube-scheduler has made of the pods, once that is what was foretold, or in the end."""
+    with contextlib.suppress(TimeoutError):
+        wait_for(lambda: set(found(world)) >= set(names) and
+                 sorted(found(world)[name] for name in names) == sorted(wanted),
+                 PATIENCE_S, what="the pods are where they were foretold")
+    state = found(world)
+    return sorted(state.get(name, "?") for name in names)
+
+
+def clear(world, free):
+    for pod in world.client.items("Pod"):
+        world.client.delete("Pod", pod["metadata"]["name"])
+    wait_for(lambda: not world.client.items("Pod") and places(world, wish("any", {}))[2] == free,
+             PATIENCE_S, what="all pods are gone")
+
+
+def begin(world):
+    for name, (labels, spec) in NODES.items():
+        node = node_object(name, {RESOURCE: UNITS, RESOURCE_COUNT: 1}, labels=labels)
+        world.client.create({**node, "spec": spec})
+    for name, value in (("low", 3), ("middle", 5), ("high", 1000)):
+        world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                             "metadata": {"name": name}, "value": value})
+    world.start()
+    wait_for(lambda: places(world, wish("any", {}))[2] == 3, PATIENCE_S, what="the nodes are known")
+
+
+def scenario_constraints(tap):
+    """Pods of each kind, one more than there are nodes, fill exactly the nodes that explain and fit
+    have named; the rest are unschedulable."""
+    with World(tap, played=False) as world:
+        begin(world)
+        for number, spec in enumerate(WISHES):
+            takers, fitting, amount = places(world, wish("any", spec))
+            tap.equal((fitting, amount), (takers, len(takers)), f"explain and fit agree on {spec}")
+            names = [f"w{number}-{i}" for i in range(len(NODES) + 1)]
+            for name in names:
+                world.client.create(wish(name, spec))
+            wanted = sorted(takers) + [""] * (len(names) - len(takers))
+            tap.equal(settle(world, names, wanted), sorted(wanted), "and so says kube-scheduler")
+            left = [name for name, node in found(world).items() if not node]
+            told = ask(world, f"/api/v1/explain?pod=default/{left[0]}")
+            tap.equal(told["verdict"], "refused", "one that is left over is refused by name, too")
+            clear(world, 3)
+
+
+def scenario_constraints_preempt(tap):
+    """Whom explain says that preemption would end, and where, ends there."""
+    with World(tap, played=False) as world:
+        begin(world)
+        for name, zone, priority in (("a", "a", "middle"), ("b", "b", "low"), ("c", "c", "high")):
+            world.client.create(wish(name, {"nodeSelector": {"zone": zone},
+                                            "priorityClassName": priority}))
+        wait_for(lambda: sorted(found(world).values()) == ["gold", "plain", "shy"], PATIENCE_S,
+                 what="the nodes are full")
+        for policy in ("Never", "PreemptLowerPriority"):
+            urgent = wish("urgent", {"priorityClassName": "high", "priority": 1000,
+                                     "preemptionPolicy": policy})
+            told = ask(world, "/api/v1/explain", urgent)["preemption"]
+            if policy == "Never":
+                tap.equal((told["node"], told["whyNot"]), (None, "its preemptionPolicy is Never"),
+                          "who never preempts ends nobody")
+        tap.equal((told["node"], [pod["name"] for pod in told["pods"]]), ("gold", ["b"]),
+                  "the least important pod is to end")
+        world.client.create(wish("urgent", {"priorityClassName": "high"}))
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda: found(world).get("urgent"), PATIENCE_S, what="the pod has its node")
+        tap.equal(found(world), {"a": "plain", "c": "shy", "urgent": "gold"},
+                  "and has ended; the pod is where it was")
