@@ -138,7 +138,9 @@ class S14(Scenario):
 
 class S16(Scenario):
     """Time-slicing: replicas are counted; more than one at a time is refused where the plugin
-    fails it."""
+    fails it; what pods declare of a shared card's memory fits on it (`--nvidia-memory-guard`)."""
+
+    cannot = "Who meets whom on a card, kubelet decides: the guard counts those that want most together."
 
     e2e = ("nvidia",)
     TWICE = Sharing(replicas=2, fail_requests_greater_than_one=True)
@@ -169,6 +171,16 @@ class S16(Scenario):
         alone = {"gpuledger.io/gpu-unshared": "true"}
         self.refused("no", ONE, KIND, alone, nodes=["shared"], final=True)
         self.assertEqual(self.place("alone", ONE, alone), "whole")
+
+    def test_declared_memory(self):
+        wants = {"gpuledger.io/gpu-memory": "10Gi"}
+        self.start(cards("t4", 1, sharing=self.TWICE), options=["--nvidia-memory-guard"])
+        self.place("a", ONE, wants)
+        self.refused("b", ONE, "want more memory than it has", wants, final=False)
+        self.place("small", ONE, {"gpuledger.io/gpu-memory": "5Gi"})
+        self.start(cards("t4", 1, sharing=self.TWICE))
+        for name in ("a", "b"):  # unless asked for, nobody guards it
+            self.place(name, ONE, wants)
 
 
 class S17(Scenario):
