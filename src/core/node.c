@@ -6,218 +6,13 @@
  */
 #include "core/node.h"
 
+#include "core/card.h"
+
 #include "core/node_traits.h"
 
 #include <gpuledger/links.h>
 #include <gpuledger/mig.h>
 #include <string.h>
-
-#define MIB (INT64_C(1) << 20)
-
-/* --- amounts and cards ---------------------------------------------------------------------- */
-
-int64_t amount_bytes(struct amount amount, int64_t memory_unit)
-{
-    int64_t unit = amount.kind == AMOUNT_NODE_UNITS ? memory_unit : 1;
-    int64_t bytes;
-
-    if (__builtin_mul_overflow(amount.value, unit, &bytes) || bytes > AMOUNT_BYTES_MAX)
-        return AMOUNT_BYTES_MAX;
-    return MAX(bytes, 0);
-}
-
-int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount)
-{
-    int64_t whole = card ? card->memory : 0;
-
-    if (amount.kind != AMOUNT_THOUSANDTHS)
-        return amount_bytes(amount, node->memory_unit);
-    for (int32_t i = 0; !card && i < node->n_cards; i++)
-        whole = MAX(whole, node->cards[i].memory);
-    int64_t part = whole / 1000 * amount.value + whole % 1000 * amount.value / 1000;
-    return whole % MIB == 0 ? part - part % MIB : part;
-}
-
-/* Rounded up twice, so that the parts of a card never are more multiprocessors than it has. */
-int32_t card_core(const struct card *card, int32_t core)
-{
-    const int64_t all = card->multiprocessors;
-
-    if (all == 0)
-        return core;
-    const int64_t taken = (core * all + CORE_WHOLE - 1) / CORE_WHOLE;
-    return (int32_t)((taken * CORE_WHOLE + all - 1) / all);
-}
-
-#define KEY_FACTOR UINT64_C(0x100000001b3)
-
-uint64_t card_key(const char *uuid)
-{
-    uint64_t key = UINT64_C(0xcbf29ce484222325);
-
-    for (; *uuid; uuid++)
-        key = (key ^ (unsigned char)*uuid) * KEY_FACTOR;
-    return key ? key : 1;
-}
-
-static uint64_t card_kind(const struct node *node, const struct card *card)
-{
-    const int64_t numbers[] = {card->memory, card->core, card->multiprocessors, node->memory_unit};
-    uint64_t kind = card_key(card->model ? card->model : "");
-
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        for (int shift = 0; shift < 64; shift += 8)
-            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
-    }
-    return kind;
-}
-
-static uint64_t pool_kind(const struct pool *pool)
-{
-    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared};
-    uint64_t kind = card_key(pool->resource) ^ card_key(pool->model ? pool->model : "") << 1;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        for (int shift = 0; shift < 64; shift += 8)
-            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
-    }
-    return kind;
-}
-
-static struct card *find_card(const struct node *node, int32_t index)
-{
-    /* Cards are numbered from 0 without gaps by every node side read so far; the search is for
-     * those that will not be. */
-    if (index >= 0 && index < node->n_cards && node->cards[index].index == index)
-        return &node->cards[index];
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        if (node->cards[i].index == index)
-            return &node->cards[i];
-    }
-    return NULL;
-}
-
-static struct card *find_share_card(const struct node *node, const struct share *share)
-{
-    if (node->n_cards == 1)
-        return &node->cards[0];
-    if (!share->key)
-        return find_card(node, share->card);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        if (node->cards[i].key == share->key || node->cards[i].former_key == share->key)
-            return &node->cards[i];
-    }
-    return NULL;
-}
-
-const struct card *node_card(const struct node *node, int32_t index)
-{
-    return find_card(node, index);
-}
-
-const struct card *node_share_card(const struct node *node, const struct share *share)
-{
-    return share->device ? NULL : find_share_card(node, share);
-}
-
-static struct pool *find_pool(const struct node *node, const char *resource)
-{
-    for (int32_t i = 0; i < node->n_pools; i++) {
-        if (g_str_equal(node->pools[i].resource, resource))
-            return &node->pools[i];
-    }
-    return NULL;
-}
-
-const struct pool *node_pool(const struct node *node, const char *resource)
-{
-    return find_pool(node, resource);
-}
-
-int64_t card_memory_free(const struct node *node, const struct card *card)
-{
-    int64_t left = card->memory - card->memory_used - node->unplaced_memory;
-    return MAX(left, 0);
-}
-
-int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes)
-{
-    const int64_t left = card_memory_free(node, card);
-    const int64_t real = card->physical - node->unplaced_memory;
-
-    if (card->physical == 0)
-        return left;
-    if (card->pressed || card->memory_promised >= real)
-        return 0;
-    return oversubscribes ? left : CLAMP(real - card->memory_used, 0, left);
-}
-
-int32_t card_core_free(const struct node *node, const struct card *card)
-{
-    int64_t left = card->core - (int64_t)card->core_used - node->unplaced_core;
-    return left > 0 ? (int32_t)left : 0;
-}
-
-int32_t card_slots_free(const struct node *node, const struct card *card)
-{
-    int32_t left = card->slots - card->holders - node->unplaced_holders;
-    return card->slots == 0 ? INT32_MAX : MAX(left, 0);
-}
-
-struct host node_host_free(const struct node *node)
-{
-    const struct host *host = &node->host, *used = &node->host_used;
-
-    return (struct host){
-        host->cpu > 0 ? MAX(host->cpu - used->cpu, 0) : INT64_MAX,
-        host->memory > 0 ? MAX(host->memory - used->memory, 0) : INT64_MAX,
-    };
-}
-
-bool node_offers(const struct node *node, const struct dialect *dialect)
-{
-    for (int32_t i = 0; i < node->n_dialects; i++) {
-        if (node->dialects[i] == dialect)
-            return true;
-    }
-    return false;
-}
-
-bool node_taken_by_tenant(const struct node *node, const struct card *card, const char *pool,
-                          const char *ns)
-{
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (g_str_equal(other->ns, ns))
-            continue;
-        for (uint32_t j = 0; j < other->n_shares; j++) {
-            const struct share *share = &other->shares[j];
-            const struct card *held = node_share_card(node, share);
-            if (card ? !share->device && (!held || held == card)
-                     : share->device && g_str_equal(share->device, pool))
-                return true;
-        }
-    }
-    return false;
-}
-
-bool node_taken_by_other(const struct node *node, const struct card *card,
-                         const struct dialect *dialect)
-{
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->dialect == dialect)
-            continue;
-        if (!card)
-            return true;
-        for (uint32_t j = 0; j < other->n_shares; j++) {
-            const struct card *held = node_share_card(node, &other->shares[j]);
-            if (held ? held == card : !other->shares[j].device)
-                return true;
-        }
-    }
-    return false;
-}
 
 /* --- counting ------------------------------------------------------------------------------- */
 
@@ -258,7 +53,7 @@ static struct usage init_surplus(const struct node *node, const struct card *car
 
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
-        if (share->device || find_share_card(node, share) != card)
+        if (share->device || card_find_share(node, share) != card)
             continue;
         const struct usage one = share_usage(node, card, share);
         if (share->init) {
@@ -281,11 +76,11 @@ static struct usage init_surplus(const struct node *node, const struct card *car
 /* Whether an earlier share of an init container is on the same card. */
 static bool init_seen(const struct node *node, const struct allocation *allocation, uint32_t i)
 {
-    const struct card *card = find_share_card(node, &allocation->shares[i]);
+    const struct card *card = card_find_share(node, &allocation->shares[i]);
 
     for (uint32_t j = 0; j < i; j++) {
         const struct share *share = &allocation->shares[j];
-        if (share->init && !share->device && find_share_card(node, share) == card)
+        if (share->init && !share->device && card_find_share(node, share) == card)
             return true;
     }
     return false;
@@ -326,12 +121,12 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         struct share *share = &allocation->shares[i];
         if (share->device) {
-            struct pool *pool = find_pool(node, share->device);
+            struct pool *pool = pool_find(node, share->device);
             if (pool)
                 pool->used += sign * share_devices(allocation, i);
             continue;
         }
-        struct card *card = find_share_card(node, share);
+        struct card *card = card_find_share(node, share);
         if (share->key)
             share->card = card ? card->index : CARD_UNKNOWN;
         if (share->init && init_seen(node, allocation, i))
@@ -510,7 +305,7 @@ void node_apply_health(struct node *node)
     for (int32_t i = 0; i < node->n_cards; i++)
         node->cards[i].healthy = !node->cards[i].broken;
     for (guint i = 0; node->unhealthy && i < node->unhealthy->len; i++) {
-        struct card *card = find_card(node, g_array_index(node->unhealthy, int32_t, i));
+        struct card *card = card_find(node, g_array_index(node->unhealthy, int32_t, i));
         if (card)
             card->healthy = false;
     }
@@ -559,7 +354,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     for (int32_t i = 0; i < node->n_cards; i++) {
         struct card *card = &node->cards[i];
         card->kind = card_kind(node, card);
-        node->hardware = (node->hardware ^ card->kind) * KEY_FACTOR;
+        node->hardware = kind_join(node->hardware, card->kind);
     }
     node->n_pools = topology->n_pools;
     node->pools = g_new0(struct pool, (gsize)node->n_pools);
@@ -568,7 +363,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->pools[i].resource = g_strdup(topology->pools[i].resource);
         node->pools[i].model = g_strdup(topology->pools[i].model);
         node->pools[i].kind = pool_kind(&node->pools[i]);
-        node->hardware = (node->hardware ^ node->pools[i].kind) * KEY_FACTOR +
+        node->hardware = kind_join(node->hardware, node->pools[i].kind) +
                          (uint64_t)node->pools[i].capacity;
     }
     node_apply_health(node);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is asked of cards and pools: which one it is, what an amount is there, what is left of it,
+ * who has some of it.
+ */
+#include "core/card.h"
+
+#include <string.h>
+
+#define MIB (INT64_C(1) << 20)
+
+int64_t amount_bytes(struct amount amount, int64_t memory_unit)
+{
+    int64_t unit = amount.kind == AMOUNT_NODE_UNITS ? memory_unit : 1;
+    int64_t bytes;
+
+    if (__builtin_mul_overflow(amount.value, unit, &bytes) || bytes > AMOUNT_BYTES_MAX)
+        return AMOUNT_BYTES_MAX;
+    return MAX(bytes, 0);
+}
+
+int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount)
+{
+    int64_t whole = card ? card->memory : 0;
+
+    if (amount.kind != AMOUNT_THOUSANDTHS)
+        return amount_bytes(amount, node->memory_unit);
+    for (int32_t i = 0; !card && i < node->n_cards; i++)
+        whole = MAX(whole, node->cards[i].memory);
+    int64_t part = whole / 1000 * amount.value + whole % 1000 * amount.value / 1000;
+    return whole % MIB == 0 ? part - part % MIB : part;
+}
+
+/* Rounded up twice, so that the parts of a card never are more multiprocessors than it has. */
+int32_t card_core(const struct card *card, int32_t core)
+{
+    const int64_t all = card->multiprocessors;
+
+    if (all == 0)
+        return core;
+    const int64_t taken = (core * all + CORE_WHOLE - 1) / CORE_WHOLE;
+    return (int32_t)((taken * CORE_WHOLE + all - 1) / all);
+}
+
+#define KEY_FACTOR UINT64_C(0x100000001b3)
+
+uint64_t card_key(const char *uuid)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+    for (; *uuid; uuid++)
+        key = (key ^ (unsigned char)*uuid) * KEY_FACTOR;
+    return key ? key : 1;
+}
+
+uint64_t card_kind(const struct node *node, const struct card *card)
+{
+    const int64_t numbers[] = {card->memory, card->core, card->multiprocessors, node->memory_unit};
+    uint64_t kind = card_key(card->model ? card->model : "");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        for (int shift = 0; shift < 64; shift += 8)
+            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
+    }
+    return kind;
+}
+
+uint64_t pool_kind(const struct pool *pool)
+{
+    const int64_t numbers[] = {pool->memory, pool->replicas, pool->shared};
+    uint64_t kind = card_key(pool->resource) ^ card_key(pool->model ? pool->model : "") << 1;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        for (int shift = 0; shift < 64; shift += 8)
+            kind = (kind ^ (uint64_t)(numbers[i] >> shift & 0xff)) * KEY_FACTOR;
+    }
+    return kind;
+}
+
+uint64_t kind_join(uint64_t kinds, uint64_t kind)
+{
+    return (kinds ^ kind) * KEY_FACTOR;
+}
+
+struct card *card_find(const struct node *node, int32_t index)
+{
+    /* Cards are numbered from 0 without gaps by every node side read so far; the search is for
+     * those that will not be. */
+    if (index >= 0 && index < node->n_cards && node->cards[index].index == index)
+        return &node->cards[index];
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].index == index)
+            return &node->cards[i];
+    }
+    return NULL;
+}
+
+struct card *card_find_share(const struct node *node, const struct share *share)
+{
+    if (node->n_cards == 1)
+        return &node->cards[0];
+    if (!share->key)
+        return card_find(node, share->card);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].key == share->key || node->cards[i].former_key == share->key)
+            return &node->cards[i];
+    }
+    return NULL;
+}
+
+const struct card *node_card(const struct node *node, int32_t index)
+{
+    return card_find(node, index);
+}
+
+const struct card *node_share_card(const struct node *node, const struct share *share)
+{
+    return share->device ? NULL : card_find_share(node, share);
+}
+
+struct pool *pool_find(const struct node *node, const char *resource)
+{
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        if (g_str_equal(node->pools[i].resource, resource))
+            return &node->pools[i];
+    }
+    return NULL;
+}
+
+const struct pool *node_pool(const struct node *node, const char *resource)
+{
+    return pool_find(node, resource);
+}
+
+int64_t card_memory_free(const struct node *node, const struct card *card)
+{
+    int64_t left = card->memory - card->memory_used - node->unplaced_memory;
+    return MAX(left, 0);
+}
+
+int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes)
+{
+    const int64_t left = card_memory_free(node, card);
+    const int64_t real = card->physical - node->unplaced_memory;
+
+    if (card->physical == 0)
+        return left;
+    if (card->pressed || card->memory_promised >= real)
+        return 0;
+    return oversubscribes ? left : CLAMP(real - card->memory_used, 0, left);
+}
+
+int32_t card_core_free(const struct node *node, const struct card *card)
+{
+    int64_t left = card->core - (int64_t)card->core_used - node->unplaced_core;
+    return left > 0 ? (int32_t)left : 0;
+}
+
+int32_t card_slots_free(const struct node *node, const struct card *card)
+{
+    int32_t left = card->slots - card->holders - node->unplaced_holders;
+    return card->slots == 0 ? INT32_MAX : MAX(left, 0);
+}
+
+struct host node_host_free(const struct node *node)
+{
+    const struct host *host = &node->host, *used = &node->host_used;
+
+    return (struct host){
+        host->cpu > 0 ? MAX(host->cpu - used->cpu, 0) : INT64_MAX,
+        host->memory > 0 ? MAX(host->memory - used->memory, 0) : INT64_MAX,
+    };
+}
+
+bool node_offers(const struct node *node, const struct dialect *dialect)
+{
+    for (int32_t i = 0; i < node->n_dialects; i++) {
+        if (node->dialects[i] == dialect)
+            return true;
+    }
+    return false;
+}
+
+bool node_taken_by_tenant(const struct node *node, const struct card *card, const char *pool,
+                          const char *ns)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (g_str_equal(other->ns, ns))
+            continue;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct share *share = &other->shares[j];
+            const struct card *held = node_share_card(node, share);
+            if (card ? !share->device && (!held || held == card)
+                     : share->device && g_str_equal(share->device, pool))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool node_taken_by_other(const struct node *node, const struct card *card,
+                         const struct dialect *dialect)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other->dialect == dialect)
+            continue;
+        if (!card)
+            return true;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct card *held = node_share_card(node, &other->shares[j]);
+            if (held ? held == card : !other->shares[j].device)
+                return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What node.c needs of cards and pools beside what anybody may ask (gpuledger/ledger.h).
+ */
+#include <gpuledger/ledger.h>
+
+/* As node_card, node_share_card (of a share of cards) and node_pool say, for who changes them. */
+struct card *card_find(const struct node *node, int32_t index);
+struct card *card_find_share(const struct node *node, const struct share *share);
+struct pool *pool_find(const struct node *node, const char *resource);
+
+/* The same number for all that policies cannot tell apart while nothing of it is taken. */
+uint64_t card_kind(const struct node *node, const struct card *card);
+uint64_t pool_kind(const struct pool *pool);
+
+/* A number that stands for kinds and one more, in their order. */
+uint64_t kind_join(uint64_t kinds, uint64_t kind);
