@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/policies.h"
 
+/* What is left of compute, then of slots: where memory says nothing, as on nodes that do not hand it
+ * out, these tell a full card from an empty one. */
+static int64_t rest_free(const struct node *node, const struct card *card)
+{
+    return ((int64_t)card_core_free(node, card) << 32) + card_slots_free(node, card);
+}
+
 struct cost cost_binpack(const struct node *node, const struct card *card,
                          const struct card_ask *ask, const struct demand *demand)
 {
-    return (struct cost){.loss = card_memory_free(node, card)};
+    return (struct cost){card_memory_free(node, card), rest_free(node, card)};
 }
 
 static struct cost cost_spread(const struct node *node, const struct card *card,
                                const struct card_ask *ask, const struct demand *demand)
 {
-    return (struct cost){.loss = -card_memory_free(node, card)};
+    return (struct cost){-card_memory_free(node, card), -rest_free(node, card)};
 }
 
 static struct cost cost_first_fit(const struct node *node, const struct card *card,

@@ -159,6 +159,38 @@ START_TEST(policies_order_the_cards_that_fit)
 }
 END_TEST
 
+/* Shares of compute alone, or that take nothing but a slot. */
+START_TEST(compute_and_slots_decide_where_memory_does_not)
+{
+    static const int32_t held[] = {100, 300, 300, 0}; /* thousandths */
+    static const char *const uids[] = {"u0", "u1", "u2", "u3"};
+    g_autoptr(ledger) ledger = ledger_new();
+    g_autoptr(topology) topology = topology_new();
+    g_autoptr(request) request = request_new(DIALECT, 1);
+    struct placement placement;
+
+    topology->dialect = DIALECT;
+    topology->n_cards = G_N_ELEMENTS(held);
+    for (int32_t i = 0; i < topology->n_cards; i++)
+        topology->cards[i] = (struct topology_card){.slots = 8};
+    const struct node *node = ledger_set_topology(ledger, "n", topology);
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        struct allocation *allocation = allocation_new(uids[i], "ml", "p", i == 2 ? 2 : 1);
+        for (uint32_t j = 0; j < allocation->n_shares; j++)
+            allocation->shares[j] = (struct share){.card = i, .core = j == 0 ? held[i] : 0};
+        ledger_put(ledger, "n", allocation);
+    }
+    request->asks[0] = (struct card_ask){.core = 200, .count = 1};
+    placement_find(node, request, policy_find("binpack"), NULL, CARD_UNKNOWN, &placement);
+    ck_assert_int_eq(placement.shares[0].card, 2); /* as much compute as 1, fewer slots */
+    placement_find(node, request, policy_find("spread"), NULL, CARD_UNKNOWN, &placement);
+    ck_assert_int_eq(placement.shares[0].card, 3);
+    request->asks[0].core = 800;
+    placement_find(node, request, policy_find("binpack"), NULL, CARD_UNKNOWN, &placement);
+    ck_assert_int_eq(placement.shares[0].card, 0);
+}
+END_TEST
+
 /* --- refusals ------------------------------------------------------------------------------- */
 
 struct refusal_case {
@@ -397,6 +429,7 @@ static Suite *suite(void)
 
     tcase_add_test(tc, policies_are_found_by_name);
     tcase_add_loop_test(tc, policies_order_the_cards_that_fit, 0, G_N_ELEMENTS(policy_cases));
+    tcase_add_test(tc, compute_and_slots_decide_where_memory_does_not);
     tcase_add_loop_test(tc, refusals_tell_of_the_card_that_got_furthest, 0,
                         G_N_ELEMENTS(refusal_cases));
     tcase_add_test(tc, a_pin_on_no_card_finds_none);
