@@ -311,6 +311,21 @@ static void tell_devices(const struct telling *telling)
     append_holders(telling->text, telling->node, NULL, pool);
 }
 
+/* Of devices by count: the cards of a node say it themselves. */
+static bool tell_small_devices(const struct telling *telling)
+{
+    const struct terms *terms = telling->request->terms;
+    const struct pool *pool =
+        telling->ask->device ? node_pool(telling->node, telling->ask->device) : NULL;
+
+    if (!pool || !terms || terms->memory_min <= pool->memory)
+        return false;
+    g_autofree char *wanted = tell_bytes(terms->memory_min);
+    g_autofree char *memory = tell_bytes(pool->memory);
+    g_string_append_printf(telling->text, "wants %s, its %s have %s", wanted, pool->resource, memory);
+    return true;
+}
+
 static void tell_node_terms(const struct telling *telling)
 {
     const struct terms *terms = telling->request->terms;
@@ -520,7 +535,8 @@ char *tell_node(const struct judge *judge, const struct node *node, const struct
 
     if (node_tellers[reason])
         node_tellers[reason](&telling);
-    else if (!card_tellers[reason] || node->n_cards == 0)
+    else if (!(reason == REASON_CARD_TOO_SMALL && tell_small_devices(&telling)) &&
+             (!card_tellers[reason] || node->n_cards == 0))
         g_string_append(telling.text, reason_info(reason)->text);
     return g_string_free(telling.text, telling.text->len == 0);
 }

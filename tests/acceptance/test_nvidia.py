@@ -38,7 +38,7 @@ class S1(Scenario):
     (`--nvidia-memory-label`); the smallest guest that suffices is taken, others are too small for
     good."""
 
-    cannot = "The refusal's text is constant, without the two sizes."
+    cannot = "A refusal's text is constant: the two sizes are what explain says."
     LABEL = "example.com/vgpu-memory"
 
     def workers(self):
@@ -60,6 +60,9 @@ class S1(Scenario):
         self.refused("large", ONE, SMALL, least("8Gi"), nodes=small, final=True)
         self.assertEqual(self.place("first", ONE, least("8Gi")), "w1")
         self.refused("other", ONE, SMALL, least("8Gi"), nodes=small, final=True)
+        self.create(pod("waits", ONE, least("8Gi")))
+        self.assertEqual(self.explained("waits", "w3")["why"], "wants 8GiB, its nvidia.com/gpu have 4GiB")
+        self.end("waits")
         self.refused("second", ONE, FEW, least("8Gi"), nodes=["w1"], final=False)
 
     def test_the_labels_of_feature_discovery(self):
