@@ -6,6 +6,7 @@
 #include "target.h"
 
 #include "wire/kubernetes.h"
+#include "wire/resource_quota.h"
 
 #include <string.h>
 
@@ -89,6 +90,19 @@ static size_t check_configmap(struct json_arena *arena, const cJSON *object)
     return read_pairs(&configmap.data);
 }
 
+static size_t check_resource_quota(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GError) error = NULL;
+    struct resource_quota_view quota;
+
+    if (!resource_quota_view_decode(arena, object, &quota, &error)) {
+        FUZZ_CHECK(error);
+        return 0;
+    }
+    FUZZ_CHECK(!error && *quota.name && *quota.ns);
+    return read_pairs(&quota.hard);
+}
+
 static size_t check_status(struct json_arena *arena, const cJSON *object)
 {
     g_autoptr(GError) error = NULL;
@@ -110,7 +124,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* The sum keeps the compiler from leaving the reads out. */
     if (object)
         FUZZ_CHECK(check_pod(arena, object) + check_node(arena, object) +
-                       check_configmap(arena, object) + check_status(arena, object) <
+                       check_configmap(arena, object) + check_resource_quota(arena, object) +
+                       check_status(arena, object) <
                    SIZE_MAX);
     return 0;
 }
