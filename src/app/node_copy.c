@@ -114,7 +114,7 @@ GArray *node_copies(struct store *store, const char *name, bool with_pods)
 {
     GArray *copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
     struct ledger *ledger = store_lock(store);
-    const struct demand *demand = store_demand(store);
+    g_autoptr(demand) demand = store_demand_copy(store);
     const GPtrArray *nodes = ledger_nodes(ledger);
 
     g_array_set_clear_func(copies, clear_node);

@@ -2,6 +2,7 @@
 #include "app/record.h"
 
 #include "app/booking.h"
+#include "app/lesson.h"
 
 #include <string.h>
 
@@ -20,6 +21,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_RESOURCE_QUOTA] = "resourcequota",
     [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
     [RECORD_POLICY] = "policy",
+    [RECORD_LEARNED] = "learned",
     [RECORD_CALL] = "call",
     [RECORD_LOOK] = "look",
     [RECORD_CONCLUDE] = "conclude",
@@ -212,6 +214,19 @@ struct record *record_policy(uint64_t number, const char *policy, int64_t patien
     struct record *record = begin(RECORD_POLICY, number, &writer);
     json_key_string(&writer, "policy", policy);
     json_key_int(&writer, "patience", patience_ms);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_learned(uint64_t number, const struct demand *demand)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_LEARNED, number, &writer);
+    begin_object(record, &writer, "object");
+    lesson_encode(&writer, demand);
     json_end_object(&writer);
     return record;
 }

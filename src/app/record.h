@@ -11,9 +11,12 @@
  *                                                the API server told it, for one that no feed did
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
+ *   {"n":11,"kind":"learned","object":{…}}         what policies have learned of the pods so far
+ *                                                  (app/lesson.h), and go on from
+ *
  * Times are strings, since JSON's numbers end at 2^53. A file begins with a "header" and, where it is
- * not the first, with what was known: lines without a number. Objects have the fields of the views
- * (gpuledger/object.h) and no others.
+ * not the first, with what was known: lines without a number, the last of which is what was learned.
+ * Objects have the fields of the views (gpuledger/object.h) and no others.
  *
  * A record is made by the thread that took its number, without the lock. All functions but
  * record_free give NULL for the number 0, which stands for what is not recorded.
@@ -38,6 +41,7 @@ enum record_kind {
     RECORD_RESOURCE_QUOTA,
     RECORD_RESOURCE_QUOTA_GONE,
     RECORD_POLICY,
+    RECORD_LEARNED, /* what policies have learned by now, and begin anew from */
     RECORD_CALL,
     RECORD_LOOK,
     RECORD_CONCLUDE,
@@ -88,6 +92,7 @@ struct record *record_resource_quota(uint64_t number, const struct resource_quot
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
+struct record *record_learned(uint64_t number, const struct demand *demand);
 /* Copies body and reply. */
 struct record *record_call(const struct call *call, const GString *reply);
 /* Under the lock, since it tells the booking. */

@@ -32,12 +32,16 @@ struct recorder {
     atomic_size_t queued;         /* bytes that are told and not written */
     atomic_bool broken;
 
+    uint64_t (*tell)(void *data); /* NULL: nobody; see recorder_ask */
+    void *tell_data;
     struct place places[RECORDER_OPEN_MAX]; /* by number */
     bool told;                              /* something, since the thread last looked */
 
     /* The thread's own. */
     int file;
     int64_t size, rotate_at;
+    uint64_t rotate_after; /* the number of what was told for the next file; 0: none yet */
+    bool amiss;            /* records were lost, and nothing was told since */
     uint64_t n_lost; /* in all */
     struct record_state *state;
 };
@@ -64,6 +68,16 @@ uint64_t recorder_number(struct recorder *recorder)
     place_of(recorder, recorder->number)->lost = recorder->lost;
     recorder->lost = 0;
     return recorder->number;
+}
+
+void recorder_ask(struct recorder *recorder, uint64_t (*tell)(void *data), void *data)
+{
+    if (!recorder)
+        return;
+    worker_lock(&recorder->worker);
+    recorder->tell = tell;
+    recorder->tell_data = data;
+    worker_unlock(&recorder->worker);
 }
 
 static size_t size_of(const struct record *record)
@@ -141,6 +155,7 @@ static bool open_file(struct recorder *recorder)
     if (recorder->state)
         record_state_write(recorder->state, text);
     recorder->size = 0;
+    recorder->rotate_after = 0;
     append(recorder, text);
     /* What is known may take more room than there should be. */
     recorder->rotate_at = MAX(recorder->file_max, 2 * recorder->size);
@@ -218,7 +233,7 @@ static struct record *next_record(struct recorder *recorder, uint64_t *ret_lost)
 
 #define WRITE_BYTES ((size_t)1 << 20)
 
-static void write_all(struct recorder *recorder)
+static void write_told(struct recorder *recorder)
 {
     g_autoptr(GString) text = g_string_sized_new(WRITE_BYTES);
     struct record *record;
@@ -229,21 +244,44 @@ static void write_all(struct recorder *recorder)
         if (lost > 0) {
             write_lost(recorder, record->number, lost, text);
             record_state_lose(recorder->state);
+            recorder->amiss = true;
         }
         write_record(recorder, record, text);
         record_free(record);
         atomic_fetch_add(&recorder->written, 1);
         atomic_fetch_sub(&recorder->queued, size);
-        if (text->len < WRITE_BYTES)
+        const bool last = atomic_load(&recorder->written) == recorder->rotate_after;
+        if (text->len < WRITE_BYTES && !last)
             continue;
         append(recorder, text);
         g_string_truncate(text, 0);
-        if (recorder->size >= recorder->rotate_at)
+        if (last)
             rotate(recorder);
     }
     append(recorder, text);
-    if (recorder->size >= recorder->rotate_at && !atomic_load(&recorder->broken))
-        rotate(recorder);
+}
+
+/* Whether there is something to be written after which a file may end, or after which what was lost
+ * matters no more. If no number was to be had, the next time will do. */
+static bool is_told(struct recorder *recorder)
+{
+    const bool full = recorder->size >= recorder->rotate_at && recorder->rotate_after == 0;
+
+    if ((!full && !recorder->amiss) || !recorder->tell || atomic_load(&recorder->broken))
+        return false;
+    const uint64_t number = recorder->tell(recorder->tell_data);
+    if (number > 0) {
+        recorder->rotate_after = full ? number : recorder->rotate_after;
+        recorder->amiss = false;
+    }
+    return number > 0;
+}
+
+static void write_all(struct recorder *recorder)
+{
+    do
+        write_told(recorder);
+    while (is_told(recorder));
 }
 
 static void *run(void *data)

@@ -30,6 +30,11 @@ struct recorder *recorder_new(const struct recorder_options *options, GError **e
 /* Writes what is left; no number may be open. NULL is fine. */
 void recorder_free(struct recorder *recorder);
 
+/* `tell` gives a record, under a number that it returns (0: none), of what no file could tell that
+ * begins after it; the next one does. It is called by the recorder's thread, which holds no lock, where
+ * a file is full and where records were lost. Before the first number; NULL recorders are ignored. */
+void recorder_ask(struct recorder *recorder, uint64_t (*tell)(void *data), void *data);
+
 /* Under the store's lock: the next number, or 0: what happens now is not recorded. NULL gives 0. */
 uint64_t recorder_number(struct recorder *recorder);
 

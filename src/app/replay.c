@@ -27,7 +27,7 @@ bool replay_is_complete(const struct replay *replay, enum verb verb)
         [FEED_BUDGETS] = verb != VERB_PREEMPT,
         [FEED_RESOURCE_QUOTAS] = !store_options(replay->extender.store)->resource_quotas,
     };
-    bool complete = true;
+    bool complete = replay->learned;
 
     for (int feed = 0; feed < FEED_N; feed++)
         complete &= replay->listed[feed] || needless[feed];
@@ -77,6 +77,7 @@ static bool lose(struct replay *replay, const struct record_line *line, GError *
     store_unlock(replay->extender.store);
     memset(replay->begun, 0, sizeof replay->begun);
     memset(replay->listed, 0, sizeof replay->listed);
+    replay->learned = false;
     replay->summary.lost += (uint64_t)MAX(line->count, 0);
     return true;
 }
@@ -118,8 +119,9 @@ static bool read_header(struct replay *replay, const struct record_line *line, G
         options.policy = replay->options.policy;
     options.silent = true;
     replay->extender.store = store_new(&options);
+    replay->learned = line->before == 0; /* then nothing is known, and that is all */
     for (int feed = 0; feed < FEED_N; feed++)
-        replay->listed[feed] = line->before == 0; /* then nothing is known, and that is all */
+        replay->listed[feed] = replay->learned;
     replay->summary.version = g_strdup(line->version ? line->version : "");
     replay->summary.commit = g_strdup(line->commit ? line->commit : "");
     return true;
@@ -149,6 +151,7 @@ static const struct {
     [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
+    [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},
     [RECORD_CALL] = {replay_call},
     [RECORD_LOOK] = {replay_look},
     [RECORD_CONCLUDE] = {replay_booking, .is_event = true},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "app/lesson.h"
 #include "app/replay_state.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
@@ -153,6 +154,32 @@ static bool set_policy(struct replay *replay, const struct record_line *line, GE
     if (replay->options.policy)
         policy = replay->options.policy;
     store_set_policy(replay->extender.store, policy, line->patience_ms);
+    return true;
+}
+
+bool replay_learned(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+    g_autoptr(demand) demand = lesson_decode(replay->arena, line->object, error);
+    g_autoptr(GString) here = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!demand)
+        return false;
+    if (line->number > 0 && replay->learned) {
+        g_autofree char *recorded = replay_text_of(line->object);
+        store_lock(store);
+        json_writer_init(&writer, here);
+        lesson_encode(&writer, store_demand(store));
+        store_unlock(store);
+        replay->summary.lessons++;
+        replay->summary.compared++;
+        if (!g_str_equal(recorded, here->str))
+            replay_differ(replay, line, g_strdup("what policies have learned"), recorded,
+                          here->str, NULL);
+    }
+    store_learn(store, demand);
+    replay->learned = true;
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "app/store_state.h"
 
 #include "app/recorder.h"
+#include "core/demand.h"
 
 #include <errno.h>
 #include <string.h>
@@ -212,6 +213,41 @@ struct ratings *store_ratings(struct store *store)
     return store->ratings;
 }
 
+struct demand *store_demand_copy(struct store *store)
+{
+    struct demand *copy = demand_dup(store->demand);
+
+    demand_settle(copy, store->ledger);
+    return copy;
+}
+
+void store_learn(struct store *store, const struct demand *demand)
+{
+    const struct demand_lesson lesson = demand_tell(demand);
+
+    store_lock(store);
+    demand_learn(store->demand, &lesson);
+    demand_settle_now(store->demand, store->ledger);
+    store_unlock(store);
+}
+
+/* For the recorder: what no file that begins here could tell. */
+static uint64_t tell_learned(void *data)
+{
+    struct store *store = data;
+    g_autoptr(demand) learned = NULL;
+
+    store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
+    if (number > 0) {
+        demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        learned = demand_dup(store->demand);
+    }
+    store_unlock(store);
+    recorder_take(store->recorder, record_learned(number, learned));
+    return number;
+}
+
 struct arrivals *store_arrivals(struct store *store)
 {
     return store->arrivals;
@@ -225,6 +261,7 @@ const struct store_options *store_options(const struct store *store)
 void store_set_recorder(struct store *store, struct recorder *recorder)
 {
     store->recorder = recorder;
+    recorder_ask(recorder, tell_learned, store);
 }
 
 struct recorder *store_recorder(const struct store *store)

@@ -121,6 +121,11 @@ int64_t store_pending_priority(const struct store *store, const char *uid);
 
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);
+/* Under the lock: the same for who decides nothing. A copy, since what is worked out for it would
+ * change the decisions that follow, and no record tells that somebody has looked. */
+struct demand *store_demand_copy(struct store *store);
+/* Takes what that one has learned for what was learned here, and works out what follows. */
+void store_learn(struct store *store, const struct demand *demand);
 
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);

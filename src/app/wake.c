@@ -135,7 +135,7 @@ static GArray *take_due(struct wake *wake)
 
 /* Under the store's lock: whether a node on which something became free takes the pod now. */
 static bool has_room(struct store *store, struct ledger *ledger,
-                     const struct candidate *candidate)
+                     const struct candidate *candidate, const struct demand *demand)
 {
     const struct store_options *options = store_options(store);
     const GPtrArray *nodes = ledger_nodes(ledger);
@@ -144,7 +144,7 @@ static bool has_room(struct store *store, struct ledger *ledger,
         .policy = options->policy,
         .options = &options->dialects,
         .now_ns = g_get_real_time() * 1000,
-        .demand = store_demand(store),
+        .demand = demand,
     };
     struct nominees nominees = store_nominees(
         store, &query, candidate->uid, store_pending_priority(store, candidate->uid));
@@ -166,13 +166,14 @@ static uint64_t judge(struct store *store, GArray *due)
 {
     struct ledger *ledger = store_lock(store);
     const uint64_t freed = ledger_freed(ledger);
+    g_autoptr(demand) demand = store_demand_copy(store);
 
     for (guint i = 0; i < due->len; i++) {
         struct candidate *candidate = &g_array_index(due, struct candidate, i);
         candidate->gone =
             !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
         candidate->admitted = !candidate->gone && candidate->freed != freed &&
-                              has_room(store, ledger, candidate);
+                              has_room(store, ledger, candidate, demand);
     }
     store_unlock(store);
     return freed;

@@ -71,7 +71,7 @@ static struct {
     uint64_t worlds, rounds, audits, crashes;
     uint64_t changes, filters, binds, requests; /* events, with what net.h counts */
     uint64_t granted, bound, repeated;
-    uint64_t records, decisions, orphans;
+    uint64_t records, decisions, orphans, lessons;
 } counts;
 static char *token_file, *record_file, *old_record_file;
 
@@ -147,6 +147,27 @@ static int call_filter(const struct pod *pod)
     sim_trace("filter %s: %x %s", pod->uid, (unsigned)passing, error);
     cJSON_Delete(tree);
     return passing;
+}
+
+/* Which of the nodes that pass it likes best has no consequence; the record tells. */
+static void call_prioritize(const struct pod *pod, int passing)
+{
+    g_autofree char *object = server_pod_json(pod);
+    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    const char *comma = "";
+
+    g_string_printf(body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[", object);
+    for (int i = 0; i < NODES; i++) {
+        if (!(passing >> i & 1))
+            continue;
+        g_string_append_printf(body, "%s\"n%d\"", comma, i);
+        comma = ",";
+    }
+    g_string_append(body, "]}");
+    HOLDS(extender_prioritize(&world.extender, PRIORITIZE_ALL, body->str, body->len, reply, &error),
+          "%s", error->message);
+    sim_trace("prioritize %s: %s", pod->uid, reply->str);
 }
 
 /* A pause that doubles, or the scheduler has gone away for a while. */
@@ -238,6 +259,7 @@ static void schedule_one(struct scheduler *scheduler, int i)
         back_off(attempt);
         return;
     }
+    call_prioritize(pod, passing);
     struct binding_call *call = g_new0(struct binding_call, 1);
     *call = (struct binding_call){.scheduler = scheduler, .pod = i};
     memcpy(call->uid, pod->uid, sizeof call->uid);
@@ -313,6 +335,7 @@ static void check_record(const char *name)
               summary->difference.number, summary->difference.what, summary->difference.recorded,
               summary->difference.replayed, summary->difference.ledger);
     }
+    counts.lessons += summary->lessons;
     HOLDS(summary->unchecked == 0 && summary->lost == 0, "%s: incomplete", name);
     counts.orphans += summary->orphans;
     HOLDS(counts.orphans * 100 <= 100 + counts.decisions, "most of what was recorded cannot be made again");
@@ -341,12 +364,20 @@ static struct kube_config *where(void)
     return config;
 }
 
+/* Mostly one that learns. */
+static const struct policy *any_policy(void)
+{
+    static const char *const names[] = {"binpack", "spread", "first-fit", "fgd", "oc", "oc"};
+
+    return policy_find(names[chance_below(G_N_ELEMENTS(names))]);
+}
+
 static void start_program(void)
 {
     static const int64_t timeouts_ms[] = {250, 1500, 9000, 27000};
 
     memset(server.known, 0, sizeof server.known);
-    world.options = (struct store_options){.policy = &policies[chance_below(3)],
+    world.options = (struct store_options){.policy = any_policy(),
                                            .patience_ms = chance_between(0, 60000)};
     world.store = store_new(&world.options);
     world.recorder = recorder_new(
@@ -521,7 +552,7 @@ static void be_quiet(void)
 /* SIGHUP, with another configuration. */
 static void change_policy(void)
 {
-    const struct policy *policy = &policies[chance_below(3)];
+    const struct policy *policy = any_policy();
 
     store_set_policy(world.store, policy, chance_percent(50) ? 0 : chance_between(1, 60000));
 }
@@ -602,12 +633,12 @@ static void report(void)
            " binds)\n  %" G_GUINT64_FORMAT " cards granted, %" G_GUINT64_FORMAT
            " binds successful, %" G_GUINT64_FORMAT " repeated when bound\n  %" G_GUINT64_FORMAT
            " records, %" G_GUINT64_FORMAT " decisions made again, %" G_GUINT64_FORMAT
-           " of preempt with victims\n  faults:",
+           " of preempt with victims, %" G_GUINT64_FORMAT " lessons\n  faults:",
            counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes,
            net_told(),
            counts.requests + server.n_requests, counts.filters, counts.binds,
            counts.granted + server.n_granted, counts.bound, counts.repeated, counts.records,
-           counts.decisions, preempts_n_chosen());
+           counts.decisions, preempts_n_chosen(), counts.lessons);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)
         printf("%s %s %" G_GUINT64_FORMAT, i ? "," : "", name, count);
     putchar('\n');
