@@ -160,6 +160,10 @@ static const struct verdict_case {
      "taint load=10:NoSchedule is not tolerated"},
     {TOLERATING("{'key':'load','operator':'Gt','value':'9'}"),
      TAINTED("{'key':'load','value':'10','effect':'NoSchedule'}"), BARRIER_NONE, NULL},
+    {TOLERATING("{'key':'load','operator':'Gt','value':'9'},"
+                "{'key':'load','operator':'Lt','value':'9'}"),
+     TAINTED("{'key':'load','value':'9','effect':'NoSchedule'}"), BARRIER_TAINT,
+     "taint load=9:NoSchedule is not tolerated"},
     {TOLERATING("{'key':'load','operator':'Gt','value':'9'}"),
      TAINTED("{'key':'load','value':'many','effect':'NoSchedule'}"), BARRIER_TAINT,
      "taint load=many:NoSchedule is not tolerated"},
