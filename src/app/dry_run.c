@@ -55,8 +55,8 @@ static void judge_nodes(struct store *copy, struct json_arena *arena,
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(ledger, args->names[i]);
         const enum barrier barrier =
-            node ? constraints_check(judge.constraints, node) : BARRIER_NONE;
-        g_autofree char *why = constraints_tell(judge.constraints, node, barrier);
+            node ? judge_barrier(&judge, node) : BARRIER_NONE;
+        g_autofree char *why = judge_tell_barrier(&judge, node, barrier);
         reasons[i] = judge_node(&judge, node, NULL);
         barriers[i] = keep(arena, why);
     }

@@ -90,8 +90,8 @@ static void judge_one(struct judge *judge, const struct node *node,
                       struct explained_node *ret_node)
 {
     const struct request *request = tell_reading(node, judge->admission.request);
-    const enum barrier barrier = constraints_check(judge->constraints, node);
-    g_autofree char *outside = constraints_tell(judge->constraints, node, barrier);
+    const enum barrier barrier = judge_barrier(judge, node);
+    g_autofree char *outside = judge_tell_barrier(judge, node, barrier);
     const enum reason reason = judge_node(judge, node, NULL);
     const struct card *card = NULL;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/judge.h"
 
+#include "app/telling.h"
+
 void judge_init(struct judge *judge, struct store *store, const struct pod_view *pod,
                 const struct request *request, const struct moment *moment)
 {
@@ -78,8 +80,38 @@ enum reason judge_node(struct judge *judge, const struct node *node,
     return judge->turn.hold_ms == 0 ? REASON_NONE : beside_older(judge, ret_placement);
 }
 
+enum barrier judge_barrier(struct judge *judge, const struct node *node)
+{
+    const enum barrier barrier = constraints_check(judge->constraints, node);
+
+    if (barrier != BARRIER_NONE || !judge->constraints)
+        return barrier;
+    const struct host left = node_host_free(nominees_see(&judge->nominees, node));
+    const struct host *asked = &judge->admission.request->host;
+    return asked->cpu > left.cpu         ? BARRIER_CPU
+           : asked->memory > left.memory ? BARRIER_MEMORY
+                                         : BARRIER_NONE;
+}
+
+char *judge_tell_barrier(struct judge *judge, const struct node *node, enum barrier barrier)
+{
+    if (barrier != BARRIER_CPU && barrier != BARRIER_MEMORY)
+        return constraints_tell(judge->constraints, node, barrier);
+
+    const struct host left = node_host_free(nominees_see(&judge->nominees, node));
+    const struct host *asked = &judge->admission.request->host, *all = &node->host;
+    if (barrier == BARRIER_CPU)
+        return g_strdup_printf("wants %g CPU, the node has %g free of %g",
+                               (double)asked->cpu / 1000, (double)left.cpu / 1000,
+                               (double)all->cpu / 1000);
+    g_autofree char *wants = tell_bytes(asked->memory);
+    g_autofree char *has = tell_bytes(left.memory);
+    g_autofree char *of = tell_bytes(all->memory);
+    return g_strdup_printf("wants %s of the node's memory, which has %s free of %s", wants, has, of);
+}
+
 bool judge_takes(struct judge *judge, const struct node *node, struct placement *ret_placement)
 {
-    return node->present && constraints_check(judge->constraints, node) == BARRIER_NONE &&
+    return node->present && judge_barrier(judge, node) == BARRIER_NONE &&
            judge_node(judge, node, ret_placement) == REASON_NONE;
 }

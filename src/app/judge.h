@@ -17,7 +17,7 @@ struct judge {
     struct arrivals_query turn; /* points to `nominees`: a judge stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
-    const struct constraints *constraints; /* for judge_takes; of the pod, or NULL */
+    const struct constraints *constraints; /* for judge_barrier; of the pod, or NULL */
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
@@ -36,5 +36,11 @@ void judge_clear(struct judge *judge);
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement);
 
-/* The same, and kube-scheduler asks about the node at all (core/constraints.h). */
+/* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU or memory of
+ * the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */
+enum barrier judge_barrier(struct judge *judge, const struct node *node);
+/* A sentence with label, taint or numbers. Free with g_free; NULL for BARRIER_NONE. */
+char *judge_tell_barrier(struct judge *judge, const struct node *node, enum barrier barrier);
+
+/* judge_node, and kube-scheduler asks about the node at all. */
 bool judge_takes(struct judge *judge, const struct node *node, struct placement *ret_placement);

@@ -185,9 +185,10 @@ static void try_uncordon(struct search *search, struct node *node)
 static bool takes_with(struct search *search, const struct node *node,
                        const struct constraints *constraints)
 {
-    return constraints_check(constraints, node) == BARRIER_NONE &&
-           search_ask(search, node, search->query->pod, search->query->request, NULL) ==
-               REASON_NONE;
+    struct pod_view pod = *search->query->pod;
+
+    pod.constraints = constraints;
+    return search_takes_as(search, node, &pod);
 }
 
 static void try_tolerate(struct search *search, const struct node *node)

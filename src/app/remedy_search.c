@@ -22,9 +22,18 @@ enum barrier search_barrier(const struct search *search, const struct node *node
 
 bool search_takes(struct search *search, const struct node *node)
 {
-    return search_barrier(search, node) == BARRIER_NONE &&
-           search_ask(search, node, search->query->pod, search->query->request, NULL) ==
-               REASON_NONE;
+    return search_takes_as(search, node, search->query->pod);
+}
+
+bool search_takes_as(struct search *search, const struct node *node, const struct pod_view *pod)
+{
+    struct judge judge;
+
+    search->tries++;
+    judge_init(&judge, search->query->copy, pod, search->query->request, &search->moment);
+    const bool takes = judge_takes(&judge, node, NULL);
+    judge_clear(&judge);
+    return takes;
 }
 
 const struct node *search_taker(struct search *search, const struct pod_view *pod)

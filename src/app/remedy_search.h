@@ -21,7 +21,10 @@ enum reason search_ask(struct search *search, const struct node *node, const str
 /* Whether the pod, as it is, may go to the node, as it is now. */
 bool search_takes(struct search *search, const struct node *node);
 
-/* What keeps kube-scheduler from asking about the node. */
+/* The same of a pod that differs in its constraints. */
+bool search_takes_as(struct search *search, const struct node *node, const struct pod_view *pod);
+
+/* What keeps kube-scheduler from asking about the node, whatever other pods are there. */
 enum barrier search_barrier(const struct search *search, const struct node *node);
 
 /* The first node that takes a pod other than that which was refused; NULL: none. */

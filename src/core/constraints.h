@@ -87,6 +87,8 @@ enum barrier {
     BARRIER_TAINT,
     BARRIER_SELECTOR,
     BARRIER_AFFINITY,
+    BARRIER_CPU, /* these two are sums: judge_barrier (app/judge.h) knows them */
+    BARRIER_MEMORY,
     BARRIER_N
 };
 

@@ -218,6 +218,32 @@ ANY OF THESE WOULD ADMIT IT
                          {"lost": None, "saved": "tainted", "stubborn": None})
         self.assertIn(TAINT, told["lost"]["why"] + told["stubborn"]["why"])
 
+    def test_cpu_and_memory(self):
+        """What pods with and without a GPU request of the node counts."""
+        def taking(pod, **requests):
+            pod["spec"]["containers"][0]["resources"]["requests"] = requests
+            return pod
+
+        node = gpus("n1", 10)
+        node["status"]["allocatable"] = {**node["status"]["capacity"], "cpu": "4", "memory": "8Gi"}
+        guest = {"kind": "Pod", "metadata": {"namespace": "test", "name": "guest", "uid": "guest"},
+                 "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {
+                     "requests": {"cpu": "1500m", "memory": "2Gi"}}}]},
+                 "status": {"phase": "Running"}}
+        cluster = [node, guest]
+        for wanted, requests in [({"n1"}, {"cpu": "2500m", "memory": "6Gi"}), (set(), {"cpu": "2600m"}),
+                                 (set(), {"memory": "7Gi"})]:
+            self.assertEqual(self.takers(taking(asking(10), **requests), cluster=cluster), wanted)
+        told = self.explain(taking(asking(5), cpu="3"), cluster=cluster)
+        self.assertEqual((told["nodes"][0]["barrier"], told["nodes"][0]["why"]), (
+            "cpu", "wants 3 CPU, the node has 2.5 free of 4; else it takes the pod"))
+        told = self.explain(taking(asking(5), memory="7Gi"), cluster=cluster)
+        self.assertEqual((told["nodes"][0]["barrier"], told["nodes"][0]["why"]), (
+            "memory", "wants 7GiB of the node's memory, which has 6GiB free of 8GiB; else it takes "
+                      "the pod"))
+        fit = json.loads(self.ask("fit", taking(asking(2), cpu="1"), "-ojson", cluster=cluster))
+        self.assertEqual(fit["fitting"], 2)
+
     def test_filter_does_not_look(self):
         """kube-scheduler has, before it asks."""
         with Server(snapshot=self.write("cluster.json", listing(*CLUSTER))) as server:
