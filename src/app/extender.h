@@ -31,6 +31,7 @@ struct extender {
     struct journal *journal;
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
     enum prioritize_shape shape;
+    bool admits;             /* POST /admission/mig is served, see app/admission.h */
     bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     gint draining;           /* atomic: new binds are turned away */

@@ -64,6 +64,7 @@ struct config {
     int64_t prioritize;  /* enum prioritize_shape */
     struct dialect_options dialects;
     bool predicates_only;
+    bool admission;
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
     int64_t arrival_hold_ms;

@@ -99,6 +99,14 @@ const struct option options[] = {
      .commands = COMMAND_SERVE,
      .flags = OPTION_CAN_BE_OFF,
      .help = "Where probes, metrics and the views for people are served, or off."},
+    {.name = "admission",
+     BOOL(admission),
+     .fallback = "false",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve POST /admission/mig, a mutating admission webhook for pods that ask for "
+             "gpuledger.io/mig-memory: they get the smallest MIG profile that is enough. The API "
+             "server wants TLS; see manifests/overlays/admission."},
     {.name = "max-connections",
      INT(max_connections, 1, 65536),
      .metavar = "N",

@@ -418,6 +418,7 @@ static bool open_all(struct serve *serve, GError **error)
         .journal = replica_journal(serve->replica),
         .shape = (enum prioritize_shape)config->prioritize,
         .filter_books = config->predicates_only,
+        .admits = config->admission,
         .bind_timeout_ms = config->bind_timeout_ms,
         .wake = config->wake ? wake_new() : NULL,
     };

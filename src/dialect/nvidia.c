@@ -574,7 +574,7 @@ const struct dialect dialect_nvidia = {
                       "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
                       "`--nvidia-memory-guard` the pods that may meet on one card want no more "
                       "than it has altogether (`gpu-memory`). A pod "
-                      "names its MIG profile; none is chosen for it. Which of the nodes that fit "
+                      "names its MIG profile, unless the webhook of `--admission` chooses it. Which of the nodes that fit "
                       "is kube-scheduler's choice.",
         },
     .words = {.whole = GPU, .whole_units = 1},

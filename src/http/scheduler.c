@@ -6,6 +6,7 @@
  */
 #include "http/routes.h"
 
+#include "app/admission.h"
 #include "app/version.h"
 #include "app/views.h"
 
@@ -79,6 +80,20 @@ static void handle_bind(void *context, const struct http_request *request,
     close_unless_serving(context, response);
 }
 
+static void handle_admission(void *context, const struct http_request *request,
+                             struct http_response *response)
+{
+    struct extender *extender = context;
+    g_autoptr(GError) failure = NULL;
+
+    if (!extender->admits)
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "%s",
+                           "there is no admission without --admission");
+    else if (!extender_admit_mig(extender, request->body, request->length, response->body,
+                                 &failure))
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+}
+
 static void handle_inspect(void *context, const struct http_request *request,
                            struct http_response *response)
 {
@@ -127,6 +142,8 @@ const struct route scheduler_routes[] = {
     {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
     {"POST", "/scheduler/filter-dryrun", JSON, handle_dry_run,
      "the same without any effect, of new nodes too"},
+    {"POST", "/admission/mig", JSON, handle_admission,
+     "which MIG profile a pod that asks for memory gets (--admission)"},
     {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},
     {"GET", "/scheduler/status", JSON, handle_status, "what is free on which card"},

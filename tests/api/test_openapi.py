@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every path of api/openapi.yaml, asked for well and badly; every answer is held against it."""
 
+import base64
 import collections
 import contextlib
 import fcntl
@@ -32,7 +33,7 @@ SOURCE = "api/openapi.yaml"
 
 # Bodies that others define: keys that are not described may come, and are passed over.
 OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "PreemptCall",
-        "Workload", "FitCall"}
+        "Workload", "FitCall", "AdmissionCall"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml"}
 
@@ -257,6 +258,27 @@ def check_pools(walk):
     told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
     walk.tap.equal([len(remedy["pods"]) for remedy in told["remedies"]
                     if remedy["kind"] in ("end", "move")], [1], "the pod in the way is named")
+
+
+def check_admission(walk):
+    def review(memory):
+        return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "r", "operation": "CREATE", "object": {"spec": {"containers": [
+                {"name": "c", "resources": {"limits": {"gpuledger.io/mig-memory": memory}}}]}}}}
+
+    hold_call(walk, "AdmissionCall", review("5Gi"), True)
+    hold_call(walk, "AdmissionCall", {**review("5Gi"), "request": {"uid": "r"}}, False)
+    answer = walk.ask("scheduler", "POST", "/admission/mig", body=review("5Gi"))
+    walk.tap.ok("nvidia.com~1mig-1g.5gb" in base64.b64decode(answer["response"]["patch"]).decode(),
+                "memory of an instance becomes a profile")
+    answer = walk.ask("scheduler", "POST", "/admission/mig", body=review("6Gi"))
+    walk.tap.ok("the largest is nvidia.com/mig-1g.5gb" in answer["response"]["status"]["message"],
+                "unless no node has one", answer)
+    walk.ask("scheduler", "POST", "/admission/mig", body={}, status=400, media=None)
+
+
+def check_no_admission(walk):
+    walk.ask("scheduler", "POST", "/admission/mig", body={}, status=404, media=None)
 
 
 def check_pods(walk):
@@ -540,6 +562,8 @@ POOLED = {"apiVersion": "v1", "kind": "List", "items": [
      "metadata": {"name": "whole-0", "labels": {"nvidia.com/gpu.product": "Tesla-T4",
                                                 "nvidia.com/gpu.memory": "15360"}},
      "status": {"capacity": {"nvidia.com/gpu": "4"}, "allocatable": {"nvidia.com/gpu": "4"}}},
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "cut-0"},
+     "status": {"capacity": {"nvidia.com/mig-1g.5gb": "7"}}},
     {"apiVersion": "v1", "kind": "Pod",
      "metadata": {"name": "a", "namespace": "ml", "uid": "a"},
      "spec": {"nodeName": "whole-0", "containers": [
@@ -617,7 +641,7 @@ def check(tap: Tap):
     with Server() as server:
         walk = Walk(tap, document, server)
         for part in (check_index, check_methods, check_spellings, check_unknown, check_about,
-                     check_metrics, check_nodes, check_explain, check_fit, check_new_pods, check_audit, check_verbs,
+                     check_metrics, check_nodes, check_explain, check_fit, check_new_pods, check_audit, check_verbs, check_no_admission,
                      check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
         for listener in walk.bases:
@@ -641,9 +665,10 @@ def check(tap: Tap):
         met |= walk.met
         pooled = pathlib.Path(directory) / "pooled.json"
         pooled.write_text(json.dumps(POOLED))
-        with Server(snapshot=pooled) as server:
+        with Server("--admission", snapshot=pooled) as server:
             walk = Walk(tap, document, server)
             check_pools(walk)
+            check_admission(walk)
             stop(tap, server)
     check_coverage(tap, document, met | walk.met)
 

@@ -5,6 +5,7 @@
  */
 #include "target.h"
 
+#include "wire/admission.h"
 #include "wire/extender.h"
 #include "wire/preemption.h"
 
@@ -115,6 +116,35 @@ static void check_names(const cJSON *body, const struct filter_args *args)
     FUZZ_CHECK(i == args->n_names);
 }
 
+/* Whatever a review is about, its answer carries its UID, and its patch is an array of operations. */
+static void check_review(const char *body, size_t size)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct admission_review review;
+    struct json_writer writer;
+    gsize length;
+
+    const bool parsed = admission_review_parse(arena, body, size, &review, &error);
+    FUZZ_CHECK(parsed == !error);
+    if (!parsed)
+        return;
+    for (size_t i = 0; i < review.n_containers; i++)
+        review.containers[i].resource = i % 3 ? "nvidia.com/mig-1g.5gb" : NULL;
+    json_writer_init(&writer, text);
+    admission_answer_encode(&writer, &review);
+    const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
+    const cJSON *response = cJSON_GetObjectItem(answer, "response");
+    FUZZ_CHECK(cJSON_GetObjectItem(response, "uid")->valuestring[0]);
+    const cJSON *patch = cJSON_GetObjectItem(response, "patch");
+    FUZZ_CHECK((patch != NULL) == (review.n_containers > 1));
+    if (!patch)
+        return;
+    g_autofree guchar *operations = g_base64_decode(patch->valuestring, &length);
+    FUZZ_CHECK(cJSON_GetArraySize(json_parse(arena, (char *)operations, length, NULL)) > 1);
+}
+
 static void check_error_answer(const char *message)
 {
     g_autoptr(json_arena) arena = json_arena_new();
@@ -157,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_clear_error(&error);
     }
     check_preemption(body);
+    check_review((const char *)data, size);
     const bool decoded = bind_args_decode(arena, body, &bind, &error);
     FUZZ_CHECK(decoded == !error);
     if (decoded)
