@@ -30,6 +30,8 @@ static void write_shape(struct json_writer *writer, const struct shape *shape)
     json_key_int(writer, "core", shape->core);
     json_key_int(writer, "cards", shape->cards);
     json_key_bool(writer, "exclusive", shape->exclusive);
+    if (shape->device)
+        json_key_string(writer, "device", shape->device);
     json_key_int(writer, "cpu", shape->cpu);
     if (shape->terms && shape->terms->models)
         write_models(writer, "models", shape->terms->models);
@@ -64,7 +66,7 @@ struct shape_object {
     int64_t memory, memory_kind, core, cards, cpu;
     bool exclusive;
     const cJSON *models, *models_not;
-    const char *count;
+    const char *device, *count;
 };
 
 #define SHAPE(KIND, member, path, flags)                                                           \
@@ -78,6 +80,7 @@ static const struct json_field shape_fields[] = {
     SHAPE(BOOL, exclusive, "exclusive", 0),
     SHAPE(ARRAY, models, "models", 0),
     SHAPE(ARRAY, models_not, "modelsNot", 0),
+    SHAPE(STRING, device, "device", 0),
     SHAPE(STRING, count, "count", JSON_REQUIRED),
     JSON_FIELD_END,
 };
@@ -150,6 +153,7 @@ static bool read_shape(struct json_arena *arena, const cJSON *item, struct shape
     ret_shape->core = (int32_t)object.core;
     ret_shape->cards = (int32_t)object.cards;
     ret_shape->exclusive = object.exclusive;
+    ret_shape->device = (char *)object.device; /* demand_learn takes a copy */
     ret_shape->cpu = object.cpu;
     if (!object.models && !object.models_not)
         return true;

@@ -6,6 +6,8 @@
  *   {"gain":"1.01","total":"101.2","gpuPods":100,"shapes":[{"memory":10,"memoryKind":1,"core":0,
  *    "cards":1,"exclusive":false,"cpu":1000,"models":["T4"],"modelsNot":[],"count":"60.3"}]}
  *
+ * A shape of devices says which: "device":"nvidia.com/gpu".
+ *
  * Numbers with a fraction are strings, exact to the last bit. At most DEMAND_SHAPES_MAX shapes.
  */
 #include "core/demand.h"

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a file of a record begins with: whoever plays it knows what a store knew that saw all before.
+ */
+#include "literals.h"
+
+#include "app/extender.h"
+#include "app/lesson.h"
+#include "app/log.h"
+#include "app/record_state.h"
+#include "app/replay.h"
+#include "app/views.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define COUNT "aliyun.com/gpu-count"
+
+static struct store *live;
+static struct record_state *state;
+static uint64_t number;
+static struct replay *next_file; /* NULL until the next file has begun */
+
+static bool configure(void *data, const cJSON *options, struct store_options *ret_options,
+                      struct extender *ret_extender, GError **error)
+{
+    *ret_options = (struct store_options){.patience_ms = 60000};
+    return true;
+}
+
+static void setup(void)
+{
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    live = store_new(&(struct store_options){.patience_ms = 60000});
+    state = record_state_new();
+    number = 0;
+    next_file = NULL;
+}
+
+static void teardown(void)
+{
+    if (next_file)
+        replay_free(next_file);
+    record_state_free(state);
+    store_free(live);
+}
+
+static void play(const char *text)
+{
+    for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        g_autoptr(GError) error = NULL;
+        ck_assert_msg(replay_line(next_file, at, (size_t)(end - at), &error), "%.*s: %s",
+                      (int)(end - at), at, error ? error->message : "");
+    }
+}
+
+/* What has happened to the live store. */
+static void note(struct record *take_record)
+{
+    if (next_file) {
+        g_string_append_c(take_record->text, '\n');
+        play(take_record->text->str);
+    } else {
+        record_state_note(state, take_record);
+    }
+    record_free(take_record);
+}
+
+static void begin_file(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_string_printf(text, "{\"kind\":\"header\",\"format\":2,\"before\":%" G_GUINT64_FORMAT
+                    ",\"options\":{}}\n", number);
+    record_state_write(state, text);
+    next_file = replay_new(&(struct replay_options){.configure = configure});
+    play(text->str);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+static void list(enum record_kind kind, enum feed feed)
+{
+    if (kind == RECORD_LIST_BEGIN)
+        store_list_begin(live, feed);
+    else
+        store_list_end(live, feed);
+    note(record_list(kind, ++number, feed));
+}
+
+static void add_node(const char *name)
+{
+    const struct node_view view = {.name = name, .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})};
+
+    store_apply_node(live, &view);
+    note(record_node(++number, &view));
+}
+
+static void add_pod(const char *uid, const char *mem, const char *nominated)
+{
+    const struct pod_view view = {.ns = "ml",
+                                  .name = uid,
+                                  .uid = uid,
+                                  .priority = 5,
+                                  .nominated_node = nominated,
+                                  .phase = "Pending",
+                                  CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
+
+    store_apply_pod(live, &view);
+    note(record_pod(++number, &view));
+}
+
+static void add_budget(const char *name, int64_t allowed)
+{
+    const struct budget_view view = {.ns = "ml", .name = name, .allowed = allowed, .selects = true};
+
+    store_apply_budget(live, &view);
+    note(record_budget(++number, &view, false));
+}
+
+/* Nodes first, of which the other feeds know nothing. */
+static void list_all(void)
+{
+    for (int feed = 0; feed < FEED_N; feed++) {
+        list(RECORD_LIST_BEGIN, feed);
+        if (feed == FEED_NODES) {
+            add_node("n1");
+            add_node("n2");
+        }
+        list(RECORD_LIST_END, feed);
+    }
+}
+
+static void expect_same(const char *body)
+{
+    struct extender one = {.store = live}, other = {.store = replay_store(next_file)};
+    g_autoptr(GString) expected = g_string_new(NULL), got = g_string_new(NULL);
+
+    extender_filter(&one, body, strlen(body), expected);
+    extender_filter(&other, body, strlen(body), got);
+    ck_assert_str_eq(got->str, expected->str);
+}
+
+static char *ask(const char *mem)
+{
+    return g_strdup_printf("{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":"
+                           "\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
+                           "\"limits\":{\"" MEM "\":\"%s\"}}}]}},\"Nodes\":null,\"NodeNames\":["
+                           "\"n1\",\"n2\"]}",
+                           mem);
+}
+
+/* --- tests ---------------------------------------------------------------------------------- */
+
+/* Of pods with room kept for them the first that came has it, where there is not enough for all. */
+START_TEST(objects_come_in_the_order_in_which_they_came)
+{
+    g_autofree char *small = ask("4"), *large = ask("3");
+    const bool forth = _i < 8;
+
+    list_all();
+    for (int i = 0; i < 8; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", (_i + (forth ? i : 8 - i)) % 8);
+        add_pod(uid, i % 2 ? "7" : "6", i % 4 < 2 ? "n1" : "n2");
+    }
+    begin_file();
+    expect_same(small);
+    expect_same(large);
+}
+END_TEST
+
+/* What it has not named by its end goes; what it has named stays. */
+START_TEST(a_list_under_way_goes_on)
+{
+    g_autofree char *body = ask("4");
+
+    list_all();
+    add_pod("kept", "6", "n1");
+    add_pod("gone", "7", "n2");
+    list(RECORD_LIST_BEGIN, FEED_NODES);
+    add_node("n2");
+    list(RECORD_LIST_BEGIN, FEED_PODS);
+    add_pod("kept", "6", "n1");
+    begin_file();
+    expect_same(body);
+    list(RECORD_LIST_END, FEED_NODES);
+    expect_same(body);
+    list(RECORD_LIST_END, FEED_PODS);
+    expect_same(body);
+    add_node("n1");
+    expect_same(body);
+}
+END_TEST
+
+START_TEST(budgets_are_known)
+{
+    int64_t allowed[3] = {0};
+
+    list_all();
+    list(RECORD_LIST_BEGIN, FEED_BUDGETS);
+    add_budget("b", 2);
+    add_budget("a", 1);
+    list(RECORD_LIST_END, FEED_BUDGETS);
+    list(RECORD_LIST_BEGIN, FEED_BUDGETS);
+    add_budget("b", 3);
+    begin_file();
+    struct store *stores[] = {live, replay_store(next_file)};
+    for (int i = 0; i < 2; i++) {
+        store_lock(stores[i]);
+        ck_assert_uint_eq(budgets_n(store_budgets(stores[i])), 2);
+        budgets_allowed(store_budgets(stores[i]), allowed);
+        store_unlock(stores[i]);
+        ck_assert_int_eq(allowed[0], 1);
+        ck_assert_int_eq(allowed[1], 3);
+    }
+    list(RECORD_LIST_END, FEED_BUDGETS);
+    for (int i = 0; i < 2; i++) {
+        store_lock(stores[i]);
+        ck_assert_uint_eq(budgets_n(store_budgets(stores[i])), 1);
+        store_unlock(stores[i]);
+    }
+}
+END_TEST
+
+static char *lesson_of(const struct demand *demand)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    lesson_encode(&writer, demand);
+    return g_string_free(text, FALSE);
+}
+
+static char *learned_by(struct store *store)
+{
+    store_lock(store);
+    char *text = lesson_of(store_demand(store));
+    store_unlock(store);
+    return text;
+}
+
+START_TEST(what_was_learned_is_known)
+{
+    list_all();
+    for (int i = 0; i < 40; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        add_pod(uid, i % 3 ? "7" : "6", NULL);
+        if (i % 2) {
+            store_delete_pod(live, uid);
+            note(record_gone(RECORD_POD_GONE, ++number, uid));
+        }
+    }
+    store_lock(live);
+    note(record_learned(++number, store_demand(live)));
+    store_unlock(live);
+    begin_file();
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *expected = learned_by(live), *got = learned_by(replay_store(next_file));
+        ck_assert_str_eq(got, expected);
+        add_pod("another", "5", NULL); /* news once */
+    }
+}
+END_TEST
+
+/* All that a shape is, and the limits. */
+START_TEST(a_lesson_is_read_as_it_was_written)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(demand) demand = demand_new();
+    g_autoptr(terms) terms = terms_new();
+    terms->models = g_strsplit("T4,\"x\"", ",", 0);
+    terms->models_not = g_strsplit("V100", ",", 0);
+    const struct shape shapes[] = {
+        {.memory = {10, AMOUNT_NODE_UNITS}, .core = 300, .cards = 1, .cpu = 1500, .count = 1.0 / 3},
+        {.cards = 2, .exclusive = true, .terms = terms, .count = 1e-9},
+        {.cards = 2, .exclusive = true, .device = (char *)"nvidia.com/mig-1g.5gb", .count = 7},
+    };
+    demand_learn(demand, &(struct demand_lesson){shapes, 3, 1.0001, 7.1, 12});
+    g_autofree char *text = lesson_of(demand);
+    g_autoptr(demand) again =
+        lesson_decode(arena, json_parse(arena, text, strlen(text), NULL), NULL);
+    ck_assert_ptr_nonnull(again);
+    g_autofree char *same = lesson_of(again);
+    ck_assert_str_eq(same, text);
+    const struct demand_lesson read = demand_tell(again);
+    ck_assert_uint_eq(read.n_gpu, 12);
+    ck_assert(read.gain == 1.0001 && read.total == 7.1);
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        ck_assert(read.shapes[i].count == shapes[i].count);
+        ck_assert_pstr_eq(read.shapes[i].device, shapes[i].device);
+        ck_assert_int_eq(read.shapes[i].memory.value, shapes[i].memory.value);
+        ck_assert_int_eq(read.shapes[i].cpu, shapes[i].cpu);
+        ck_assert(!read.shapes[i].terms == !shapes[i].terms);
+    }
+    ck_assert_str_eq(read.shapes[1].terms->models[1], "\"x\"");
+    ck_assert_str_eq(read.shapes[1].terms->models_not[0], "V100");
+    static const char *const bad[] = {
+        "{}",
+        "{\"gain\":\"0.5\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[]}",
+        "{\"gain\":\"1\",\"total\":\"nan\",\"gpuPods\":1,\"shapes\":[]}",
+        "{\"gain\":\"1\",\"total\":\"1x\",\"gpuPods\":1,\"shapes\":[]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":-1,\"shapes\":[]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{}]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"cards\":17}]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"models\":[1]}]}",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        const cJSON *tree = json_parse(arena, bad[i], strlen(bad[i]), NULL);
+        ck_assert_ptr_null(lesson_decode(arena, tree, &error));
+        ck_assert_ptr_nonnull(error);
+    }
+}
+END_TEST
+
+/* No record tells of it, so nothing may follow from it. */
+START_TEST(who_looks_changes_nothing)
+{
+    uint64_t version[2];
+
+    list_all();
+    for (int i = 0; i < 40; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        g_autoptr(GString) seen = g_string_new(NULL);
+        add_pod(uid, "7", NULL);
+        if (i == 19 || i == 39) {
+            store_lock(live);
+            version[i == 39] = demand_version(store_demand(live));
+            store_unlock(live);
+        }
+        if (i == 29)
+            view_nodes(live, NULL, seen);
+    }
+    ck_assert_uint_eq(version[1], version[0] + 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("record");
+    TCase *tests = tcase_create("record");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
+    tcase_add_test(tests, a_list_under_way_goes_on);
+    tcase_add_test(tests, budgets_are_known);
+    tcase_add_test(tests, what_was_learned_is_known);
+    tcase_add_test(tests, a_lesson_is_read_as_it_was_written);
+    tcase_add_test(tests, who_looks_changes_nothing);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
