@@ -26,6 +26,11 @@ def tolerating(key, **more):
     return {"tolerations": [{"key": key, "operator": "Exists", **more}]}
 
 
+def with_cpu(amount):
+    resources = {"limits": {RESOURCE: str(UNITS), "cpu": str(amount)}}
+    return {"containers": [{"name": "main", "image": "example.com/none:1", "resources": resources}]}
+
+
 NODES = {  # name: (labels, spec)
     "plain": ({"zone": "a", "age": "3"}, {}),
     "gold": ({"zone": "b", "age": "12", "tier": "gold"}, {}),
@@ -37,6 +42,8 @@ NODES = {  # name: (labels, spec)
 
 WISHES = [
     {},
+    with_cpu(64),
+    with_cpu(65),
     {"nodeSelector": {"zone": "b"}},
     {"nodeSelector": {"zone": "b", "tier": "gold"}},
     {"nodeSelector": {"zone": "z"}},
