@@ -18,7 +18,7 @@ What each way of sharing GPUs asks of the scheduler's side, by number, and what 
 ELSEWHERE = {
     "S2": "Cards that are divided in four by day and whole by night: the calendar is not there; a node "
     "whose division changes gives nothing until both agree (S17).",
-    "S15": "MIG instances cut on demand, placed where they leave most for others: HAMi's (S23).",
+    "S15": "MIG instances cut on demand, placed where they leave most for others: under HAMi's and Volcano's plugins.",
     "S29": "Fair shares of tenants with reclaim: not there.",
     "S30": "Gangs: not there; all cards of one pod are booked together.",
     "S31": "Quotas that are lent: not there; fixed ones by model are (`--quota-model-label`).",

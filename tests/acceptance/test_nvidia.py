@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own plugin: devices by count, of the kind that a pod asks for."""
 
-from scenario import GIB, Scenario, main, node, pod  # first: it says where players are
+import base64
+import json
+
+from scenario import GIB, Scenario, call, main, node, pod  # first: it says where players are
 
 from nvidia import MPS, Sharing, labels
 
@@ -117,7 +120,10 @@ class S13(Scenario):
 
 
 class S14(Scenario):
-    """MIG, strategy mixed: whole cards and instances of a node are different devices."""
+    """MIG, strategy mixed: whole cards and instances of a node are different devices; a pod that asks
+    for memory gets the smallest profile that is enough (`--admission`)."""
+
+    cannot = "The resource that a pod names counts before any extender is asked, hence a webhook."
 
     e2e = ("nvidia",)
 
@@ -128,7 +134,38 @@ class S14(Scenario):
             **labels(1, product="NVIDIA-A100-SXM4-40GB-MIG-3g.20gb", memory=19968, resource=MIG_3G),
             "nvidia.com/mig.strategy": "mixed",
         }
-        self.start(node("n", {GPU: 1, MIG_2G: 1, MIG_3G: 1}, said))
+        self.start(node("n", {GPU: 1, MIG_2G: 1, MIG_3G: 1}, said), options=["--admission"])
+
+    def admitted(self, wanted):
+        """What the API server makes of a pod: (limits of its container, why it is refused)."""
+        request = {"uid": "r", "operation": "CREATE", "object": wanted}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        status, text = call("POST", f"{self.server.scheduler}/admission/mig", review)
+        self.assertEqual(status, 200, text)
+        response = json.loads(text)["response"]
+        if not response["allowed"]:
+            return None, response["status"]["message"]
+        limits = dict(wanted["spec"]["containers"][0]["resources"]["limits"])
+        head = "/spec/containers/0/resources/limits"
+        for change in json.loads(base64.b64decode(response["patch"])):
+            key = change["path"][len(head) + 1:].replace("~1", "/")
+            if change["path"] == head:
+                limits = dict(change["value"])
+            elif change["path"].startswith(head) and change["op"] == "remove":
+                del limits[key]
+            elif change["path"].startswith(head):
+                limits[key] = change["value"]
+        return limits, None
+
+    def test_at_least_so_much_memory(self):
+        self.mixed()
+        asks = {"gpuledger.io/mig-memory": "10Gi"}
+        for name, profile in (("small", MIG_2G), ("next", MIG_3G)):
+            limits, _ = self.admitted(pod(name, asks))
+            self.assertEqual(limits, {profile: "1"})
+            self.place(name, limits)
+        _, why = self.admitted(pod("large", {"gpuledger.io/mig-memory": "40Gi"}))
+        self.assertIn("3g.20gb", why)
 
     def test_card_and_instance(self):
         self.mixed()
