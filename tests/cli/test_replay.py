@@ -222,6 +222,18 @@ class Replay(Case):
         self.assertIn("0/10 0/10 GiB", row.search(before.stdout).group())
         self.assertNotIn("0/10 0/10 GiB", row.search(after.stdout).group())
 
+    def test_what_was_learned_goes_on_in_the_next_file(self):
+        for policy in ("oc", "fgd"):
+            with self.subTest(policy):
+                self.run_and_record("--record-max=64KiB", f"--policy={policy}")
+                lines = self.lines()
+                learned = next(line for line in lines if line["kind"] == "learned")
+                self.assertNotIn("n", learned)
+                self.assertGreater(learned["object"]["gpuPods"], 60)
+                for file in (self.record, self.record.with_name("record.1")):
+                    said = self.summary(file=file)
+                    self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+
     def test_a_file_that_is_full_is_begun_anew(self):
         self.run_and_record("--record-max=64KiB")
         old = self.record.with_name("record.1")

@@ -194,6 +194,38 @@ START_TEST(a_list_under_way_goes_on)
 }
 END_TEST
 
+/* A bind goes on for a pod that has been found bound elsewhere, and fails. */
+START_TEST(a_settled_pod_is_known)
+{
+    const struct pod_view pod = {.ns = "ml",
+                                 .name = "u",
+                                 .uid = "u",
+                                 .node_name = "n2",
+                                 .phase = "Running",
+                                 CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+    const enum bind_result results[] = {BIND_RESULT_CONFLICT, BIND_RESULT_UNKNOWN};
+    const enum allocation_state states[] = {ALLOCATION_BOUND, ALLOCATION_UNKNOWN};
+
+    list_all();
+    struct record *look = record_inherit(
+        ++number, "u",
+        "{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\",\"node\":\"n1\",\"dialect\":"
+        "\"gpushare\",\"amount\":6,\"time\":\"1\",\"shares\":[{\"memory\":6,\"units\":true,"
+        "\"card\":0}]}");
+    look->kind = RECORD_LOOK; /* which tells a booking in the same way */
+    look->result = BIND_RESULT_BOUND;
+    note(look);
+    note(record_settle(++number, &pod, false));
+    note(record_conclude(&(struct moment){.number = ++number}, "u", results[_i]));
+    begin_file();
+    const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
+    ck_assert_ptr_nonnull(known);
+    ck_assert_str_eq(known->node->name, "n2");
+    ck_assert_int_eq(known->state, states[_i]);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 START_TEST(budgets_are_known)
 {
     int64_t allowed[3] = {0};
@@ -346,6 +378,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
     tcase_add_test(tests, a_list_under_way_goes_on);
+    tcase_add_loop_test(tests, a_settled_pod_is_known, 0, 2);
     tcase_add_test(tests, budgets_are_known);
     tcase_add_test(tests, what_was_learned_is_known);
     tcase_add_test(tests, a_lesson_is_read_as_it_was_written);
