@@ -5,6 +5,8 @@
 #include "literals.h"
 #include "world.h"
 
+#include "app/booking.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +311,33 @@ START_TEST(a_booking_of_more_shares_than_a_pod_can_have_is_bad)
 END_TEST
 
 /* A journal that is full keeps what it has, and has room again once fates are known. */
+/* What a pod wants of a time-sliced card counts for the next holder as well. */
+START_TEST(what_a_pod_wants_of_a_shared_card_is_kept)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct node node = {.name = "n1"};
+    g_autoptr(allocation) booking = allocation_new("u", "ml", "p", 1);
+    struct json_writer writer;
+    const char *on;
+
+    booking->node = &node;
+    booking->dialect = dialect_find("nvidia");
+    booking->terms = terms_new();
+    booking->terms->memory_wanted = INT64_C(10) << 30;
+    booking->shares[0] =
+        (struct share){.card = CARD_UNKNOWN, .device = "nvidia.com/gpu", .devices = 1};
+    json_writer_init(&writer, text);
+    booking_encode(&writer, booking);
+    g_autoptr(allocation) read =
+        booking_decode(arena, json_parse(arena, text->str, text->len, NULL), &on);
+    ck_assert_ptr_nonnull(read);
+    ck_assert_int_eq(read->terms->memory_wanted, INT64_C(10) << 30);
+    ck_assert_str_eq(read->shares[0].device, "nvidia.com/gpu");
+    ck_assert(!strstr(text->str, "null"));
+}
+END_TEST
+
 START_TEST(a_full_journal_turns_binds_away)
 {
     g_autofree char *padding = g_strnfill(JOURNAL_MAX / 2, 'x');
@@ -362,6 +391,7 @@ int main(void)
     tcase_add_loop_test(tcase, text_of_others_is_read_as_far_as_it_can_be, 0,
                         G_N_ELEMENTS(foreign));
     tcase_add_test(tcase, a_booking_of_more_shares_than_a_pod_can_have_is_bad);
+    tcase_add_test(tcase, what_a_pod_wants_of_a_shared_card_is_kept);
     tcase_add_test(tcase, a_full_journal_turns_binds_away);
     suite_add_tcase(suite, tcase);
 
