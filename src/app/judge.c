@@ -44,7 +44,7 @@ void judge_clear(struct judge *judge)
 static enum reason beside_older(struct judge *judge, struct placement *ret_placement)
 {
     const struct node *as_it_is = judge->seen;
-    struct placement scratch, *placement = ret_placement ? ret_placement : &scratch;
+    struct placement *placement = ret_placement ? ret_placement : &judge->scratch;
     enum reason reason;
 
     judge->cover = arrivals_cover(judge->arrivals, judge->seen, &judge->turn);
@@ -62,12 +62,11 @@ static enum reason beside_older(struct judge *judge, struct placement *ret_place
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement)
 {
-    struct placement own;
     enum reason reason;
 
     g_clear_pointer(&judge->cover, trial_free);
     if (judge->room && !ret_placement)
-        ret_placement = &own; /* what a quota leaves depends on the cards */
+        ret_placement = &judge->scratch; /* what a quota leaves depends on the cards */
     judge->seen = nominees_see(&judge->nominees, node);
     const enum admission admission =
         dialect_admit(judge->seen, &judge->admission, ret_placement, &reason);

@@ -18,6 +18,7 @@ struct judge {
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
     const struct constraints *constraints; /* for judge_barrier; of the pod, or NULL */
+    struct placement scratch; /* too large to be made for each node */
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */

@@ -9,7 +9,7 @@
 
 /* Pods that need much CPU are kept apart from cards where they can be, so not all that usually comes
  * with a card has to be there. */
-#define CPU_PART 0.5
+#define CPU_PART 0.3
 
 /* How much a normal variable exceeds z on average, between -Z_MAX and Z_MAX in steps. */
 #define Z_MAX 6
