@@ -38,7 +38,9 @@ static bool add_nodes(struct store *copy, struct json_arena *arena,
 
 static char *keep(struct json_arena *arena, const char *text)
 {
-    return text ? strcpy(json_arena_alloc(arena, strlen(text) + 1), text) : NULL;
+    const size_t size = text ? strlen(text) + 1 : 0;
+
+    return text ? memcpy(json_arena_alloc(arena, size), text, size) : NULL;
 }
 
 static void judge_nodes(struct store *copy, struct json_arena *arena,

@@ -85,7 +85,7 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
 /* The pod as it stands somewhere: in the cluster, or in a file. Without a UID it is a new one. The
  * cluster is asked for pods that might be moved to make room. */
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
-                                const struct pod_view *pod);
+                                const struct pod_view *asked);
 /* The same of a pod that wants a GPU, of a copy of the store that is the caller's, without what might
  * be done about it. Takes the copy's lock. */
 struct explanation *explain_on(struct store *copy, const struct pod_view *pod,

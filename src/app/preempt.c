@@ -156,9 +156,9 @@ static const struct victim *find(const struct inquiry *inquiry, const char *uid)
 
 static void keep_uid(struct preempt *preempt, struct preemption_node *answer, const char *uid)
 {
-    char *copy = json_arena_alloc(preempt->arena, strlen(uid) + 1);
+    const size_t size = strlen(uid) + 1;
 
-    answer->uids[answer->n_uids++] = strcpy(copy, uid);
+    answer->uids[answer->n_uids++] = memcpy(json_arena_alloc(preempt->arena, size), uid, size);
 }
 
 /* Those that kube-scheduler has named first, as it has named them. */

@@ -76,15 +76,12 @@ static GPtrArray *make_room(struct search *search, const struct node *node)
     for (guint i = n; i > 0; i--) {
         struct allocation *one = ended->pdata[i - 1];
         ledger_put(search->ledger, node->name, allocation_dup(one));
-        if (room && search_takes(search, node)) {
-            allocation_free(one);
-            g_ptr_array_remove_index(ended, i - 1);
-        } else if (room) {
+        if (room && !search_takes(search, node)) {
             ledger_drop(search->ledger, one->uid);
-        } else {
-            allocation_free(one);
-            g_ptr_array_remove_index(ended, i - 1);
+            continue;
         }
+        allocation_free(one);
+        g_ptr_array_remove_index(ended, i - 1);
     }
     return ended;
 }

@@ -195,8 +195,9 @@ static void sum_up_times(struct simulation *simulation)
     for (guint i = 0; i < n; i++)
         sum += (double)g_array_index(simulation->took_ns, int64_t, i) / 1000;
     simulation->result->decision_mean_us = sum / n;
+    const guint at_99 = (n - 1) * 99 / 100;
     simulation->result->decision_p99_us =
-        (double)g_array_index(simulation->took_ns, int64_t, (n - 1) * 99 / 100) / 1000;
+        (double)g_array_index(simulation->took_ns, int64_t, at_99) / 1000;
 }
 
 /* What must hold whatever came: no run is worth anything otherwise. */

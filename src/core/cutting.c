@@ -46,9 +46,9 @@ static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, i
     plan->whole = whole / common;
     for (size_t i = 0; i < n; i++) {
         plan->sizes[i] = pieces[i].size / common;
-        const double times = plan->whole / plan->sizes[i];
+        const int32_t times = plan->whole / plan->sizes[i];
         memset(plan->inverse[i], 0, sizeof plan->inverse[i]);
-        plan->inverse[i][i] = 1 / times;
+        plan->inverse[i][i] = 1.0 / times;
         plan->level[i] = pieces[i].wanted / times;
         plan->cost[i] = 1;
     }

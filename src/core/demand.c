@@ -135,15 +135,16 @@ static struct shape *find_shape(struct demand *demand, const struct shape *like)
 
 static struct shape *add_shape(struct demand *demand, const struct shape *new)
 {
-    struct shape *rarest = NULL;
+    struct shape *rarest;
 
     if (demand->shapes->len < DEMAND_SHAPES_MAX) {
         g_array_append_val(demand->shapes, *new);
         rarest = &g_array_index(demand->shapes, struct shape, demand->shapes->len - 1);
     } else {
-        for (guint i = 0; i < demand->shapes->len; i++) {
+        rarest = &g_array_index(demand->shapes, struct shape, 0);
+        for (guint i = 1; i < demand->shapes->len; i++) {
             struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
-            if (!rarest || shape->count < rarest->count)
+            if (shape->count < rarest->count)
                 rarest = shape;
         }
         demand->total -= rarest->count;

@@ -72,8 +72,10 @@ static double groups_worth(const struct prospect *prospect, int32_t whole, doubl
 {
     double cards = 0;
 
-    for (int32_t size = 2; prospect && size <= SHAPE_CARDS_MAX; size++)
-        cards += prospect->groups[size] * size * (whole / size) * each;
+    for (int32_t size = 2; prospect && size <= SHAPE_CARDS_MAX; size++) {
+        const int32_t n = whole / size;
+        cards += prospect->groups[size] * size * n * each;
+    }
     return cards;
 }
 

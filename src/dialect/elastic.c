@@ -168,6 +168,12 @@ static bool check_wish(const struct spelling *spelling, const struct container_v
                     spelling->resources[CORE], core, complaint);
         return false;
     }
+    if (!container->name) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "a container has no 'name': the annotation '%s…' needs it",
+                    spelling->container);
+        return false;
+    }
     if (prefix + strlen(container->name) > ANNOTATION_NAME_MAX) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                     "container '%s': its name is too long for the annotation '%s…': at most %d "

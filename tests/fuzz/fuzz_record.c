@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     FUZZ_CHECK(summary->different <= summary->compared);
     FUZZ_CHECK(!played ||
-               summary->compared + summary->unchecked ==
+               summary->compared + summary->unchecked + summary->orphans ==
                    summary->calls + summary->looks + summary->lessons);
     FUZZ_CHECK((summary->difference.what != NULL) == (summary->different > 0));
     return 0;
