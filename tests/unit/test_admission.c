@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/dialect.h>
-#include <stdlib.h>
 
 #define GIB (INT64_C(1) << 30)
 #define SECOND INT64_C(1000000000)
@@ -334,10 +334,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

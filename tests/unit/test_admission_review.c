@@ -5,11 +5,10 @@
 #include "literals.h"
 
 #include "app/admission.h"
+#include "suite.h"
 #include "wire/admission.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MIG "nvidia.com/mig-"
@@ -214,9 +213,5 @@ int main(void)
     tcase_add_test(tcase, what_is_no_review_is_an_error);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

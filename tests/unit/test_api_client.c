@@ -6,13 +6,12 @@
 #include "app/version.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000 /* a deadline that no test reaches */
@@ -547,9 +546,5 @@ int main(void)
     tcase_add_test(repeats, a_binding_is_sent_as_soon_as_somebody_listens);
     suite_add_tcase(suite, repeats);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

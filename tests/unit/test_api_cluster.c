@@ -4,12 +4,11 @@
 #include "app/log.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000
@@ -263,9 +262,5 @@ int main(void)
     tcase_add_test(tests, a_node_is_changed_on_a_condition);
     tcase_add_test(tests, names_cannot_lead_elsewhere);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

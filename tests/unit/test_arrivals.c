@@ -5,9 +5,8 @@
 #include "literals.h"
 
 #include "app/extender.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MEM "aliyun.com/gpu-mem"
@@ -339,9 +338,5 @@ int main(void)
     tcase_add_test(tcase, fifty_pods_come_in_the_order_of_their_arrival);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

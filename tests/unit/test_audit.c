@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/audit.h"
 
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
@@ -597,9 +596,5 @@ int main(void)
     tcase_add_test(tests, every_cause_is_explained);
     tcase_add_test(tests, a_report_is_json);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/auditor.h"
 
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE_MS 10000
@@ -286,9 +285,5 @@ int main(void)
     tcase_add_test(tests, metrics_are_those_of_the_last_audit);
     tcase_add_test(tests, it_ends_at_once);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/bearer.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -120,9 +120,5 @@ int main(void)
     tcase_add_test(cases, a_changed_file_counts);
     suite_add_tcase(suite, cases);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

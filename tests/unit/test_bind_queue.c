@@ -6,9 +6,8 @@
 #include "world.h"
 
 #include "app/metrics.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 
 #define NO_ROOM "Insufficient GPU Memory in one device"
 #define AWAITING "A pod of the same size on the node still waits for its GPU"
@@ -284,10 +283,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ACK's cGPU adds to gpushare: compute beside memory, and the node's own policy. */
 #include "desk.h"
+#include "suite.h"
 
 #define MEM "aliyun.com/gpu-mem"
 #define COUNT "aliyun.com/gpu-count"
@@ -181,10 +182,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -2,11 +2,10 @@
 #include "app/log.h"
 #include "cmd/config.h"
 #include "cmd/options.h"
+#include "suite.h"
 
-#include <check.h>
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -547,9 +546,5 @@ int main(void)
     tcase_add_test(cases, sources_are_printed);
     suite_add_tcase(suite, cases);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/connections.h"
 
+#include "suite.h"
+
 #include <arpa/inet.h>
-#include <check.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -270,9 +270,5 @@ int main(void)
     tcase_add_test(cases, a_descriptor_may_come_again);
     suite_add_tcase(suite, cases);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

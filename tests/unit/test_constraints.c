@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes kube-scheduler leaves out: objects as the API server writes them, and the verdict. */
+#include "suite.h"
 #include "wire/constraints.h"
 #include "wire/kubernetes.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LABELLED                                                                                   \
@@ -342,7 +341,6 @@ int main(void)
 {
     Suite *suite = suite_create("constraints");
     TCase *tc = tcase_create("constraints");
-    SRunner *runner;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, a_verdict, 0, G_N_ELEMENTS(verdicts));
@@ -353,9 +351,5 @@ int main(void)
     tcase_add_loop_test(tc, a_mistake_is_named, 0, G_N_ELEMENTS(mistakes));
     tcase_add_test(tc, traits_outlive_the_object);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

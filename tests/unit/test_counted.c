@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dialects whose own schedulers place their pods: others find their cards taken. */
 #include "desk.h"
+#include "suite.h"
 
 #define CORE "elasticgpu.io/gpu-core"
 #define MEMORY "elasticgpu.io/gpu-memory"
@@ -307,10 +308,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

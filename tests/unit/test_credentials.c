@@ -3,12 +3,11 @@
 
 #include "app/log.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000
@@ -453,9 +452,5 @@ int main(void)
     tcase_add_test(tcase, one_run_serves_all_who_wait);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/cutting.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <glib.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define WHOLE 1000
 #define ANY (-1) /* more than one answer is right */
@@ -111,9 +111,5 @@ int main(void)
     tcase_add_test(tests, finds_the_fewest_cards);
     tcase_add_loop_test(tests, no_set_that_fits_weighs_more_than_a_card, 0, 60);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,10 +2,10 @@
 #include "book.h"
 
 #include "core/outlook.h"
+#include "suite.h"
 
 #include <gpuledger/fragmentation.h>
 #include <gpuledger/ranking.h>
-#include <stdlib.h>
 
 static struct demand *expected;
 
@@ -387,9 +387,5 @@ int main(void)
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
     tcase_add_test(tests, fragmentation_is_what_expected_pods_cannot_use);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/election.h"
 
-#include <check.h>
-#include <stdlib.h>
+#include "suite.h"
+
 #include <string.h>
 
 #define SECOND INT64_C(1000)
@@ -502,9 +502,5 @@ int main(void)
     tcase_add_loop_test(several, no_two_act_at_once, 0, 10);
     suite_add_tcase(suite, several);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,12 +5,11 @@
 #include "app/metrics.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 #include "wire/kubernetes.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000
@@ -365,9 +364,5 @@ int main(void)
     tcase_add_test(tests, what_failed_is_written_when_it_is_said_again);
     tcase_add_test(tests, more_pods_than_can_be_remembered);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

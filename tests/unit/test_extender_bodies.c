@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/extender.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct json_arena *arena;
@@ -394,9 +394,5 @@ int main(void)
     tcase_add_loop_test(bind, says_what_is_wrong_with_a_bind_call, 0, G_N_ELEMENTS(bad_binds));
     tcase_add_test(bind, answers_a_bind);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

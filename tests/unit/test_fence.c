@@ -6,10 +6,9 @@
 #include "world.h"
 
 #include "app/metrics.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define STANDS_BY                                                                                  \
@@ -380,9 +379,5 @@ int main(void)
                         G_N_ELEMENTS(reasons_to_leave));
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,10 +2,9 @@
 #include "world.h"
 
 #include "app/metrics.h"
+#include "suite.h"
 #include "wire/extender.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct world world;
@@ -422,10 +421,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

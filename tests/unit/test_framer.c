@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/framer.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ROUNDS 400
@@ -288,9 +288,5 @@ int main(void)
     tcase_add_test(tcase, ends_when_the_receiver_says_so);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

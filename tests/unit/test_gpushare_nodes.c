@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare_words.h"
+#include "suite.h"
 
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- nodes ---------------------------------------------------------------------------------- */
@@ -329,10 +329,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

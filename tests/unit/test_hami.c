@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/dialect.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MIB (INT64_C(1) << 20)
@@ -785,9 +784,5 @@ int main(void)
     tcase_add_test(placing, mig_cards_are_refused_by_name);
     suite_add_tcase(suite, placing);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

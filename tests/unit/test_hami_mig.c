@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HAMi's cards in MIG mode, as its plugin since v2.10 and those before it cut them. */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/dialect.h>
 #include <gpuledger/error.h>
 #include <gpuledger/mig.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MIB (INT64_C(1) << 20)
@@ -475,9 +474,5 @@ int main(void)
     tcase_add_test(all, templates_may_be_said);
     suite_add_tcase(suite, all);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * Which cards HAMi's pods get where they say what they prefer: connected ones, or by weights.
  */
 #include "desk.h"
+#include "suite.h"
 
 #include <gpuledger/links.h>
 
@@ -291,9 +292,5 @@ int main(void)
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, search);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -8,11 +8,10 @@
 #include "app/log.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 30000
@@ -151,9 +150,5 @@ int main(void)
     tcase_add_test(tc, a_name_that_leads_elsewhere_is_refused);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

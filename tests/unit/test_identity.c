@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cards that come back under other numbers, or other names, while pods run on them. */
 #include "desk.h"
+#include "suite.h"
 
 #define REGISTERED "hami.io/node-nvidia-register"
 #define FORMER "gpuledger.io/former-uuids"
@@ -100,9 +101,5 @@ int main(void)
     tcase_add_test(tests, former_names_say_which);
     tcase_add_test(tests, a_former_name_must_be_one);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -6,9 +6,8 @@
 #include "world.h"
 
 #include "app/booking.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MODEL "gpu-model"
@@ -395,9 +394,5 @@ int main(void)
     tcase_add_test(tcase, a_full_journal_turns_binds_away);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

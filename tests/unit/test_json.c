@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json/json.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/error.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -559,9 +560,5 @@ int main(void)
     tcase_add_loop_test(spans, finds_the_text_of_items, 0, G_N_ELEMENTS(spanned));
     tcase_add_test(spans, spans_need_the_latest_document_and_the_right_number);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json/json.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static GString *text;
@@ -188,9 +188,5 @@ int main(void)
     tcase_add_loop_test(tests, doubles_read_back, 0, G_N_ELEMENTS(doubles));
     tcase_add_test(tests, parsed_values_are_written_again);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kubeconfig.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -441,9 +441,5 @@ int main(void)
     tcase_add_test(tcase, picks_the_first_source_that_applies);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/kubernetes.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct json_arena *arena;
@@ -527,9 +527,5 @@ int main(void)
     tcase_add_test(tests, a_view_is_written_as_it_was_read);
     tcase_add_test(tests, what_may_be_secret_is_not_written);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

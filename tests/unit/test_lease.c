@@ -9,12 +9,11 @@
 #include "app/metrics.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000 /* how long a test waits for what must come */
@@ -648,9 +647,5 @@ int main(void)
     tcase_add_test(holding, who_publishes_when_it_is_given_back_is_told);
     suite_add_tcase(suite, holding);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/limited_cluster.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <gpuledger/error.h>
-#include <stdlib.h>
 
 /* Writes down what it is asked. */
 static struct {
@@ -179,9 +179,5 @@ int main(void)
     tcase_add_test(cases, what_is_not_there_is_not_offered);
     suite_add_tcase(suite, cases);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

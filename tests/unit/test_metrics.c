@@ -3,11 +3,10 @@
 
 #include "app/cluster.h"
 #include "app/store.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/reason.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,10 +224,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

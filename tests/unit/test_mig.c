@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where instances may be on a card that is cut, by an A100 of 40 GB. */
 #include "book.h"
+#include "suite.h"
 
 #include <gpuledger/mig.h>
 #include <gpuledger/placement.h>
-#include <stdlib.h>
 
 #define ROUNDS 1000
 
@@ -248,9 +248,5 @@ int main(void)
     tcase_add_test(all, a_card_is_filled);
     suite_add_tcase(suite, all);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/node_lock.h"
 
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LOCK "hami.io/mutex.lock"
@@ -290,9 +289,5 @@ int main(void)
     tcase_add_test(cases, other_dialects_need_none);
     suite_add_tcase(suite, cases);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -4,10 +4,9 @@
  * important.
  */
 #include "literals.h"
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MEM "aliyun.com/gpu-mem"
@@ -226,9 +225,5 @@ int main(void)
     tcase_add_test(tests, a_copy_of_the_store_keeps_the_room_too);
     tcase_add_loop_test(tests, a_bind_leaves_the_card_alone, -1, 2);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

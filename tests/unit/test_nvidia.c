@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/dialect.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GIB (INT64_C(1) << 30)
@@ -804,9 +803,5 @@ int main(void)
     tcase_add_loop_test(tcase, memory_by_a_label_of_ones_own, 0, G_N_ELEMENTS(memory_labels));
     tcase_add_test(tcase, five_guests);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/nearest.h"
 #include "cmd/options.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
 #include <gpuledger/placement.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const nothing[] = {NULL};
@@ -347,9 +346,5 @@ int main(void)
     tcase_add_test(nearest_case, a_very_long_word_is_no_slip);
     suite_add_tcase(suite, nearest_case);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cards that are registered with more memory than they have: 28.8 GiB of 16. */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/dialect.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MIB (INT64_C(1) << 20)
@@ -198,9 +197,5 @@ int main(void)
     tcase_add_test(all, the_scaling_may_be_said_for_all_nodes);
     suite_add_tcase(suite, all);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/pod_facts.h>
-#include <stdlib.h>
 
 #define MEM "aliyun.com/gpu-mem"
 
@@ -113,9 +112,5 @@ int main(void)
     tcase_add_test(tests, pods_alike_share_their_facts);
     tcase_add_test(tests, what_nobody_has_any_more_goes);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,10 +5,9 @@
 #include "literals.h"
 
 #include "app/extender.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CORE "tencent.com/vcuda-core"
@@ -233,9 +232,5 @@ int main(void)
     tcase_add_test(tcase, cards_written_by_the_node_side_are_no_move);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,9 +7,8 @@
 #include "fake_cluster.h"
 
 #include "app/extender.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MEM "aliyun.com/gpu-mem"
@@ -510,9 +509,5 @@ int main(void)
     tcase_add_test(tests, too_many_victims_are_an_error);
     tcase_add_test(tests, of_a_long_call_each_node_has_its_turn);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

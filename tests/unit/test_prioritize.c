@@ -2,10 +2,9 @@
 #include "world.h"
 
 #include "app/metrics.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct world world;
@@ -293,9 +292,5 @@ int main(void)
     tcase_add_test(tests, what_cannot_be_answered_is_an_error);
     tcase_add_test(tests, each_pod_is_expected_once);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

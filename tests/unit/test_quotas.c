@@ -5,9 +5,8 @@
 #include "literals.h"
 
 #include "app/extender.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CORE "tencent.com/vcuda-core"
@@ -180,9 +179,5 @@ int main(void)
     tcase_add_test(tcase, without_a_label_there_are_no_quotas);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

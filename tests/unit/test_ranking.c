@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "book.h"
+#include "suite.h"
 
 #include <gpuledger/ranking.h>
-#include <stdlib.h>
 
 /* The node that the policy prefers for a pod that asks so. */
 static const char *winner_of(const char *policy_name, struct card_ask ask)
@@ -158,9 +158,5 @@ int main(void)
     tcase_add_test(tests, prefers_not_to_wait);
     tcase_add_test(tests, scales_losses);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -11,9 +11,8 @@
 #include "app/recorder.h"
 #include "app/replay.h"
 #include "app/views.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -423,9 +422,5 @@ int main(void)
     tcase_add_test(tests, who_looks_changes_nothing);
     tcase_add_test(tests, after_a_loss_it_is_told_what_was_learned);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -9,11 +9,10 @@
 #include "fake_server.h"
 #include "kube/clock.h"
 #include "kube/feeds.h"
+#include "suite.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000 /* how long a test waits for what must come */
@@ -752,9 +751,5 @@ int main(void)
     tcase_add_test(tcase, one_namespace_serves_all_dialects);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,11 +7,10 @@
 #include "app/log.h"
 #include "fake_server.h"
 #include "kube/clock.h"
+#include "suite.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PATIENT_MS 5000 /* how long a test waits for what must come */
@@ -216,9 +215,5 @@ int main(void)
     tcase_add_test(tcase, wishes_of_one_moment_share_a_list);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

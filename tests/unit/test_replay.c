@@ -2,10 +2,9 @@
 /*
  * Whatever happens in whatever order, the ledger ends up as one that has just listed the cluster.
  */
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RUNS 15
@@ -293,10 +292,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

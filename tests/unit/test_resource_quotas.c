@@ -3,11 +3,10 @@
  * Namespaces have as much of their cards as their ResourceQuotas say, by HAMi's keys.
  */
 #include "literals.h"
+#include "suite.h"
 
 #include "app/extender.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GPU "nvidia.com/gpu"
@@ -273,8 +272,6 @@ int main(void)
 {
     Suite *suite = suite_create("resource_quotas");
     TCase *tcase = tcase_create("resource_quotas");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, memory_and_compute_are_limited);
@@ -290,9 +287,5 @@ int main(void)
     tcase_add_test(lists, they_are_waited_for_if_they_are_wanted);
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, lists);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 #include "app/version.h"
 #include "http/resources.h"
 #include "http_client.h"
+#include "suite.h"
 
 #include <gpuledger/error.h>
 
@@ -604,10 +605,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -6,10 +6,9 @@
 
 #include "app/scheduler_model.h"
 #include "app/workload.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define GPU "example.com/gpu"
 
@@ -169,9 +168,5 @@ int main(void)
     tcase_add_test(chance, lifetimes_have_their_mean);
     suite_add_tcase(suite, chance);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

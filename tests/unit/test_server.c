@@ -2,6 +2,7 @@
 #include "http/server.h"
 
 #include "http_client.h"
+#include "suite.h"
 
 #include <gpuledger/error.h>
 #include <pthread.h>
@@ -789,10 +790,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NOT_KNOWN "it is not known whether the pod was bound: fake: timed out"
@@ -347,10 +346,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -4,12 +4,11 @@
 #include "app/extender.h"
 #include "app/log.h"
 #include "app/views.h"
+#include "suite.h"
 
-#include <check.h>
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static char *directory;
@@ -565,9 +564,5 @@ int main(void)
     tcase_add_test(tcase, changes_reach_the_store_in_order);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,10 +3,9 @@
  * The order of things: lists, late answers, ends. What single objects say is in
  * test_store_objects.c.
  */
+#include "suite.h"
 #include "world.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
@@ -419,10 +418,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods of several namespaces on one card, where the administrator minds. */
 #include "desk.h"
+#include "suite.h"
 
 #define CORE "elasticgpu.io/gpu-core"
 #define MEMORY "elasticgpu.io/gpu-memory"
@@ -127,9 +128,5 @@ int main(void)
     tcase_add_test(tests, what_is_kept_apart_well_enough_is_shared);
     tcase_add_test(tests, whole_cards_are_nobodys_neighbours);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "literals.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/dialect.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CORE "tencent.com/vcuda-core"
@@ -661,9 +660,5 @@ int main(void)
     tcase_add_test(tcase, whole_cards_are_provisional_until_gpu_manager_says_which);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

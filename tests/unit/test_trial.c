@@ -3,8 +3,8 @@
 
 #include "core/node.h"
 #include "core/trial.h"
+#include "suite.h"
 
-#include <stdlib.h>
 
 static struct allocation *find(const struct trial *trial, const char *uid)
 {
@@ -72,9 +72,5 @@ int main(void)
     tcase_add_test(tests, a_trial_leaves_the_ledger_alone);
     tcase_add_test(tests, a_trial_outlives_what_it_was_made_of);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

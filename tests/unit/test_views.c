@@ -3,9 +3,8 @@
 
 #include "app/metrics.h"
 #include "app/views.h"
+#include "suite.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct world world;
@@ -487,10 +486,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite());
 }

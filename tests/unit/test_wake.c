@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "suite.h"
 #include "world.h"
-
-#include <check.h>
-#include <stdlib.h>
 
 static struct world world;
 
@@ -100,7 +98,6 @@ int main(void)
 {
     Suite *suite = suite_create("wake");
     TCase *tcase = tcase_create("wake");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_refused_pod_is_woken_once_there_is_room);
@@ -109,8 +106,5 @@ int main(void)
     tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
     tcase_set_timeout(tcase, 30);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,10 +2,9 @@
 #include "kube/yaml_document.h"
 
 #include "json/json.h"
+#include "suite.h"
 
-#include <check.h>
 #include <gpuledger/error.h>
-#include <stdlib.h>
 #include <string.h>
 
 static char *to_json(const cJSON *tree)
@@ -200,9 +199,5 @@ int main(void)
     tcase_add_test(tcase, loads_several_documents);
     suite_add_tcase(suite, tcase);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }
