@@ -8,13 +8,16 @@
 
 #pragma GCC visibility push(default)
 
-/* At most this of either, so that sums of any number of them fit. */
+/* At most this of each, so that sums of any number of them fit. */
 #define HOST_AMOUNT_MAX (INT64_C(1) << 44)
 
 struct host {
     int64_t cpu;    /* thousandths of a core */
     int64_t memory; /* bytes */
+    int64_t pods;   /* how many: a pod is one */
 };
+
+bool host_equal(const struct host *a, const struct host *b);
 
 /* What kube-scheduler counts for a pod: what all containers request together, or more if an init
  * container needs more before they begin, and the overhead. What cannot be read counts as nothing,

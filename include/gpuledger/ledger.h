@@ -12,8 +12,8 @@
  * may sit on any card of its node, so it counts against every one of them; on a node with one
  * card it sits on that card.
  *
- * CPU and memory of the node itself are counted for all of its pods: those of its allocations, and
- * those of its guests, pods that hold no GPU. An UID is an allocation's or a guest's, never both.
+ * What pods take of the node itself (host.h) is counted for all of them: those of its allocations,
+ * and those of its guests, pods that hold no GPU. An UID is an allocation's or a guest's, never both.
  *
  * Ownership: the ledger owns its nodes and allocations. Pointers that it hands out are borrowed
  * and live until the next call that takes a non-const ledger.

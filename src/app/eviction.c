@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What kube-scheduler adds up: CPU and memory of the node, and extended resources. */
-#define HOST_SUMS 2
+/* What kube-scheduler adds up: CPU, memory and pods of the node, and extended resources. */
+#define HOST_SUMS 3
 #define PLENTY (INT64_MAX / 4)
 #define SUMS_MAX (HOST_SUMS + POD_FACTS_AMOUNTS_MAX)
 
@@ -35,6 +35,7 @@ static void find_margins(const struct search *search, const struct node *node,
 
     ret_margins[0] = asked.cpu > 0 ? MIN(host.cpu, PLENTY) - asked.cpu : PLENTY;
     ret_margins[1] = asked.memory > 0 ? MIN(host.memory, PLENTY) - asked.memory : PLENTY;
+    ret_margins[2] = MIN(host.pods, PLENTY) - asked.pods;
     for (uint32_t i = 0; i < facts->n_amounts; i++) {
         const char *resource = facts->amounts[i].resource;
         const int64_t all = node_traits_amount(node->traits, resource);
@@ -52,6 +53,7 @@ static void give_back(const struct search *search, const struct allocation *allo
 {
     margins[0] += sign * allocation->host.cpu;
     margins[1] += sign * allocation->host.memory;
+    margins[2] += sign * allocation->host.pods;
     for (uint32_t i = 0; i < search->asked->n_amounts; i++)
         margins[HOST_SUMS + i] +=
             sign * pod_facts_amount(allocation->facts, search->asked->amounts[i].resource);

@@ -87,18 +87,23 @@ enum barrier judge_barrier(struct judge *judge, const struct node *node)
         return barrier;
     const struct host left = node_host_free(nominees_see(&judge->nominees, node));
     const struct host *asked = &judge->admission.request->host;
-    return asked->cpu > left.cpu         ? BARRIER_CPU
+    return asked->pods > left.pods       ? BARRIER_PODS
+           : asked->cpu > left.cpu       ? BARRIER_CPU
            : asked->memory > left.memory ? BARRIER_MEMORY
                                          : BARRIER_NONE;
 }
 
 char *judge_tell_barrier(struct judge *judge, const struct node *node, enum barrier barrier)
 {
-    if (barrier != BARRIER_CPU && barrier != BARRIER_MEMORY)
+    if (barrier != BARRIER_PODS && barrier != BARRIER_CPU && barrier != BARRIER_MEMORY)
         return constraints_tell(judge->constraints, node, barrier);
 
-    const struct host left = node_host_free(nominees_see(&judge->nominees, node));
+    const struct node *seen = nominees_see(&judge->nominees, node);
+    const struct host left = node_host_free(seen);
     const struct host *asked = &judge->admission.request->host, *all = &node->host;
+    if (barrier == BARRIER_PODS)
+        return g_strdup_printf("the node has %" G_GINT64_FORMAT " pods of at most %" G_GINT64_FORMAT,
+                               seen->host_used.pods, all->pods);
     if (barrier == BARRIER_CPU)
         return g_strdup_printf("wants %g CPU, the node has %g free of %g",
                                (double)asked->cpu / 1000, (double)left.cpu / 1000,

@@ -37,8 +37,8 @@ void judge_clear(struct judge *judge);
 enum reason judge_node(struct judge *judge, const struct node *node,
                        struct placement *ret_placement);
 
-/* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU or memory of
- * the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */
+/* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU, memory or
+ * the number of pods of the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */
 enum barrier judge_barrier(struct judge *judge, const struct node *node);
 /* A sentence with label, taint or numbers. Free with g_free; NULL for BARRIER_NONE. */
 char *judge_tell_barrier(struct judge *judge, const struct node *node, enum barrier barrier);

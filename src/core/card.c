@@ -169,6 +169,7 @@ struct host node_host_free(const struct node *node)
     return (struct host){
         host->cpu > 0 ? MAX(host->cpu - used->cpu, 0) : INT64_MAX,
         host->memory > 0 ? MAX(host->memory - used->memory, 0) : INT64_MAX,
+        host->pods > 0 ? MAX(host->pods - used->pods, 0) : INT64_MAX,
     };
 }
 

@@ -14,8 +14,8 @@ const char *barrier_code(enum barrier barrier)
     static const char *const codes[BARRIER_N] = {
         [BARRIER_CORDONED] = "cordoned",   [BARRIER_NODE_NAME] = "node_name",
         [BARRIER_TAINT] = "taint",         [BARRIER_SELECTOR] = "node_selector",
-        [BARRIER_AFFINITY] = "node_affinity", [BARRIER_CPU] = "cpu",
-        [BARRIER_MEMORY] = "memory",
+        [BARRIER_AFFINITY] = "node_affinity", [BARRIER_PODS] = "pods",
+        [BARRIER_CPU] = "cpu",             [BARRIER_MEMORY] = "memory",
     };
     return codes[barrier];
 }

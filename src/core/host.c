@@ -11,19 +11,19 @@ static int64_t read_cpu(const char *text)
     return MIN(thousandths, HOST_AMOUNT_MAX);
 }
 
-static int64_t read_memory(const char *text)
+static int64_t read_whole(const char *text)
 {
-    int64_t bytes;
+    int64_t amount;
 
-    if (!text || !quantity_parse(text, &bytes, NULL))
+    if (!text || !quantity_parse(text, &amount, NULL))
         return 0;
-    return MIN(bytes, HOST_AMOUNT_MAX);
+    return MIN(amount, HOST_AMOUNT_MAX);
 }
 
 static struct host read_pairs(const struct string_pairs *pairs)
 {
-    return (struct host){read_cpu(string_pairs_get(pairs, "cpu")),
-                         read_memory(string_pairs_get(pairs, "memory"))};
+    return (struct host){.cpu = read_cpu(string_pairs_get(pairs, "cpu")),
+                         .memory = read_whole(string_pairs_get(pairs, "memory"))};
 }
 
 static int64_t sum(int64_t a, int64_t b)
@@ -33,12 +33,17 @@ static int64_t sum(int64_t a, int64_t b)
 
 static struct host host_sum(struct host a, struct host b)
 {
-    return (struct host){sum(a.cpu, b.cpu), sum(a.memory, b.memory)};
+    return (struct host){.cpu = sum(a.cpu, b.cpu), .memory = sum(a.memory, b.memory)};
 }
 
 static struct host host_max(struct host a, struct host b)
 {
-    return (struct host){MAX(a.cpu, b.cpu), MAX(a.memory, b.memory)};
+    return (struct host){.cpu = MAX(a.cpu, b.cpu), .memory = MAX(a.memory, b.memory)};
+}
+
+bool host_equal(const struct host *a, const struct host *b)
+{
+    return a->cpu == b->cpu && a->memory == b->memory && a->pods == b->pods;
 }
 
 /* The API server sets a request that is missing to the limit; files written by hand may not. */
@@ -69,11 +74,15 @@ struct host host_of_pod(const struct pod_view *pod)
         if (container->init)
             starting = host_max(starting, container->sidecar ? sidecars : host_sum(sidecars, host));
     }
-    return host_sum(host_max(host_sum(running, sidecars), starting),
-                    read_pairs(&pod->overhead));
+    running = host_sum(host_max(host_sum(running, sidecars), starting), read_pairs(&pod->overhead));
+    running.pods = 1;
+    return running;
 }
 
 struct host host_of_node(const struct node_view *node)
 {
-    return read_pairs(&node->allocatable);
+    struct host host = read_pairs(&node->allocatable);
+
+    host.pods = read_whole(string_pairs_get(&node->allocatable, "pods"));
+    return host;
 }

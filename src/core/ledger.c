@@ -263,7 +263,7 @@ bool allocation_equal(const struct allocation *a, const struct allocation *b)
         a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
         a->waiting != b->waiting || a->match_amount != b->match_amount ||
         a->assume_time_ns != b->assume_time_ns || a->n_shares != b->n_shares ||
-        a->host.cpu != b->host.cpu || a->host.memory != b->host.memory ||
+        !host_equal(&a->host, &b->host) ||
         !g_str_equal(a->uid, b->uid) || !g_str_equal(a->ns, b->ns) ||
         !g_str_equal(a->name, b->name))
         return false;
@@ -547,6 +547,7 @@ static GHashTable *add_up_guests(const struct ledger *ledger)
         }
         sum->cpu += guest->host.cpu;
         sum->memory += guest->host.memory;
+        sum->pods += guest->host.pods;
     }
     return sums;
 }

@@ -114,6 +114,7 @@ void node_charge_host(struct node *node, const struct host *host, int sign)
     node->version++;
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
+    node->host_used.pods += sign * host->pods;
 }
 
 static void node_count(struct node *node, struct allocation *allocation, int sign)
@@ -170,6 +171,7 @@ struct host node_guests(const struct node *node)
         const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
         guests.cpu -= allocation->host.cpu;
         guests.memory -= allocation->host.memory;
+        guests.pods -= allocation->host.pods;
     }
     return guests;
 }
@@ -445,6 +447,9 @@ bool node_verify(const struct node *node, struct host guests, GError **error)
     if (fresh.host_used.memory != node->host_used.memory)
         return verify_failed(error, node, "the node's memory", node->host_used.memory,
                              fresh.host_used.memory);
+    if (fresh.host_used.pods != node->host_used.pods)
+        return verify_failed(error, node, "the number of pods", node->host_used.pods,
+                             fresh.host_used.pods);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *kept = &node->cards[i], *found = &cards[i];
         if (kept->memory_used != found->memory_used)

@@ -47,8 +47,8 @@ static bool ask_equal(const struct card_ask *a, const struct card_ask *b)
 bool request_equal(const struct request *a, const struct request *b)
 {
     if (a->dialect != b->dialect || a->traits != b->traits || a->isolation != b->isolation ||
-        a->n_asks != b->n_asks || a->host.cpu != b->host.cpu ||
-        a->host.memory != b->host.memory || a->match_amount != b->match_amount)
+        a->n_asks != b->n_asks || !host_equal(&a->host, &b->host) ||
+        a->match_amount != b->match_amount)
         return false;
     for (uint32_t i = 0; i < a->n_asks; i++) {
         if (!ask_equal(&a->asks[i], &b->asks[i]))

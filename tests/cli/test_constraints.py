@@ -244,6 +244,23 @@ ANY OF THESE WOULD ADMIT IT
         fit = json.loads(self.ask("fit", taking(asking(2), cpu="1"), "-ojson", cluster=cluster))
         self.assertEqual(fit["fitting"], 2)
 
+    def test_pods(self):
+        """A node takes so many pods, whatever they ask for; those that have ended do not count."""
+        def guest(name, phase="Running"):
+            return {"kind": "Pod", "metadata": {"namespace": "test", "name": name, "uid": name},
+                    "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+                    "status": {"phase": phase}}
+
+        node = gpus("n1", 10)
+        node["status"]["allocatable"] = {**node["status"]["capacity"], "pods": "3"}
+        cluster = [node, guest("a"), guest("b"), guest("ended", "Succeeded")]
+        self.assertEqual(self.takers(asking(5), cluster=cluster), {"n1"})
+        fit = json.loads(self.ask("fit", asking(2), "-ojson", cluster=cluster))
+        self.assertEqual((fit["fitting"], fit["refusals"][0]["barrier"]), (1, "pods"))
+        told = self.explain(asking(5), cluster=[*cluster, guest("c")])
+        self.assertEqual((told["nodes"][0]["barrier"], told["nodes"][0]["why"]), (
+            "pods", "the node has 3 pods of at most 3; else it takes the pod"))
+
     def test_filter_does_not_look(self):
         """kube-scheduler has, before it asks."""
         with Server(snapshot=self.write("cluster.json", listing(*CLUSTER))) as server:

@@ -224,6 +224,18 @@ class Results(Files):
         again = first_run(f"--snapshot={out}", f"--pods={cluster}", "--arrivals=once")
         self.assertEqual(again[1]["arrivals"], 5)
 
+    def test_a_node_takes_so_many_pods(self):
+        """Those of a saved cluster that want no GPU count, too."""
+        full = node("n1", 4, 10)
+        full["status"]["allocatable"] = {**full["status"]["capacity"], "pods": "4"}
+        guests = [{"kind": "Pod", "metadata": {"namespace": "test", "name": name, "uid": name},
+                   "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+                   "status": {"phase": "Running"}} for name in ("g1", "g2")]
+        pods = [pod(name, 2) for name in "abcdef"]
+        cluster = self.write("cluster.json", listing(full, *guests, *pods))
+        result = first_run(f"--snapshot={cluster}", "--arrivals=once")[1]
+        self.assertEqual((result["arrivals"], result["failed"]["part"]), (6, 4))
+
     def test_the_chart_names_the_policies(self):
         chart = self.folder / "c.svg"
         simulate(*TRACE, "--policy=binpack,spread", f"--chart={chart}")

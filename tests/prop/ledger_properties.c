@@ -95,7 +95,7 @@ static void draw_shares(struct oracle_pod *pod, bool existing_cards)
 static struct host draw_host(void)
 {
     return (struct host){chance_percent(90) ? chance_between(0, 64000) : HOST_AMOUNT_MAX,
-                         chance_between(0, 256) * GIB};
+                         chance_between(0, 256) * GIB, chance_between(0, 3)};
 }
 
 static struct oracle_pod draw_pod(const struct oracle_pod *pod, bool existing_cards)

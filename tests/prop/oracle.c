@@ -156,6 +156,7 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
         waiting += pod->waiting;
         used.cpu += pod->host.cpu;
         used.memory += pod->host.memory;
+        used.pods += pod->host.pods;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(expected->sick); i++)
         sick |= expected->sick[i];
@@ -168,10 +169,8 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
     HOLDS(node->allocations->len == pods, "%s", node->name);
     HOLDS(node->n_waiting == (int32_t)waiting, "%s", node->name);
     HOLDS(node->n_guests == guests, "%s", node->name);
-    HOLDS(node->host.cpu == expected->host.cpu && node->host.memory == expected->host.memory, "%s",
-          node->name);
-    HOLDS(node->host_used.cpu == used.cpu && node->host_used.memory == used.memory, "%s",
-          node->name);
+    HOLDS(host_equal(&node->host, &expected->host), "%s", node->name);
+    HOLDS(host_equal(&node->host_used, &used), "%s", node->name);
     HOLDS(node->host.cpu == 0 ? node_host_free(node).cpu == INT64_MAX
                               : node_host_free(node).cpu == MAX(node->host.cpu - used.cpu, 0),
           "%s", node->name);

@@ -597,6 +597,7 @@ START_TEST(what_was_written_is_read_back)
     };
     g_autoptr(allocation) back = dialect_read_allocation(&view, &options, &warning);
     back->node = allocation->node;
+    back->host = allocation->host; /* what was booked was not read off a pod */
     ck_assert(allocation_equal(back, allocation));
     ck_assert_ptr_null(warning);
 }

@@ -11,6 +11,7 @@ static void expect(const struct pod_view *pod, int64_t cpu, int64_t gib)
 
     ck_assert_int_eq(host.cpu, cpu);
     ck_assert_int_eq(host.memory, gib * GI);
+    ck_assert_int_eq(host.pods, 1);
 }
 
 #define ASKS(CPU, MEMORY)                                                                          \
@@ -82,11 +83,12 @@ START_TEST(a_node_has_what_is_allocatable)
 {
     const struct node_view node = {
         .capacity = {(const struct string_pair[]){{"cpu", "9"}}, 1},
-        .allocatable = {(const struct string_pair[]){{"cpu", "7910m"}, {"memory", "31Gi"}}, 2},
+        .allocatable = {(const struct string_pair[]){{"cpu", "7910m"}, {"memory", "31Gi"}, {"pods", "110"}}, 3},
     };
 
     ck_assert_int_eq(host_of_node(&node).cpu, 7910);
     ck_assert_int_eq(host_of_node(&node).memory, 31 * GI);
+    ck_assert_int_eq(host_of_node(&node).pods, 110);
     ck_assert_int_eq(host_of_node(&(struct node_view){0}).cpu, 0);
 }
 END_TEST

@@ -389,6 +389,7 @@ static char *run(const char *uid, struct pod_view pod, enum stage stage)
     allocation->waiting = true;
     allocation->assume_time_ns = NOW;
     g_autoptr(request) request = dialect_read_request(&pod, &options, NULL);
+    allocation->host = request->host;
     allocation->match_amount = request->match_amount;
     allocation->terms = terms_ref(request->terms);
     memcpy(allocation->shares, answer.placement.shares,
