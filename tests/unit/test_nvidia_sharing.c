@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cards of which there are several replicas, by time-slicing or MPS. */
+#include "nvidia_words.h"
+#include "suite.h"
+
+START_TEST(replicas_of_one_card)
+{
+    NODE("n", GPUS "=2", .labels = "nvidia.com/gpu.product=Tesla-T4-SHARED "
+                                   "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2");
+    ck_assert_ptr_null(warning);
+    ck_assert_str_eq(pool_of("n", GPUS)->model, "Tesla-T4");
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/isolation=hook"),
+                     REASON_ISOLATION);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 2);
+}
+END_TEST
+
+START_TEST(forty_renamed_replicas)
+{
+    NODE("n", GPUS "=0 nvidia.com/gpu.shared=40",
+         .labels = T4 "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=5");
+    ck_assert_ptr_null(warning);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_TERMS);
+    ck_assert_int_eq(fill("n", "nvidia.com/gpu.shared=1", REASON_INSUFFICIENT_DEVICES), 40);
+}
+END_TEST
+
+START_TEST(more_than_one_replica_at_a_time)
+{
+    static const struct node_words words = {
+        GPUS "=4", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"};
+
+    set_node("n", &words);
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_NONE);
+    options.nvidia_fail_requests_greater_than_one = true;
+    set_node("n", &words);
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_DEVICES_AT_ONCE);
+    ck_assert(!reason_info(REASON_DEVICES_AT_ONCE)->resolvable);
+    ck_assert_reason(ASK("n", GPUS "=1", .init = GPUS "=2"), REASON_DEVICES_AT_ONCE);
+    ck_assert_reason(ASK("n", GPUS "=1", GPUS "=1"), REASON_NONE);
+    NODE("whole", GPUS "=4", .labels = T4 "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=1");
+    ck_assert_reason(ASK("whole", GPUS "=2"), REASON_NONE);
+}
+END_TEST
+
+#define WANTS "gpuledger.io/gpu-memory="
+#define SLICED(n, cards, replicas)                                                                 \
+    NODE("n", n, .labels = T4 "nvidia.com/gpu.count=" cards " nvidia.com/gpu.replicas=" replicas)
+
+START_TEST(what_pods_want_of_a_card_is_kept_within_it)
+{
+    static const struct pod_words ten = {GPUS "=1", .annotations = WANTS "10Gi"};
+
+    SLICED(GPUS "=2", "1", "2");
+    put("n", "first", true, &ten);
+    ck_assert_reason(ask("n", &ten), REASON_NONE); /* unless it is asked for */
+    options.nvidia_memory_guard = true;
+    ck_assert_reason(ask("n", &ten), REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "5Gi"), REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_SHARED_MEMORY); /* counts with 7.5 */
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "16Gi"), REASON_CARD_TOO_SMALL);
+    ledger_drop(book, "first");
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 2);
+}
+END_TEST
+
+/* kubelet may give those who want most to one card, and no more than its replicas. */
+START_TEST(the_most_demanding_pods_may_meet)
+{
+    options.nvidia_memory_guard = true;
+    SLICED(GPUS "=6", "2", "3");
+    put("n", "a", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "7Gi"});
+    put("n", "b", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    put("n", "c", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "5Gi"), REASON_SHARED_MEMORY);
+    put("n", "d", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    put("n", "e", true, &(struct pod_words){GPUS "=1", .annotations = WANTS "4Gi"});
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "4Gi"), REASON_NONE);
+    /* Two replicas are one pod's, and it wants what it says. */
+    ledger_drop(book, "e");
+    ck_assert_reason(ASK("n", GPUS "=2", .annotations = WANTS "4Gi"), REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_SHARED_MEMORY);
+}
+END_TEST
+
+/* Whoever has a card alone, or a part that is kept apart, is not asked. */
+START_TEST(only_time_slicing_is_guarded)
+{
+    options.nvidia_memory_guard = true;
+    NODE("whole", GPUS "=2", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.memory=15360");
+    NODE("mps", GPUS "=2", .labels = "nvidia.com/gpu.sharing-strategy=mps nvidia.com/gpu.count=1 "
+                                     "nvidia.com/gpu.replicas=2 nvidia.com/gpu.memory=15360");
+    NODE("dark", GPUS "=2", .labels = "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2");
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"whole", "mps", "dark"};
+        put(names[i], names[i], true,
+            &(struct pod_words){GPUS "=1", .annotations = WANTS "12Gi"});
+        ck_assert_reason(ASK(names[i], GPUS "=1", .annotations = WANTS "12Gi"), REASON_NONE);
+    }
+}
+END_TEST
+
+#define MPS "nvidia.com/gpu.sharing-strategy=mps "
+
+START_TEST(mps_divides_the_card)
+{
+    NODE("n", GPUS "=10", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=10 "
+                                        "nvidia.com/gpu.memory=16384");
+    ck_assert_int_eq(pool_of("n", GPUS)->memory, 16384 * MIB / 10);
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_DEVICES_AT_ONCE);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-memory-min=1Gi"),
+                     REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-memory-min=2Gi"),
+                     REASON_CARD_TOO_SMALL);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/isolation=hook"),
+                     REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/isolation=kernel"),
+                     REASON_ISOLATION);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 10);
+}
+END_TEST
+
+START_TEST(mps_serves_48_clients)
+{
+    NODE("n", GPUS "=64", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=64");
+    ck_assert_ptr_nonnull(strstr(warning, "48"));
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 48);
+}
+END_TEST
+
+START_TEST(cards_for_one_process_take_one_pod)
+{
+    static const char exclusive[] = "gpuledger.io/exclusive-cards=1";
+
+    NODE("n", GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2",
+         .annotations = exclusive);
+    ck_assert_ptr_nonnull(strstr(warning, "one holder"));
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 1);
+    NODE("whole", GPUS "=2", .annotations = exclusive);
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(pool_of("whole", GPUS)->capacity, 2);
+}
+END_TEST
+
+/* --- labels that contradict ----------------------------------------------------------------- */
+
+START_TEST(capacity_outdoes_labels)
+{
+    NODE("n", GPUS "=7", .labels = "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1");
+    ck_assert_int_eq(pool_of("n", GPUS)->capacity, 7);
+    ck_assert_ptr_nonnull(strstr(warning, "promise 8 of nvidia.com/gpu, it has 7"));
+    NODE("n", GPUS "=8", .labels = "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=1");
+    ck_assert_int_eq(pool_of("n", GPUS)->capacity, 8);
+    ck_assert(pool_of("n", GPUS)->shared);
+    ck_assert_ptr_nonnull(warning);
+    NODE("n", GPUS "=8", .labels = "nvidia.com/gpu.count=x nvidia.com/gpu.replicas=-1");
+    ck_assert_int_eq(pool_of("n", GPUS)->capacity, 8);
+    ck_assert(!pool_of("n", GPUS)->shared);
+}
+END_TEST
+
+#define CONFIG(name) "nvidia.com/device-plugin.config=" name " "
+
+/* Between the flip of the label and the end of the change, in any order in which plugin and labels
+ * follow, the node gives nothing. */
+static const struct flip {
+    const char *configuration, *capacity, *replicas;
+    int32_t usable;
+} flips[] = {
+    {"whole", "8", "1", 8},  {"shared", "8", "1", 0},  {"shared", "32", "1", 0},
+    {"shared", "8", "4", 0}, {"shared", "32", "4", 32}, {"whole", "32", "4", 0},
+    {"whole", "8", "4", 0},  {"whole", "32", "1", 0},  {"whole", "7", "1", 7},
+    {"shared", "28", "4", 28}, {"unheard-of", "8", "1", 8}, {"unheard-of", "32", "1", 0},
+};
+
+START_TEST(a_changing_configuration_gives_nothing)
+{
+    const struct flip *flip = &flips[_i];
+    g_autofree char *capacity = g_strconcat(GPUS "=", flip->capacity, NULL);
+    g_autofree char *labels = g_strdup_printf(
+        "nvidia.com/device-plugin.config=%s nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=%s",
+        flip->configuration, flip->replicas);
+    char table[] = "whole=1, shared = 4,,x,y=z";
+
+    options.nvidia_config_replicas = table;
+    NODE("n", capacity, .labels = labels);
+    ck_assert_int_eq(pool_of("n", GPUS)->capacity, flip->usable);
+    ck_assert(flip->usable > 0 || strstr(warning, flip->configuration));
+    ck_assert_reason(ASK("n", GPUS "=1"), flip->usable ? REASON_NONE : REASON_CARD_COUNT);
+}
+END_TEST
+
+START_TEST(pods_of_other_replicas_must_end_first)
+{
+    static const struct node_words
+        whole = {GPUS "=2", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=1"},
+        twice = {GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"},
+        thrice = {GPUS "=6", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=3"};
+
+    set_node("n", &whole);
+    PUT("n", "a", GPUS "=1");
+    put("n", "unmarked", false, &(struct pod_words){GPUS "=1"});
+    set_node("n", &twice);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "a");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    PUT("n", "b", GPUS "=1");
+    set_node("n", &thrice); /* they take turns whatever their number */
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+    ledger_drop(book, "unmarked");
+    set_node("n", &whole);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "b");
+    ck_assert_reason(ASK("n", GPUS "=2"), REASON_NONE);
+}
+END_TEST
+
+START_TEST(mps_parts_of_other_sizes_must_end_first)
+{
+    NODE("n", GPUS "=2", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=2");
+    PUT("n", "a", GPUS "=1");
+    NODE("n", GPUS "=4", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=4");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("nvidia_sharing");
+    TCase *tcase = tcase_create("nvidia");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, replicas_of_one_card);
+    tcase_add_test(tcase, forty_renamed_replicas);
+    tcase_add_test(tcase, more_than_one_replica_at_a_time);
+    tcase_add_test(tcase, what_pods_want_of_a_card_is_kept_within_it);
+    tcase_add_test(tcase, the_most_demanding_pods_may_meet);
+    tcase_add_test(tcase, only_time_slicing_is_guarded);
+    tcase_add_test(tcase, mps_divides_the_card);
+    tcase_add_test(tcase, mps_serves_48_clients);
+    tcase_add_test(tcase, cards_for_one_process_take_one_pod);
+    tcase_add_test(tcase, capacity_outdoes_labels);
+    tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
+    tcase_add_test(tcase, pods_of_other_replicas_must_end_first);
+    tcase_add_test(tcase, mps_parts_of_other_sizes_must_end_first);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
