@@ -31,6 +31,11 @@ struct cluster_ops {
                             const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
                             GError **error);
 
+    /* Reads the pods of one node that have not ended, likewise. NULL: nobody can say. */
+    enum outcome (*list_pods_on)(struct cluster *cluster, struct json_arena *arena,
+                                 const char *node, int64_t deadline_ms, struct pod_view **ret_pods,
+                                 size_t *ret_n, GError **error);
+
     /* Reads what a feed would be fed with now, consistently, into a store of the caller's: a whole
      * list, begun and ended. May take as long as the cluster is large. */
     enum outcome (*list)(struct cluster *cluster, enum feed feed, struct store *store,

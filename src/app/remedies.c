@@ -55,6 +55,7 @@ GArray *remedies_find(const struct remedies_query *query)
     search_dialects(&search);
     search_annotations(&search);
     search_pods(&search);
+    search_guests(&search);
     store_unlock(query->copy);
     g_array_sort(search.found, compare_remedies);
     return search.found;

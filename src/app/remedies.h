@@ -11,6 +11,7 @@
 #define REMEDY_NODES_MAX 200   /* looked at, the closest first */
 #define REMEDY_TRIES_MAX 20000 /* questions asked for one explanation */
 #define REMEDY_MOVES_MAX 8     /* pods that may be moved for one */
+#define REMEDY_LISTS_MAX 4     /* nodes whose pods the cluster is asked for */
 
 enum remedy_kind {
     REMEDY_TURN,      /* let the older pod go first */

@@ -20,6 +20,19 @@ enum barrier search_barrier(const struct search *search, const struct node *node
     return constraints_check(search->query->pod->constraints, node);
 }
 
+enum barrier search_shortage(struct search *search, const struct node *node)
+{
+    struct judge judge;
+
+    if (search_barrier(search, node) != BARRIER_NONE)
+        return BARRIER_NONE;
+    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
+               &search->moment);
+    const enum barrier barrier = judge_barrier(&judge, node);
+    judge_clear(&judge);
+    return barrier;
+}
+
 bool search_takes(struct search *search, const struct node *node)
 {
     return search_takes_as(search, node, search->query->pod);

@@ -42,9 +42,14 @@ void search_add(struct search *search, struct remedy remedy, const struct node *
 /* For remedy->pods. */
 GArray *remedy_pods_new(void);
 
+/* Why the node, which kube-scheduler does not ask about, has no room beside its GPUs: one of the
+ * barriers that are sums, or BARRIER_NONE. */
+enum barrier search_shortage(struct search *search, const struct node *node);
+
 /* Each adds what it finds. */
 void search_node(struct search *search, struct node *node); /* that changes */
 void search_amounts(struct search *search, bool too_large); /* other ones */
 void search_dialects(struct search *search);                /* another one */
 void search_annotations(struct search *search);             /* one less */
 void search_pods(struct search *search);                    /* that end or move */
+void search_guests(struct search *search);                  /* that hold no GPU, and move */

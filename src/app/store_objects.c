@@ -35,6 +35,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
     node->cordoned = view->cordoned;
+    if (!shared)
+        node->host = host_of_node(view);
     struct node_traits *former = node->traits;
     node->traits = g_steal_pointer(&traits);
     traits = former;

@@ -29,6 +29,15 @@ static enum outcome limited_get_pod(struct cluster *cluster, struct json_arena *
                                         nearer(limited, deadline_ms), ret_pod, error);
 }
 
+static enum outcome limited_list_pods_on(struct cluster *cluster, struct json_arena *arena,
+                                         const char *node, int64_t deadline_ms,
+                                         struct pod_view **ret_pods, size_t *ret_n, GError **error)
+{
+    struct limited_cluster *limited = (struct limited_cluster *)cluster;
+    return limited->inner->ops->list_pods_on(limited->inner, arena, node,
+                                             nearer(limited, deadline_ms), ret_pods, ret_n, error);
+}
+
 /* Long by nature, and ended by silence. */
 static enum outcome limited_list(struct cluster *cluster, enum feed feed, struct store *store,
                                  GError **error)
@@ -77,6 +86,7 @@ struct cluster *limited_cluster_new(struct cluster *inner, int64_t timeout_ms)
         .name = inner->ops->name,
         .bind = limited_bind,
         .get_pod = limited_get_pod,
+        .list_pods_on = inner->ops->list_pods_on ? limited_list_pods_on : NULL,
         .list = limited_list,
         .annotate_pod = inner->ops->annotate_pod ? limited_annotate_pod : NULL,
         .get_node = inner->ops->get_node ? limited_get_node : NULL,

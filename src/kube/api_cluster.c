@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LIST_IDLE_MS 30000
+#define NODE_PODS_REPLY_MAX ((size_t)32 << 20) /* some hundred pods, each far below its maximum */
 #define FORBIDDEN 403
 #define GONE 410
 
@@ -118,12 +119,15 @@ static char *pod_path(const char *ns, const char *name, const char *subresource,
                : NULL;
 }
 
-static enum outcome get_object(struct cluster *cluster, struct json_arena *arena, const char *path,
-                               int64_t deadline_ms, const cJSON **ret_object, GError **error)
+/* `reply_max` as in struct api_call. */
+static enum outcome get_large(struct cluster *cluster, struct json_arena *arena, const char *path,
+                              size_t reply_max, int64_t deadline_ms, const cJSON **ret_object,
+                              GError **error)
 {
     struct api_cluster *api = (struct api_cluster *)cluster;
     g_autoptr(GString) reply = g_string_new(NULL);
-    const struct api_call call = {.method = "GET", .path = path, .deadline_ms = deadline_ms};
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = deadline_ms, .reply_max = reply_max};
     const enum outcome outcome = api_client_call(api->client, &call, reply, error);
 
     if (outcome != OUTCOME_OK)
@@ -135,6 +139,12 @@ static enum outcome get_object(struct cluster *cluster, struct json_arena *arena
         return OUTCOME_OK;
     g_prefix_error(error, "GET %s: ", path);
     return OUTCOME_UNKNOWN;
+}
+
+static enum outcome get_object(struct cluster *cluster, struct json_arena *arena, const char *path,
+                               int64_t deadline_ms, const cJSON **ret_object, GError **error)
+{
+    return get_large(cluster, arena, path, 0, deadline_ms, ret_object, error);
 }
 
 static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -151,6 +161,35 @@ static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *aren
         return outcome;
     g_prefix_error(error, "GET %s: ", path);
     return OUTCOME_UNKNOWN;
+}
+
+static enum outcome api_list_pods_on(struct cluster *cluster, struct json_arena *arena,
+                                     const char *node, int64_t deadline_ms,
+                                     struct pod_view **ret_pods, size_t *ret_n, GError **error)
+{
+    g_autofree char *selector = g_strdup_printf(
+        "spec.nodeName=%s,status.phase!=Succeeded,status.phase!=Failed", node);
+    g_autoptr(GString) path = g_string_new("/api/v1/pods");
+    const cJSON *list, *item;
+    size_t n = 0;
+
+    api_url_add(path, "fieldSelector", selector);
+    const enum outcome outcome =
+        get_large(cluster, arena, path->str, NODE_PODS_REPLY_MAX, deadline_ms, &list, error);
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    const cJSON *items = cJSON_GetObjectItemCaseSensitive(list, "items");
+    struct pod_view *pods =
+        json_arena_alloc(arena, ((size_t)cJSON_GetArraySize(items) + 1) * sizeof *pods);
+    cJSON_ArrayForEach (item, items) {
+        if (!pod_view_decode(arena, item, &pods[n++], error)) {
+            g_prefix_error(error, "GET %s: ", path->str);
+            return OUTCOME_UNKNOWN;
+        }
+    }
+    *ret_pods = pods;
+    *ret_n = n;
+    return OUTCOME_OK;
 }
 
 /* Nothing has been sent yet, so that whatever goes wrong here is a definite no. */
@@ -381,6 +420,7 @@ static const struct cluster_ops api_cluster_ops = {
     .name = "kubernetes",
     .bind = api_bind,
     .get_pod = api_get_pod,
+    .list_pods_on = api_list_pods_on,
     .list = api_list,
     .annotate_pod = api_annotate_pod,
     .get_node = api_get_node,

@@ -350,10 +350,34 @@ static enum outcome snapshot_get_pod(struct cluster *cluster, struct json_arena 
     return tree && pod_view_decode(arena, tree, ret_pod, error) ? OUTCOME_OK : OUTCOME_UNKNOWN;
 }
 
+static enum outcome snapshot_list_pods_on(struct cluster *cluster, struct json_arena *arena,
+                                          const char *node, int64_t deadline_ms,
+                                          struct pod_view **ret_pods, size_t *ret_n,
+                                          GError **error)
+{
+    g_autoptr(GPtrArray) texts = copy_texts((struct snapshot *)cluster, FEED_PODS);
+    struct pod_view *pods = json_arena_alloc(arena, (texts->len + 1) * sizeof *pods);
+    size_t n = 0;
+
+    for (guint i = 0; i < texts->len; i++) {
+        const char *text = texts->pdata[i];
+        if (!strstr(text, node))
+            continue;
+        const cJSON *tree = json_parse(arena, text, strlen(text), error);
+        if (!tree || !pod_view_decode(arena, tree, &pods[n], error))
+            return OUTCOME_UNKNOWN;
+        n += g_strcmp0(pods[n].node_name, node) == 0 && !pod_view_is_terminal(&pods[n]);
+    }
+    *ret_pods = pods;
+    *ret_n = n;
+    return OUTCOME_OK;
+}
+
 static const struct cluster_ops snapshot_ops = {
     .name = "snapshot",
     .bind = snapshot_bind,
     .get_pod = snapshot_get_pod,
+    .list_pods_on = snapshot_list_pods_on,
     .list = snapshot_list,
 };
 

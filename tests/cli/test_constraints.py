@@ -261,6 +261,49 @@ ANY OF THESE WOULD ADMIT IT
         self.assertEqual((told["nodes"][0]["barrier"], told["nodes"][0]["why"]), (
             "pods", "the node has 3 pods of at most 3; else it takes the pod"))
 
+    def test_moving_a_pod_without_a_gpu(self):
+        """Of those whose end makes room the least important that has a home, which may be a node
+        without GPUs; what is proposed is done."""
+        def guest(name, cpu, where="n1", **spec):
+            return {"kind": "Pod", "metadata": {"namespace": "web", "name": name, "uid": name},
+                    "spec": {"nodeName": where, "containers": [{"name": "main", "resources": {
+                        "requests": {"cpu": cpu}}}], **spec}, "status": {"phase": "Running"}}
+
+        def room(name, cpu, pods, capacity=None):
+            return {"kind": "Node", "metadata": {"name": name, "labels": {
+                "kubernetes.io/hostname": name}}, "status": {
+                    "capacity": capacity or {}, "allocatable": {
+                        **(capacity or {}), "cpu": cpu, "memory": "8Gi", "pods": pods}}}
+
+        gpu = {"aliyun.com/gpu-count": "1", "aliyun.com/gpu-mem": "10"}
+        own = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+        mirror = guest("mirror", "1", priority=-9)
+        mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        guests = [guest("tied", "1", priority=-5, **own), mirror,
+                  guest("vast", "4", priority=-4), guest("claims", "1", priority=-3, volumes=[
+                      {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+                  guest("movable", "2", priority=-2), guest("important", "2", priority=5)]
+        asked = asking(5)
+        asked["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+        for nodes, moved in (
+                ([room("n1", "99", "6", gpu), room("cpu", "3", "1")], "movable"),
+                ([room("n1", "11", "99", gpu), room("cpu", "3", "1")], "movable"),
+                ([room("n1", "99", "6", gpu), room("cpu", "3", "1"), guest("full", "0", "cpu")],
+                 None),
+                ([room("n1", "99", "5", gpu), room("cpu", "3", "1")], None)):
+            cluster = [*nodes, *guests]
+            told = self.explain(asked, cluster=cluster)
+            self.assertEqual(told["verdict"], "refused")
+            if not moved:
+                self.assertEqual(told["remedies"], [])
+                continue
+            remedy = told["remedies"][0]
+            self.assertEqual((remedy["kind"], remedy["text"], remedy["node"]),
+                             ("move", f"move web/{moved} to cpu", "n1"))
+            after = [{**each, "spec": {**each["spec"], "nodeName": "cpu"}}
+                     if each["metadata"]["name"] == moved else each for each in cluster]
+            self.assertEqual(self.takers(asked, cluster=after), {"n1"})
+
     def test_filter_does_not_look(self):
         """kube-scheduler has, before it asks."""
         with Server(snapshot=self.write("cluster.json", listing(*CLUSTER))) as server:

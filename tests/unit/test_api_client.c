@@ -189,6 +189,29 @@ START_TEST(reads_a_pod)
 }
 END_TEST
 
+START_TEST(reads_the_pods_of_a_node)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    struct pod_view *pods;
+    size_t n;
+
+    script(&(struct fake_reply){
+        .match = "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase%21%3DSucceeded"
+                 "%2Cstatus.phase%21%3DFailed ",
+        .chunks = {"{\"kind\":\"PodList\",\"items\":[" POD "," POD "]}"}});
+    script(&(struct fake_reply){.chunks = {"{\"items\":[7]}"}});
+    ck_assert_int_eq(cluster->ops->list_pods_on(cluster, arena, "n1", clock_ms() + PATIENT_MS,
+                                                &pods, &n, &error),
+                     OUTCOME_OK);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_str_eq(pods[1].uid, "u1");
+    ck_assert_int_eq(cluster->ops->list_pods_on(cluster, arena, "n1", clock_ms() + PATIENT_MS,
+                                                &pods, &n, &error),
+                     OUTCOME_UNKNOWN);
+}
+END_TEST
+
 START_TEST(keeps_its_connection)
 {
     g_autoptr(json_arena) arena = json_arena_new();
@@ -524,6 +547,7 @@ int main(void)
     tcase_add_test(calls, does_not_bind_a_pod_that_was_created_again);
     tcase_add_test(calls, does_not_bind_a_pod_that_it_cannot_look_at);
     tcase_add_test(calls, reads_a_pod);
+    tcase_add_test(calls, reads_the_pods_of_a_node);
     tcase_add_test(calls, keeps_its_connection);
     tcase_add_loop_test(calls, sends_nothing_to_another_path, 0, G_N_ELEMENTS(impossible_names));
     tcase_add_loop_test(calls, says_how_a_binding_ended, 0, G_N_ELEMENTS(answers));

@@ -60,6 +60,16 @@ static enum outcome ask_node(struct cluster *cluster, struct json_arena *arena, 
     return OUTCOME_OK;
 }
 
+static enum outcome ask_pods_on(struct cluster *cluster, struct json_arena *arena,
+                                const char *node, int64_t deadline_ms, struct pod_view **ret_pods,
+                                size_t *ret_n, GError **error)
+{
+    asked.deadline_ms = deadline_ms;
+    asked.name = node;
+    *ret_n = 3;
+    return OUTCOME_OK;
+}
+
 static enum outcome ask_annotate_node(struct cluster *cluster,
                                       const struct node_annotation *annotation,
                                       int64_t deadline_ms, GError **error)
@@ -78,6 +88,7 @@ static const struct cluster_ops ops = {
     .name = "asked",
     .bind = ask_bind,
     .get_pod = ask_pod,
+    .list_pods_on = ask_pods_on,
     .list = ask_list,
     .annotate_pod = ask_annotate,
     .get_node = ask_node,
@@ -131,6 +142,14 @@ START_TEST(everything_else_is_passed_on)
     ck_assert_str_eq(asked.ns, "a");
     ck_assert_str_eq(asked.name, "b");
     ck_assert_str_eq(pod.uid, "u");
+    struct pod_view *pods;
+    size_t n = 0;
+    ck_assert_int_eq(cluster->ops->list_pods_on(cluster, NULL, "m", now_ms() + 3600000, &pods, &n,
+                                                NULL),
+                     OUTCOME_OK);
+    ck_assert_str_eq(asked.name, "m");
+    ck_assert_uint_eq(n, 3);
+    ck_assert_int_le(asked.deadline_ms, now_ms() + 1000);
     const struct pod_annotation annotation = {0};
     const struct pod_event event = {0};
     ck_assert_int_eq(cluster->ops->list(cluster, FEED_PODS, NULL, NULL), OUTCOME_UNKNOWN);
@@ -160,6 +179,7 @@ START_TEST(what_is_not_there_is_not_offered)
     static const struct cluster_ops few = {.name = "few", .bind = ask_bind, .get_pod = ask_pod};
     static struct cluster poor = {&few};
     g_autofree struct cluster *cluster = limited_cluster_new(&poor, 1000);
+    ck_assert_ptr_null(cluster->ops->list_pods_on);
     ck_assert_ptr_null(cluster->ops->annotate_pod);
     ck_assert_ptr_null(cluster->ops->get_node);
     ck_assert_ptr_null(cluster->ops->annotate_node);

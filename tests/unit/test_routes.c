@@ -32,7 +32,8 @@ static enum outcome fake_list(struct cluster *cluster, enum feed feed, struct st
     return OUTCOME_REFUSED;
 }
 
-static const struct cluster_ops fake_ops = {"fake", fake_bind, fake_get_pod, fake_list};
+static const struct cluster_ops fake_ops = {
+    .name = "fake", .bind = fake_bind, .get_pod = fake_get_pod, .list = fake_list};
 static struct cluster fake_cluster = {&fake_ops};
 
 static void apply_node(struct store *store)
