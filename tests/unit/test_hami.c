@@ -1,166 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "literals.h"
+/* What pods ask of HAMi and its relatives, and what is written for them. */
+#include "hami_desk.h"
 #include "suite.h"
-
-#include <gpuledger/dialect.h>
-#include <gpuledger/error.h>
-#include <string.h>
-
-#define MIB (INT64_C(1) << 20)
-#define GPU "nvidia.com/gpu"
-#define MEM "nvidia.com/gpumem"
-#define PERCENT "nvidia.com/gpumem-percentage"
-#define CORES "nvidia.com/gpucores"
-#define VGPU "volcano.sh/vgpu-number"
-#define VMEM "volcano.sh/vgpu-memory"
-#define VCORES "volcano.sh/vgpu-cores"
-
-#define REGISTERED "hami.io/node-nvidia-register"
-#define ALLOCATED "hami.io/vgpu-devices-allocated"
-
-#define WITH(...) {.name = "c", .limits = PAIRS(__VA_ARGS__)}
-#define PLAIN {.name = "p"}
-#define INIT(...) {.name = "i", .init = true, .limits = PAIRS(__VA_ARGS__)}
-
-static const struct dialect_options options;
-
-static const struct dialect *row(const char *name)
-{
-    const struct dialect *found = dialect_find(name);
-    ck_assert_ptr_nonnull(found);
-    return found;
-}
-
-/* --- nodes ----------------------------------------------------------------------------------- */
-
-struct register_case {
-    const char *dialect, *key, *text;
-    const char *error; /* part of it; NULL: the two cards of a_register() are found */
-};
-
-#define A7 "GPU-a,10,15360,100,NVIDIA-Tesla T4,0,true:"
-#define B7 "GPU-b,5,30720,200,NVIDIA-NVIDIA A30,1,false:"
-#define A9 "GPU-a,10,15360,100,NVIDIA-Tesla T4,0,true,0,hami-core:"
-#define B9 "GPU-b,5,30720,200,NVIDIA-NVIDIA A30,1,false,1,hami-core:"
-#define AJ                                                                                         \
-    "{\"id\":\"GPU-a\",\"count\":10,\"devmem\":15360,\"devcore\":100,\"type\":\"NVIDIA-Tesla T4\"," \
-    "\"mode\":\"hami-core\",\"health\":true,\"devicepairscore\":{}}"
-#define BJ                                                                                         \
-    "{\"id\":\"GPU-b\",\"index\":1,\"count\":5,\"devmem\":30720,\"devcore\":200,"                   \
-    "\"type\":\"NVIDIA-NVIDIA A30\",\"numa\":1,\"mode\":\"hami-core\"}"
-
-static const struct register_case register_cases[] = {
-    {"hami", REGISTERED, A7 B7},
-    {"hami", REGISTERED, A9 B9},
-    {"hami", REGISTERED, B9 A9}, /* by index, not by place */
-    {"hami", REGISTERED, "[" BJ "," AJ "]"},
-    {"4paradigm", "4pd.io/node-nvidia-register", A7 B7},
-    {"volcano-vgpu", "volcano.sh/node-vgpu-register",
-     "GPU-a,10,15360,NVIDIA-Tesla T4,true,hami-core:GPU-b,5,30720,NVIDIA-NVIDIA A30,false,hami-core:"},
-    {"volcano-vgpu", "volcano.sh/node-vgpu-register",
-     "GPU-a,10,15360,NVIDIA-Tesla T4,true:GPU-b,5,30720,NVIDIA-NVIDIA A30,false:"},
-    {"hami", REGISTERED, "", "names 0 cards"},
-    {"hami", REGISTERED, "[]", "names 0 cards"},
-    {"hami", REGISTERED, "GPU-a,10,15360:", "not a card in any known form"},
-    {"hami", REGISTERED, "GPU-a,x,15360,100,T4,0,true:", "not a card"},
-    {"hami", REGISTERED, ",10,15360,100,T4,0,true:", "not a card"},
-    {"hami", REGISTERED, A7 A7, "there twice"},
-    {"hami", REGISTERED, "GPU-;a,10,15360,100,T4,0,true:", "other characters"},
-    {"hami", REGISTERED, "[{\"id\":\"GPU-a,b\",\"health\":true}]", "other characters"},
-    {"hami", REGISTERED, "GPU-a,10,99999999999,100,T4,0,true:", "no card has"},
-    {"hami", REGISTERED, "GPU-a,10,15360,-1,T4,0,true:", "no card has"},
-    {"hami", REGISTERED, "[{\"id\":7}]", "field 'id'"},
-    {"hami", REGISTERED, "[{\"count\":10}]", "field 'id'"},
-    {"hami", REGISTERED, "[7]", "card 0"},
-    {"hami", REGISTERED, "[", "byte"},
-};
-
-static bool read_topology(const char *dialect, const char *key, const char *text,
-                          const char *allocatable, const char *cordoned,
-                          struct topology *topology, GError **error)
-{
-    g_autofree char *warning = NULL;
-    const bool volcano = g_str_equal(dialect, "volcano-vgpu");
-    struct node_view view = {
-        .name = "n1",
-        .annotations = PAIRS({key, text}, {"hami.io/device-cordon", cordoned}),
-        .allocatable = PAIRS({volcano ? VGPU : GPU, allocatable}),
-    };
-    return row(dialect)->read_topology(&view, &options, topology, &warning, error);
-}
-
-START_TEST(a_register_is_read_in_every_form)
-{
-    const struct register_case *c = &register_cases[_i];
-    const bool volcano = g_str_equal(c->dialect, "volcano-vgpu");
-    const bool seven = g_str_equal(c->text, A7 B7);
-    g_autoptr(topology) topology = topology_new();
-    g_autoptr(GError) error = NULL;
-    const bool read = read_topology(c->dialect, c->key, c->text, "20", "", topology, &error);
-
-    if (c->error) {
-        ck_assert(!read);
-        ck_assert_msg(error && strstr(error->message, c->error), "%s",
-                      error ? error->message : "no error");
-        ck_assert_ptr_nonnull(strstr(error->message, "node 'n1': annotation"));
-        return;
-    }
-    ck_assert_msg(read, "%s", error ? error->message : "no error");
-    ck_assert_int_eq(topology->n_cards, 2);
-    const struct topology_card *a = &topology->cards[0], *b = &topology->cards[1];
-    ck_assert_str_eq(a->uuid, "GPU-a");
-    ck_assert_str_eq(b->uuid, "GPU-b");
-    ck_assert_int_eq(a->memory, 15360 * MIB);
-    ck_assert_int_eq(b->memory, 30720 * MIB);
-    ck_assert_int_eq(a->slots, 10);
-    ck_assert_int_eq(b->slots, 5);
-    ck_assert_int_eq(b->core, volcano ? 0 : 2000);
-    ck_assert_int_eq(b->numa, volcano ? 0 : 1);
-    ck_assert_str_eq(a->model, "NVIDIA-Tesla T4");
-    ck_assert(!a->unhealthy);
-    ck_assert(b->unhealthy);
-    if (!seven && strstr(c->text, "hami-core"))
-        ck_assert_str_eq(a->mode, "hami-core");
-    else
-        ck_assert_ptr_null(a->mode);
-}
-END_TEST
-
-START_TEST(cards_that_take_nobody)
-{
-    static const struct {
-        const char *text, *allocatable, *cordoned;
-        bool unhealthy;
-    } cases[] = {
-        {A9, "10", "GPU-b", false},
-        {A9, "10", "GPU-b, GPU-a", true},
-        {A9, "0", "", true},
-        {A9, NULL, "", true},
-        {"GPU-a,0,15360,100,T4,0,true:", "10", "", true},
-        {"GPU-a,10,15360,100,A100,0,true,0,mig:", "10", "", true},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(topology) topology = topology_new();
-        ck_assert(read_topology("hami", REGISTERED, cases[i].text, cases[i].allocatable,
-                                cases[i].cordoned, topology, NULL));
-        ck_assert_msg(topology->cards[0].unhealthy == cases[i].unhealthy, "case %zu", i);
-    }
-}
-END_TEST
-
-START_TEST(other_nodes_are_not_claimed)
-{
-    static const char *const names[] = {"hami", "4paradigm", "volcano-vgpu"};
-    struct node_view view = {.name = "n1", .allocatable = PAIRS({GPU, "1"}, {VGPU, "1"})};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autoptr(topology) topology = topology_new();
-        g_autoptr(GError) error = NULL;
-        ck_assert(!row(names[i])->read_topology(&view, &options, topology, NULL, &error));
-        ck_assert_ptr_null(error);
-    }
-}
-END_TEST
 
 /* --- requests -------------------------------------------------------------------------------- */
 
@@ -274,47 +115,6 @@ START_TEST(conditions_are_read)
 }
 END_TEST
 
-/* --- a ledger to place pods in ---------------------------------------------------------------- */
-
-static struct ledger *book;
-static struct node *node;
-
-static void setup(void)
-{
-    g_autoptr(topology) topology = topology_new();
-
-    book = ledger_new();
-    ck_assert(read_topology("hami", REGISTERED,
-                            "GPU-a,10,10000,100,NVIDIA-Tesla T4,0,true,0,hami-core:"
-                            "GPU-b,10,20000,100,NVIDIA-NVIDIA A30,1,true,1,hami-core:",
-                            "20", "", topology, NULL));
-    node = ledger_set_topology(book, "n1", topology);
-}
-
-static void teardown(void)
-{
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
-    ledger_free(book);
-}
-
-static enum reason place(const struct pod_view *view, struct placement *placement)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(request) request = dialect_read_request(view, &options, &error);
-    struct placement scratch;
-    enum reason reason;
-
-    ck_assert_msg(request != NULL, "%s", error ? error->message : "no request");
-    const struct admission_query query = {
-        .request = request, .policy = policies, .options = &options, .patience_ns = INT64_MAX};
-    const enum admission admission =
-        dialect_admit(node, &query, placement ? placement : &scratch, &reason);
-    ck_assert_int_ne(admission, ADMISSION_WAIT);
-    return admission == ADMISSION_YES ? REASON_NONE : reason;
-}
-
 /* The pod as it is after its bind: with the annotations that we write. */
 static struct allocation *bind_as(const char *dialect, const struct pod_view *view,
                                   struct annotations *annotations)
@@ -333,15 +133,6 @@ static struct allocation *bind_as(const char *dialect, const struct pod_view *vi
     memcpy(allocation->shares, placement.shares, placement.n_shares * sizeof *placement.shares);
     allocation->dialect->write_annotations(allocation, node, annotations);
     return allocation;
-}
-
-static const char *find(const struct annotations *annotations, const char *key)
-{
-    for (size_t i = 0; i < annotations->n; i++) {
-        if (g_str_equal(annotations->items[i].key, key))
-            return annotations->items[i].value;
-    }
-    return NULL;
 }
 
 START_TEST(hami_is_told_per_container_init_containers_first)
@@ -523,21 +314,6 @@ START_TEST(a_plain_gpu_bound_by_others_is_not_ours)
 }
 END_TEST
 
-/* --- placement ------------------------------------------------------------------------------- */
-
-static void hold(const char *uid, const char *text, const char *phase)
-{
-    struct pod_view view = {
-        .ns = "ml", .name = uid, .uid = uid, .node_name = "n1", .phase = "Pending",
-        .annotations = PAIRS({ALLOCATED, text}, {"hami.io/bind-phase", phase}),
-        CONTAINERS(WITH({GPU, "1"}, {MEM, "1"})),
-    };
-    ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
-}
-
-#define POD(...)                                                                                   \
-    (struct pod_view) { .ns = "ml", .name = "p", .uid = "p", CONTAINERS(__VA_ARGS__) }
-
 /* A pod's template may carry what a bind in another cluster wrote. */
 START_TEST(the_words_of_the_last_bind_count)
 {
@@ -571,194 +347,11 @@ START_TEST(the_words_of_the_last_bind_count)
 }
 END_TEST
 
-START_TEST(each_container_gets_different_cards)
-{
-    struct placement placement;
-
-    ck_assert_int_eq(place(&POD(WITH({GPU, "2"}, {MEM, "100"})), &placement), REASON_NONE);
-    ck_assert_int_ne(placement.shares[0].card, placement.shares[1].card);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "3"}, {MEM, "100"})), NULL), REASON_CARD_COUNT);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "20001"})), NULL), REASON_CARD_TOO_SMALL);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "2"}, {MEM, "10001"})), NULL) != REASON_NONE, true);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "2"})), NULL), REASON_NONE);
-}
-END_TEST
-
-START_TEST(slots_and_cores_are_kept)
-{
-    char uid[8];
-    for (int i = 0; i < 20; i++) {
-        g_snprintf(uid, sizeof uid, "u%d", i);
-        hold(uid, i < 10 ? "GPU-a,NVIDIA,10,5:;" : "GPU-b,NVIDIA,10,10:;", "success");
-    }
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"})), NULL), REASON_NO_SLOT);
-    ledger_drop(book, "u19");
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"})), NULL), REASON_NONE);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"}, {CORES, "11"})), NULL) != REASON_NONE,
-                     true);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"}, {CORES, "10"})), NULL), REASON_NONE);
-}
-END_TEST
-
-START_TEST(all_cores_are_a_card_of_ones_own)
-{
-    struct placement placement;
-
-    hold("u1", "GPU-a,NVIDIA,10,0:;", "success");
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"}, {CORES, "100"})), &placement),
-                     REASON_NONE);
-    ck_assert_int_eq(placement.shares[0].card, 1);
-    hold("u2", "GPU-b,NVIDIA,10,100:;", "success");
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"}, {MEM, "10"})), &placement), REASON_NONE);
-    ck_assert_int_eq(placement.shares[0].card, 0);
-    hold("u3", "GPU-a,NVIDIA,10,60:;", "success");
-    hold("u4", "GPU-a,NVIDIA,10,40:;", "success");
-    ck_assert_int_ne(place(&POD(WITH({GPU, "1"}, {MEM, "10"})), NULL), REASON_NONE);
-}
-END_TEST
-
-START_TEST(conditions_are_kept)
-{
-    static const struct {
-        struct string_pair annotation;
-        const char *count;
-        int32_t card; /* -1: refused */
-    } cases[] = {
-        {{"nvidia.com/use-gputype", "a30"}, "1", 1},
-        {{"nvidia.com/nouse-gputype", "T4,V100"}, "1", 1},
-        {{"nvidia.com/use-gpuuuid", "GPU-b"}, "1", 1},
-        {{"nvidia.com/nouse-gpuuuid", "GPU-a"}, "1", 1},
-        {{"nvidia.com/use-gputype", "H100"}, "1", -1},
-        {{"nvidia.com/use-gputype", "A30"}, "2", -1},
-        {{"nvidia.com/vgpu-mode", "hami-core"}, "1", 0},
-        {{"nvidia.com/vgpu-mode", "mps"}, "1", -1},
-        {{"nvidia.com/numa-bind", "true"}, "1", 0},
-        {{"nvidia.com/numa-bind", "true"}, "2", -1},
-        {{"hami.io/gpu-scheduler-policy", "spread"}, "1", 1},
-        {{"hami.io/gpu-scheduler-policy", "binpack"}, "1", 0},
-        {{"hami.io/gpu-scheduler-policy", "mutex"}, "1", 0},
-    };
-    struct placement placement;
-    struct pod_view view = POD(WITH({GPU, cases[_i].count}, {MEM, "10"}));
-
-    view.annotations = PAIRS(cases[_i].annotation);
-    const enum reason reason = place(&view, &placement);
-    ck_assert_int_eq(reason == REASON_NONE, cases[_i].card >= 0);
-    if (reason == REASON_NONE)
-        ck_assert_int_eq(placement.shares[0].card, cases[_i].card);
-}
-END_TEST
-
-START_TEST(mutex_means_an_idle_card)
-{
-    struct placement placement;
-    struct pod_view view = POD(WITH({GPU, "1"}, {MEM, "10"}));
-
-    view.annotations = PAIRS({"hami.io/gpu-scheduler-policy", "mutex"});
-    hold("u1", "GPU-a,NVIDIA,10,0:;", "success");
-    ck_assert_int_eq(place(&view, &placement), REASON_NONE);
-    ck_assert_int_eq(placement.shares[0].card, 1);
-    hold("u2", "GPU-b,NVIDIA,10,0:;", "success");
-    ck_assert_int_ne(place(&view, NULL), REASON_NONE);
-}
-END_TEST
-
-/* Cards 0 and 2 are on one NUMA node, 1 and 3 on the other; the emptiest are 0 and 1. */
-START_TEST(numa_is_a_wish)
-{
-    static const struct {
-        const char *key, *policy, *count;
-        int32_t cards[3]; /* -1 in the first: refused */
-    } cases[] = {
-        {"hami.io/gpu-scheduler-policy", "spread", "2", {0, 1}},
-        {"hami.io/gpu-scheduler-policy", "numa,spread", "2", {0, 2}},
-        {"hami.io/gpu-scheduler-policy", "spread,numa", "3", {0, 1, 2}},
-        {"nvidia.com/numa-bind", "true", "3", {-1}},
-    };
-    g_autoptr(topology) topology = topology_new();
-
-    ck_assert(read_topology("hami", REGISTERED,
-                            "GPU-a,10,9000,100,T4,0,true,0,hami-core:"
-                            "GPU-b,10,8000,100,T4,1,true,1,hami-core:"
-                            "GPU-c,10,7000,100,T4,0,true,2,hami-core:"
-                            "GPU-d,10,6000,100,T4,1,true,3,hami-core:",
-                            "40", "", topology, NULL));
-    node = ledger_set_topology(book, "n1", topology);
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        struct pod_view view = POD(WITH({GPU, cases[i].count}, {MEM, "10"}));
-        struct placement placement;
-        view.annotations = PAIRS({cases[i].key, cases[i].policy});
-        const enum reason reason = place(&view, &placement);
-        ck_assert_msg((reason == REASON_NONE) == (cases[i].cards[0] >= 0), "case %zu", i);
-        for (uint32_t j = 0; reason == REASON_NONE && j < placement.n_shares; j++)
-            ck_assert_msg(placement.shares[j].card == cases[i].cards[j], "case %zu", i);
-    }
-}
-END_TEST
-
-START_TEST(one_pod_at_a_time_waits_for_the_plugin)
-{
-    struct pod_view view = POD(WITH({GPU, "1"}, {MEM, "10"}));
-    g_autoptr(request) request = dialect_read_request(&view, &options, NULL);
-    const struct admission_query query = {
-        .request = request, .policy = policies, .options = &options, .patience_ns = INT64_MAX};
-    enum reason reason;
-
-    hold("u1", "GPU-b,NVIDIA,500,0:;", "allocating");
-    ck_assert_int_eq(dialect_admit(node, &query, NULL, &reason), ADMISSION_WAIT);
-    ck_assert_int_eq(dialect_why_wait(node, request), REASON_AWAITING_TURN);
-    hold("u1", "GPU-b,NVIDIA,500,0:;", "success");
-    ck_assert_int_eq(dialect_admit(node, &query, NULL, &reason), ADMISSION_YES);
-    hold("u1", "GPU-b,NVIDIA,500,0:;", "failed");
-    ck_assert_int_eq(dialect_admit(node, &query, NULL, &reason), ADMISSION_YES);
-}
-END_TEST
-
-START_TEST(what_a_plugin_cannot_serve_is_refused)
-{
-    static const struct {
-        const char *dialect, *key, *text;
-    } nodes[] = {
-        {"4paradigm", "4pd.io/node-nvidia-register", A7},
-        {"volcano-vgpu", "volcano.sh/node-vgpu-register", "GPU-a,10,15360,T4,true,hami-core:"},
-    };
-    const bool volcano = _i == 1;
-    const char *count = volcano ? VGPU : GPU;
-    g_autoptr(topology) topology = topology_new();
-
-    ck_assert(read_topology(nodes[_i].dialect, nodes[_i].key, nodes[_i].text, "10", "", topology,
-                            NULL));
-    node = ledger_set_topology(book, "n1", topology);
-    ck_assert_int_eq(place(&POD(WITH({count, "1"})), NULL), REASON_NONE);
-    ck_assert_int_eq(place(&POD(WITH({count, "1"}), WITH({count, "1"})), NULL),
-                     REASON_SEVERAL_GPU_CONTAINERS);
-    ck_assert_int_eq(place(&POD(WITH({count, "1"}), INIT({count, "1"})), NULL),
-                     REASON_GPU_INIT_CONTAINER);
-}
-END_TEST
-
-START_TEST(mig_cards_are_refused_by_name)
-{
-    g_autoptr(topology) topology = topology_new();
-
-    ck_assert(read_topology("hami", REGISTERED, "GPU-a,7,40960,100,A100,0,true,0,mig:", "7", "",
-                            topology, NULL));
-    node = ledger_set_topology(book, "n1", topology);
-    ck_assert_int_eq(place(&POD(WITH({GPU, "1"})), NULL), REASON_MIG_MODE);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("hami");
-    TCase *nodes = tcase_create("nodes"), *pods = tcase_create("pods");
-    TCase *placing = tcase_create("placing");
-
-    tcase_add_loop_test(nodes, a_register_is_read_in_every_form, 0,
-                        G_N_ELEMENTS(register_cases));
-    tcase_add_test(nodes, cards_that_take_nobody);
-    tcase_add_test(nodes, other_nodes_are_not_claimed);
-    suite_add_tcase(suite, nodes);
+    TCase *pods = tcase_create("pods");
+    TCase *bound = tcase_create("bound");
 
     tcase_add_loop_test(pods, requests_are_read, 0, G_N_ELEMENTS(request_cases));
     tcase_add_test(pods, defaults_are_the_administrators);
@@ -767,22 +360,12 @@ int main(void)
     tcase_add_test(pods, a_plain_gpu_bound_by_others_is_not_ours);
     suite_add_tcase(suite, pods);
 
-    tcase_add_checked_fixture(placing, setup, teardown);
-    tcase_add_test(placing, hami_is_told_per_container_init_containers_first);
-    tcase_add_loop_test(placing, what_is_written_is_read_again, 0, 4);
-    tcase_add_test(placing, each_ends_its_text_in_its_own_way);
-    tcase_add_loop_test(placing, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
-    tcase_add_test(placing, the_words_of_the_last_bind_count);
-    tcase_add_test(placing, each_container_gets_different_cards);
-    tcase_add_test(placing, slots_and_cores_are_kept);
-    tcase_add_test(placing, all_cores_are_a_card_of_ones_own);
-    tcase_add_loop_test(placing, conditions_are_kept, 0, 13);
-    tcase_add_test(placing, mutex_means_an_idle_card);
-    tcase_add_test(placing, numa_is_a_wish);
-    tcase_add_test(placing, one_pod_at_a_time_waits_for_the_plugin);
-    tcase_add_loop_test(placing, what_a_plugin_cannot_serve_is_refused, 0, 2);
-    tcase_add_test(placing, mig_cards_are_refused_by_name);
-    suite_add_tcase(suite, placing);
-
+    tcase_add_checked_fixture(bound, setup, teardown);
+    tcase_add_test(bound, hami_is_told_per_container_init_containers_first);
+    tcase_add_loop_test(bound, what_is_written_is_read_again, 0, 4);
+    tcase_add_test(bound, each_ends_its_text_in_its_own_way);
+    tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
+    tcase_add_test(bound, the_words_of_the_last_bind_count);
+    suite_add_tcase(suite, bound);
     return suite_run(suite);
 }

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HAMi's cards in MIG mode, as its plugin since v2.10 and those before it cut them. */
-#include "literals.h"
+#include "hami_words.h"
 #include "suite.h"
 
-#include <gpuledger/dialect.h>
 #include <gpuledger/error.h>
 #include <gpuledger/mig.h>
 #include <string.h>
 
-#define MIB (INT64_C(1) << 20)
-#define GPU "nvidia.com/gpu"
-#define MEM "nvidia.com/gpumem"
-#define PERCENT "nvidia.com/gpumem-percentage"
-#define CORES "nvidia.com/gpucores"
-#define REGISTERED "hami.io/node-nvidia-register"
-#define ALLOCATED "hami.io/vgpu-devices-allocated"
 #define INSTANCES "hami.io/vgpu-mig-allocations"
-#define WITH(...) {.name = "c", .limits = PAIRS(__VA_ARGS__)}
 
 /* An A100 as the plugin v2.10 registers it. */
 #define PROFILES                                                                                   \
@@ -125,15 +116,6 @@ static const struct allocation *bind(const struct pod_view *view, struct annotat
     ck_assert_ptr_nonnull(allocation);
     allocation->dialect->write_annotations(allocation, node, written);
     return allocation;
-}
-
-static const char *find(const struct annotations *annotations, const char *key)
-{
-    for (size_t i = 0; i < annotations->n; i++) {
-        if (g_str_equal(annotations->items[i].key, key))
-            return annotations->items[i].value;
-    }
-    return NULL;
 }
 
 #define POD(id, ...)                                                                               \
