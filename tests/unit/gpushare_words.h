@@ -39,6 +39,9 @@
         .name = "p", .limits = PAIRS({"cpu", "500m"})                                              \
     }
 
+#define SEVERAL REQUEST_SEVERAL_GPU_CONTAINERS
+#define INIT_TRAIT REQUEST_GPU_INIT_CONTAINER
+
 static const struct dialect *gpushare;
 static struct dialect_options options;
 
