@@ -1,62 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_cluster.h"
 
-#include "app/log.h"
 #include "app/metrics.h"
 #include "app/version.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 
 #include <glib/gstdio.h>
 #include <gpuledger/error.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
-#define PATIENT_MS 5000 /* a deadline that no test reaches */
-
-static struct fake_server *server;
-static struct api_client *client;
 static struct cluster *cluster;
-
-/* A client of the server, with `token`. */
-static void connect_client(const char *token)
-{
-    g_autoptr(GError) error = NULL;
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    config->source = g_strdup("test");
-    config->ns = g_strdup("default");
-    config->server = g_strdup(fake_server_url(server));
-    config->token = g_strdup(token);
-    client = api_client_new(config, &error);
-    ck_assert_msg(client, "%s", error ? error->message : "");
-    cluster = api_cluster_new(client);
-    api_cluster_set_version(cluster, "v1.36.3");
-}
 
 static void setup(void)
 {
     /* What GLib sets up with its first error is done with locks that TSan does not see. */
     g_error_free(g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "first"));
 
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    connect_client("sesame");
+    api_begin();
+    cluster = api_cluster_new(client);
+    api_cluster_set_version(cluster, "v1.36.3");
 }
 
 static void teardown(void)
 {
     api_cluster_free(cluster);
-    api_client_free(client);
-    fake_server_free(server);
-}
-
-static void script(const struct fake_reply *reply)
-{
-    fake_server_script(server, reply);
+    api_end();
 }
 
 static struct annotations written;

@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_cluster.h"
 
-#include "app/log.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
-#define PATIENT_MS 5000
-
-static struct fake_server *server;
-static struct api_client *client;
 static struct cluster *cluster;
 static struct store *filled;
 
 static void setup(void)
 {
     static const struct store_options options = {.policy = policies};
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->ns = g_strdup("default");
-    config->server = g_strdup(fake_server_url(server));
-    client = api_client_new(config, NULL);
+    api_begin();
     cluster = api_cluster_new(client);
     filled = store_new(&options);
 }
@@ -39,13 +25,7 @@ static void teardown(void)
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
     store_free(filled);
     api_cluster_free(cluster);
-    api_client_free(client);
-    fake_server_free(server);
-}
-
-static void script(const struct fake_reply *reply)
-{
-    fake_server_script(server, reply);
+    api_end();
 }
 
 static enum outcome list(enum feed feed, GError **error)
@@ -250,7 +230,7 @@ int main(void)
 
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 30);
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_list_is_read_page_by_page);
     tcase_add_test(tests, an_object_that_cannot_be_read_is_left_out);
     tcase_add_test(tests, an_expired_page_is_read_again_as_a_whole);

@@ -1,37 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/events.h"
 
-#include "app/log.h"
 #include "app/metrics.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 #include "wire/kubernetes.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
-#define PATIENT_MS 5000
 #define CREATE "POST /apis/events.k8s.io/v1/namespaces/ml/events "
 #define UPDATE "PATCH /apis/events.k8s.io/v1/namespaces/ml/events/"
 
-static struct fake_server *server;
-static struct api_client *client;
 static struct events *events;
 static uint64_t before[POD_EVENT_RESULT_N];
 
 static void setup(void)
 {
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->ns = g_strdup("default");
-    config->server = g_strdup(fake_server_url(server));
-    client = api_client_new(config, NULL);
+    api_begin();
     for (unsigned i = 0; i < POD_EVENT_RESULT_N; i++)
         before[i] = metrics_counted(COUNTER_POD_EVENTS, i);
 }
@@ -40,11 +27,10 @@ static void teardown(void)
 {
     g_clear_pointer(&events, events_free);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
-    api_client_free(client);
-    fake_server_free(server);
+    api_end();
 }
 
-static void script(const char *match, int status, int times)
+static void answer(const char *match, int status, int times)
 {
     fake_server_script(server, &(struct fake_reply){.match = match,
                                                     .status = status,
@@ -101,7 +87,7 @@ static char *value_of(const char *json, const char *key)
 
 START_TEST(an_event_is_written)
 {
-    script(CREATE, 201, 0);
+    answer(CREATE, 201, 0);
     start(NULL);
     post(POD_EVENT_NO_CARD, "train-0", "No card.");
     await(POD_EVENT_RESULT_WRITTEN, 1);
@@ -128,7 +114,7 @@ START_TEST(long_words_are_cut)
     g_string_truncate(pod, 253);
     while (note->len < EVENT_NOTE_MAX + 100)
         g_string_append(note, "€");
-    script("POST ", 201, 0);
+    answer("POST ", 201, 0);
     start(NULL);
     post(POD_EVENT_NO_CARD, pod->str, note->str);
     await(POD_EVENT_RESULT_WRITTEN, 1);
@@ -157,7 +143,7 @@ END_TEST
 
 START_TEST(what_is_said_again_is_counted)
 {
-    script(CREATE, 201, 0);
+    answer(CREATE, 201, 0);
     start(NULL);
     for (int i = 0; i < 5; i++)
         post(POD_EVENT_NO_CARD, "p", "n");
@@ -171,7 +157,7 @@ END_TEST
 
 START_TEST(another_pod_or_cause_is_another_event)
 {
-    script(CREATE, 201, 3);
+    answer(CREATE, 201, 3);
     start(NULL);
     post(POD_EVENT_NO_CARD, "p", "n");
     post(POD_EVENT_NO_CARD, "q", "n");
@@ -182,8 +168,8 @@ END_TEST
 
 START_TEST(a_series_goes_on_after_a_pause)
 {
-    script(CREATE, 201, 0);
-    script(UPDATE, 200, FAKE_ALWAYS);
+    answer(CREATE, 201, 0);
+    answer(UPDATE, 200, FAKE_ALWAYS);
     /* Long enough that a busy machine does not make the early ones late. */
     start(&(struct events_options){.repeat_ms = 1000});
     post(POD_EVENT_NO_CARD, "p", "n");
@@ -210,8 +196,8 @@ END_TEST
 
 START_TEST(a_series_that_has_expired_begins_anew)
 {
-    script(CREATE, 201, 2);
-    script(UPDATE, 404, 0);
+    answer(CREATE, 201, 2);
+    answer(UPDATE, 404, 0);
     start(&(struct events_options){.repeat_ms = 1});
     post(POD_EVENT_NO_CARD, "p", "n");
     await(POD_EVENT_RESULT_WRITTEN, 1);
@@ -235,7 +221,7 @@ static void post_many(enum pod_event_cause cause, const char *prefix, int n)
 
 START_TEST(each_cause_has_a_budget)
 {
-    script(CREATE, 201, FAKE_ALWAYS);
+    answer(CREATE, 201, FAKE_ALWAYS);
     start(&(struct events_options){.burst = 3, .refill_ms = 60000});
     post_many(POD_EVENT_NO_CARD, "p", 10);
     await(POD_EVENT_RESULT_WRITTEN, 3);
@@ -248,7 +234,7 @@ END_TEST
 
 START_TEST(all_causes_have_a_budget)
 {
-    script(CREATE, 201, FAKE_ALWAYS);
+    answer(CREATE, 201, FAKE_ALWAYS);
     start(&(struct events_options){.burst = 3, .refill_ms = 60000});
     for (unsigned cause = 0; cause < POD_EVENT_N; cause++)
         post_many((enum pod_event_cause)cause, "p", 3);
@@ -259,7 +245,7 @@ END_TEST
 
 START_TEST(a_budget_grows_again)
 {
-    script(CREATE, 201, FAKE_ALWAYS);
+    answer(CREATE, 201, FAKE_ALWAYS);
     start(&(struct events_options){.burst = 1, .refill_ms = 50});
     post_many(POD_EVENT_NO_CARD, "p", 5);
     await(POD_EVENT_RESULT_WRITTEN, 1);
@@ -274,7 +260,7 @@ END_TEST
 START_TEST(a_slow_server_blocks_nobody)
 {
     fake_server_script(server, &(struct fake_reply){.match = CREATE, .end = FAKE_HANG});
-    script(CREATE, 201, FAKE_ALWAYS);
+    answer(CREATE, 201, FAKE_ALWAYS);
     start(&(struct events_options){.burst = 100, .queue_max = 4});
     post(POD_EVENT_NO_CARD, "first", "n");
     ck_assert(fake_server_wait(server, 1, PATIENT_MS));
@@ -289,7 +275,7 @@ END_TEST
 
 START_TEST(without_the_right_it_pauses)
 {
-    script(CREATE, 403, 0);
+    answer(CREATE, 403, 0);
     start(NULL);
     post(POD_EVENT_NO_CARD, "p", "n");
     await(POD_EVENT_RESULT_FAILED, 1);
@@ -301,8 +287,8 @@ END_TEST
 
 START_TEST(what_failed_is_written_when_it_is_said_again)
 {
-    script(CREATE, 422, 0);
-    script(CREATE, 201, 0);
+    answer(CREATE, 422, 0);
+    answer(CREATE, 201, 0);
     start(NULL);
     post(POD_EVENT_NO_CARD, "p", "n");
     await(POD_EVENT_RESULT_FAILED, 1);
@@ -329,8 +315,8 @@ START_TEST(more_pods_than_can_be_remembered)
     static char a[] = "a", b[] = "b";
     pthread_t threads[2];
 
-    script(CREATE, 201, FAKE_ALWAYS);
-    script(UPDATE, 200, FAKE_ALWAYS);
+    answer(CREATE, 201, FAKE_ALWAYS);
+    answer(UPDATE, 200, FAKE_ALWAYS);
     start(&(struct events_options){.burst = 100000, .queue_max = 100000, .repeat_ms = 1});
     pthread_create(&threads[0], NULL, keep_posting, a);
     pthread_create(&threads[1], NULL, keep_posting, b);

@@ -5,43 +5,29 @@
  */
 #include "kube/holder_label.h"
 
-#include "app/log.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>
-#include <signal.h>
 #include <string.h>
 
-#define PATIENT_MS 30000
 #define MATCH "PATCH /api/v1/namespaces/ns/pods/gl-0?timeout="
 #define POD "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"gl-0\"}}"
 #define ON "\r\n\r\n{\"metadata\":{\"labels\":{\"gpuledger.io/holder\":\"true\"}}}"
 #define OFF "\r\n\r\n{\"metadata\":{\"labels\":{\"gpuledger.io/holder\":null}}}"
 
-static struct fake_server *server;
-static struct api_client *client;
 static struct holder_label *label;
 
 static void setup(void)
 {
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->server = g_strdup(fake_server_url(server));
-    client = api_client_new(config, NULL);
-    ck_assert(client);
+    api_begin();
 }
 
 static void teardown(void)
 {
     g_clear_pointer(&label, holder_label_free);
-    api_client_free(client);
-    fake_server_free(server);
+    api_end();
 }
 
 static void start(void)

@@ -5,23 +5,18 @@
  */
 #include "kube/lease.h"
 
-#include "app/log.h"
 #include "app/metrics.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define PATIENT_MS 5000 /* how long a test waits for what must come */
 #define PATH "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
 #define STANDS_BY "this replica of gpuledger stands by, another one holds the Lease; try again"
 
-static struct fake_server *server;
-static struct api_client *client;
 static struct store *the_store;
 static struct journal *bookings;
 static struct lease *running;
@@ -48,17 +43,9 @@ static void sync_store(void)
 
 static void setup(void)
 {
-    struct kube_config *config = g_new0(struct kube_config, 1);
     const struct store_options options = {.policy = &policies[0]};
 
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->server = g_strdup(fake_server_url(server));
-    config->token = g_strdup("sesame");
-    client = api_client_new(config, NULL);
-    ck_assert(client);
+    api_begin();
     the_store = store_new(&options);
     bookings = journal_new(the_store);
     atomic_store(&fresh, true);
@@ -70,8 +57,7 @@ static void teardown(void)
     g_clear_pointer(&running, lease_free);
     journal_free(bookings);
     store_free(the_store);
-    api_client_free(client);
-    fake_server_free(server);
+    api_end();
 }
 
 static void start_with_deadline(int64_t renew_deadline_ms, int64_t retry_ms)
@@ -98,11 +84,6 @@ static void start_with_deadline(int64_t renew_deadline_ms, int64_t retry_ms)
 static void start(void)
 {
     start_with_deadline(50000, 40000);
-}
-
-static void script(const struct fake_reply *reply)
-{
-    fake_server_script(server, reply);
 }
 
 #define LEASE(version, holder, annotations)                                                        \

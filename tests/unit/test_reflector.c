@@ -4,21 +4,15 @@
  */
 #include "kube/reflector.h"
 
-#include "app/log.h"
 #include "app/metrics.h"
-#include "fake_server.h"
 #include "kube/clock.h"
 #include "kube/feeds.h"
+#include "scripted_api.h"
 #include "suite.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
-#define PATIENT_MS 5000 /* how long a test waits for what must come */
-
-static struct fake_server *server;
-static struct api_client *client;
 static struct reflector *running;
 
 static const struct reflector_options quick = {
@@ -142,33 +136,18 @@ static void expect_trace(const char *expected)
 
 static void setup(void)
 {
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    api_begin();
     trace = g_string_new(NULL);
     troubles = g_string_new(NULL);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->server = g_strdup(fake_server_url(server));
-    config->token = g_strdup("sesame");
-    client = api_client_new(config, NULL);
-    ck_assert(client);
 }
 
 static void teardown(void)
 {
     g_clear_pointer(&running, reflector_free);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
-    api_client_free(client);
-    fake_server_free(server);
+    api_end();
     g_string_free(trace, TRUE);
     g_string_free(troubles, TRUE);
-}
-
-static void script(const struct fake_reply *reply)
-{
-    fake_server_script(server, reply);
 }
 
 static void start_with(enum feed feed, const struct reflector_options *options)
@@ -180,12 +159,6 @@ static void start_with(enum feed feed, const struct reflector_options *options)
 static void start(enum feed feed)
 {
     start_with(feed, &quick);
-}
-
-static void expect_requests(unsigned count)
-{
-    ck_assert_msg(fake_server_wait(server, count, PATIENT_MS), "%u of %u requests",
-                  fake_server_count(server), count);
 }
 
 /* The first line of a request, which must have come or come soon. */
@@ -725,7 +698,7 @@ int main(void)
     TCase *tcase = tcase_create("feeds");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 30);
+    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, lists_in_pages_then_watches);
     tcase_add_test(tcase, asks_for_the_next_page_while_one_arrives);
     tcase_add_test(tcase, a_page_that_fails_ends_the_list);

@@ -4,22 +4,17 @@
  */
 #include "kube/reflector.h"
 
-#include "app/log.h"
-#include "fake_server.h"
 #include "kube/clock.h"
+#include "scripted_api.h"
 #include "suite.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define PATIENT_MS 5000 /* how long a test waits for what must come */
 #define EMPTY                                                                                      \
     "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":["                  \
     "]}"
 
-static struct fake_server *server;
-static struct api_client *client;
 static struct reflector *running;
 static atomic_uint begun, ended;
 
@@ -79,16 +74,7 @@ void store_delete_resource_quota(struct store *store, const char *ns, const char
 
 static void setup(void)
 {
-    struct kube_config *config = g_new0(struct kube_config, 1);
-
-    signal(SIGPIPE, SIG_IGN);
-    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    server = fake_server_new();
-    config->source = g_strdup("test");
-    config->server = g_strdup(fake_server_url(server));
-    config->token = g_strdup("sesame");
-    client = api_client_new(config, NULL);
-    ck_assert(client);
+    api_begin();
     atomic_store(&begun, 0);
     atomic_store(&ended, 0);
 }
@@ -97,13 +83,7 @@ static void teardown(void)
 {
     g_clear_pointer(&running, reflector_free);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
-    api_client_free(client);
-    fake_server_free(server);
-}
-
-static void script(const struct fake_reply *reply)
-{
-    fake_server_script(server, reply);
+    api_end();
 }
 
 /* A pause of ten minutes after the first failure: nobody waits for that. */
@@ -113,12 +93,6 @@ static void start(void)
 
     running = reflector_start(client, NULL, FEED_PODS, &slow, NULL);
     ck_assert(running);
-}
-
-static void expect_requests(unsigned count)
-{
-    ck_assert_msg(fake_server_wait(server, count, PATIENT_MS), "%u of %u requests",
-                  fake_server_count(server), count);
 }
 
 static bool comes_true(uint64_t wanted)
