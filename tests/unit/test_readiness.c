@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is ready, and who lets go of its callers. */
+#include "listening_extender.h"
+#include "suite.h"
+
+static void assert_not_ready(const char *line)
+{
+    g_auto(http_reply) probe = {0};
+    g_auto(http_reply) alive = {0};
+
+    call(OPERATIONS, "GET", "/readyz", NULL, NULL, &probe);
+    g_autofree char *expected = g_strdup_printf("%s\nreadyz check failed\n", line);
+    ck_assert_int_eq(probe.status, 503);
+    ck_assert_str_eq(probe.body->str, expected);
+    call(OPERATIONS, "GET", "/healthz", NULL, NULL, &alive);
+    ck_assert_int_eq(alive.status, 200);
+}
+
+START_TEST(readiness_names_feeds_not_read)
+{
+    assert_not_ready("[-]synced failed: not yet read from the cluster: nodes, pods, configmaps");
+    store_list_begin(extender.store, FEED_NODES);
+    store_list_end(extender.store, FEED_NODES);
+    store_set_trouble(extender.store, FEED_PODS, "we may not");
+    assert_not_ready("[-]synced failed: not yet read from the cluster: pods (we may not), configmaps");
+}
+END_TEST
+
+START_TEST(readiness_ends_with_draining)
+{
+    g_auto(http_reply) verbose = {0};
+
+    g_atomic_int_set(&extender.draining, 1);
+    assert_not_ready("[-]serving failed: shutting down");
+    call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &verbose);
+    ck_assert_int_eq(verbose.status, 503);
+    ck_assert_str_eq(verbose.body->str, "[+]synced ok\n[-]serving failed: shutting down\n"
+                                        "[+]elected ok\n[+]labelled ok\nreadyz check failed\n");
+}
+END_TEST
+
+START_TEST(who_stands_by_is_not_ready)
+{
+    g_atomic_int_set(&elected, 0);
+    assert_not_ready("[-]elected failed: another replica leads");
+    g_atomic_int_set(&elected, 1);
+    g_atomic_int_set(&labelled, 0);
+    assert_not_ready("[-]labelled failed: still labelled");
+    g_atomic_int_set(&labelled, 1);
+}
+END_TEST
+
+/* A Service would lead the same connection to the same replica for ever. */
+START_TEST(who_stands_by_lets_go_of_the_caller)
+{
+    static const char *const paths[] = {"/gpushare-scheduler/filter", "/gpushare-scheduler/bind"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_auto(http_reply) serving = {0};
+        g_auto(http_reply) standing_by = {0};
+
+        call(SCHEDULER, "POST", paths[i], NULL, "{}", &serving);
+        g_autofree char *kept = http_header(&serving, "Connection");
+        ck_assert_ptr_null(kept);
+        g_atomic_int_set(&elected, 0);
+        call(SCHEDULER, "POST", paths[i], NULL, "{}", &standing_by);
+        g_atomic_int_set(&elected, 1);
+        g_autofree char *closed = http_header(&standing_by, "Connection");
+        ck_assert_int_eq(standing_by.status, 200);
+        ck_assert_pstr_eq(closed, "close");
+        close(connections[SCHEDULER]);
+        connections[SCHEDULER] = http_connect(server_port(servers[SCHEDULER]));
+    }
+}
+END_TEST
+
+START_TEST(a_check_can_be_left_out)
+{
+    g_auto(http_reply) probe = {0};
+    g_auto(http_reply) other = {0};
+    g_auto(http_reply) unknown = {0};
+
+    g_atomic_int_set(&elected, 0);
+    call(OPERATIONS, "GET", "/readyz?exclude=elected&verbose", NULL, NULL, &probe);
+    call(OPERATIONS, "GET", "/readyz?exclude=labelled", NULL, NULL, &other);
+    g_atomic_int_set(&elected, 1);
+    ck_assert_int_eq(probe.status, 200);
+    ck_assert_str_eq(probe.body->str, "[+]synced ok\n[+]serving ok\n[+]elected excluded: ok\n"
+                                      "[+]labelled ok\nreadyz check passed\n");
+    ck_assert_int_eq(other.status, 503);
+    call(OPERATIONS, "GET", "/readyz?exclude=elect", NULL, NULL, &unknown);
+    ck_assert_int_eq(unknown.status, 400);
+    ck_assert_ptr_nonnull(strstr(unknown.body->str, "no check 'elect'"));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("readiness");
+    TCase *tc = tcase_create("readiness");
+    TCase *empty = tcase_create("empty");
+
+    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(empty, 60);
+    tcase_add_checked_fixture(tc, world_begin, world_end);
+    tcase_add_test(tc, readiness_ends_with_draining);
+    tcase_add_test(tc, who_stands_by_is_not_ready);
+    tcase_add_test(tc, who_stands_by_lets_go_of_the_caller);
+    tcase_add_test(tc, a_check_can_be_left_out);
+    suite_add_tcase(s, tc);
+    tcase_add_checked_fixture(empty, world_begin_empty, world_end);
+    tcase_add_test(empty, readiness_names_feeds_not_read);
+    suite_add_tcase(s, empty);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run(suite());
+}
