@@ -16,6 +16,7 @@
  *  - a pod whose turn was taken by another finds none left once that one runs: kubelet must be able
  *    to admit all that wait in less time than a container takes to start. Hence so few may join.
  */
+#include "dialect/digits.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -55,24 +56,6 @@
  * kubelet makes one call at a time, so that a place comes free as fast as it is needed. */
 #define UNASSIGNED_MAX 8
 
-/* Decimal digits only, as the plugin's strict parse wants them. */
-static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)
-{
-    int64_t value = 0;
-    size_t digits = 0;
-
-    for (; g_ascii_isdigit(text[digits]); digits++) {
-        int digit = text[digits] - '0';
-        if (value > max / 10 || value * 10 > max - digit)
-            return false;
-        value = value * 10 + digit;
-    }
-    if (digits == 0 || text[digits])
-        return false;
-    *ret_value = value;
-    return true;
-}
-
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 /* No marker tells whether a node counts in GiB or MiB. The driver's own label decides if it is
@@ -82,7 +65,7 @@ static int64_t guess_unit(const struct node_view *view, int64_t units_per_card)
     const char *label = string_pairs_get(&view->labels, NODE_LABEL_MIB);
     int64_t mib;
 
-    if (label && parse_digits(label, AMOUNT_BYTES_MAX / MIB, &mib) && mib > 0)
+    if (label && digits_parse(label, AMOUNT_BYTES_MAX / MIB, &mib) && mib > 0)
         return units_per_card > mib / 32 ? MIB : GIB;
     return units_per_card >= 1000 ? MIB : GIB;
 }
@@ -117,7 +100,7 @@ static bool read_card_sizes(const struct node_view *view, struct topology *topol
     }
     for (int32_t i = 0; i < topology->n_cards; i++) {
         int64_t units;
-        if (!parse_digits(g_strstrip(items[i]), AMOUNT_BYTES_MAX, &units)) {
+        if (!digits_parse(g_strstrip(items[i]), AMOUNT_BYTES_MAX, &units)) {
             warn(ret_warning,
                  g_strdup_printf("annotation '" NODE_KEY_CARD_MEMORY "': '%.32s' is not a size; "
                                  "all cards are taken to be equal",
@@ -137,7 +120,7 @@ static int32_t read_multiprocessors(const struct node_view *view,
     int64_t value;
 
     if (!options->gpushare_multiprocessors || !text ||
-        !parse_digits(text, MULTIPROCESSORS_MAX, &value))
+        !digits_parse(text, MULTIPROCESSORS_MAX, &value))
         return 0;
     return (int32_t)value;
 }
@@ -203,7 +186,7 @@ static void read_health(const struct configmap_view *view, GArray *indices, char
         g_strstrip(*item);
         if (!**item)
             continue;
-        if (!parse_digits(*item, NODE_CARDS_MAX - 1, &index)) {
+        if (!digits_parse(*item, NODE_CARDS_MAX - 1, &index)) {
             warn(ret_warning, g_strdup_printf("ConfigMap '%s': 'gpus' item '%.32s' is not a card "
                                               "index and is ignored",
                                               view->name, *item));
@@ -364,13 +347,13 @@ static int32_t read_card(const struct pod_view *view, const struct usage *usage,
                                          ": bound by another scheduler?"));
         return CARD_UNKNOWN;
     }
-    if (!parse_digits(idx, NODE_CARDS_MAX - 1, &card)) {
+    if (!digits_parse(idx, NODE_CARDS_MAX - 1, &card)) {
         *ret_doubt = DOUBT_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_IDX " '%.32s' is not a card index",
                                           idx));
         return CARD_UNKNOWN;
     }
-    if (total && (!parse_digits(total, INT64_MAX, &stated) || stated != usage->matched)) {
+    if (total && (!digits_parse(total, INT64_MAX, &stated) || stated != usage->matched)) {
         *ret_doubt = DOUBT_EDITED;
         warn(ret_warning,
              g_strdup_printf("annotation " KEY_POD " '%.32s' differs from the containers' %" G_GINT64_FORMAT
@@ -408,7 +391,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
      * another's mark until kubelet has asked for its containers. */
     bool candidate = assume_time && g_strcmp0(assigned, "false") == 0;
     allocation->waiting = pending && (candidate || !view->started);
-    if (assume_time && !parse_digits(assume_time, ASSUME_TIME_MAX, &allocation->assume_time_ns))
+    if (assume_time && !digits_parse(assume_time, ASSUME_TIME_MAX, &allocation->assume_time_ns))
         warn(ret_warning, g_strdup_printf("annotation " KEY_ASSUME_TIME " '%.32s' is not a time",
                                           assume_time));
     allocation->shares[0] = (struct share){

@@ -18,6 +18,7 @@
  *    pool has nothing to give.
  */
 #include "dialect/conditions.h"
+#include "dialect/digits.h"
 #include "dialect/nvidia_guard.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -46,16 +47,6 @@
 #define MPS_CLIENTS 48
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
-
-static bool parse_number(const char *text, int64_t max, int64_t *ret_value)
-{
-    guint64 value;
-
-    if (!text || !g_ascii_string_to_unsigned(text, 10, 0, (guint64)max, &value, NULL))
-        return false;
-    *ret_value = (int64_t)value;
-    return true;
-}
 
 static bool is_device(const char *resource)
 {
@@ -119,7 +110,7 @@ static bool parse_memory(const char *text, int64_t *ret_bytes)
     for (size_t i = 0; i < G_N_ELEMENTS(forms); i++) {
         if (g_ascii_strcasecmp(suffix, forms[i].suffix) != 0)
             continue;
-        if (!parse_number(digits, AMOUNT_BYTES_MAX / forms[i].unit, &value) || value == 0)
+        if (!digits_parse(digits, AMOUNT_BYTES_MAX / forms[i].unit, &value) || value == 0)
             return false;
         *ret_bytes = value * forms[i].unit;
         return true;
@@ -154,7 +145,7 @@ static int64_t profile_memory(const char *text)
     if (!g_str_has_prefix(digits + length, "gb"))
         return 0;
     digits[length] = '\0';
-    return parse_number(digits, 10000, &gigabytes) ? gigabytes * 1000 * 1000 * 1000 / 20 * 19 : 0;
+    return digits_parse(digits, 10000, &gigabytes) ? gigabytes * 1000 * 1000 * 1000 / 20 * 19 : 0;
 }
 
 static struct facts read_facts(const struct node_view *view, const char *resource,
@@ -168,8 +159,8 @@ static struct facts read_facts(const struct node_view *view, const char *resourc
     bool is_mig = g_str_has_prefix(resource, MIG_PREFIX);
 
     facts.mps = g_strcmp0(strategy, "mps") == 0 && !is_mig;
-    parse_number(get_label(view, resource, "count"), DEVICES_MAX, &facts.count);
-    parse_number(get_label(view, resource, "replicas"), DEVICES_MAX, &facts.replicas);
+    digits_parse(get_label(view, resource, "count"), DEVICES_MAX, &facts.count);
+    digits_parse(get_label(view, resource, "replicas"), DEVICES_MAX, &facts.replicas);
     facts.shared = g_str_has_suffix(resource, SHARED_SUFFIX) || facts.replicas > 1 ||
                    (facts.replicas == 0 && !is_mig && strategy && strcmp(strategy, "none") != 0);
     if (product) {
@@ -201,7 +192,7 @@ static int64_t announced_replicas(const char *table, const char *configuration)
     for (char **item = items; *item; item++) {
         char *sign = strchr(*item, '=');
         int64_t replicas;
-        if (!sign || !parse_number(g_strstrip(sign + 1), DEVICES_MAX, &replicas))
+        if (!sign || !digits_parse(g_strstrip(sign + 1), DEVICES_MAX, &replicas))
             continue;
         *sign = '\0';
         if (strcmp(g_strstrip(*item), configuration) == 0)
@@ -470,7 +461,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     conditions_memory_wanted(view, &terms);
     allocation->terms = g_steal_pointer(&terms);
     allocation->assigned = view->started;
-    parse_number(string_pairs_get(&view->annotations, KEY_REPLICAS), DEVICES_MAX,
+    digits_parse(string_pairs_get(&view->annotations, KEY_REPLICAS), DEVICES_MAX,
                  &allocation->match_amount);
     for (size_t i = 0; i < wants.n; i++) {
         allocation->shares[i] = (struct share){

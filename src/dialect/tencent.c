@@ -17,6 +17,7 @@
  * in_flight(): one at a time, until kubelet reports the pod's start time; and none while a pod ends
  * that has not run.
  */
+#include "dialect/digits.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -45,18 +46,6 @@
 #define BLOCK_BYTES (INT64_C(256) << 20)
 #define CARD_CORE 100
 #define TIME_MAX (INT64_MAX / 2)
-
-/* Decimal digits only. */
-static bool parse_digits(const char *text, int64_t max, int64_t *ret_value)
-{
-    guint64 value;
-
-    if (!g_ascii_isdigit(*text) ||
-        !g_ascii_string_to_unsigned(text, 10, 0, (guint64)max, &value, NULL))
-        return false;
-    *ret_value = (int64_t)value;
-    return true;
-}
 
 /* The amount of a resource; 0 if there is no text. */
 static bool read_amount(const char *resource, const char *text, int64_t *ret_value, GError **error)
@@ -112,7 +101,7 @@ static char **split_by_card(const struct node_view *view, const char *key, int32
 
 static bool read_size(const char *text, int64_t *ret_bytes)
 {
-    if (parse_digits(text, AMOUNT_BYTES_MAX / BLOCK_BYTES, ret_bytes)) {
+    if (digits_parse(text, AMOUNT_BYTES_MAX / BLOCK_BYTES, ret_bytes)) {
         *ret_bytes *= BLOCK_BYTES;
         return true;
     }
@@ -150,7 +139,7 @@ static void read_order(const struct node_view *view, struct topology *topology, 
     if (!items)
         return;
     for (int32_t i = 0; i < topology->n_cards; i++) {
-        if (!parse_digits(items[i], topology->n_cards - 1, &minors[i]) || seen[minors[i]]) {
+        if (!digits_parse(items[i], topology->n_cards - 1, &minors[i]) || seen[minors[i]]) {
             warn(ret_warning, g_strdup_printf("annotation '" NODE_KEY_CARD_ORDER "': '%.32s' is "
                                               "not the number of another card; it is ignored",
                                               items[i]));
@@ -291,7 +280,7 @@ static bool read_demand(const struct pod_view *view, struct demand *ret_demand, 
         if (!add_container(ret_demand, view, i, error))
             return false;
     }
-    if (limit && ret_demand->n_asks > 0 && !parse_digits(limit, INT32_MAX, &number))
+    if (limit && ret_demand->n_asks > 0 && !digits_parse(limit, INT32_MAX, &number))
         ret_demand->traits |= TRAIT_CORE_LIMIT;
     return true;
 }
@@ -335,7 +324,7 @@ static bool parse_cards(const char *text, int32_t count, struct share *shares)
         return false;
     for (int32_t i = 0; i < count; i++) {
         int64_t card;
-        if (!parse_digits(items[i], NODE_CARDS_MAX - 1, &card))
+        if (!digits_parse(items[i], NODE_CARDS_MAX - 1, &card))
             return false;
         for (int32_t j = 0; j < i; j++) {
             if (shares[j].card == card)
@@ -397,7 +386,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
     allocation->dialect = &dialect_tencent;
     allocation->match_amount = demand.core;
-    if (time && !parse_digits(time, TIME_MAX, &allocation->assume_time_ns))
+    if (time && !digits_parse(time, TIME_MAX, &allocation->assume_time_ns))
         warn(ret_warning, g_strdup_printf("annotation '%s' '%.32s' is not a time",
                                           own_time ? KEY_OWN_TIME : KEY_TIME, time));
     for (uint32_t i = 0; i < demand.n_asks; i++) {
