@@ -17,6 +17,7 @@
  *    to admit all that wait in less time than a container takes to start. Hence so few may join.
  */
 #include "dialect/digits.h"
+#include "dialect/lookalikes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -422,24 +423,8 @@ static enum reason refuse(const struct node *node, const struct request *request
 static void in_flight(const struct node *node, const struct request *request,
                       struct in_flight *ret_in_flight)
 {
-    struct in_flight found = {.card = CARD_UNKNOWN, .since_ns = INT64_MAX};
-    int n = 0;
-
-    /* On a single card every pod joins the same one anyway. */
-    for (guint i = 0; node->n_cards > 1 && i < node->allocations->len; i++) {
-        const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (!other->waiting || other->dialect != request->dialect ||
-            other->match_amount != request->match_amount)
-            continue;
-        int32_t card = other->shares[0].card;
-        found.card = !found.restricted || found.card == card ? card : CARD_UNKNOWN;
-        found.restricted = true;
-        found.since_ns = MIN(found.since_ns, other->assume_time_ns);
-        n++;
-    }
-    if (n >= UNASSIGNED_MAX)
-        found.card = CARD_UNKNOWN;
-    *ret_in_flight = found;
+    if (lookalikes_find(node, request, ret_in_flight) >= UNASSIGNED_MAX)
+        ret_in_flight->card = CARD_UNKNOWN;
 }
 
 static void write_annotations(const struct allocation *allocation, const struct node *node,

@@ -17,6 +17,7 @@
  *  - two unassigned pods of one size can swap cards, see in_flight();
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
+#include "dialect/lookalikes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -386,25 +387,11 @@ static enum reason refuse(const struct node *node, const struct request *request
     return REASON_NONE;
 }
 
-/* A newcomer joins the card of an unassigned pod of its size: a swap means nothing there. Pods with
- * whole cards cannot, and wait. */
+/* Pods with whole cards cannot join one that is taken, and wait. */
 static void in_flight(const struct node *node, const struct request *request,
                       struct in_flight *ret_in_flight)
 {
-    struct in_flight found = {.card = CARD_UNKNOWN, .since_ns = INT64_MAX};
-
-    /* On a single card every pod joins the same one anyway. */
-    for (guint i = 0; node->n_cards > 1 && i < node->allocations->len; i++) {
-        const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (!other->waiting || other->dialect != request->dialect ||
-            other->match_amount != request->match_amount)
-            continue;
-        int32_t card = other->shares[0].card;
-        found.card = !found.restricted || found.card == card ? card : CARD_UNKNOWN;
-        found.restricted = true;
-        found.since_ns = MIN(found.since_ns, other->assume_time_ns);
-    }
-    *ret_in_flight = found;
+    lookalikes_find(node, request, ret_in_flight);
 }
 
 /* "false" is what the plugin takes the lack of the mark for; writing it undoes a mark that came
