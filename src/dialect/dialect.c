@@ -3,6 +3,7 @@
 #include "dialect/discovery.h"
 #include "dialect/node_marks.h"
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/links.h>
@@ -156,15 +157,24 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
     return NULL;
 }
 
+struct allocation *dialect_hold(const struct dialect *dialect, const struct pod_view *view,
+                                const GArray *shares)
+{
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
+
+    allocation->dialect = dialect;
+    allocation->assigned = view->started;
+    memcpy(allocation->shares, shares->data, shares->len * sizeof(struct share));
+    return allocation;
+}
+
 struct allocation *dialect_hold_all(const struct dialect *dialect, const struct pod_view *view,
                                     char **ret_warning)
 {
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
 
-    if (ret_warning && !*ret_warning)
-        *ret_warning = g_strdup_printf("holds more than %d shares of GPUs, which are not told "
-                                       "apart",
-                                       REQUEST_ASKS_MAX);
+    warn(ret_warning, g_strdup_printf("holds more than %d shares of GPUs, which are not told apart",
+                                      REQUEST_ASKS_MAX));
     allocation->dialect = dialect;
     allocation->doubt = DOUBT_MALFORMED;
     allocation->assigned = view->started;

@@ -212,11 +212,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     if (shares->len == 0)
         return dialect_hold_all(&dialect_intel, view, ret_warning);
 
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
-    allocation->dialect = &dialect_intel;
+    struct allocation *allocation = dialect_hold(&dialect_intel, view, shares);
     allocation->doubt = doubt;
-    allocation->assigned = view->started;
-    memcpy(allocation->shares, shares->data, shares->len * sizeof(struct share));
     return allocation;
 }
 

@@ -7,6 +7,7 @@
  * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder.
  */
 #include "dialect/rows.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/quantity.h>
 
@@ -55,8 +56,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     allocation->assigned = view->started;
     if (text && !known) {
         allocation->doubt = DOUBT_MALFORMED;
-        if (ret_warning && !*ret_warning)
-            *ret_warning = g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text);
+        warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text));
     }
     allocation->shares[0] = (struct share){
         .memory = {1000, AMOUNT_THOUSANDTHS},

@@ -203,12 +203,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
     if (shares->len == 0)
         return NULL; /* other devices than GPUs */
 
-    struct allocation *allocation =
-        allocation_new(view->uid, view->ns, view->name, shares->len);
-    allocation->dialect = &dialect_koordinator;
+    struct allocation *allocation = dialect_hold(&dialect_koordinator, view, shares);
     allocation->doubt = doubt;
-    allocation->assigned = view->started;
-    memcpy(allocation->shares, shares->data, shares->len * sizeof(struct share));
     return allocation;
 }
 

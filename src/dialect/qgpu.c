@@ -126,12 +126,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         return NULL;
     if (shares->len > REQUEST_ASKS_MAX)
         return dialect_hold_all(&dialect_qgpu, view, ret_warning);
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
-    allocation->dialect = &dialect_qgpu;
-    allocation->assigned = view->started;
-    for (guint i = 0; i < shares->len; i++)
-        allocation->shares[i] = g_array_index(shares, struct share, i);
-    return allocation;
+    return dialect_hold(&dialect_qgpu, view, shares);
 }
 
 static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
