@@ -6,7 +6,8 @@
 /* How long it is taken for granted that no node suits a pod. */
 #define HOPELESS_MS 10000
 
-/* By what is told whether a place, or that there is none, has to be looked at again. */
+/* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
+ * never comes back: whatever makes the size smaller counts as freed. */
 struct stamp {
     uint64_t freed, places;
     size_t size; /* of the ledger or of a node */
@@ -33,7 +34,7 @@ struct arrivals {
     GHashTable *places; /* uid -> its GSequenceIter */
     GPtrArray *placed;  /* those with a place, the oldest first; borrowed */
     uint64_t number;
-    uint64_t n_changes; /* of places */
+    uint64_t n_changes; /* of places, and 1: no stamp is 0 that was ever made */
 };
 
 static void arrival_free(gpointer data)
@@ -69,6 +70,7 @@ struct arrivals *arrivals_new(void)
     arrivals->in_order = g_sequence_new(arrival_free);
     arrivals->places = g_hash_table_new(g_str_hash, g_str_equal);
     arrivals->placed = g_ptr_array_new();
+    arrivals->n_changes = 1;
     return arrivals;
 }
 
@@ -284,14 +286,14 @@ static size_t older_places(const struct arrivals *arrivals, const struct arrival
     return n;
 }
 
-static struct stamp stamp_of(const struct arrivals *arrivals, const struct arrivals_query *query,
+static struct stamp stamp_of(const struct arrivals *arrivals, const struct ledger *ledger,
                              const struct berth *place)
 {
-    const struct node *node = place ? ledger_node(query->ledger, place->node) : NULL;
+    const struct node *node = place ? ledger_node(ledger, place->node) : NULL;
 
     return (struct stamp){
-        .freed = node ? node->freed_at : ledger_freed(query->ledger),
-        .size = node ? node->allocations->len : ledger_size(query->ledger),
+        .freed = node ? node->freed_at : ledger_freed(ledger),
+        .size = node ? node->allocations->len : ledger_size(ledger),
         .places = arrivals->n_changes,
     };
 }
@@ -335,7 +337,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
             arrivals->n_changes++;
         }
     }
-    arrival->seen = stamp_of(arrivals, query, arrival->place);
+    arrival->seen = stamp_of(arrivals, query->ledger, arrival->place);
     nominees_clear(&nominees);
 }
 
@@ -343,7 +345,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
 static bool is_settled(const struct arrivals *arrivals, const struct arrivals_query *query,
                        const struct arrival *arrival)
 {
-    const struct stamp now = stamp_of(arrivals, query, arrival->place);
+    const struct stamp now = stamp_of(arrivals, query->ledger, arrival->place);
 
     return is_same(&arrival->seen, &now) ||
            (arrival->hopeless_ms != 0 && query->now_ms - arrival->hopeless_ms < HOPELESS_MS);
@@ -450,4 +452,63 @@ void arrivals_renew(struct arrivals *arrivals, const char *uid)
 
     if (place)
         ((struct arrival *)g_sequence_get(place))->until_ms = 0;
+}
+
+/* --- for who goes on from it ------------------------------------------------------------------ */
+
+GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger)
+{
+    GArray *standings = g_array_new(FALSE, FALSE, sizeof(struct standing));
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+
+    for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
+        const struct arrival *arrival = g_sequence_get(at);
+        const struct stamp now = stamp_of(arrivals, ledger, arrival->place);
+        const struct standing standing = {
+            .uid = arrival->uid,
+            .until_ms = arrival->until_ms,
+            .hopeless_ms = arrival->hopeless_ms,
+            .place = arrival->place,
+            .settled = is_same(&arrival->seen, &now),
+        };
+        if (standing.until_ms != 0 || standing.hopeless_ms != 0 || standing.place ||
+            standing.settled)
+            g_array_append_val(standings, standing);
+    }
+    return standings;
+}
+
+static void forget_standings(struct arrivals *arrivals)
+{
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+
+    for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
+        struct arrival *arrival = g_sequence_get(at);
+        drop_place(arrivals, arrival);
+        arrival->until_ms = 0;
+        arrival->hopeless_ms = 0;
+        arrival->seen = (struct stamp){0};
+    }
+}
+
+void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
+                    const GArray *standings)
+{
+    forget_standings(arrivals);
+    for (guint i = 0; i < standings->len; i++) {
+        const struct standing *standing = &g_array_index(standings, struct standing, i);
+        GSequenceIter *at = g_hash_table_lookup(arrivals->places, standing->uid);
+        struct arrival *arrival = at ? g_sequence_get(at) : NULL;
+        if (!arrival)
+            continue;
+        drop_place(arrivals, arrival); /* named twice */
+        arrival->until_ms = standing->until_ms;
+        arrival->hopeless_ms = standing->hopeless_ms;
+        arrival->place = standing->place ? berth_dup(standing->place) : NULL;
+        if (arrival->place)
+            g_ptr_array_add(arrivals->placed, arrival);
+        if (standing->settled)
+            arrival->seen = stamp_of(arrivals, ledger, arrival->place);
+    }
+    g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
 }

@@ -74,5 +74,20 @@ struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct nod
 /* The pod has asked and found a node. */
 void arrivals_renew(struct arrivals *arrivals, const char *uid);
 
+/* What has come of a pod's waiting, for who goes on from it elsewhere (app/standings.h). */
+struct standing {
+    const char *uid;
+    int64_t until_ms;          /* how long others leave room for it; 0: nobody has had to yet */
+    int64_t hopeless_ms;       /* when it was seen that no node could ever take it; or 0 */
+    const struct berth *place; /* where it will go, or NULL */
+    bool settled;              /* looked at since anything last changed that it depends on */
+};
+
+/* Of the pods that have not just come, in order; free with g_array_unref before anything changes. */
+GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger);
+/* Takes these for all that has come of waiting; pods that nobody knows are passed over. */
+void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
+                    const GArray *standings);
+
 /* The place of a pod, for tests; NULL: it has none, or needs none. */
 const struct berth *arrivals_place(const struct arrivals *arrivals, const char *uid);

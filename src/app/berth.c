@@ -9,6 +9,16 @@
 /* Nodes on which a place is looked for pod by pod, the most promising first. */
 #define TRIED_MAX 16
 
+struct berth *berth_new(const char *node, struct allocation *take_held)
+{
+    struct berth *place = g_new(struct berth, 1);
+
+    place->node = g_strdup(node);
+    place->held = take_held;
+    place->ending = g_ptr_array_new_with_free_func(g_free);
+    return place;
+}
+
 void berth_free(struct berth *place)
 {
     if (!place)
@@ -19,19 +29,12 @@ void berth_free(struct berth *place)
     g_free(place);
 }
 
-static gpointer dup_text(gconstpointer text, gpointer data)
-{
-    return g_strdup(text);
-}
-
 struct berth *berth_dup(const struct berth *place)
 {
-    struct berth *copy = g_new(struct berth, 1);
+    struct berth *copy = berth_new(place->node, allocation_dup(place->held));
 
-    copy->node = g_strdup(place->node);
-    copy->held = allocation_dup(place->held);
-    copy->ending = g_ptr_array_copy(place->ending, dup_text, NULL);
-    g_ptr_array_set_free_func(copy->ending, g_free);
+    for (guint i = 0; i < place->ending->len; i++)
+        g_ptr_array_add(copy->ending, g_strdup(place->ending->pdata[i]));
     return copy;
 }
 
@@ -243,7 +246,7 @@ static struct berth *look(const struct berth_query *query, const struct node *no
     const struct node *seen = nominees_see(query->nominees, node);
     g_autoptr(trial) trial = later(seen, query->before, query->n_before);
     g_autofree struct holder *holders = g_new(struct holder, trial->allocations->len + 1);
-    g_autoptr(GPtrArray) ending = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) ending = g_ptr_array_new(); /* borrowed */
     struct placement placement;
     size_t n = 0;
 
@@ -264,15 +267,15 @@ static struct berth *look(const struct berth_query *query, const struct node *no
         if (admits(query, trial->node, NULL))
             continue;
         trial_without(trial, holders[i].allocation);
-        g_ptr_array_add(ending, g_strdup(holders[i].allocation->uid));
+        g_ptr_array_add(ending, (gpointer)holders[i].allocation->uid);
         *ret_need += holders[i].allocation->terminating ? 0 : holders[i].weight;
     }
     if (!admits(query, trial->node, &placement))
         return NULL;
-    struct berth *place = g_new(struct berth, 1);
-    place->node = g_strdup(node->name);
-    place->held = trial_allocation(query->nominees->uid, query->nominees->priority, &placement);
-    place->ending = g_steal_pointer(&ending);
+    struct berth *place = berth_new(
+        node->name, trial_allocation(query->nominees->uid, query->nominees->priority, &placement));
+    for (guint i = 0; i < ending->len; i++)
+        g_ptr_array_add(place->ending, g_strdup(ending->pdata[i]));
     return place;
 }
 
@@ -311,16 +314,6 @@ static bool fits_now(const struct berth_query *query, const struct node *node, b
     return admission != ADMISSION_NO;
 }
 
-static struct berth *open_place(const struct berth_query *query, const struct node *node)
-{
-    struct berth *place = g_new(struct berth, 1);
-
-    place->node = g_strdup(node->name);
-    place->held = allocation_new(query->nominees->uid, "", query->nominees->uid, 0);
-    place->ending = g_ptr_array_new_with_free_func(g_free);
-    return place;
-}
-
 struct berth *berth_choose(const struct berth_query *query, bool *ret_blocked)
 {
     const GPtrArray *nodes = ledger_nodes(query->ledger);
@@ -337,7 +330,8 @@ struct berth *berth_choose(const struct berth_query *query, bool *ret_blocked)
         if (!node->present || node->cordoned || quota_room_refuse(query->room, node, NULL) != REASON_NONE)
             continue;
         if (fits_now(query, node, &could))
-            return open_place(query, node);
+            return berth_new(node->name, allocation_new(query->nominees->uid, "",
+                                                        query->nominees->uid, 0));
         const struct request *asks = could ? berth_read_for(node, request) : NULL;
         need = asks ? foresee(node, asks) : INT64_MAX;
         if (need < INT64_MAX)

@@ -19,6 +19,8 @@ struct berth {
     GPtrArray *ending;       /* UIDs of those who must end first, ended or not; owned */
 };
 
+/* Nobody has to end. */
+struct berth *berth_new(const char *node, struct allocation *take_held);
 void berth_free(struct berth *place); /* NULL is ignored */
 struct berth *berth_dup(const struct berth *place);
 

@@ -37,7 +37,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
 
 /* --- as text -------------------------------------------------------------------------------- */
 
-static void write_share(struct json_writer *writer, const struct share *share)
+void booking_share_encode(struct json_writer *writer, const struct share *share)
 {
     json_begin_object(writer);
     json_key_int(writer, "memory", share->memory.value);
@@ -79,7 +79,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     json_key(writer, "shares");
     json_begin_array(writer);
     for (uint32_t i = 0; i < booking->n_shares; i++)
-        write_share(writer, &booking->shares[i]);
+        booking_share_encode(writer, &booking->shares[i]);
     json_end_array(writer);
     json_end_object(writer);
 }
@@ -127,7 +127,7 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_END,
 };
 
-static bool read_share(struct json_arena *arena, const cJSON *object, struct share *ret_share)
+bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share)
 {
     struct booked_share share = {.container = CONTAINER_POD};
 
@@ -191,7 +191,7 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     g_autoptr(allocation) allocation =
         allocation_new(booking.uid, booking.ns, booking.name, (size_t)n_shares);
     cJSON_ArrayForEach (item, booking.shares) {
-        if (!read_share(arena, item, &allocation->shares[n++]))
+        if (!booking_share_decode(arena, item, &allocation->shares[n++]))
             return NULL;
     }
     if (booking.wanted > 0) {

@@ -3,6 +3,7 @@
 
 #include "app/booking.h"
 #include "app/lesson.h"
+#include "app/standings.h"
 
 #include <string.h>
 
@@ -21,6 +22,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_RESOURCE_QUOTA] = "resourcequota",
     [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
     [RECORD_POLICY] = "policy",
+    [RECORD_ARRIVALS] = "arrivals",
     [RECORD_LEARNED] = "learned",
     [RECORD_CALL] = "call",
     [RECORD_LOOK] = "look",
@@ -214,6 +216,19 @@ struct record *record_policy(uint64_t number, const char *policy, int64_t patien
     struct record *record = begin(RECORD_POLICY, number, &writer);
     json_key_string(&writer, "policy", policy);
     json_key_int(&writer, "patience", patience_ms);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_arrivals(uint64_t number, const GArray *standings)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_ARRIVALS, number, &writer);
+    begin_object(record, &writer, "object");
+    standings_encode(&writer, standings);
     json_end_object(&writer);
     return record;
 }

@@ -11,11 +11,13 @@
  *                                                the API server told it, for one that no feed did
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
- *   {"n":11,"kind":"learned","object":{…}}         what policies have learned of the pods so far
+ *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
+ *                                                  (app/standings.h), where there is an order
+ *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
  *                                                  (app/lesson.h), and go on from
  *
  * Times are strings, since JSON's numbers end at 2^53. A file begins with a "header" and, where it is
- * not the first, with what was known: lines without a number, the last of which is what was learned.
+ * not the first, with what was known: lines without a number, the last of which are these two.
  * Objects have the fields of the views (gpuledger/object.h) and no others.
  *
  * A record is made by the thread that took its number, without the lock. All functions but
@@ -41,6 +43,7 @@ enum record_kind {
     RECORD_RESOURCE_QUOTA,
     RECORD_RESOURCE_QUOTA_GONE,
     RECORD_POLICY,
+    RECORD_ARRIVALS, /* what has come of waiting by now */
     RECORD_LEARNED, /* what policies have learned by now, and begin anew from */
     RECORD_CALL,
     RECORD_LOOK,
@@ -58,8 +61,10 @@ extern const char *const record_kinds[RECORD_KIND_N];
 extern const char *const record_feeds[FEED_N];
 extern const char *const record_steps[GRANT_STEP_N];
 
-#define RECORD_FORMAT 2
-/* Without budgets, calls of preempt, and what policies have learned. */
+#define RECORD_FORMAT 3
+/* Without what has come of waiting. */
+#define RECORD_FORMAT_2 2
+/* And without budgets, calls of preempt, and what policies have learned. */
 #define RECORD_FORMAT_1 1
 #define RECORD_LINE_MAX ((size_t)64 << 20)
 
@@ -92,6 +97,7 @@ struct record *record_resource_quota(uint64_t number, const struct resource_quot
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
+struct record *record_arrivals(uint64_t number, const GArray *standings);
 struct record *record_learned(uint64_t number, const struct demand *demand);
 /* Copies body and reply. */
 struct record *record_call(const struct call *call, const GString *reply);

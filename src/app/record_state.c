@@ -23,7 +23,8 @@ struct record_state {
     bool listing[FEED_N];
     bool listed[FEED_N]; /* what is known is all that the store knows; at first that is nothing */
     char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
-    char *learned; /* the last RECORD_LEARNED's object; NULL: none since some were lost */
+    char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
+    char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
 static void known_free(gpointer data)
@@ -54,6 +55,7 @@ void record_state_free(struct record_state *state)
         g_hash_table_unref(state->objects[feed]);
     g_hash_table_unref(state->bookings);
     g_free(state->policy);
+    g_free(state->arrivals);
     g_free(state->learned);
     g_free(state);
 }
@@ -218,6 +220,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->policy);
         state->policy = g_strconcat("{", strstr(record->text->str, "\"kind\""), NULL);
         break;
+    case RECORD_ARRIVALS:
+        g_free(state->arrivals);
+        state->arrivals = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
@@ -237,6 +243,7 @@ void record_state_lose(struct record_state *state)
     memset(state->listing, 0, sizeof state->listing);
     memset(state->listed, 0, sizeof state->listed);
     g_hash_table_remove_all(state->bookings);
+    g_clear_pointer(&state->arrivals, g_free);
     g_clear_pointer(&state->learned, g_free);
 }
 
@@ -353,6 +360,8 @@ void record_state_write(const struct record_state *state, GString *text)
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
         write_booking(text, item->data);
+    if (state->arrivals)
+        write_object(text, RECORD_ARRIVALS, state->arrivals);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }

@@ -82,23 +82,39 @@ static bool lose(struct replay *replay, const struct record_line *line, GError *
     return true;
 }
 
+static const char *version_of(const struct record_line *line)
+{
+    return line->version ? line->version : "unknown";
+}
+
 static bool check_format(const struct record_line *line, GError **error)
 {
-    const char *version = line->version ? line->version : "unknown";
-
-    if (line->format == RECORD_FORMAT || (line->format == RECORD_FORMAT_1 && line->before == 0))
+    if (line->format >= RECORD_FORMAT_1 && line->format <= RECORD_FORMAT)
         return true;
-    if (line->format == RECORD_FORMAT_1)
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "the file goes on from an older one, and in format 1 it says neither what "
-                    "policies had learned by then nor which PodDisruptionBudgets there were; use "
-                    "the version that recorded it ('%s'), or the first file of that process",
-                    version);
-    else
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "format %" G_GINT64_FORMAT " is not understood, only %d and %d are; use the "
-                    "version that recorded it ('%s')",
-                    line->format, RECORD_FORMAT_1, RECORD_FORMAT, version);
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "format %" G_GINT64_FORMAT " is not understood, only %d to %d are; use the "
+                "version that recorded it ('%s')",
+                line->format, RECORD_FORMAT_1, RECORD_FORMAT, version_of(line));
+    return false;
+}
+
+/* What a file that goes on from an older one must say for decisions to be comparable. */
+static bool check_beginning(const struct record_line *line, const struct store_options *options,
+                            GError **error)
+{
+    static const char *const unsaid[RECORD_FORMAT] = {
+        [RECORD_FORMAT_1] = "says neither what policies had learned by then nor which "
+                            "PodDisruptionBudgets there were",
+        [RECORD_FORMAT_2] = "does not say which places were kept by then ('--arrival-hold')",
+    };
+
+    if (line->before == 0 || line->format == RECORD_FORMAT ||
+        (line->format == RECORD_FORMAT_2 && options->hold_ms == 0))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "the file goes on from an older one, and in format %" G_GINT64_FORMAT " it %s; use "
+                "the version that recorded it ('%s'), or the first file of that process",
+                line->format, unsaid[line->format], version_of(line));
     return false;
 }
 
@@ -113,7 +129,8 @@ static bool read_header(struct replay *replay, const struct record_line *line, G
     if (!line->options)
         return replay_fail(error, "field 'options': missing");
     if (!replay->options.configure(replay->options.data, line->options, &options,
-                                   &replay->extender, error))
+                                   &replay->extender, error) ||
+        !check_beginning(line, &options, error))
         return false;
     if (replay->options.policy)
         options.policy = replay->options.policy;
@@ -151,6 +168,7 @@ static const struct {
     [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
+    [RECORD_ARRIVALS] = {replay_arrivals, .is_event = true, .has_object = true},
     [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},
     [RECORD_CALL] = {replay_call},
     [RECORD_LOOK] = {replay_look},

@@ -47,7 +47,8 @@ struct replay_summary {
     uint64_t first, last; /* numbers; 0: there was none */
     uint64_t events;      /* that changed the store */
     uint64_t calls, looks;
-    uint64_t lessons;     /* times that it was told what policies have learned, and compared */
+    uint64_t lessons;     /* times that it was told what policies have learned, or who has been waited
+                           * for, and compared */
     uint64_t compared, different;
     uint64_t unchecked; /* decisions from before everything is known, or that could not be kept */
     uint64_t orphans;   /* looks of binds that began in an earlier file, whose pods have gone since */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/lesson.h"
 #include "app/replay_state.h"
+#include "app/standings.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
 {
@@ -157,27 +158,61 @@ static bool set_policy(struct replay *replay, const struct record_line *line, GE
     return true;
 }
 
+/* Under the lock. */
+static void write_standings(struct store *store, struct json_writer *writer)
+{
+    g_autoptr(GArray) standings = arrivals_tell(store_arrivals(store), store_ledger(store));
+
+    standings_encode(writer, standings);
+}
+
+static void write_lesson(struct store *store, struct json_writer *writer)
+{
+    lesson_encode(writer, store_demand(store));
+}
+
+/* What is told where a file ends is known here as well. */
+static void compare_known(struct replay *replay, const struct record_line *line, const char *what,
+                          void (*write)(struct store *store, struct json_writer *writer))
+{
+    struct store *store = replay->extender.store;
+    g_autoptr(GString) here = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (line->number == 0 || !replay->learned)
+        return;
+    g_autofree char *recorded = replay_text_of(line->object);
+    json_writer_init(&writer, here);
+    store_lock(store);
+    write(store, &writer);
+    store_unlock(store);
+    replay->summary.lessons++;
+    replay->summary.compared++;
+    if (!g_str_equal(recorded, here->str))
+        replay_differ(replay, line, g_strdup(what), recorded, here->str, NULL);
+}
+
+bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+
+    compare_known(replay, line, "who has been waited for", write_standings);
+    struct ledger *ledger = store_lock(store);
+    g_autoptr(GArray) standings = standings_decode(replay->arena, line->object, store, error);
+    if (standings)
+        arrivals_learn(store_arrivals(store), ledger, standings);
+    store_unlock(store);
+    return standings != NULL;
+}
+
 bool replay_learned(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store *store = replay->extender.store;
     g_autoptr(demand) demand = lesson_decode(replay->arena, line->object, error);
-    g_autoptr(GString) here = g_string_new(NULL);
-    struct json_writer writer;
 
     if (!demand)
         return false;
-    if (line->number > 0 && replay->learned) {
-        g_autofree char *recorded = replay_text_of(line->object);
-        store_lock(store);
-        json_writer_init(&writer, here);
-        lesson_encode(&writer, store_demand(store));
-        store_unlock(store);
-        replay->summary.lessons++;
-        replay->summary.compared++;
-        if (!g_str_equal(recorded, here->str))
-            replay_differ(replay, line, g_strdup("what policies have learned"), recorded,
-                          here->str, NULL);
-    }
+    compare_known(replay, line, "what policies have learned", write_lesson);
     store_learn(store, demand);
     replay->learned = true;
     return true;

@@ -12,7 +12,7 @@ struct replay {
     struct json_arena *arena;
     bool begun[FEED_N];
     bool listed[FEED_N]; /* what is known of it is all that the store knew */
-    bool learned;        /* and so is what policies have learned */
+    bool learned;        /* and so is what policies have learned and what has come of waiting */
     bool done;
 };
 
@@ -32,7 +32,9 @@ bool replay_booking(struct replay *replay, const struct record_line *line, GErro
 bool replay_put_booking(struct replay *replay, const struct record_line *line,
                         const struct request *request, enum allocation_state state, GError **error);
 
-/* What policies have learned: compared, if it has a number, with what they have here. */
+/* What has come of the pods' waiting, and what policies have learned: compared, if it has a number, with
+ * what is known here. */
+bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error);
 bool replay_learned(struct replay *replay, const struct record_line *line, GError **error);
 
 /* A call, and a look of a bind at the ledger: decided once more and compared. */

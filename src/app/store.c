@@ -231,19 +231,33 @@ void store_learn(struct store *store, const struct demand *demand)
     store_unlock(store);
 }
 
-/* For the recorder: what no file that begins here could tell. */
-static uint64_t tell_learned(void *data)
+/* Under the lock. NULL: there is no order of arrival, or, with `ret_lost`, no number. */
+static struct record *tell_arrivals(const struct store *store, bool *ret_lost)
+{
+    if (store->options.hold_ms == 0)
+        return NULL;
+    const uint64_t number = recorder_number(store->recorder);
+    g_autoptr(GArray) standings = arrivals_tell(store->arrivals, store->ledger);
+    *ret_lost = number == 0;
+    return record_arrivals(number, standings);
+}
+
+/* For the recorder: what no file that begins here could tell, all of one moment. */
+static uint64_t tell_known(void *data)
 {
     struct store *store = data;
     g_autoptr(demand) learned = NULL;
+    bool lost = false;
 
     store_lock(store);
-    const uint64_t number = recorder_number(store->recorder);
+    struct record *arrivals = tell_arrivals(store, &lost);
+    const uint64_t number = lost ? 0 : recorder_number(store->recorder);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
         learned = demand_dup(store->demand);
     }
     store_unlock(store);
+    recorder_take(store->recorder, arrivals);
     recorder_take(store->recorder, record_learned(number, learned));
     return number;
 }
@@ -261,7 +275,7 @@ const struct store_options *store_options(const struct store *store)
 void store_set_recorder(struct store *store, struct recorder *recorder)
 {
     store->recorder = recorder;
-    recorder_ask(recorder, tell_learned, store);
+    recorder_ask(recorder, tell_known, store);
 }
 
 struct recorder *store_recorder(const struct store *store)

@@ -32,6 +32,14 @@ BUDGET = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
           "spec": {"selector": {"matchLabels": {"app": "web"}}},
           "status": {"disruptionsAllowed": 2}}
 CLUSTER = listing(*(node(name, 2, 10) for name in NODES), *PODS, BUDGET)
+# One pod on each card, and three that came before all others and find no card free.
+OLD = [pod(f"old-{name}-{card}", 6, spec={"nodeName": name}, status={"phase": "Running"},
+           metadata={"creationTimestamp": "2025-12-31T00:00:00Z", "annotations": {
+               "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}})
+       for name in NODES for card in range(2)]
+LARGE = [pod(f"large-{i}", 10, metadata={"creationTimestamp": "2025-12-31T00:00:00Z"})
+         for i in range(3)]
+CROWDED = listing(*(node(name, 2, 10) for name in NODES), *OLD, *LARGE, *PODS, BUDGET)
 
 
 class Case(unittest.TestCase):
@@ -234,6 +242,18 @@ class Replay(Case):
                     said = self.summary(file=file)
                     self.assertEqual((said["different"], said["unchecked"]), (0, 0))
 
+    def test_who_has_been_waited_for_goes_on_in_the_next_file(self):
+        self.cluster.write_text(CROWDED)
+        self.run_and_record("--record-max=64KiB", "--arrival-hold=1h", "--arrival-places=4")
+        known = next(line for line in self.lines() if line["kind"] == "arrivals")
+        self.assertNotIn("n", known)
+        places = {one["uid"]: one.get("place", {}).get("ending") for one in known["object"]["pods"]}
+        for large in LARGE:
+            self.assertTrue(places[large["metadata"]["uid"]], known)
+        for file in (self.record, self.record.with_name("record.1")):
+            said = self.summary(file=file)
+            self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+
     def test_a_file_that_is_full_is_begun_anew(self):
         self.run_and_record("--record-max=64KiB")
         old = self.record.with_name("record.1")
@@ -294,7 +314,7 @@ class Files(Case):
 
     def test_another_format(self):
         header = json.loads(self.whole[0])
-        self.fails("line 1: format 3 is not understood", json.dumps({**header, "format": 3}) + "\n")
+        self.fails("line 1: format 4 is not understood", json.dumps({**header, "format": 4}) + "\n")
         header["options"]["colour"] = "red"
         self.fails("line 1: option '--colour'", json.dumps(header) + "\n")
 
@@ -312,6 +332,21 @@ class Files(Case):
         self.fails("line 1: the file goes on from an older one, and in format 1 it says neither what "
                    "policies had learned by then nor which PodDisruptionBudgets there were",
                    json.dumps(header) + "\n")
+
+    def test_a_format_without_who_has_been_waited_for(self):
+        """Refused only where it matters: in the order of arrival, if it goes on from another."""
+        header = {**json.loads(self.whole[0]), "format": 2}
+        self.record.write_text("".join([json.dumps(header) + "\n", *self.whole[1:]]))
+        self.assertEqual(self.summary()["compared"], 1)
+        header["options"]["arrival-hold"] = "1m"
+        self.record.write_text("".join([json.dumps(header) + "\n", *self.whole[1:]]))
+        self.assertEqual(self.summary()["unchecked"], 0)
+        header["before"] = 7
+        self.fails(r"line 1: the file goes on from an older one, and in format 2 it does not say which "
+                   r"places were kept by then \('--arrival-hold'\); use", json.dumps(header) + "\n")
+        del header["options"]["arrival-hold"]
+        self.record.write_text(json.dumps(header) + "\n")
+        self.assertEqual(self.summary()["compared"], 0)
 
     def test_a_line_that_is_cut(self):
         text = "".join(self.whole)

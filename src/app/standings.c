@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/standings.h"
+
+#include "app/booking.h"
+#include "core/trial.h"
+
+#include <gpuledger/error.h>
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void write_place(struct json_writer *writer, const struct berth *place)
+{
+    const struct allocation *held = place->held;
+
+    json_begin_object(writer);
+    json_key_string(writer, "node", place->node);
+    if (held->n_shares > 0) {
+        json_key_string(writer, "dialect", held->dialect->name);
+        json_key(writer, "shares");
+        json_begin_array(writer);
+        for (uint32_t i = 0; i < held->n_shares; i++)
+            booking_share_encode(writer, &held->shares[i]);
+        json_end_array(writer);
+    }
+    if (place->ending->len > 0) {
+        json_key(writer, "ending");
+        json_begin_array(writer);
+        for (guint i = 0; i < place->ending->len; i++)
+            json_string(writer, place->ending->pdata[i]);
+        json_end_array(writer);
+    }
+    json_end_object(writer);
+}
+
+static void write_standing(struct json_writer *writer, const struct standing *standing)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "uid", standing->uid);
+    if (standing->until_ms != 0)
+        json_key_int(writer, "until", standing->until_ms);
+    if (standing->hopeless_ms != 0)
+        json_key_int(writer, "hopeless", standing->hopeless_ms);
+    if (standing->settled)
+        json_key_bool(writer, "settled", true);
+    if (standing->place) {
+        json_key(writer, "place");
+        write_place(writer, standing->place);
+    }
+    json_end_object(writer);
+}
+
+void standings_encode(struct json_writer *writer, const GArray *standings)
+{
+    json_begin_object(writer);
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    for (guint i = 0; i < standings->len; i++)
+        write_standing(writer, &g_array_index(standings, struct standing, i));
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct place_object {
+    const char *node, *dialect;
+    const cJSON *shares, *ending;
+};
+
+static const struct json_field place_fields[] = {
+    JSON_FIELD_STRING(struct place_object, node, "node", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct place_object, dialect, "dialect", 0),
+    JSON_FIELD_ARRAY(struct place_object, shares, "shares", 0),
+    JSON_FIELD_ARRAY(struct place_object, ending, "ending", 0),
+    JSON_FIELD_END,
+};
+
+struct standing_object {
+    struct standing standing;
+    const cJSON *place;
+};
+
+static const struct json_field standing_fields[] = {
+    JSON_FIELD_STRING(struct standing_object, standing.uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct standing_object, standing.until_ms, "until", 0),
+    JSON_FIELD_INT64(struct standing_object, standing.hopeless_ms, "hopeless", 0),
+    JSON_FIELD_BOOL(struct standing_object, standing.settled, "settled", 0),
+    JSON_FIELD_OBJECT(struct standing_object, place, "place", 0),
+    JSON_FIELD_END,
+};
+
+struct list_object {
+    const cJSON *pods;
+};
+
+static const struct json_field list_fields[] = {
+    JSON_FIELD_ARRAY(struct list_object, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+static struct berth *refuse(GError **error)
+{
+    g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "field 'place': no place of such a pod");
+    return NULL;
+}
+
+/* The request's own text of a pool's resource; NULL: it asks for none of that. */
+static const char *find_device(const struct request *request, const char *device)
+{
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        if (g_strcmp0(request->asks[i].device, device) == 0)
+            return request->asks[i].device;
+    }
+    return NULL;
+}
+
+static bool read_shares(struct json_arena *arena, const cJSON *list, struct placement *placement)
+{
+    const cJSON *item;
+
+    if (cJSON_GetArraySize(list) > REQUEST_ASKS_MAX)
+        return false;
+    cJSON_ArrayForEach (item, list) {
+        struct share *share = &placement->shares[placement->n_shares++];
+        if (!booking_share_decode(arena, item, share))
+            return false;
+        if (share->device && !(share->device = find_device(placement->request, share->device)))
+            return false;
+    }
+    return true;
+}
+
+/* Of a pod that asks for this. */
+static struct berth *read_place(struct json_arena *arena, const cJSON *object, const char *uid,
+                                const struct store *store, GError **error)
+{
+    struct placement placement = {.request = store_pending(store, uid)};
+    struct place_object fields = {0};
+    const cJSON *item;
+
+    if (!json_decode(arena, object, place_fields, &fields, error))
+        return NULL;
+    if (!fields.shares)
+        return fields.ending ? refuse(error)
+                             : berth_new(fields.node, allocation_new(uid, "", uid, 0));
+    while (placement.request &&
+           g_strcmp0(placement.request->dialect->name, fields.dialect) != 0)
+        placement.request = placement.request->alternative;
+    if (!placement.request || !read_shares(arena, fields.shares, &placement))
+        return refuse(error);
+    struct berth *place = berth_new(
+        fields.node, trial_allocation(uid, store_pending_priority(store, uid), &placement));
+    cJSON_ArrayForEach (item, fields.ending) {
+        if (cJSON_IsString(item))
+            g_ptr_array_add(place->ending, g_strdup(item->valuestring));
+    }
+    return place;
+}
+
+static void standing_clear(gpointer data)
+{
+    berth_free((struct berth *)((struct standing *)data)->place);
+}
+
+GArray *standings_decode(struct json_arena *arena, const cJSON *object, const struct store *store,
+                         GError **error)
+{
+    g_autoptr(GArray) standings = g_array_new(FALSE, FALSE, sizeof(struct standing));
+    struct list_object list = {0};
+    const cJSON *item;
+
+    g_array_set_clear_func(standings, standing_clear);
+    if (!json_decode(arena, object, list_fields, &list, error))
+        return NULL;
+    cJSON_ArrayForEach (item, list.pods) {
+        struct standing_object fields = {0};
+        if (!json_decode(arena, item, standing_fields, &fields, error))
+            return NULL;
+        if (!store_pending(store, fields.standing.uid))
+            continue;
+        if (fields.place && !(fields.standing.place = read_place(arena, fields.place,
+                                                                 fields.standing.uid, store, error)))
+            return NULL;
+        g_array_append_val(standings, fields.standing);
+    }
+    return g_steal_pointer(&standings);
+}
