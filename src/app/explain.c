@@ -42,7 +42,7 @@ void explanation_free(struct explanation *explanation)
     g_clear_pointer(&explanation->place.neighbours, g_ptr_array_unref);
     g_array_unref(explanation->nodes);
     g_array_unref(explanation->groups);
-    g_clear_pointer(&explanation->remedies, g_array_unref);
+    remedies_free(explanation->remedies);
     eviction_free(explanation->eviction);
     g_free(explanation);
 }

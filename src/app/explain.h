@@ -72,7 +72,7 @@ struct explanation {
     guint n_nodes, n_taking; /* that exist; that kube-scheduler offers and that take it */
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
-    GArray *remedies; /* struct remedy; VERDICT_REFUSED, else NULL */
+    struct remedies *remedies; /* VERDICT_REFUSED, else NULL */
     struct eviction *eviction; /* whom kube-scheduler would end for it; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
 };

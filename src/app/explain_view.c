@@ -174,11 +174,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     for (guint i = 0; i < n_described(explanation); i++)
         encode_node(writer, node_at(explanation, i));
     json_end_array(writer);
-    json_key(writer, "remedies");
-    json_begin_array(writer);
-    for (guint i = 0; explanation->remedies && i < explanation->remedies->len; i++)
-        remedy_encode(writer, &g_array_index(explanation->remedies, struct remedy, i));
-    json_end_array(writer);
+    remedies_encode(writer, explanation->remedies);
     eviction_encode(writer, explanation->eviction);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
@@ -241,17 +237,6 @@ static void write_nodes(GString *text, const struct explanation *explanation)
                                explanation->nodes->len - n_described(explanation));
 }
 
-static void write_remedies(GString *text, const GArray *remedies)
-{
-    g_string_append(text, remedies->len ? "\nANY OF THESE WOULD ADMIT IT\n"
-                                        : "\nNo single change was found that would admit it.\n");
-    for (guint i = 0; i < remedies->len; i++) {
-        const struct remedy *remedy = &g_array_index(remedies, struct remedy, i);
-        g_string_append_printf(text, "%5u  %s; it would go to %s\n", i + 1, remedy->text,
-                               remedy->node);
-    }
-}
-
 static void write_place(GString *text, const struct explanation *explanation)
 {
     const struct explained_place *place = &explanation->place;
@@ -279,8 +264,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
     if (explanation->groups->len > 0)
         write_groups(text, explanation);
     eviction_write(text, explanation->eviction);
-    if (explanation->remedies)
-        write_remedies(text, explanation->remedies);
+    remedies_write(text, explanation->remedies);
     if (wide && explanation->nodes->len > 0)
         write_nodes(text, explanation);
 }

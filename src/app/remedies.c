@@ -3,10 +3,8 @@
 
 #include "app/remedy_search.h"
 
-static void clear_remedy(gpointer data)
+void remedy_clear(struct remedy *remedy)
 {
-    struct remedy *remedy = data;
-
     g_free(remedy->node);
     g_free(remedy->text);
     g_free(remedy->container);
@@ -16,6 +14,36 @@ static void clear_remedy(gpointer data)
     g_free(remedy->key);
     g_clear_pointer(&remedy->amounts, g_array_unref);
     g_clear_pointer(&remedy->pods, g_array_unref);
+}
+
+static void clear_remedy(gpointer data)
+{
+    remedy_clear(data);
+}
+
+static void clear_pair(gpointer data)
+{
+    struct remedy_pair *pair = data;
+
+    remedy_clear(&pair->changes[0]);
+    remedy_clear(&pair->changes[1]);
+}
+
+GArray *remedies_new(void)
+{
+    GArray *remedies = g_array_new(FALSE, FALSE, sizeof(struct remedy));
+
+    g_array_set_clear_func(remedies, clear_remedy);
+    return remedies;
+}
+
+void remedies_free(struct remedies *remedies)
+{
+    if (!remedies)
+        return;
+    g_array_unref(remedies->single);
+    g_array_unref(remedies->pairs);
+    g_free(remedies);
 }
 
 static gint compare_remedies(gconstpointer a, gconstpointer b)
@@ -40,26 +68,38 @@ static bool is_too_large(struct search *search)
     return too_large;
 }
 
-GArray *remedies_find(const struct remedies_query *query)
+void search_singles(struct search *search)
 {
+    for (const char *const *name = search->query->nodes; *name && search_may_try(search); name++)
+        search_node(search, ledger_node(search->ledger, *name));
+    search_amounts(search, is_too_large(search));
+    search_dialects(search);
+    search_annotations(search);
+    search_pods(search);
+    search_guests(search);
+    g_array_sort(search->found, compare_remedies);
+}
+
+struct remedies *remedies_find(const struct remedies_query *query)
+{
+    struct remedies *remedies = g_new0(struct remedies, 1);
     struct search search = {
         .query = query,
-        .found = g_array_new(FALSE, FALSE, sizeof(struct remedy)),
+        .found = remedies_new(),
+        .pairs = g_array_new(FALSE, FALSE, sizeof(struct remedy_pair)),
     };
 
-    g_array_set_clear_func(search.found, clear_remedy);
+    g_array_set_clear_func(search.pairs, clear_pair);
     search.ledger = store_decide(query->copy, &search.moment);
-    for (const char *const *name = query->nodes; *name && search_may_try(&search); name++)
-        search_node(&search, ledger_node(search.ledger, *name));
-    search_amounts(&search, is_too_large(&search));
-    search_dialects(&search);
-    search_annotations(&search);
-    search_pods(&search);
-    search_guests(&search);
+    search_singles(&search);
+    if (search.found->len == 0)
+        search_pairs(&search);
     store_unlock(query->copy);
-    g_array_sort(search.found, compare_remedies);
-    return search.found;
+    *remedies = (struct remedies){search.found, search.pairs};
+    return remedies;
 }
+
+/* --- views ---------------------------------------------------------------------------------- */
 
 static const char *const kind_names[REMEDY_N] = {
     [REMEDY_TURN] = "turn",       [REMEDY_MATCH] = "match",
@@ -72,7 +112,7 @@ static const char *const kind_names[REMEDY_N] = {
     [REMEDY_QUOTA] = "quota",
 };
 
-void remedy_encode(struct json_writer *writer, const struct remedy *remedy)
+static void encode_remedy(struct json_writer *writer, const struct remedy *remedy)
 {
     json_begin_object(writer);
     json_key_string(writer, "kind", kind_names[remedy->kind]);
@@ -113,4 +153,53 @@ void remedy_encode(struct json_writer *writer, const struct remedy *remedy)
     }
     json_end_array(writer);
     json_end_object(writer);
+}
+
+static const struct remedy_pair *pair_at(const struct remedies *remedies, guint i)
+{
+    return &g_array_index(remedies->pairs, struct remedy_pair, i);
+}
+
+void remedies_encode(struct json_writer *writer, const struct remedies *remedies)
+{
+    json_key(writer, "remedies");
+    json_begin_array(writer);
+    for (guint i = 0; remedies && i < remedies->single->len; i++)
+        encode_remedy(writer, &g_array_index(remedies->single, struct remedy, i));
+    json_end_array(writer);
+    json_key(writer, "pairs");
+    json_begin_array(writer);
+    for (guint i = 0; remedies && i < remedies->pairs->len; i++) {
+        const struct remedy *changes = pair_at(remedies, i)->changes;
+        json_begin_object(writer);
+        json_key_string(writer, "node", changes[0].node);
+        json_key(writer, "changes");
+        json_begin_array(writer);
+        encode_remedy(writer, &changes[0]);
+        encode_remedy(writer, &changes[1]);
+        json_end_array(writer);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
+void remedies_write(GString *text, const struct remedies *remedies)
+{
+    if (!remedies)
+        return;
+    g_string_append(text, remedies->single->len > 0  ? "\nANY OF THESE WOULD ADMIT IT\n"
+                          : remedies->pairs->len > 0 ? "\nNO SINGLE CHANGE WOULD ADMIT IT; ANY "
+                                                       "OF THESE PAIRS WOULD\n"
+                                                     : "\nNo change, nor two together, was found "
+                                                       "that would admit it.\n");
+    for (guint i = 0; i < remedies->single->len; i++) {
+        const struct remedy *remedy = &g_array_index(remedies->single, struct remedy, i);
+        g_string_append_printf(text, "%5u  %s; it would go to %s\n", i + 1, remedy->text,
+                               remedy->node);
+    }
+    for (guint i = 0; i < remedies->pairs->len; i++) {
+        const struct remedy *changes = pair_at(remedies, i)->changes;
+        g_string_append_printf(text, "%5u  %s, and %s; it would go to %s\n", i + 1,
+                               changes[0].text, changes[1].text, changes[0].node);
+    }
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The smallest changes after which a refused pod would be admitted. Each has been tried: made on a
- * copy of the store, and filter's question asked again.
+ * The smallest changes after which a refused pod would be admitted; where none is enough alone, two
+ * together. Each has been tried: made on a copy of the store, and filter's question asked again.
  */
 #include "app/cluster.h"
 #include "app/judge.h"
 #include "json/json.h"
 
 #define REMEDY_NODES_MAX 200   /* looked at, the closest first */
-#define REMEDY_TRIES_MAX 20000 /* questions asked for one explanation */
+#define REMEDY_TRIES_MAX 20000 /* questions asked for one explanation; as many more for pairs */
+#define REMEDY_PAIR_NODES_MAX 50 /* for pairs, the closest first */
+#define REMEDY_PAIRS_MAX 5     /* told, the smallest ones */
 #define REMEDY_MOVES_MAX 8     /* pods that may be moved for one */
 #define REMEDY_LISTS_MAX 4     /* nodes whose pods the cluster is asked for */
 
@@ -53,6 +55,16 @@ struct remedy {
     GArray *pods; /* struct remedy_pod, or NULL */
 };
 
+/* Two that are enough only together, the smaller one first; both name the node that takes the pod. */
+struct remedy_pair {
+    struct remedy changes[2];
+};
+
+struct remedies {
+    GArray *single; /* struct remedy, the smallest first */
+    GArray *pairs;  /* struct remedy_pair, likewise; none if there is a single one */
+};
+
 struct remedies_query {
     struct store *copy; /* which is as it was afterwards */
     struct cluster *cluster; /* for reading pods that might be moved; NULL: none is */
@@ -61,7 +73,9 @@ struct remedies_query {
     const char *const *nodes; /* the closest first; ends with NULL */
 };
 
-/* An array of struct remedy, the smallest first. */
-GArray *remedies_find(const struct remedies_query *query);
+struct remedies *remedies_find(const struct remedies_query *query);
+void remedies_free(struct remedies *remedies); /* NULL is ignored */
 
-void remedy_encode(struct json_writer *writer, const struct remedy *remedy);
+/* The keys "remedies" and "pairs", empty for NULL; and the same for people, nothing for NULL. */
+void remedies_encode(struct json_writer *writer, const struct remedies *remedies);
+void remedies_write(GString *text, const struct remedies *remedies);

@@ -253,7 +253,8 @@ void search_dialects(struct search *search)
         bool found = is_spoken(search->query->request, dialects[i]);
         for (guint j = 0; j < nodes->len && !found && search_may_try(search); j++) {
             const struct node *node = nodes->pdata[j];
-            if (node->present && node_offers(node, dialects[i]))
+            if (node->present && node_offers(node, dialects[i]) &&
+                (!search->only || node == search->only))
                 found = try_dialect(search, &wish, dialects[i], node);
         }
     }

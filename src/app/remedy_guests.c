@@ -135,19 +135,17 @@ void search_guests(struct search *search)
 {
     const struct cluster *cluster = search->query->cluster;
     const guint found = search->found->len;
-    int n = 0;
 
     if (!cluster || !cluster->ops->list_pods_on)
         return;
-    for (const char *const *name = search->query->nodes; *name && n < REMEDY_LISTS_MAX &&
-                                                         search->found->len == found;
+    for (const char *const *name = search->query->nodes; *name && search->lists < REMEDY_LISTS_MAX && search->found->len == found;
          name++) {
         struct node *node = ledger_node(search->ledger, *name);
         if (node->n_guests == 0 || search_shortage(search, node) == BARRIER_NONE ||
             search_ask(search, node, search->query->pod, search->query->request, NULL) !=
                 REASON_NONE)
             continue;
+        search->lists++;
         try_guests(search, node);
-        n++;
     }
 }

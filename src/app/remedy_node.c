@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Something of the node changes, or time passes there. */
-#include "app/remedy_search.h"
+#include "app/remedy_step.h"
 
 #include <string.h>
 
@@ -49,52 +49,6 @@ static void try_match(struct search *search, const struct node *node)
     }
     for (guint i = 0; i < waiting->len; i++)
         ledger_put(search->ledger, node->name, allocation_dup(waiting->pdata[i]));
-}
-
-static void try_heal(struct search *search, struct node *node)
-{
-    for (int32_t i = 0; i < node->n_cards && search_may_try(search); i++) {
-        struct card *card = &node->cards[i];
-        if (card->healthy || search_has(search, REMEDY_HEAL))
-            continue;
-        card->healthy = true;
-        if (search_takes(search, node))
-            search_add(search,
-                (struct remedy){.kind = REMEDY_HEAL,
-                                .card = card->index,
-                                .text = g_strdup_printf("mend card %d of %s, which %s says is "
-                                                        "unhealthy",
-                                                        card->index, node->name,
-                                                        card->broken ? "its node side"
-                                                                     : "a ConfigMap")},
-                node);
-        card->healthy = false;
-    }
-}
-
-static void try_label(struct search *search, struct node *node)
-{
-    const struct terms *terms = search->query->request->terms;
-    const int32_t compute = node->compute, driver = node->driver;
-    const bool first = terms && compute == 0 && terms->compute_min > 0;
-
-    if (!first && (!terms || driver != 0 || terms->driver_min == 0))
-        return;
-    node->compute = MAX(compute, terms->compute_min);
-    node->driver = MAX(driver, terms->driver_min);
-    if (search_takes(search, node)) {
-        const char *label = first ? "nvidia.com/gpu.compute.major"
-                                  : "nvidia.com/cuda.driver-version.major";
-        search_add(search,
-            (struct remedy){.kind = REMEDY_LABEL,
-                            .key = g_strdup(label),
-                            .text = g_strdup_printf("let GPU Feature Discovery label %s (%s), if "
-                                                    "its GPUs are such",
-                                                    node->name, label)},
-            node);
-    }
-    node->compute = compute;
-    node->driver = driver;
 }
 
 static void try_quota(struct search *search, const struct node *node)
@@ -170,103 +124,18 @@ static void try_turn(struct search *search, const struct node *node)
     judge_clear(&judge);
 }
 
-static void try_uncordon(struct search *search, struct node *node)
+/* Tells the step if that alone is enough. */
+static void try_step(struct search *search, struct node *node, enum remedy_kind kind)
 {
-    node->cordoned = false;
-    if (search_takes(search, node))
-        search_add(search,
-                   (struct remedy){.kind = REMEDY_UNCORDON,
-                                   .text = g_strdup_printf("uncordon %s", node->name)},
-                   node);
-    node->cordoned = true;
-}
+    struct step step;
 
-/* Whether the pod would go there if these were its constraints. */
-static bool takes_with(struct search *search, const struct node *node,
-                       const struct constraints *constraints)
-{
-    struct pod_view pod = *search->query->pod;
-
-    pod.constraints = constraints;
-    return search_takes_as(search, node, &pod);
-}
-
-static void try_tolerate(struct search *search, const struct node *node)
-{
-    struct constraints more = *search->query->pod->constraints;
-    g_autofree struct toleration *tolerations =
-        g_new(struct toleration, more.n_tolerations + node->traits->n_taints);
-    g_autoptr(GString) taints = g_string_new(NULL);
-    const struct taint_view *taint;
-
-    for (size_t i = 0; i < more.n_tolerations; i++)
-        tolerations[i] = more.tolerations[i];
-    more.tolerations = tolerations;
-    while ((taint = constraints_taint(&more, node))) {
-        g_autofree char *text = taint_tell(taint);
-        g_string_append_printf(taints, "%s%s", taints->len ? ", " : "", text);
-        tolerations[more.n_tolerations++] = (struct toleration){
-            .key = taint->key, .value = taint->value, .effect = taint->effect};
+    for (size_t i = 0; search_may_try(search) && !search_has(search, kind) &&
+                       step_make(&step, search, node, kind, i);
+         i++) {
+        if (search_takes_as(search, node, &step.pod))
+            search_add(search, step_tell(&step), node);
+        step_undo(&step, node);
     }
-    if (takes_with(search, node, &more))
-        search_add(search,
-                   (struct remedy){.kind = REMEDY_TOLERATE,
-                                   .key = g_strdup(taints->str),
-                                   .text = g_strdup_printf("tolerate %s", taints->str)},
-                   node);
-}
-
-/* Without the labels that this node has not; what it has may as well be asked for. */
-static void try_selector(struct search *search, const struct node *node)
-{
-    struct constraints less = *search->query->pod->constraints;
-    g_autofree struct string_pair *pairs = g_new(struct string_pair, less.selector.n + 1);
-    g_autoptr(GString) gone = g_string_new(NULL);
-    size_t n = 0;
-
-    for (size_t i = 0; i < less.selector.n; i++) {
-        const struct string_pair *pair = &less.selector.items[i];
-        const char *value =
-            node->traits ? string_pairs_get(&node->traits->labels, pair->key) : NULL;
-        if (g_strcmp0(value, pair->value) == 0)
-            pairs[n++] = *pair;
-        else
-            g_string_append_printf(gone, "%s%s=%s", gone->len ? ", " : "", pair->key, pair->value);
-    }
-    less.selector = (struct string_pairs){pairs, n};
-    if (takes_with(search, node, &less))
-        search_add(search,
-                   (struct remedy){.kind = REMEDY_SELECTOR,
-                                   .key = g_strdup(gone->str),
-                                   .text = g_strdup_printf("take %s out of its nodeSelector",
-                                                           gone->str)},
-                   node);
-}
-
-static void try_affinity(struct search *search, const struct node *node)
-{
-    struct constraints less = *search->query->pod->constraints;
-
-    less.has_affinity = false;
-    less.n_terms = 0;
-    if (takes_with(search, node, &less))
-        search_add(search,
-                   (struct remedy){.kind = REMEDY_AFFINITY,
-                                   .text = g_strdup("take its required nodeAffinity away")},
-                   node);
-}
-
-/* What would let kube-scheduler ask about the node. */
-static void try_barrier(struct search *search, struct node *node, enum barrier barrier)
-{
-    if (barrier == BARRIER_CORDONED && !search_has(search, REMEDY_UNCORDON))
-        try_uncordon(search, node);
-    if (barrier == BARRIER_TAINT && !search_has(search, REMEDY_TOLERATE))
-        try_tolerate(search, node);
-    if (barrier == BARRIER_SELECTOR && !search_has(search, REMEDY_SELECTOR))
-        try_selector(search, node);
-    if (barrier == BARRIER_AFFINITY && !search_has(search, REMEDY_AFFINITY))
-        try_affinity(search, node);
 }
 
 /* One node of each kind is enough. */
@@ -278,7 +147,7 @@ void search_node(struct search *search, struct node *node)
 
     if (barrier != BARRIER_NONE) {
         if (reason == REASON_NONE)
-            try_barrier(search, node, barrier);
+            try_step(search, node, step_of_barrier(barrier));
         return;
     }
     if (reason == REASON_EARLIER_POD && !search_has(search, REMEDY_TURN))
@@ -290,8 +159,7 @@ void search_node(struct search *search, struct node *node)
         try_quota(search, node);
     if (reason == REASON_RESOURCE_QUOTA && !search_has(search, REMEDY_QUOTA))
         try_resource_quota(search, node);
-    if (reason == REASON_TERMS && !search_has(search, REMEDY_LABEL))
-        try_label(search, node);
-    if (!search_has(search, REMEDY_HEAL))
-        try_heal(search, node);
+    if (reason == REASON_TERMS)
+        try_step(search, node, REMEDY_LABEL);
+    try_step(search, node, REMEDY_HEAL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod asks for something else. */
-#include "app/remedy_search.h"
+#include "app/remedy_step.h"
 
 #include <gpuledger/quantity.h>
 #include <string.h>
@@ -9,6 +9,13 @@
 #define ANNOTATIONS_TRIED 32
 
 /* --- less, or in another unit --------------------------------------------------------------- */
+
+/* One amount of the pod. */
+struct asked {
+    size_t container;
+    const struct string_pair *pair;
+    int64_t amount;
+};
 
 /* The pod with one amount changed. */
 struct changed {
@@ -31,15 +38,18 @@ static struct string_pairs change_pairs(const struct string_pairs *pairs, const 
     return (struct string_pairs){items, pairs->n};
 }
 
-static void change(struct changed *changed, const struct pod_view *pod, size_t container,
-                   const char *resource, int64_t amount)
+static void change(struct changed *changed, const struct pod_view *pod, const struct asked *asked,
+                   int64_t amount)
 {
+    const char *resource = asked->pair->key;
+
+
     changed->view = *pod;
     changed->containers =
         g_memdup2(pod->containers, pod->n_containers * sizeof *changed->containers);
     changed->view.containers = changed->containers;
     g_snprintf(changed->text, sizeof changed->text, "%" G_GINT64_FORMAT, amount);
-    struct container_view *view = &changed->containers[container];
+    struct container_view *view = &changed->containers[asked->container];
     view->limits = change_pairs(&view->limits, resource, changed->text, &changed->pairs[0]);
     view->requests = change_pairs(&view->requests, resource, changed->text, &changed->pairs[1]);
 }
@@ -51,21 +61,22 @@ static void changed_clear(struct changed *changed)
     g_free(changed->pairs[1]);
 }
 
-static const struct node *who_takes_amount(struct search *search, size_t container,
-                                           const char *resource, int64_t amount)
+static const struct node *who_takes_amount(struct search *search, const struct pod_view *pod,
+                                           const struct asked *asked, int64_t amount)
 {
     struct changed changed;
 
-    change(&changed, search->query->pod, container, resource, amount);
+    change(&changed, pod, asked, amount);
     const struct node *taker = search_taker(search, &changed.view);
     changed_clear(&changed);
     return taker;
 }
 
-static void add_amount(struct search *search, enum remedy_kind kind, size_t container,
-                       const struct string_pair *pair, int64_t to, const struct node *node)
+static struct remedy tell_amount(struct search *search, enum remedy_kind kind,
+                                 const struct asked *asked, int64_t to)
 {
-    const char *name = search->query->pod->containers[container].name;
+    const struct string_pair *pair = asked->pair;
+    const char *name = search->query->pod->containers[asked->container].name;
     struct remedy remedy = {
         .kind = kind,
         .container = g_strdup(name ? name : ""),
@@ -77,74 +88,119 @@ static void add_amount(struct search *search, enum remedy_kind kind, size_t cont
     remedy.text = g_strdup_printf("ask for %s %s instead of %s%s%s%s", remedy.to, pair->key,
                                   pair->value, name ? " in container " : "", name ? name : "",
                                   kind == REMEDY_UNIT ? ": it was meant in another unit" : "");
-    search_add(search, remedy, node);
+    return remedy;
 }
 
 /* By how much amounts are too large that were written in a smaller unit than the node's. */
 static const int64_t unit_factors[] = {1024, 1000, 256, INT64_C(1) << 20, INT64_C(1) << 30,
                                        INT64_C(1) << 28};
 
-static bool try_units(struct search *search, size_t container, const struct string_pair *pair,
-                      int64_t amount)
+static bool try_units(struct search *search, const struct asked *asked)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(unit_factors) && search_may_try(search); i++) {
-        const int64_t to = amount / unit_factors[i];
-        if (to == 0 || amount % unit_factors[i] != 0)
+        const int64_t to = asked->amount / unit_factors[i];
+        if (to == 0 || asked->amount % unit_factors[i] != 0)
             continue;
-        const struct node *node = who_takes_amount(search, container, pair->key, to);
+        const struct node *node = who_takes_amount(search, search->query->pod, asked, to);
         if (!node)
             continue;
-        add_amount(search, REMEDY_UNIT, container, pair, to, node);
+        search_add(search, tell_amount(search, REMEDY_UNIT, asked, to), node);
         return true;
     }
     return false;
 }
 
-/* The largest smaller amount, by bisection: somebody takes `low`, nobody takes `high`. */
-static void try_less(struct search *search, size_t container, const struct string_pair *pair,
-                     int64_t amount)
+/* The largest smaller amount, by bisection: somebody takes `low`, nobody takes `high`. 0: none. */
+static int64_t find_less(struct search *search, const struct pod_view *pod,
+                         const struct asked *asked, const struct node **ret_node)
 {
-    int64_t low = 1, high = amount;
-    const struct node *node =
-        amount > 1 ? who_takes_amount(search, container, pair->key, low) : NULL;
+    int64_t low = 1, high = asked->amount;
+    const struct node *node = high > 1 ? who_takes_amount(search, pod, asked, low) : NULL;
 
     /* Hundredths of several cards go by whole cards: what is between is not valid. */
-    const bool hundredths = g_str_has_suffix(pair->key, "-core") && amount > 100;
-    for (int64_t to = (amount - 1) / 100 * 100; hundredths && to >= 100 && search_may_try(search); to -= 100) {
-        const struct node *taker = who_takes_amount(search, container, pair->key, to);
-        if (!taker)
-            continue;
-        add_amount(search, REMEDY_LESS, container, pair, to, taker);
-        return;
+    const bool hundredths = g_str_has_suffix(asked->pair->key, "-core") && high > 100;
+    for (int64_t to = (high - 1) / 100 * 100; hundredths && to >= 100 && search_may_try(search); to -= 100) {
+        *ret_node = who_takes_amount(search, pod, asked, to);
+        if (*ret_node)
+            return to;
     }
     if (!node)
-        return;
+        return 0;
     while (high - low > 1 && search_may_try(search)) {
         const int64_t middle = low + (high - low) / 2;
-        const struct node *taker = who_takes_amount(search, container, pair->key, middle);
+        const struct node *taker = who_takes_amount(search, pod, asked, middle);
         low = taker ? middle : low;
         node = taker ? taker : node;
         high = taker ? high : middle;
     }
-    add_amount(search, REMEDY_LESS, container, pair, low, node);
+    *ret_node = node;
+    return low;
 }
 
-void search_amounts(struct search *search, bool too_large)
+/* What the pod asks for that some dialect reads. Returns how many. */
+static size_t read_asked(const struct pod_view *pod, struct asked ret_asked[RESOURCES_MAX])
 {
-    const struct pod_view *pod = search->query->pod;
-    int n = 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < pod->n_containers; i++) {
         const struct container_view *view = &pod->containers[i];
         const struct string_pairs *pairs = view->limits.n ? &view->limits : &view->requests;
         for (size_t j = 0; j < pairs->n && n < RESOURCES_MAX; j++) {
             const struct string_pair *pair = &pairs->items[j];
-            int64_t amount;
-            if (!search_reads(pair->key) || !quantity_parse(pair->value, &amount, NULL))
-                continue;
-            n++;
-            if (!too_large || !try_units(search, i, pair, amount))
-                try_less(search, i, pair, amount);
+            struct asked asked = {i, pair, 0};
+            if (search_reads(pair->key) && quantity_parse(pair->value, &asked.amount, NULL))
+                ret_asked[n++] = asked;
+        }
+    }
+    return n;
+}
+
+void search_amounts(struct search *search, bool too_large)
+{
+    const struct pod_view *pod = search->query->pod;
+    struct asked all[RESOURCES_MAX];
+    const size_t n = read_asked(pod, all);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node;
+        if (too_large && try_units(search, &all[i]))
+            continue;
+        const int64_t to = find_less(search, pod, &all[i], &node);
+        if (to > 0)
+            search_add(search, tell_amount(search, REMEDY_LESS, &all[i], to), node);
+    }
+}
+
+/* With next to nothing of the one, the most of the other; and with that, the most of the one. */
+static bool try_two(struct search *search, const struct asked *one, const struct asked *other)
+{
+    const struct node *node;
+    struct changed changed;
+
+    change(&changed, search->query->pod, one, 1);
+    const int64_t second = find_less(search, &changed.view, other, &node);
+    changed_clear(&changed);
+    if (second == 0)
+        return false;
+    change(&changed, search->query->pod, other, second);
+    const int64_t first = find_less(search, &changed.view, one, &node);
+    changed_clear(&changed);
+    if (first == 0)
+        return false;
+    search_add_pair(search, tell_amount(search, REMEDY_LESS, one, first),
+                    tell_amount(search, REMEDY_LESS, other, second), node);
+    return true;
+}
+
+void search_two_amounts(struct search *search)
+{
+    struct asked all[RESOURCES_MAX];
+    const size_t n = read_asked(search->query->pod, all);
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = i + 1; j < n && search_may_try(search); j++) {
+            if (try_two(search, &all[i], &all[j]))
+                return;
         }
     }
 }
@@ -153,24 +209,16 @@ void search_amounts(struct search *search, bool too_large)
 
 void search_annotations(struct search *search)
 {
-    const struct pod_view *pod = search->query->pod;
+    struct node *any = *search->query->nodes ? ledger_node(search->ledger, *search->query->nodes)
+                                             : NULL;
+    struct step step;
 
-    for (size_t i = 0; i < pod->annotations.n && i < ANNOTATIONS_TRIED && search_may_try(search); i++) {
-        const struct string_pair *pair = &pod->annotations.items[i];
-        g_autofree struct string_pair *others =
-            g_memdup2(pod->annotations.items, pod->annotations.n * sizeof *others);
-        struct pod_view without = *pod;
-        others[i] = others[pod->annotations.n - 1];
-        without.annotations = (struct string_pairs){others, pod->annotations.n - 1};
-        const struct node *node = search_taker(search, &without);
-        if (!node)
-            continue;
-        search_add(search,
-            (struct remedy){.kind = REMEDY_CONDITION,
-                            .key = g_strdup(pair->key),
-                            .from = g_strdup(pair->value),
-                            .text = g_strdup_printf("take away the annotation %s: %s", pair->key,
-                                                    pair->value)},
-            node);
+    for (size_t i = 0; any && i < ANNOTATIONS_TRIED && search_may_try(search) &&
+                       step_make(&step, search, any, REMEDY_CONDITION, i);
+         i++) {
+        const struct node *node = search_taker(search, &step.pod);
+        if (node)
+            search_add(search, step_tell(&step), node);
+        step_undo(&step, any);
     }
 }

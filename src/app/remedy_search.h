@@ -11,7 +11,10 @@ struct search {
     struct ledger *ledger;
     struct moment moment;
     GArray *found; /* struct remedy */
+    GArray *pairs; /* struct remedy_pair; NULL: this is the search for the second of a pair */
+    const struct node *only; /* of that, the node; NULL: any */
     int tries;
+    int lists; /* nodes whose pods the cluster was asked for */
 };
 
 /* Filter's question, whether kube-scheduler asks it or not. */
@@ -45,6 +48,18 @@ GArray *remedy_pods_new(void);
 /* Why the node, which kube-scheduler does not ask about, has no room beside its GPUs: one of the
  * barriers that are sums, or BARRIER_NONE. */
 enum barrier search_shortage(struct search *search, const struct node *node);
+
+void remedy_clear(struct remedy *remedy);
+GArray *remedies_new(void); /* of struct remedy */
+
+/* All kinds of single remedies, the smallest first. */
+void search_singles(struct search *search);
+
+/* Two that are enough only together. Takes the strings of both. */
+void search_add_pair(struct search *search, struct remedy first, struct remedy second,
+                     const struct node *node);
+void search_pairs(struct search *search);
+void search_two_amounts(struct search *search); /* of a pod's */
 
 /* Each adds what it finds. */
 void search_node(struct search *search, struct node *node); /* that changes */

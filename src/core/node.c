@@ -314,6 +314,12 @@ void node_apply_health(struct node *node)
     node_summarize(node);
 }
 
+void node_set_healthy(struct node *node, struct card *card, bool healthy)
+{
+    card->healthy = healthy;
+    node_summarize(node);
+}
+
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);

@@ -24,6 +24,9 @@ void node_copy_hardware(struct node *node, const struct node *from);
 /* After a change of node->unhealthy. */
 void node_apply_health(struct node *node);
 
+/* What is told of one card, until health is applied again. */
+void node_set_healthy(struct node *node, struct card *card, bool healthy);
+
 /* Whether every share fits its card or pool beside what is there, several on one added up. */
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation);
 

@@ -258,6 +258,11 @@ def check_pools(walk):
     told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
     walk.tap.equal([len(remedy["pods"]) for remedy in told["remedies"]
                     if remedy["kind"] in ("end", "move")], [1], "the pod in the way is named")
+    wish["spec"]["nodeSelector"] = {"no": "where"}
+    wish["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "99"}
+    told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
+    walk.tap.equal([[each["kind"] for each in pair["changes"]] for pair in told["pairs"]],
+                   [["selector", "less"]], "two changes together")
 
 
 def check_admission(walk):

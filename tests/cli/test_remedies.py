@@ -183,6 +183,20 @@ class Remedies(unittest.TestCase):
     def do_condition(self, items, asked, remedy):
         self.assertEqual(asked["metadata"]["annotations"].pop(remedy["key"]), remedy["from"])
 
+    def do_tolerate(self, items, asked, remedy):
+        for taint in remedy["key"].split(", "):
+            key, effect = taint.rsplit(":", 1)
+            key, _, value = key.partition("=")
+            asked["spec"].setdefault("tolerations", []).append(
+                {"key": key, "value": value, "effect": effect})
+
+    def do_selector(self, items, asked, remedy):
+        for label in remedy["key"].split(", "):
+            del asked["spec"]["nodeSelector"][label.partition("=")[0]]
+
+    def do_affinity(self, items, asked, remedy):
+        del asked["spec"]["affinity"]
+
     def do_label(self, items, asked, remedy):
         for each in items:
             if each["kind"] == "Node" and each["metadata"]["name"] == remedy["node"]:
@@ -190,23 +204,32 @@ class Remedies(unittest.TestCase):
 
     DOING = {"uncordon": do_uncordon, "unit": do_amount, "less": do_amount, "dialect": do_dialect,
              "end": do_end,
-             "move": do_end, "heal": do_heal, "condition": do_condition, "label": do_label}
+             "move": do_end, "heal": do_heal, "condition": do_condition, "label": do_label,
+             "tolerate": do_tolerate, "selector": do_selector, "affinity": do_affinity}
 
-    def check(self, items, names, asked, remedy):
+    def check(self, items, names, asked, remedy, *also):
+        """Does one, or all of several; the node takes the pod, and those that move find a home."""
         before = {each["metadata"]["name"]: copy.deepcopy(each)
                   for each in items if each["kind"] == "Pod"}
         items, asked = copy.deepcopy(items), copy.deepcopy(asked)
-        self.DOING[remedy["kind"]](self, items, asked, remedy)
+        for each in (remedy, *also):
+            self.DOING[each["kind"]](self, items, asked, each)
         with Server(snapshot=self.write("changed.json", listing(*items))) as server:
+            # What filter is not asked, since kube-scheduler looks at it, the dry run is.
+            _, text = call("POST", f"{server.scheduler}/scheduler/filter-dryrun",
+                           {"Pod": asked, "NodeNames": names})
+            self.assertIn(remedy["node"], json.loads(text)["NodeNames"] or [],
+                          f"seed {SEED}: {remedy} {also} does not admit {asked} to {items}")
             self.assertEqual(admit(server, asked, names, remedy["node"]), remedy["node"],
                              f"seed {SEED}: {remedy} does not admit {asked} to {items}")
-            for moved in remedy["pods"]:
+            for moved in [*remedy["pods"], *(pod for each in also for pod in each["pods"])]:
                 if not moved["to"]:
                     continue
                 limits = before[moved["name"]]["spec"]["containers"][0]["resources"]["limits"]
                 home = admit(server, make_pod(moved["name"] + "-again", limits), names, moved["to"])
                 self.assertEqual(home, moved["to"], f"seed {SEED}: {remedy}: {moved} of {items}")
-        self.seen[remedy["kind"]] = self.seen.get(remedy["kind"], 0) + 1
+        kinds = " and ".join(each["kind"] for each in (remedy, *also))
+        self.seen[kinds] = self.seen.get(kinds, 0) + 1
 
     def check_less(self, cluster, asked, remedy):
         """One more would be too much: the bisection has ended where it should."""
@@ -234,6 +257,10 @@ class Remedies(unittest.TestCase):
                     self.check(items, names, asked, remedy)
                     if remedy["kind"] == "less":
                         self.check_less(cluster, asked, remedy)
+                for pair in told["pairs"]:
+                    self.assertEqual(told["remedies"], [])
+                    self.assertEqual({each["node"] for each in pair["changes"]}, {pair["node"]})
+                    self.check(items, names, asked, *pair["changes"])
         print(f"# seed {SEED}: {refused} refused pods; done and admitted: {self.seen}")
         self.assertGreater(sum(self.seen.values()), 0)
 
