@@ -7,11 +7,33 @@ from world import INSUFFICIENT, World
 CLASSES = {"lowest": 1, "low": 10, "middle": 100, "high": 1000}
 
 
+def create_class(world, name, value):
+    world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                         "metadata": {"name": name}, "value": value})
+
+
+def create_classes(world):
+    for name, value in CLASSES.items():
+        create_class(world, name, value)
+
+
+def create_budget(world, app):
+    """None of those pods may be ended. Returns when the extender knows."""
+    group = "policy/v1"
+    path = f"/apis/{group}/namespaces/default/poddisruptionbudgets"
+    world.client.request("POST", path, {
+        "apiVersion": group, "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}}})
+    # No controller is there to say so.
+    world.client.request("PATCH", f"{path}/budget/status", {"status": {
+        "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+        "observedGeneration": 1}}, MERGE_PATCH)
+    wait_for(lambda: budget_events(world) >= 2, 30, what="the budget is known")
+
+
 def begin(world, sizes):
     world.start()
-    for name, value in CLASSES.items():
-        world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                             "metadata": {"name": name}, "value": value})
+    create_classes(world)
     world.node("n1", sizes)
 
 
@@ -79,7 +101,6 @@ def scenario_preempt_nominated(tap):
 
 def scenario_preempt_budget(tap):
     """A pod that a PodDisruptionBudget guards is spared, though it is the less important one."""
-    group = "policy/v1"
     with World(tap, fleet={"stop_s": (1, 1)}) as world:
         begin(world, [10, 10])
         place(world, "guarded", 6, "low", labels={"app": "guarded"})
@@ -87,16 +108,7 @@ def scenario_preempt_budget(tap):
         place(world, "filler", 2, "lowest")
         tap.equal([world.card(name)[1] for name in ("guarded", "free", "filler")], [0, 1, 0],
                   "the cards before")
-        path = f"/apis/{group}/namespaces/default/poddisruptionbudgets"
-        world.client.request("POST", path, {
-            "apiVersion": group, "kind": "PodDisruptionBudget", "metadata": {"name": "budget"},
-            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}})
-        # No controller is there to say so.
-        world.client.request("PATCH", f"{path}/budget/status", {"status": {
-            "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
-            "observedGeneration": 1}}, MERGE_PATCH)
-        wait_for(lambda: world.metric("gpuledger_events_total") and budget_events(world) >= 2, 30,
-                 what="the budget is known")
+        create_budget(world, "guarded")
         # "guarded" is the less important one, and its end would do.
         world.pod("urgent", 8, spec={"priorityClassName": "high"})
         world.await_running(["urgent"])

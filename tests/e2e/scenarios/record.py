@@ -12,7 +12,8 @@ import threading
 import time
 import urllib.request
 
-from scenarios.failures import UNITS, Burst, nodes
+from scenarios.failures import CARD_UNITS, CARDS, NODES, PODS, UNITS, Burst, nodes
+from scenarios.preemption import CLASSES, create_budget, create_class, create_classes
 from world import ApiError, World, program
 
 
@@ -64,13 +65,37 @@ class Repeater:
             reply.read()
 
 
+def fill_and_preempt(world):
+    """Until nothing is free; then for each of some more important pods others end."""
+    rest = [f"rest-{number}" for number in range(NODES * CARDS * CARD_UNITS // UNITS - PODS)]
+    for name in rest:
+        world.pod(name, UNITS)
+    world.await_running(rest, 120, nudge=True)
+    create_budget(world, "guarded")
+    urgent = [f"urgent-{number}" for number in range(10)]
+    for number, name in enumerate(urgent):
+        priority = list(CLASSES)[number % len(CLASSES)]
+        world.pod(name, 2 * UNITS, spec={"priorityClassName": priority})
+    world.await_running(urgent, 120, nudge=True)
+
+
+def preempted(record):
+    """Of the calls of preempt in a record: how many there are, and how many named victims."""
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    replies = [line["reply"] for line in lines if line.get("verb") == "preempt"]
+    return len(replies), sum(any(node["Pods"] for node in reply["NodeNameToMetaVictims"].values())
+                             for reply in replies)
+
+
 def scenario_record(tap):
-    """Bursts with repeated binds, a kill -9 of the extender and of the API server: two records."""
+    """Repeated binds, a kill -9 of the extender and of the API server, preemption: two records."""
     with tempfile.TemporaryDirectory() as directory, \
-            World(tap, fleet={"shuffled": True, "window_s": 0.1}) as world:
+            World(tap, fleet={"shuffled": True, "window_s": 0.1, "stop_s": (1, 1)}) as world:
         record = pathlib.Path(directory) / "record"
         old = pathlib.Path(directory) / "record.1"
         nodes(world)
+        create_classes(world)
+        create_class(world, "least", -1)  # the first to end, but for the budget
         world.start(f"--record={record}")
         with Repeater(world) as repeater:
             with Burst(world) as burst:
@@ -85,16 +110,22 @@ def scenario_record(tap):
         late = [f"late-{number}" for number in range(60)]
         world.fleet.pause()
         for name in late:
-            world.pod(name, UNITS)
+            world.pod(name, UNITS, labels={"app": "guarded"}, spec={"priorityClassName": "least"})
         time.sleep(0.2)
         world.plane.apiserver_stop(signal.SIGKILL)
         time.sleep(2)
         world.plane.apiserver_start()
         world.fleet.resume()
         world.await_running(late, 120, nudge=True)
+        fill_and_preempt(world)
+        tap.equal([name for name in late if world.fleet.phase(name) != "Running"], [],
+                  "no pod has ended that the budget guards")
         world.verify()
         world.extender_stop()
         killed, ended = replay(tap, old, "killed"), replay(tap, record, "ended")
         tap.equal((killed.get("ended"), ended.get("ended")), (False, True), "one has its last line")
         tap.ok(killed.get("bindLooks", 0) >= 60 and ended.get("bindLooks", 0) >= 120,
                "both hold the binds", f"{killed} {ended}")
+        calls, victims = preempted(record)
+        tap.ok(victims >= 10, f"{calls} calls of preempt are in it, {victims} named somebody")
+        tap.ok('"kind":"budget"' in record.read_text(), "and the budget")
