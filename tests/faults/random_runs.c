@@ -16,6 +16,7 @@
 #include "happen.h"
 #include "net.h"
 #include "preempts.h"
+#include "schedulers.h"
 #include "sim.h"
 #include "truth.h"
 
@@ -28,7 +29,6 @@
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,23 +36,9 @@
 
 #define MS 1000
 #define S (1000 * MS)
-#define SCHEDULERS 2
 #define EVENTS_PER_WORLD 12000
 #define ACTIONS_PER_ROUND 400
 #define QUIET_US (300 * (int64_t)S) /* whatever was in flight has landed or been given up */
-
-/* kube-scheduler's side of one pod. */
-struct attempt {
-    char uid[24];
-    bool binding;
-    int64_t asked_us, not_before_us, backoff_us;
-};
-
-struct scheduler {
-    int number;
-    int64_t timeout_us; /* of its calls: then it takes them for failed, and asks again */
-    struct attempt attempts[PODS];
-};
 
 static struct world {
     struct store_options options;
@@ -63,14 +49,13 @@ static struct world {
     struct extender extender;
     struct reflector *reflectors[FEED_N];
     struct preempts_feed budgets;
-    struct scheduler schedulers[SCHEDULERS];
-    bool paused, stopping;
+    bool stopping;
 } world;
 
 static struct {
     uint64_t worlds, rounds, audits, crashes;
-    uint64_t changes, filters, binds, requests; /* events, with what net.h counts */
-    uint64_t granted, bound, repeated;
+    uint64_t changes, requests; /* events, with what net.h and schedulers.h count */
+    uint64_t granted, repeated;
     uint64_t records, decisions, orphans, lessons;
     uint64_t kept; /* places that files which go on from others begin with */
 } counts;
@@ -78,7 +63,9 @@ static char *token_file, *record_file, *old_record_file;
 
 static uint64_t n_events(void)
 {
-    return counts.changes + counts.filters + counts.binds + counts.requests + server.n_requests +
+    const struct schedulers_counts *calls = schedulers_counts();
+
+    return counts.changes + calls->filters + calls->binds + counts.requests + server.n_requests +
            net_told();
 }
 
@@ -101,199 +88,6 @@ void __wrap_log_write(enum log_level level, const char *message, const struct lo
             g_string_append_printf(text, " %s=%" G_GINT64_FORMAT, fields[i].key, fields[i].number);
     }
     sim_trace("log: %s", text->str);
-}
-
-/* --- kube-schedulers ------------------------------------------------------------------------ */
-
-static char *nodes_view(void)
-{
-    GString *text = g_string_new(NULL);
-
-    HOLDS(view_nodes(world.store, NULL, text), "no nodes");
-    return g_string_free(text, FALSE);
-}
-
-/* Which of the nodes pass, as bits; -1: an error. */
-static int call_filter(const struct pod *pod)
-{
-    uint32_t order[NODES];
-    g_autofree char *object = server_pod_json(pod);
-    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
-    bool compares = chance_percent(10);
-    g_autofree char *before = compares ? nodes_view() : NULL;
-    uint64_t requests = server.n_requests;
-    int passing = 0;
-
-    chance_order(order, NODES);
-    g_string_printf(body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[", object);
-    for (int i = 0; i < NODES; i++)
-        g_string_append_printf(body, "%s\"n%u\"", i ? "," : "", order[i]);
-    g_string_append(body, "]}");
-    extender_filter(&world.extender, body->str, body->len, reply);
-    counts.filters++;
-
-    HOLDS(server.n_requests == requests, "filter has asked the API server");
-    if (compares) {
-        g_autofree char *after = nodes_view();
-        HOLDS(g_str_equal(before, after), "filter has changed\n%s\nto\n%s", before, after);
-    }
-    cJSON *tree = cJSON_Parse(reply->str);
-    const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "Error"));
-    const cJSON *name;
-    HOLDS(tree && error, "%s", reply->str);
-    cJSON_ArrayForEach (name, cJSON_GetObjectItemCaseSensitive(tree, "NodeNames"))
-        passing |= 1 << (cJSON_GetStringValue(name)[1] - '0');
-    if (*error)
-        passing = -1;
-    sim_trace("filter %s: %x %s", pod->uid, (unsigned)passing, error);
-    cJSON_Delete(tree);
-    return passing;
-}
-
-/* Which of the nodes that pass it likes best has no consequence; the record tells. */
-static void call_prioritize(const struct pod *pod, int passing)
-{
-    g_autofree char *object = server_pod_json(pod);
-    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
-    g_autoptr(GError) error = NULL;
-    const char *comma = "";
-
-    g_string_printf(body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[", object);
-    for (int i = 0; i < NODES; i++) {
-        if (!(passing >> i & 1))
-            continue;
-        g_string_append_printf(body, "%s\"n%d\"", comma, i);
-        comma = ",";
-    }
-    g_string_append(body, "]}");
-    HOLDS(extender_prioritize(&world.extender, PRIORITIZE_ALL, body->str, body->len, reply, &error),
-          "%s", error->message);
-    sim_trace("prioritize %s: %s", pod->uid, reply->str);
-}
-
-/* A pause that doubles, or the scheduler has gone away for a while. */
-static void back_off(struct attempt *attempt)
-{
-    attempt->backoff_us = MIN(attempt->backoff_us * 2, 10 * S);
-    attempt->not_before_us =
-        sim_now_us() + (chance_percent(10) ? chance_below(300 * S) : attempt->backoff_us);
-}
-
-struct binding_call {
-    struct scheduler *scheduler;
-    int pod, node;
-    char uid[24];
-};
-
-/* The error, "" for success. */
-static char *call_bind(int i, const char *uid, int node)
-{
-    g_autofree char *text = g_strdup_printf("{\"PodName\":\"p%d\",\"PodNamespace\":\"ml\","
-                                            "\"PodUID\":\"%s\",\"Node\":\"n%d\"}",
-                                            i, uid, node);
-    g_autoptr(GString) reply = g_string_new(NULL);
-    struct pod *pod = &server.pods[i];
-
-    if (pod->exists && g_str_equal(pod->uid, uid) && store_is_synced(world.store))
-        truth_note_bind(pod);
-    counts.binds++;
-    sim_trace("bind %s to n%d", uid, node);
-    extender_bind(&world.extender, text, strlen(text), reply);
-    cJSON *tree = cJSON_Parse(reply->str);
-    char *error =
-        g_strdup(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "Error")));
-    HOLDS(error, "%s", reply->str);
-    cJSON_Delete(tree);
-    sim_trace("bind %s to n%d: '%s'", uid, node, error);
-    if (!*error) {
-        int bound = GPOINTER_TO_INT(g_hash_table_lookup(server.bound, uid)) - 1;
-        HOLDS(bound == node, "bind says that %s is on n%d, it is on n%d", uid, node, bound);
-        counts.bound++;
-    }
-    return error;
-}
-
-static void run_binding_call(void *data)
-{
-    struct binding_call *call = data;
-    struct attempt *attempt = &call->scheduler->attempts[call->pod];
-    g_autofree char *error = call_bind(call->pod, call->uid, call->node);
-
-    if (g_str_equal(attempt->uid, call->uid)) {
-        attempt->binding = false;
-        if (*error)
-            back_off(attempt);
-    }
-    g_free(call);
-}
-
-/* The pod's turn has come: it waits for a node, and is not being bound as far as the scheduler
- * knows. */
-static bool is_due(struct scheduler *scheduler, int i)
-{
-    const struct pod *pod = &server.pods[i];
-    struct attempt *attempt = &scheduler->attempts[i];
-
-    if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->terminating)
-        return false;
-    /* Each has pods of its own; now and then one takes up another's, as after a change of leader. */
-    if (i % SCHEDULERS != scheduler->number && !chance_percent(10))
-        return false;
-    if (!g_str_equal(attempt->uid, pod->uid)) {
-        *attempt = (struct attempt){.backoff_us = S};
-        memcpy(attempt->uid, pod->uid, sizeof attempt->uid);
-    }
-    if (attempt->binding && sim_now_us() < attempt->asked_us + scheduler->timeout_us)
-        return false;
-    return sim_now_us() >= attempt->not_before_us;
-}
-
-static void schedule_one(struct scheduler *scheduler, int i)
-{
-    struct attempt *attempt = &scheduler->attempts[i];
-    struct pod *pod = &server.pods[i];
-    int passing = call_filter(pod);
-
-    if (pod->units > 0 && chance_percent(30))
-        preempts_call(&world.extender, pod);
-    if (passing <= 0) {
-        back_off(attempt);
-        return;
-    }
-    call_prioritize(pod, passing);
-    struct binding_call *call = g_new0(struct binding_call, 1);
-    *call = (struct binding_call){.scheduler = scheduler, .pod = i};
-    memcpy(call->uid, pod->uid, sizeof call->uid);
-    do
-        call->node = (int)chance_below(NODES);
-    while (!(passing >> call->node & 1));
-    attempt->binding = true;
-    attempt->asked_us = sim_now_us();
-    sim_sleep(chance_below(5 * MS)); /* other plugins */
-    sim_spawn(run_binding_call, call);
-}
-
-static void run_scheduler(void *data)
-{
-    struct scheduler *scheduler = data;
-
-    while (!world.stopping) {
-        uint32_t order[PODS];
-        int i = 0;
-
-        sim_sleep(chance_below(20 * MS));
-        if (world.paused)
-            sim_sleep(S);
-        if (world.paused || sim_alive() > 60)
-            continue;
-        chance_order(order, PODS);
-        while (i < PODS && !is_due(scheduler, (int)order[i]))
-            i++;
-        if (i < PODS)
-            schedule_one(scheduler, (int)order[i]);
-        else
-            sim_sleep(chance_below(500 * MS));
-    }
 }
 
 /* --- the program's housekeeping ------------------------------------------------------------- */
@@ -417,11 +211,7 @@ static void start_program(void)
             NULL);
     world.budgets = (struct preempts_feed){world.store, &world.stopping};
     sim_spawn(preempts_feed_budgets, &world.budgets);
-    for (int i = 0; i < SCHEDULERS; i++) {
-        world.schedulers[i].number = i;
-        world.schedulers[i].timeout_us = world.extender.bind_timeout_ms * chance_between(500, 2000);
-        sim_spawn(run_scheduler, &world.schedulers[i]);
-    }
+    schedulers_start(&world.extender, &world.stopping);
     sim_spawn(keep_house, NULL);
 }
 
@@ -443,14 +233,7 @@ static void crash(void)
     net_crash();
     sim_kill();
     free_program();
-    for (int i = 0; i < SCHEDULERS; i++) {
-        for (int j = 0; j < PODS; j++) {
-            struct attempt *attempt = &world.schedulers[i].attempts[j];
-            if (attempt->binding)
-                back_off(attempt);
-            attempt->binding = false;
-        }
-    }
+    schedulers_lose_calls();
     for (int i = 0; i < PODS; i++)
         memset(server.pods[i].known, -1, sizeof server.pods[i].known);
     start_program();
@@ -488,7 +271,7 @@ static void check_verdicts(void)
         const struct pod *pod = &server.pods[i];
         if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->units == 0)
             continue;
-        int passing = call_filter(pod);
+        int passing = schedulers_filter(pod);
         bool several = pod->n_containers > 1;
         HOLDS(passing >= 0, "filter of %s", pod->uid);
         for (int node = 0; node < NODES; node++) {
@@ -508,12 +291,12 @@ static void bind_all(void *data)
         const struct pod *pod = &server.pods[i];
         if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->terminating)
             continue;
-        int passing = call_filter(pod);
+        int passing = schedulers_filter(pod);
         for (int node = 0; node < NODES; node++) {
             if (!(passing >> node & 1) || (pod->units && truth_verdict(pod, node) == VERDICT_OPEN))
                 continue;
             for (int times = 0; times < 2; times++) {
-                g_autofree char *error = call_bind(i, pod->uid, node);
+                g_autofree char *error = schedulers_bind(i, pod->uid, node);
                 HOLDS(!*error, "%s to n%d, which has room: %s", pod->uid, node, error);
                 HOLDS(pod->node == node, "%s is not on n%d", pod->uid, node);
                 counts.repeated += times > 0;
@@ -535,7 +318,7 @@ static void run_to_end(void (*run)(void *data))
 
 static void check_ledger(void)
 {
-    g_autofree char *json = nodes_view();
+    g_autofree char *json = schedulers_nodes();
 
     truth_check_nodes(json);
     for (int i = 0; i < PODS; i++) {
@@ -549,7 +332,7 @@ static void check_ledger(void)
 
 static void be_quiet(void)
 {
-    world.paused = true;
+    schedulers_pause(true);
     faults_set_trouble(0);
     let_time_pass(QUIET_US);
     check_ledger();
@@ -558,7 +341,7 @@ static void be_quiet(void)
     run_to_end(bind_all);
     let_time_pass(S);
     check_ledger();
-    world.paused = false;
+    schedulers_pause(false);
     counts.rounds++;
     for (int i = 0; i < NODES; i++) { /* what is known to all needs no history */
         g_array_remove_range(server.shapes[i], 0, server.shapes[i]->len - 1);
@@ -611,6 +394,7 @@ static void begin_world(void)
     happen_begin(chance_percent(50), token_file);
 
     world = (struct world){0};
+    schedulers_reset();
     start_program();
 }
 
@@ -642,6 +426,7 @@ static void run_world(uint64_t seed, uint64_t until)
 
 static void report(void)
 {
+    const struct schedulers_counts *calls = schedulers_counts();
     uint64_t count;
     const char *name;
 
@@ -655,8 +440,8 @@ static void report(void)
            " of preempt with victims, %" G_GUINT64_FORMAT " lessons, %" G_GUINT64_FORMAT " places kept\n  faults:",
            counts.worlds, counts.rounds, counts.audits, counts.crashes, n_events(), counts.changes,
            net_told(),
-           counts.requests + server.n_requests, counts.filters, counts.binds,
-           counts.granted + server.n_granted, counts.bound, counts.repeated, counts.records,
+           counts.requests + server.n_requests, calls->filters, calls->binds,
+           counts.granted + server.n_granted, calls->bound, counts.repeated, counts.records,
            counts.decisions, preempts_n_chosen(), counts.lessons, counts.kept);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)
         printf("%s %s %" G_GUINT64_FORMAT, i ? "," : "", name, count);
