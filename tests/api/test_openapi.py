@@ -4,16 +4,11 @@
 
 import base64
 import collections
-import contextlib
-import fcntl
 import html
-import http.client
 import json
 import pathlib
 import re
 import signal
-import socket
-import sys
 import tempfile
 import time
 
@@ -22,12 +17,12 @@ from common import PATIENCE, Server, Tap, main, need, text
 need("jsonschema", "yaml")
 
 # pylint: disable=wrong-import-position
-from calls import BIND_CALLS, EXPLAINED, FILTER_CALLS, FIT_CALLS, NEW_PODS, NODES  # noqa: E402
-from calls import PREEMPT_CALLS, PRIORITIZE_CALLS, WORKLOADS, binding, named  # noqa: E402
-from calls import preemption  # noqa: E402
+from calls import EXPLAINED, FIT_CALLS, NEW_PODS, WORKLOADS, binding, named  # noqa: E402
 from document import Document, subschemas  # noqa: E402
 from program import pod  # noqa: E402
-from walk import Answer, Walk, announce, send  # noqa: E402
+from sizes import BODY_MAX, check_sizes  # noqa: E402
+from verbs import check_inspect, check_status, check_verbs  # noqa: E402
+from walk import Walk, send  # noqa: E402
 
 SOURCE = "api/openapi.yaml"
 
@@ -36,10 +31,6 @@ OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall",
         "Workload", "FitCall", "AdmissionCall"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml"}
-
-SIOCOUTQ = 0x5411  # from linux/sockios.h
-
-BODY_MAX = {"operations": 4 << 20, "scheduler": 64 << 20}  # bytes of one; of all, less than four times that
 
 
 def fill(path):
@@ -271,8 +262,8 @@ def check_admission(walk):
             "uid": "r", "operation": "CREATE", "object": {"spec": {"containers": [
                 {"name": "c", "resources": {"limits": {"gpuledger.io/mig-memory": memory}}}]}}}}
 
-    hold_call(walk, "AdmissionCall", review("5Gi"), True)
-    hold_call(walk, "AdmissionCall", {**review("5Gi"), "request": {"uid": "r"}}, False)
+    walk.takes("AdmissionCall", review("5Gi"), True)
+    walk.takes("AdmissionCall", {**review("5Gi"), "request": {"uid": "r"}}, False)
     answer = walk.ask("scheduler", "POST", "/admission/mig", body=review("5Gi"))
     walk.tap.ok("nvidia.com~1mig-1g.5gb" in base64.b64decode(answer["response"]["patch"]).decode(),
                 "memory of an instance becomes a profile")
@@ -307,7 +298,7 @@ def check_pods(walk):
 def check_new_pods(walk):
     path = "/api/v1/snapshot/pods"
     for body, valid, status in NEW_PODS:
-        hold_call(walk, "KubernetesPod", body, valid)
+        walk.takes("KubernetesPod", body, valid)
         answer = walk.ask("operations", "POST", path, body=body, status=status)
         if status == 201:
             meta = answer["metadata"]
@@ -327,7 +318,7 @@ def check_explain(walk):
             lines = walk.text(f"{path}?pod={title}&output={output}").splitlines()
             walk.tap.equal(lines[0], found["summary"], f"so says its {output}")
     for body, valid, status, verdict in WORKLOADS:
-        hold_call(walk, "Workload", body, valid)
+        walk.takes("Workload", body, valid)
         found = walk.ask("operations", "POST", path, body=body, status=status)
         if status == 200:
             walk.tap.equal(found["verdict"], verdict, "the verdict on it")
@@ -343,7 +334,7 @@ def check_explain(walk):
 def check_fit(walk):
     path = "/api/v1/fit"
     for body, valid, status, fitting in FIT_CALLS:
-        hold_call(walk, "FitCall", body, valid)
+        walk.takes("FitCall", body, valid)
         found = walk.ask("operations", "POST", path, body=body, status=status)
         if status == 200:
             wanted = found["fitting"] if fitting is None else fitting
@@ -354,28 +345,6 @@ def check_fit(walk):
     walk.ask("operations", "POST", path + "?output=xml", body="{}", status=400)
     large = b" " * (BODY_MAX["operations"] + 1)
     walk.ask("operations", "POST", path, body=large, status=413)
-
-
-def check_dry_run(walk, path):
-    """Nodes that nobody knows are empty ones of their kind; everything else is as filter has it."""
-    before = walk.json("/api/v1/nodes")
-    fresh = {"metadata": {"name": "fresh"}, "status": {
-        "capacity": {"aliyun.com/gpu-mem": "40", "aliyun.com/gpu-count": "1"}}}
-    bare = {"metadata": {"name": "bare"}}
-    asked = pod("asked", 33)
-    del asked["metadata"]["uid"]
-    call = {"Pod": asked, "Nodes": {"items": [fresh, bare, {"metadata": {"name": "gpu-t4-0"}}]}}
-    answer = walk.ask("scheduler", "POST", path, body=call)
-    names = [node["metadata"]["name"] for node in answer["Nodes"]["items"]]
-    walk.tap.equal(names, ["fresh"], "a new node that is large enough")
-    refused = {**answer["FailedNodes"], **answer["FailedAndUnresolvableNodes"]}
-    walk.tap.equal(sorted(refused), ["bare", "gpu-t4-0"], "and the others are not")
-    named_call = {"Pod": pod("asked", 1), "NodeNames": ["gpu-v100-0", "nope"]}
-    answer = walk.ask("scheduler", "POST", path, body=named_call)
-    walk.tap.equal(answer["NodeNames"], ["gpu-v100-0"], "names are those of the cluster")
-    for body in ("", "{", {"NodeNames": []}, {"Pod": pod("odd", "1.5"), "NodeNames": ["a"]}):
-        walk.tap.ok(walk.ask("scheduler", "POST", path, body=body)["Error"], "it says why not")
-    walk.tap.equal(walk.json("/api/v1/nodes"), before, "nothing has changed")
 
 
 def check_audit(walk):
@@ -407,155 +376,6 @@ def check_old_pods(walk):
     for spelling in (path, path.replace("new", "slashed") + "/"):
         walk.ask("operations", "DELETE", spelling, status=204, media=None)
         walk.ask("operations", "DELETE", spelling, status=404)
-
-
-# --- the scheduler's listener ---------------------------------------------------------------------
-
-
-def hold_call(walk, component, body, valid):
-    """The document takes a body or does not; of text that is no JSON it has no opinion."""
-    if valid is None:
-        return
-    value = json.loads(body) if isinstance(body, str) else body
-    errors = walk.document.errors({"$ref": f"#/components/schemas/{component}"}, value)
-    walk.tap.equal(not errors, valid,
-                   f"{component} {'takes' if valid else 'refuses'} {json.dumps(value)[:60]}")
-
-
-def check_filter(walk, path):
-    for body, valid, error in FILTER_CALLS:
-        hold_call(walk, "FilterCall", body, valid)
-        answer = walk.ask("scheduler", "POST", path, body=body)
-        rest = [value for key, value in answer.items() if key != "Error"]
-        good = answer["Error"].startswith(error) if error else not answer["Error"]
-        walk.tap.ok(good and any(value is not None for value in rest) == (not error),
-                    f"its Error is {error!r}", answer)
-    answer = walk.ask("scheduler", "POST", path + "/", body=named())
-    failed = [list(answer[key]) for key in ("FailedNodes", "FailedAndUnresolvableNodes")]
-    walk.tap.equal((answer["NodeNames"], failed), (["gpu-t4-0"], [[], ["cpu-0", "nope"]]),
-                   "names go back as names")
-    answer = walk.ask("scheduler", "POST", "/" + path, body=named(NodeNames=None, Nodes=NODES))
-    walk.tap.equal(answer["Nodes"]["items"], NODES["items"][:1], "whole nodes as whole nodes")
-
-
-def check_prioritize(walk, path):
-    for body, valid, status in PRIORITIZE_CALLS:
-        hold_call(walk, "FilterCall", body, valid)
-        media = "application/json" if status == 200 else None
-        walk.ask("scheduler", "POST", path, body=body, status=status, media=media)
-    marks = {"gpu-t4-0": 10, "cpu-0": 0, "nope": 0}
-    without = {"gpu-t4-0": 0, "cpu-0": 10, "nope": 10}
-    for units, expected in ((1, [] if path.endswith("-cpu") else marks), (0, without)):
-        answer = walk.ask("scheduler", "POST", path, body=named(Pod=pod("asked", units)))
-        walk.tap.equal({row["Host"]: row["Score"] for row in answer}, dict(expected),
-                       f"the marks for a pod of {units}")
-
-
-def check_preempt(walk, path):
-    for body, valid, status in PREEMPT_CALLS:
-        hold_call(walk, "PreemptCall", body, valid)
-        media = "application/json" if status == 200 else None
-        walk.ask("scheduler", "POST", path, body=body, status=status, media=media)
-    asked = pod("asked", 1, spec={"priority": 10})
-    for body in (preemption(Pod=asked), preemption(Pod=pod("asked", 0))):
-        answer = walk.ask("scheduler", "POST", path, body=body)
-        walk.tap.equal(sorted(answer["NodeNameToMetaVictims"]), ["gpu-t4-0"],
-                       "the node where somebody has to end")
-
-
-def check_bind(walk, path, name):
-    for body, valid, error in BIND_CALLS:
-        hold_call(walk, "BindCall", body, valid)
-        answer = walk.ask("scheduler", "POST", path, body=body)
-        walk.tap.ok(answer["Error"].startswith(error), f"its Error is {error!r}", answer)
-    added = walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=pod(name, 1), status=201)
-    body = binding(PodName=name, PodNamespace="test", PodUID=added["metadata"]["uid"],
-                   Node="gpu-v100-0")
-    for spelling in (path, path + "/"):
-        answer = walk.ask("scheduler", "POST", spelling, body=body)
-        walk.tap.equal(answer, {"Error": ""}, "the pod is bound")
-    walk.json(f"/api/v1/pods/test/{name}")
-    answer = walk.ask("scheduler", "POST", path, body={**body, "Node": "nope"})
-    walk.tap.ok(answer["Error"], "it is not bound elsewhere", answer)
-
-
-def check_verbs(walk):
-    check_dry_run(walk, "/scheduler/filter-dryrun")
-    for prefix in ("gpushare-scheduler", "scheduler"):
-        check_filter(walk, f"/{prefix}/filter")
-        check_filter(walk, f"/{prefix}/predicates")
-        for verb in ("prioritize", "priorities", "prioritize-cpu"):
-            check_prioritize(walk, f"/{prefix}/{verb}")
-        check_preempt(walk, f"/{prefix}/preempt")
-        check_bind(walk, f"/{prefix}/bind", f"bound-{prefix}")
-
-
-def check_inspect(walk):
-    path = "/gpushare-scheduler/inspect"
-    everything = walk.ask("scheduler", "GET", path)["nodes"]
-    walk.tap.ok(everything, "some nodes share GPUs")
-    for node in everything:
-        one = walk.ask("scheduler", "GET", f"{path}/{node['name']}")
-        walk.tap.equal(one, {"nodes": [node]}, f"{node['name']} is as it is among all")
-    walk.ask("scheduler", "GET", f"{path}/nope", status=404)
-    walk.ask("scheduler", "GET", f"{path}/%2e%2e", status=404)
-    walk.ask("scheduler", "GET", path, headers={"Accept": "text/plain"})
-
-
-def check_status(walk):
-    answer = walk.ask("scheduler", "GET", "/scheduler/status")
-    cards = json.loads(answer["aliyun.com/gpu-mem"])
-    walk.tap.ok(cards and all(set(card) == {"CoreAvailable", "CoreTotal", "MemoryAvailable",
-                                            "MemoryTotal"} for card in sum(cards.values(), [])),
-                "JSON in a string, a list of cards for each node")
-
-
-def check_sizes(walk, listener):
-    """Bodies that are too large, and then too many at a time."""
-    operations = [o for o in walk.document.operations
-                  if (o.listener, o.method) == (listener, "POST")]
-    for operation in operations if listener == "scheduler" else []:
-        answer = announce(walk.bases[listener], operation.path, BODY_MAX[listener] + 1)
-        walk.hold(operation, answer, f"{listener}: POST {operation.path}: 413", (413, None))
-    for operation in operations:
-        walk.hold(operation, stall(walk, operation.path, listener),
-                  f"{listener}: POST {operation.path}: 503",
-                  (503, "application/json" if listener == "operations" else None))
-
-
-def stall(walk, path, listener):
-    """What is answered to a body that stops before its last byte, while others need its memory."""
-    host, port = walk.bases[listener].removeprefix("http://").split(":")
-    length = BODY_MAX[listener]
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
-                for _ in range(4)]
-        for one in held:
-            one.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n"
-                        f"Content-Length: {length}\r\n\r\n".encode() + b" " * (length - 1))
-            await_read(one)
-        held[0].sendall(b" ")
-        reply = http.client.HTTPResponse(held[0])
-        reply.begin()
-        return Answer(reply.status, reply.headers, reply.read())
-
-
-def await_read(connection):
-    """Until all that was sent is the server's."""
-    deadline = time.monotonic() + PATIENCE
-    while unread(connection) and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
-def unread(connection):
-    """Bytes that the other side's kernel holds for its program, or ours for it."""
-    local = "{1:04X}".format(*connection.getsockname())
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        for fields in map(str.split, table):
-            if fields[2].endswith(f":{local}"):
-                if int(fields[4].split(":")[1], 16):
-                    return True
-    return bool(int.from_bytes(fcntl.ioctl(connection, SIOCOUTQ, b"\0" * 4), sys.byteorder))
 
 
 # --- a cluster that is no snapshot, and not there -------------------------------------------------

@@ -55,6 +55,15 @@ class Walk:
             faults.append(f"it is {answer.status} {answer.media}")
         self.tap.ok(not faults, title, "\n".join(faults + [repr(answer.body[:400])]))
 
+    def takes(self, component, body, valid):
+        """The document takes a body or does not; of text that is no JSON it has no opinion."""
+        if valid is None:
+            return
+        value = json.loads(body) if isinstance(body, str) else body
+        errors = self.document.errors({"$ref": f"#/components/schemas/{component}"}, value)
+        self.tap.equal(not errors, valid,
+                       f"{component} {'takes' if valid else 'refuses'} {json.dumps(value)[:60]}")
+
     def ask(self, listener, method, path, status=200, body=None, media="application/json",
             headers=None):
         """One request, whose answer has this status and media type. Returns its content."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies that are too large, and too many at a time."""
+
+import contextlib
+import fcntl
+import http.client
+import socket
+import sys
+import time
+
+from program import PATIENCE
+from walk import Answer, announce
+
+# Bytes of one; of all, less than four times that.
+BODY_MAX = {"operations": 4 << 20, "scheduler": 64 << 20}
+
+SIOCOUTQ = 0x5411  # from linux/sockios.h
+
+
+def check_sizes(walk, listener):
+    """Bodies that are too large, and then too many at a time."""
+    operations = [o for o in walk.document.operations
+                  if (o.listener, o.method) == (listener, "POST")]
+    for operation in operations if listener == "scheduler" else []:
+        answer = announce(walk.bases[listener], operation.path, BODY_MAX[listener] + 1)
+        walk.hold(operation, answer, f"{listener}: POST {operation.path}: 413", (413, None))
+    for operation in operations:
+        walk.hold(operation, stall(walk, operation.path, listener),
+                  f"{listener}: POST {operation.path}: 503",
+                  (503, "application/json" if listener == "operations" else None))
+
+
+def stall(walk, path, listener):
+    """What is answered to a body that stops before its last byte, while others need its memory."""
+    host, port = walk.bases[listener].removeprefix("http://").split(":")
+    length = BODY_MAX[listener]
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
+                for _ in range(4)]
+        for one in held:
+            one.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n"
+                        f"Content-Length: {length}\r\n\r\n".encode() + b" " * (length - 1))
+            await_read(one)
+        held[0].sendall(b" ")
+        reply = http.client.HTTPResponse(held[0])
+        reply.begin()
+        return Answer(reply.status, reply.headers, reply.read())
+
+
+def await_read(connection):
+    """Until all that was sent is the server's."""
+    deadline = time.monotonic() + PATIENCE
+    while unread(connection) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def unread(connection):
+    """Bytes that the other side's kernel holds for its program, or ours for it."""
+    local = "{1:04X}".format(*connection.getsockname())
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for fields in map(str.split, table):
+            if fields[2].endswith(f":{local}"):
+                if int(fields[4].split(":")[1], 16):
+                    return True
+    return bool(int.from_bytes(fcntl.ioctl(connection, SIOCOUTQ, b"\0" * 4), sys.byteorder))
