@@ -11,13 +11,11 @@ The programs come from the cache that the script `build` beside this file fills.
 a part: there are no controllers and no kubelets, so pods that were bound stay Pending until a test
 sets their status.
 
-Every process is recorded in a pid file together with its start time, and only such a process is
-ever signalled. A plane brought up by the command line outlives it; one used as a context manager
-is stopped at the end, also after an exception.
+A plane brought up by the command line outlives it; one used as a context manager is stopped at the
+end, also after an exception.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import http.client
 import json
@@ -32,7 +30,8 @@ import sys
 import tempfile
 import threading
 
-from kubeapi import ApiError, Client, wait_for
+from kubeapi import ApiError, Client
+from process import ControlPlaneError, Process
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHM = pathlib.Path("/dev/shm")
@@ -40,13 +39,6 @@ SHM = pathlib.Path("/dev/shm")
 ADMIN = "admin"
 SCHEDULER = "system:kube-scheduler"
 USERS = {ADMIN: ["system:masters"], SCHEDULER: []}
-
-START_TIMEOUT_S = 120
-STOP_TIMEOUT_S = 20
-
-
-class ControlPlaneError(Exception):
-    """The programs are missing, or one of them did not start."""
 
 
 def binaries(version):
@@ -83,100 +75,6 @@ def service_account(name, namespace):
             f"system:serviceaccounts:{namespace}",
         ]
     }
-
-
-def _stat(pid):
-    """The fields of /proc/PID/stat from the state on; None when it is gone or a zombie."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else fields
-
-
-def _start_time(pid):
-    """When a process began, in clock ticks since boot; None when it is gone or a zombie."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
-
-
-class Process:
-    """A background process with a log file and a pid file; survives the Python that started it."""
-
-    def __init__(self, name, folder):
-        self.name = name
-        self.log = folder / f"{name}.log"
-        self.pid_file = folder / f"{name}.pid"
-        self._child = None
-
-    def pid(self):
-        """The pid while the recorded process runs, else None."""
-        try:
-            pid, started = map(int, self.pid_file.read_text().split())
-        except (OSError, ValueError):
-            return None
-        if self._child is not None:
-            self._child.poll()
-        return pid if _start_time(pid) == started else None
-
-    def cpu_seconds(self):
-        """What all its threads have used, also those that have ended; 0 when it does not run."""
-        fields = _stat(self.pid())
-        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0
-
-    def start(self, argv, env=None):
-        if self.pid() is not None:
-            raise ControlPlaneError(f'"{self.name}" already runs as process {self.pid()}')
-        with open(self.log, "ab") as log:
-            self._child = subprocess.Popen(
-                [str(arg) for arg in argv],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=env,
-                start_new_session=True,
-            )
-        self.pid_file.write_text(f"{self._child.pid} {_start_time(self._child.pid) or 0}\n")
-
-    def stop(self, how=signal.SIGTERM, timeout=STOP_TIMEOUT_S):
-        """Signal the process and wait for its end; SIGKILL once `timeout` seconds have passed."""
-        pid = self.pid()
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
-            try:
-                wait_for(lambda: self.pid() is None, timeout, 0.02)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                wait_for(lambda: self.pid() is None, 10, 0.02, f'end of "{self.name}"')
-        if self._child is not None:
-            self._child.wait()
-            self._child = None
-        self.pid_file.unlink(missing_ok=True)
-
-    def await_ready(self, probe, timeout=START_TIMEOUT_S):
-        """Wait until `probe` is true; ControlPlaneError with the log's tail when it never is."""
-
-        def check():
-            if self.pid() is None:
-                raise ControlPlaneError(f'"{self.name}" ended at its start:\n{self.tail()}')
-            return probe()
-
-        try:
-            wait_for(check, timeout, 0.05)
-        except TimeoutError:
-            raise ControlPlaneError(
-                f'"{self.name}" is not ready after {timeout} s:\n{self.tail()}'
-            ) from None
-
-    def tail(self, lines=15):
-        try:
-            text = self.log.read_text(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:]) + f"\n(all of it: {self.log})"
 
 
 @dataclasses.dataclass
@@ -387,7 +285,8 @@ class ControlPlane:
     def apiserver_stop(self, how=signal.SIGKILL):
         """Stop kube-apiserver alone; its port, certificate and data stay for apiserver_start().
 
-        SIGTERM would let it drain its watches, for more than `STOP_TIMEOUT_S` seconds.
+        SIGTERM would let it drain its watches, for more than `process.STOP_TIMEOUT_S`
+        seconds.
         """
         self._apiserver.stop(how)
 
