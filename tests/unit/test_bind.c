@@ -3,9 +3,7 @@
  * Binds that the API server carries out at once: what is written, and where. Who has to wait is in
  * test_bind_queue.c, how a Binding goes wrong in test_bind_outcomes.c.
  */
-#include "world.h"
-
-#include "app/metrics.h"
+#include "binding_world.h"
 #include "suite.h"
 
 #include <string.h>
@@ -13,34 +11,10 @@
 #define ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 #define NO_ROOM "Insufficient GPU Memory in one device"
 
-static struct world world;
-static struct fake_cluster *cluster;
-
-static void setup(void)
-{
-    world_init(&world);
-    world_populate(&world);
-    cluster = world.cluster;
-}
-
-static void teardown(void)
-{
-    g_autofree char *violation = fake_cluster_violation(cluster);
-
-    ck_assert_msg(!violation, "%s", violation);
-    world_verify(&world);
-    world_release(&world);
-}
-
 static int64_t assume_time(const char *pod)
 {
     g_autofree char *text = fake_cluster_annotation(cluster, pod, ASSUME_TIME);
     return text ? g_ascii_strtoll(text, NULL, 10) : 0;
-}
-
-static uint64_t results(enum bind_result result)
-{
-    return metrics_counted(COUNTER_BINDS, result);
 }
 
 /* --- what is written ------------------------------------------------------------------------ */

@@ -2,38 +2,13 @@
 /*
  * Bindings that the API server refuses, loses or delays: what is reported, and what stays booked.
  */
-#include "world.h"
-
-#include "app/metrics.h"
+#include "binding_world.h"
 #include "suite.h"
 
 #include <string.h>
 
 #define NOT_KNOWN "it is not known whether the pod was bound: "
 #define NO_ROOM "Insufficient GPU Memory in one device"
-
-static struct world world;
-static struct fake_cluster *cluster;
-
-/* "duo" has two cards of 10 units, "mono" one of 10; pod "p" wants 6 and is pending. */
-static void setup(void)
-{
-    world_init(&world);
-    cluster = world.cluster;
-    fake_cluster_put_node(cluster, "duo", 20, 2);
-    fake_cluster_put_node(cluster, "mono", 10, 1);
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 6});
-    world_sync(&world);
-}
-
-static void teardown(void)
-{
-    g_autofree char *violation = fake_cluster_violation(cluster);
-
-    ck_assert_msg(!violation, "%s", violation);
-    world_verify(&world);
-    world_release(&world);
-}
 
 static void script_bind(enum fake_act act, enum outcome outcome)
 {
@@ -399,7 +374,7 @@ static Suite *suite(void)
     Suite *s = suite_create("bind_outcomes");
     TCase *tc = tcase_create("bind_outcomes");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, setup_with_p, teardown);
     tcase_add_loop_test(tc, a_definite_no_releases_the_card, 0, G_N_ELEMENTS(refusals));
     tcase_add_loop_test(tc, a_pod_that_others_bound_is_counted_where_it_is, 0, 2);
     tcase_add_test(tc, a_lost_reply_is_asked_for);

@@ -2,39 +2,12 @@
 /*
  * Binds that have to wait: for another bind of the same pod, or for the node side.
  */
+#include "binding_world.h"
 #include "literals.h"
-#include "world.h"
-
-#include "app/metrics.h"
 #include "suite.h"
-
 
 #define NO_ROOM "Insufficient GPU Memory in one device"
 #define AWAITING "A pod of the same size on the node still waits for its GPU"
-
-static struct world world;
-static struct fake_cluster *cluster;
-
-static void setup(void)
-{
-    world_init(&world);
-    world_populate(&world);
-    cluster = world.cluster;
-}
-
-static void teardown(void)
-{
-    g_autofree char *violation = fake_cluster_violation(cluster);
-
-    ck_assert_msg(!violation, "%s", violation);
-    world_verify(&world);
-    world_release(&world);
-}
-
-static uint64_t results(enum bind_result result)
-{
-    return metrics_counted(COUNTER_BINDS, result);
-}
 
 static char p[] = "p", q[] = "q";
 

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "binding_world.h"
 #include "suite.h"
-#include "world.h"
 
 #include <string.h>
 
 #define NOT_KNOWN "it is not known whether the pod was bound: fake: timed out"
 #define LONG_AGO_MS 151000 /* no Binding of then can still be under way */
-
-static struct world world;
-static struct fake_cluster *cluster;
-
-/* "duo" has two cards of 10 units, "mono" one of 10; pod "p" wants 6 and is pending. */
-static void setup(void)
-{
-    world_init(&world);
-    cluster = world.cluster;
-    fake_cluster_put_node(cluster, "duo", 20, 2);
-    fake_cluster_put_node(cluster, "mono", 10, 1);
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 6});
-    world_sync(&world);
-}
-
-static void teardown(void)
-{
-    g_autofree char *violation = fake_cluster_violation(cluster);
-
-    ck_assert_msg(!violation, "%s", violation);
-    world_verify(&world);
-    world_release(&world);
-}
 
 static void leave_unknown(enum fake_act act)
 {
@@ -323,7 +300,7 @@ static Suite *suite(void)
     Suite *s = suite_create("settle");
     TCase *tc = tcase_create("settle");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, setup_with_p, teardown);
     tcase_add_loop_test(tc, a_bound_pod_is_confirmed, 0, 2);
     tcase_add_loop_test(tc, a_pod_that_is_over_is_released, 0, 6);
     tcase_add_test(tc, an_unbound_pod_is_kept_while_its_binding_may_be_under_way);
