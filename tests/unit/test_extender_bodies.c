@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/extender.h"
 
+#include "parsed_json.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
-
-static struct json_arena *arena;
-
-static void setup(void)
-{
-    arena = json_arena_new();
-}
-
-static void teardown(void)
-{
-    json_arena_free(arena);
-}
-
-static const cJSON *parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    const cJSON *document = json_parse(arena, text, strlen(text), &error);
-
-    ck_assert_msg(document != NULL, "%s: %s", text, error ? error->message : "");
-    return document;
-}
 
 static struct filter_args decode(const char *text)
 {
