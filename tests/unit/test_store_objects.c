@@ -2,45 +2,14 @@
 /*
  * What nodes, ConfigMaps and annotations mean for the ledger.
  */
-#include "world.h"
+#include "stored_world.h"
+#include "suite.h"
 
 #include "app/metrics.h"
-#include "suite.h"
 
 #include <string.h>
 
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
-
-static struct world world;
-static struct fake_cluster *cluster;
-
-static void setup(void)
-{
-    world_init(&world);
-    world_populate(&world);
-    cluster = world.cluster;
-}
-
-static void teardown(void)
-{
-    world_verify(&world);
-    world_release(&world);
-}
-
-static void expect_used(const char *node, int64_t card0, int64_t card1, int64_t unplaced)
-{
-    ck_assert_int_eq(world_used(&world, node, 0), card0);
-    ck_assert_int_eq(world_used(&world, node, 1), card1);
-    ck_assert_int_eq(world_unplaced(&world, node), unplaced);
-}
-
-static bool is_present(const char *name)
-{
-    const struct node *node = ledger_node(store_lock(world.store), name);
-    bool present = node && node->present;
-    store_unlock(world.store);
-    return present;
-}
 
 static int64_t cpu_used(const char *name)
 {
@@ -48,14 +17,6 @@ static int64_t cpu_used(const char *name)
     int64_t cpu = node ? node->host_used.cpu : -1;
     store_unlock(world.store);
     return cpu;
-}
-
-static bool is_healthy(const char *name, int32_t card)
-{
-    const struct node *node = ledger_node(store_lock(world.store), name);
-    bool healthy = node_card(node, card)->healthy;
-    store_unlock(world.store);
-    return healthy;
 }
 
 /* --- the node's own resources --------------------------------------------------------------- */
