@@ -2,70 +2,11 @@
 /*
  * The preempt verb: whose end makes room on a card, given what kube-scheduler has named.
  */
-#include "literals.h"
-
 #include "fake_cluster.h"
-
-#include "app/extender.h"
+#include "preempting_extender.h"
 #include "suite.h"
 
 #include <string.h>
-
-#define MEM "aliyun.com/gpu-mem"
-#define COUNT "aliyun.com/gpu-count"
-
-static struct extender extender;
-
-/* Two nodes of two cards of 10. */
-static void setup(void)
-{
-    extender = (struct extender){
-        .store = store_new(&(struct store_options){.patience_ms = 60000}),
-    };
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_begin(extender.store, feed);
-    for (int i = 1; i <= 2; i++)
-        store_apply_node(extender.store,
-                         &(struct node_view){.name = i == 1 ? "n1" : "n2",
-                                             .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})});
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_end(extender.store, feed);
-}
-
-static void teardown(void)
-{
-    store_free(extender.store);
-}
-
-struct pod {
-    const char *uid, *mem, *node, *card, *cpu, *app;
-    int64_t priority;
-    const char *nominated;
-    bool terminating, particular;
-};
-
-static void apply(struct pod pod)
-{
-    store_apply_pod(
-        extender.store,
-        &(struct pod_view){.ns = "ml",
-                           .name = pod.uid,
-                           .uid = pod.uid,
-                           .created = "2026-01-01T00:00:00Z",
-                           .priority = pod.priority,
-                           .node_name = pod.node,
-                           .nominated_node = pod.nominated,
-                           .terminating = pod.terminating,
-                           .particular = pod.particular,
-                           .labels = PAIRS({"app", pod.app ? pod.app : "none"}, {"tier", "x"}),
-                           .phase = pod.node ? "Running" : "Pending",
-                           .started = pod.node != NULL,
-                           .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", pod.card},
-                                                {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"}),
-                           CONTAINERS({.name = "c",
-                                       .limits = PAIRS({MEM, pod.mem}),
-                                       .requests = PAIRS({"cpu", pod.cpu ? pod.cpu : "1"})})});
-}
 
 /* n1: 6 and 3 on card 0, 6 on card 1; all may end for whoever is more important than 5. */
 static void populate(void)
