@@ -11,8 +11,8 @@
  * memory, then the lowest number; which whole cards are taken nobody foresees.
  */
 #include "chance.h"
+#include "pod_marks.h"
 
-#include <gpuledger/dialect.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +46,7 @@ struct pod {
     int64_t core, blocks, time_ns;
     uint64_t created, ends; /* how many pods had ended when it was bound */
     bool foreseen;          /* the ledger had heard of all of these */
-    struct string_pair annotations[ANNOTATIONS_MAX]; /* keys and values are owned */
-    size_t n_annotations;
+    struct pod_marks marks;
     /* gpu-manager's: */
     bool held;
     int32_t cards[CARDS], n_cards;
@@ -71,34 +70,9 @@ static struct {
 
 /* --- the API server ------------------------------------------------------------------------- */
 
-static void annotate(struct pod *pod, const char *key, const char *value)
-{
-    size_t at = 0;
-
-    while (at < pod->n_annotations && !g_str_equal(pod->annotations[at].key, key))
-        at++;
-    if (at == pod->n_annotations)
-        pod->annotations[pod->n_annotations++].key = g_strdup(key);
-    else
-        g_free((char *)pod->annotations[at].value);
-    pod->annotations[at].value = g_strdup(value);
-}
-
-static const char *annotation(const struct pod *pod, const char *key)
-{
-    for (size_t i = 0; i < pod->n_annotations; i++) {
-        if (g_str_equal(pod->annotations[i].key, key))
-            return pod->annotations[i].value;
-    }
-    return NULL;
-}
-
 static void pod_clear(struct pod *pod)
 {
-    for (size_t i = 0; i < pod->n_annotations; i++) {
-        g_free((char *)pod->annotations[i].key);
-        g_free((char *)pod->annotations[i].value);
-    }
+    pod_marks_clear(&pod->marks);
     *pod = (struct pod){0};
 }
 
@@ -106,10 +80,7 @@ static void tell(struct world *world, const struct pod *pod)
 {
     struct pod *event = g_memdup2(pod, sizeof *pod);
 
-    for (size_t i = 0; i < event->n_annotations; i++) {
-        event->annotations[i].key = g_strdup(event->annotations[i].key);
-        event->annotations[i].value = g_strdup(event->annotations[i].value);
-    }
+    pod_marks_dup(&event->marks);
     g_queue_push_tail(&world->feed, event);
 }
 
@@ -127,7 +98,7 @@ static struct pod_view view_of(const struct pod *pod, struct container_view *con
         .phase = pod->stage == RUNNING ? "Running" : "Pending",
         .started = pod->stage >= REPORTED,
         .terminating = pod->deleting,
-        .annotations = {pod->annotations, pod->n_annotations},
+        .annotations = pod_marks_view(&pod->marks),
         .containers = container,
         .n_containers = 1,
     };
@@ -219,8 +190,7 @@ static void try_bind(struct world *world, struct pod *pod)
     allocation = ledger_reserve(world->ledger, "n", allocation, &reason);
     HOLDS(allocation, "%s: %s", pod->uid, reason_info(reason)->code);
     tencent->write_annotations(allocation, allocation->node, &written);
-    for (size_t i = 0; i < written.n; i++)
-        annotate(pod, written.items[i].key, written.items[i].value);
+    pod_marks_apply(&pod->marks, &written);
     pod->stage = BOUND;
     pod->time_ns = world->now_ns;
     pod->foreseen = world->ends == world->ends_heard;
@@ -306,8 +276,8 @@ static void write_cards(struct pod *pod, const char *assigned)
 
     for (int32_t i = 0; i < pod->n_cards; i++)
         g_string_append_printf(text, "%s%d", i ? "," : "", pod->cards[i]);
-    annotate(pod, IDX, text->str);
-    annotate(pod, ASSIGNED, assigned);
+    pod_marks_set(&pod->marks, IDX, text->str);
+    pod_marks_set(&pod->marks, ASSIGNED, assigned);
 }
 
 /* Whether what earlier pods were admitted as is what they are. */
@@ -334,7 +304,7 @@ static void admit(struct world *world, struct pod *pod)
     const bool found = choose_cards(world, matched);
     HOLDS(found || !calm, "no card for %s", pod->uid);
 
-    const char *said = annotation(matched, IDX);
+    const char *said = pod_marks_get(&matched->marks, IDX);
     const bool as_said = found && (matched->core >= CARD_CORE || atoi(said) == matched->cards[0]);
     HOLDS(as_said || !calm, "%s: %s was foreseen, it is %d", pod->uid, said, matched->cards[0]);
     counted.admitted++;

@@ -16,8 +16,8 @@
  * peer, but never another card than its own. In both, the ledger hears of everything late.
  */
 #include "chance.h"
+#include "pod_marks.h"
 
-#include <gpuledger/dialect.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +40,7 @@ struct pod {
     bool bound, pending, started;
     uint32_t n_containers, n_served; /* kubelet asks for one container after the other */
     char amounts[CONTAINERS][8];
-    struct string_pair annotations[ANNOTATIONS_MAX]; /* keys and values are owned */
-    size_t n_annotations;
+    struct pod_marks marks;
     uint64_t bound_as; /* the how-manieth */
 };
 
@@ -65,36 +64,9 @@ static struct {
 
 /* --- the API server ------------------------------------------------------------------------- */
 
-static const char *annotation(const struct pod *pod, const char *key)
-{
-    for (size_t i = 0; i < pod->n_annotations; i++) {
-        if (g_str_equal(pod->annotations[i].key, key))
-            return pod->annotations[i].value;
-    }
-    return NULL;
-}
-
-static void annotate(struct pod *pod, const struct annotations *annotations)
-{
-    for (size_t i = 0; i < annotations->n; i++) {
-        size_t at = 0;
-        while (at < pod->n_annotations &&
-               !g_str_equal(pod->annotations[at].key, annotations->items[i].key))
-            at++;
-        if (at == pod->n_annotations)
-            pod->annotations[pod->n_annotations++].key = g_strdup(annotations->items[i].key);
-        else
-            g_free((char *)pod->annotations[at].value);
-        pod->annotations[at].value = g_strdup(annotations->items[i].value);
-    }
-}
-
 static void pod_clear(struct pod *pod)
 {
-    for (size_t i = 0; i < pod->n_annotations; i++) {
-        g_free((char *)pod->annotations[i].key);
-        g_free((char *)pod->annotations[i].value);
-    }
+    pod_marks_clear(&pod->marks);
     *pod = (struct pod){0};
 }
 
@@ -117,10 +89,7 @@ static void tell(struct world *world, const struct pod *pod)
 {
     struct pod *event = g_memdup2(pod, sizeof *pod);
 
-    for (size_t i = 0; i < event->n_annotations; i++) {
-        event->annotations[i].key = g_strdup(event->annotations[i].key);
-        event->annotations[i].value = g_strdup(event->annotations[i].value);
-    }
+    pod_marks_dup(&event->marks);
     g_queue_push_tail(&world->feed, event);
 }
 
@@ -138,7 +107,7 @@ static struct pod_view view_of(const struct pod *pod, struct container_view *con
         .node_name = pod->bound ? "n" : NULL,
         .phase = pod->pending ? "Pending" : "Running",
         .started = pod->started,
-        .annotations = {pod->annotations, pod->n_annotations},
+        .annotations = pod_marks_view(&pod->marks),
         .containers = containers,
         .n_containers = pod->n_containers,
     };
@@ -224,7 +193,7 @@ static void bind(void *data)
     gpushare->write_annotations(allocation, allocation->node, &written);
     pod->bound = true;
     pod->bound_as = world->n_bound;
-    annotate(pod, &written);
+    pod_marks_apply(&pod->marks, &written);
     tell(world, pod);
 }
 
@@ -232,8 +201,8 @@ static void bind(void *data)
 
 static bool is_candidate(const struct pod *pod)
 {
-    return pod->bound && pod->pending && annotation(pod, ASSUME_TIME) &&
-           g_strcmp0(annotation(pod, ASSIGNED), "false") == 0;
+    return pod->bound && pod->pending && pod_marks_get(&pod->marks, ASSUME_TIME) &&
+           g_strcmp0(pod_marks_get(&pod->marks, ASSIGNED), "false") == 0;
 }
 
 static struct pod *match(struct world *world, int64_t amount)
@@ -247,7 +216,7 @@ static struct pod *match(struct world *world, int64_t amount)
         struct pod *pod = &world->pods[order[i]];
         if (!is_candidate(pod) || total_of(pod) != amount)
             continue;
-        guint64 time = g_ascii_strtoull(annotation(pod, ASSUME_TIME), NULL, 10);
+        guint64 time = g_ascii_strtoull(pod_marks_get(&pod->marks, ASSUME_TIME), NULL, 10);
         if (!oldest || time < oldest_time) {
             oldest = pod;
             oldest_time = time;
@@ -272,9 +241,9 @@ static int32_t allocate(struct world *world, const struct pod *caller, int64_t a
     }
     counted.swaps += matched != caller;
     gpushare->write_assigned(&none, world->now_ns, &marks);
-    annotate(matched, &marks);
+    pod_marks_apply(&matched->marks, &marks);
     tell(world, matched);
-    return (int32_t)g_ascii_strtoll(annotation(matched, IDX), NULL, 10);
+    return (int32_t)g_ascii_strtoll(pod_marks_get(&matched->marks, IDX), NULL, 10);
 }
 
 /* --- kubelet -------------------------------------------------------------------------------- */
@@ -283,7 +252,7 @@ static int32_t allocate(struct world *world, const struct pod *caller, int64_t a
 static void admit(struct world *world, struct pod *pod)
 {
     const struct allocation *held = ledger_get(world->ledger, pod->uid);
-    int32_t own = (int32_t)g_ascii_strtoll(annotation(pod, IDX), NULL, 10);
+    int32_t own = (int32_t)g_ascii_strtoll(pod_marks_get(&pod->marks, IDX), NULL, 10);
 
     HOLDS(held && held->shares[0].card == own, "%s is on card %d", pod->uid, own);
     for (; pod->n_served < pod->n_containers; pod->n_served++) {
