@@ -12,8 +12,6 @@
 #include <gpuledger/links.h>
 #include <string.h>
 
-#define UNSAID (-1)
-
 struct entry {
     const char *uuid;
     struct string_pairs scores;
@@ -34,7 +32,8 @@ static int32_t find_card(const struct topology *topology, const char *uuid)
     return CARD_UNKNOWN;
 }
 
-/* What one card says of the others; cards that the node does not have are left out. */
+/* What one card says of the others: one more than the score, so that 0 is nothing. Cards that the
+ * node does not have are left out. */
 static void note_entry(const struct topology *topology, const struct entry *entry, int32_t *said)
 {
     const int32_t from = find_card(topology, entry->uuid);
@@ -45,7 +44,7 @@ static void note_entry(const struct topology *topology, const struct entry *entr
         if (to != CARD_UNKNOWN && to != from &&
             g_ascii_string_to_signed(entry->scores.items[i].value, 10, 0, UINT16_MAX, &score,
                                      NULL))
-            said[from * topology->n_cards + to] = (int32_t)score;
+            said[from * topology->n_cards + to] = (int32_t)score + 1;
     }
 }
 
@@ -57,9 +56,8 @@ static struct links *links_of(const int32_t *said, int32_t n)
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = i + 1; j < n; j++) {
             const int32_t there = said[i * n + j], back = said[j * n + i];
-            const int32_t score =
-                there == UNSAID || back == UNSAID ? MAX(there, back) : MIN(there, back);
-            links_set(links, i, j, (uint16_t)MAX(score, 0));
+            const int32_t word = there == 0 || back == 0 ? MAX(there, back) : MIN(there, back);
+            links_set(links, i, j, (uint16_t)MAX(word - 1, 0));
         }
     }
     return links;
@@ -76,9 +74,7 @@ struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *v
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;
     const cJSON *item, *list = json_parse(arena, text, strlen(text), &error);
-    g_autofree int32_t *said = g_new(int32_t, (gsize)n * (gsize)n);
-    for (int32_t i = 0; i < n * n; i++)
-        said[i] = UNSAID;
+    g_autofree int32_t *said = g_new0(int32_t, (gsize)n * (gsize)n);
     cJSON_ArrayForEach (item, list) {
         struct entry entry = {0};
         if (error || !json_decode(arena, item, entry_fields, &entry, &error))
