@@ -39,7 +39,8 @@ static bool read_containers(struct json_arena *arena, const cJSON *items, bool i
 
     cJSON_ArrayForEach (item, items) {
         struct admission_container *container = &review->containers[review->n_containers++];
-        *container = (struct admission_container){.view = {.init = init}, .index = index++};
+        *container = (struct admission_container){.view = {.init = init}, .index = index};
+        index++;
         if (!json_decode(arena, item, container_fields, &container->view, error))
             return false;
     }
