@@ -81,6 +81,7 @@ struct dialect_words {
     const char *count;   /* different cards, said beside what follows; NULL: a share is of one card */
     const char *memory;  /* of each card */
     int64_t memory_unit; /* bytes in one of it; 0: the node's own */
+    const char *percent; /* instead: of each card's memory */
     const char *core;    /* hundredths of each card's compute */
     bool core_needed;    /* a share says both */
     const char *whole;   /* whole cards, said alone */

@@ -112,6 +112,35 @@ static const char *const kind_names[REMEDY_N] = {
     [REMEDY_QUOTA] = "quota",
 };
 
+/* Rows of one container stand together. */
+static void encode_amounts(struct json_writer *writer, const GArray *amounts)
+{
+    const char *container = NULL;
+
+    json_key(writer, "containers");
+    json_begin_array(writer);
+    for (guint i = 0; amounts && i < amounts->len; i++) {
+        const struct remedy_amount *one = &g_array_index(amounts, struct remedy_amount, i);
+        if (g_strcmp0(container, one->container) != 0) {
+            if (container) {
+                json_end_object(writer);
+                json_end_object(writer);
+            }
+            container = one->container;
+            json_begin_object(writer);
+            json_key_string(writer, "name", container);
+            json_key(writer, "amounts");
+            json_begin_object(writer);
+        }
+        json_key_string(writer, one->resource, one->amount);
+    }
+    if (container) {
+        json_end_object(writer);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 static void encode_remedy(struct json_writer *writer, const struct remedy *remedy)
 {
     json_begin_object(writer);
@@ -123,19 +152,7 @@ static void encode_remedy(struct json_writer *writer, const struct remedy *remed
     json_key_string(writer, "key", remedy->key);
     json_key_string(writer, "from", remedy->from);
     json_key_string(writer, "to", remedy->to);
-    json_key(writer, "amounts");
-    if (remedy->amounts)
-        json_begin_object(writer);
-    else
-        json_null(writer);
-    for (guint i = 0; remedy->amounts && i < remedy->amounts->len; i++) {
-        const struct remedy_amount *one =
-            &g_array_index(remedy->amounts, struct remedy_amount, i);
-        g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, one->amount);
-        json_key_string(writer, one->resource, text);
-    }
-    if (remedy->amounts)
-        json_end_object(writer);
+    encode_amounts(writer, remedy->amounts);
     json_key(writer, "card");
     if (remedy->kind == REMEDY_HEAL)
         json_int(writer, remedy->card);

@@ -40,8 +40,9 @@ struct remedy_pod {
 };
 
 struct remedy_amount {
+    char *container;
     const char *resource; /* a dialect's own */
-    int64_t amount;
+    char *amount;
 };
 
 struct remedy {
@@ -50,7 +51,7 @@ struct remedy {
     char *text; /* a sentence */
     char *container, *resource, *from, *to;
     char *key;  /* annotation, label, model or dialect; taints, "KEY=VALUE:EFFECT, …" */
-    GArray *amounts; /* struct remedy_amount, of the container; REMEDY_DIALECT, or NULL */
+    GArray *amounts; /* struct remedy_amount, by container; REMEDY_DIALECT, or NULL */
     int32_t card; /* REMEDY_HEAL */
     GArray *pods; /* struct remedy_pod, or NULL */
 };

@@ -1,45 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pod asks in another dialect: what it wants in cards, memory and compute is said in the words of
- * a dialect that some node reads (struct dialect_words). */
+/* The pod asks in another dialect: what each container wants in cards, memory and compute is said in
+ * the words of a dialect that some node reads (struct dialect_words). It is told only if that dialect
+ * then reads the same, not more and not less. */
 #include "app/remedy_search.h"
 
 #define CORE_HUNDREDTH (CORE_WHOLE / 100)
-#define AMOUNTS_MAX 3
+#define AMOUNTS_MAX 3 /* of one container */
 #define GIB (INT64_C(1) << 30)
 #define MIB (INT64_C(1) << 20)
 #define UNITS_OF_MIB 1000 /* no card has so many GiB */
 
-/* What the pod asks for, in nobody's words. */
+/* What one container asks for, in nobody's words. */
 struct wish {
     size_t container;
     int32_t cards;
     bool whole;
-    struct amount memory; /* of each card; not in units of a node */
+    struct amount memory; /* of each card; not in units of a node; 0: it says nothing of that */
     int32_t core;         /* thousandths of each card */
+};
+
+struct wishes {
+    size_t n;
+    struct wish items[REQUEST_ASKS_MAX];
 };
 
 /* --- what is asked for ----------------------------------------------------------------------- */
 
-/* The one container that asks; false: none, several, or one that ends before the others begin. */
-static bool find_container(const struct pod_view *pod, size_t *ret_at)
+static bool asks(const struct container_view *container)
 {
-    size_t n = 0;
+    const struct string_pairs *pairs =
+        container->limits.n ? &container->limits : &container->requests;
 
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        const struct container_view *container = &pod->containers[i];
-        const struct string_pairs *pairs =
-            container->limits.n ? &container->limits : &container->requests;
-        bool asks = false;
-        for (size_t j = 0; j < pairs->n; j++)
-            asks |= search_reads(pairs->items[j].key);
-        if (asks && container->init)
-            return false;
-        if (asks) {
-            *ret_at = i;
-            n++;
-        }
+    for (size_t i = 0; i < pairs->n; i++) {
+        if (search_reads(pairs->items[i].key))
+            return true;
     }
-    return n == 1;
+    return false;
+}
+
+/* NULL: the dialect does not read it. */
+static const struct request *find_reading(const struct request *request,
+                                          const struct dialect *dialect)
+{
+    while (request && request->dialect != dialect)
+        request = request->alternative;
+    return request;
 }
 
 /* In a dialect whose unit only nodes know: as its nodes have it, or else by the size, as for them. */
@@ -56,44 +61,68 @@ static int64_t guess_unit(struct search *search, int64_t amount)
     return amount >= UNITS_OF_MIB ? MIB : GIB;
 }
 
-static bool read_wish(struct search *search, struct wish *ret_wish)
+/* Whether the ask is for all of its cards. */
+static bool is_whole(const struct card_ask *ask)
 {
-    const struct request *request = search->query->request;
-    const struct card_ask *ask = &request->asks[0];
-    const char *device = request->dialect->words.whole;
+    return ask->exclusive || ask->core >= CORE_WHOLE ||
+           (ask->memory.kind == AMOUNT_THOUSANDTHS && ask->memory.value >= 1000 && ask->core == 0);
+}
 
-    if (request->n_asks != 1 || !find_container(search->query->pod, &ret_wish->container))
-        return false;
-    if (ask->device) { /* of a part of a card by a name nothing is known but the name */
-        if (g_strcmp0(ask->device, device) != 0)
-            return false;
-        *ret_wish = (struct wish){
-            .container = ret_wish->container, .cards = ask->count, .whole = true};
-        return true;
-    }
-    ret_wish->cards = ask->count;
-    ret_wish->core = ask->core;
-    ret_wish->whole = ask->exclusive || ask->core >= CORE_WHOLE ||
-                      (ask->memory.kind == AMOUNT_THOUSANDTHS && ask->memory.value >= 1000);
-    ret_wish->memory = ask->memory;
+static bool read_ask(struct search *search, const struct card_ask *ask, struct wish *wish)
+{
+    const char *device = search->query->request->dialect->words.whole;
+
+    wish->cards = ask->count;
+    wish->whole = ask->device || is_whole(ask);
+    if (ask->device) /* of a part of a card by a name nothing is known but the name */
+        return g_strcmp0(ask->device, device) == 0;
+    wish->core = ask->core;
+    wish->memory = ask->memory;
     if (ask->memory.kind == AMOUNT_NODE_UNITS)
-        ret_wish->memory = (struct amount){
+        wish->memory = (struct amount){
             amount_bytes(ask->memory, guess_unit(search, ask->memory.value)), AMOUNT_BYTES};
-    return ret_wish->whole || ret_wish->memory.value > 0;
+    return wish->whole || wish->memory.value > 0 || wish->core > 0;
+}
+
+/* Each container by itself, as if it were the only one: some dialects add them up. */
+static bool read_wishes(struct search *search, struct wishes *ret_wishes)
+{
+    const struct pod_view *pod = search->query->pod;
+    const struct dialect_options *options = &store_options(search->query->copy)->dialects;
+
+    ret_wishes->n = 0;
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        struct pod_view alone = *pod;
+        struct wish wish = {.container = i};
+        if (!asks(&pod->containers[i]))
+            continue;
+        if (pod->containers[i].init || ret_wishes->n == REQUEST_ASKS_MAX)
+            return false; /* it ends before the others begin */
+        alone.containers = &pod->containers[i];
+        alone.n_containers = 1;
+        g_autoptr(request) request = dialect_read_request(&alone, options, NULL);
+        const struct request *reading = find_reading(request, search->query->request->dialect);
+        if (!reading || reading->n_asks != 1 || !read_ask(search, &reading->asks[0], &wish))
+            return false;
+        ret_wishes->items[ret_wishes->n++] = wish;
+    }
+    return ret_wishes->n > 0;
 }
 
 /* --- in other words -------------------------------------------------------------------------- */
 
-static int64_t divide_up(int64_t amount, int64_t unit)
-{
-    return (amount + unit - 1) / unit;
-}
+struct amounts {
+    size_t n;
+    struct string_pair items[AMOUNTS_MAX];
+    char texts[AMOUNTS_MAX][24];
+};
 
-static void add_amount(GArray *amounts, const char *resource, int64_t amount)
+static void add_amount(struct amounts *amounts, const char *resource, int64_t amount)
 {
-    const struct remedy_amount row = {resource, amount};
+    char *text = amounts->texts[amounts->n];
 
-    g_array_append_val(amounts, row);
+    g_snprintf(text, sizeof amounts->texts[0], "%" G_GINT64_FORMAT, amount);
+    amounts->items[amounts->n++] = (struct string_pair){resource, text};
 }
 
 /* The largest card, of whose size parts are told. */
@@ -108,154 +137,214 @@ static const struct card *largest_card(const struct node *node)
     return largest;
 }
 
-/* What to write for the node; NULL: it cannot be said, or not all of it. */
-static GArray *translate(const struct wish *wish, const struct dialect_words *words,
-                         const struct node *node)
+static bool add_memory(const struct wish *wish, const struct dialect_words *words,
+                       const struct node *node, struct amounts *amounts)
 {
     const struct card *card = largest_card(node);
     const int64_t unit = words->memory_unit ? words->memory_unit : node->memory_unit;
-    int64_t hundredths = divide_up(wish->core, CORE_HUNDREDTH);
 
-    if (wish->whole ? !words->whole
-                    : !words->memory || !card || card->memory <= 0 || unit <= 0 ||
-                          (wish->cards > 1 && !words->count) || (hundredths > 0 && !words->core))
-        return NULL;
-    GArray *amounts = g_array_new(FALSE, FALSE, sizeof(struct remedy_amount));
-    if (wish->whole) {
-        add_amount(amounts, words->whole, (int64_t)wish->cards * words->whole_units);
-        return amounts;
+    if (wish->memory.value == 0)
+        return true;
+    if (wish->memory.kind == AMOUNT_THOUSANDTHS && words->percent) {
+        add_amount(amounts, words->percent, wish->memory.value / 10);
+        return true;
     }
-    const int64_t bytes = card_bytes(node, card, wish->memory);
-    if (words->core_needed && hundredths == 0) /* as much of the compute as of the memory */
-        hundredths = CLAMP(divide_up(100 * (bytes / MIB), MAX(card->memory / MIB, 1)), 1, 99);
+    if (!words->memory || !card || unit <= 0)
+        return false;
+    add_amount(amounts, words->memory, card_bytes(node, card, wish->memory) / unit);
+    return true;
+}
+
+/* As much of the compute as of the memory, where both must be said and the pod says one. */
+static int64_t core_in_proportion(const struct wish *wish, const struct node *node)
+{
+    const struct card *card = largest_card(node);
+    const int64_t mib = card_bytes(node, card, wish->memory) / MIB;
+    const int64_t all = MAX(card->memory / MIB, 1);
+
+    return CLAMP((100 * mib + all - 1) / all, 1, 99);
+}
+
+/* What to write for the node, as near as its words come; false: they cannot say it. */
+static bool translate(const struct wish *wish, const struct dialect_words *words,
+                      const struct node *node, struct amounts *ret_amounts)
+{
+    int64_t hundredths = wish->core / CORE_HUNDREDTH;
+
+    ret_amounts->n = 0;
+    if (wish->whole) {
+        if (words->whole)
+            add_amount(ret_amounts, words->whole, (int64_t)wish->cards * words->whole_units);
+        return words->whole;
+    }
     if (words->count)
-        add_amount(amounts, words->count, wish->cards);
-    add_amount(amounts, words->memory, divide_up(bytes, unit));
-    if (hundredths > 0)
-        add_amount(amounts, words->core, hundredths);
-    return amounts;
+        add_amount(ret_amounts, words->count, wish->cards);
+    if (!add_memory(wish, words, node, ret_amounts))
+        return false;
+    if (words->core_needed && wish->core == 0)
+        hundredths = core_in_proportion(wish, node);
+    if (hundredths > 0 && words->core)
+        add_amount(ret_amounts, words->core, hundredths);
+    return true;
+}
+
+/* Whether what is read is what was wished, on every card of the node. */
+static bool is_same(const struct wish *wish, const struct card_ask *ask, const struct dialect *dialect,
+                    const struct node *node)
+{
+    if (ask->count != wish->cards)
+        return false;
+    if (wish->whole || ask->device)
+        return wish->whole &&
+               (ask->device ? g_strcmp0(ask->device, dialect->words.whole) == 0 : is_whole(ask));
+    if (ask->core != wish->core && (wish->core > 0 || !dialect->words.core_needed))
+        return false;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        const struct card *card = &node->cards[i];
+        if (card_bytes(node, card, ask->memory) != card_bytes(node, card, wish->memory))
+            return false;
+    }
+    return true;
 }
 
 /* --- trying it ------------------------------------------------------------------------------- */
 
-/* The amounts of a container without those that a dialect reads, and with these. */
-static struct string_pair *replace_pairs(const struct string_pairs *pairs, const GArray *amounts,
-                                         char (*texts)[24], size_t *ret_n)
-{
-    struct string_pair *items = g_new(struct string_pair, pairs->n + amounts->len + 1);
+/* The pod in other words. */
+struct wording {
+    struct pod_view view;
+    struct container_view *containers;
+    GPtrArray *pairs;       /* what its containers refer to */
+    struct amounts *amounts; /* one for each wish */
+};
 
+/* The amounts of a container without those that a dialect reads, and with these. */
+static struct string_pairs replace_pairs(struct wording *wording, const struct string_pairs *pairs,
+                                         const struct amounts *amounts)
+{
+    const size_t more = amounts ? amounts->n : 0;
+    struct string_pair *items = g_new(struct string_pair, pairs->n + more + 1);
     size_t n = 0;
 
+    g_ptr_array_add(wording->pairs, items);
     for (size_t i = 0; i < pairs->n; i++) {
         if (!search_reads(pairs->items[i].key))
             items[n++] = pairs->items[i];
     }
-    for (guint i = 0; i < amounts->len; i++) {
-        const struct remedy_amount *one = &g_array_index(amounts, struct remedy_amount, i);
-        g_snprintf(texts[i], sizeof texts[i], "%" G_GINT64_FORMAT, one->amount);
-        items[n++] = (struct string_pair){one->resource, texts[i]};
-    }
-    *ret_n = n;
-    return items;
+    for (size_t i = 0; i < more; i++)
+        items[n++] = amounts->items[i];
+    return (struct string_pairs){items, n};
 }
 
-/* Whether a pod that asks so would go to the node. */
-static bool try_amounts(struct search *search, const struct wish *wish, const GArray *amounts,
-                        const struct dialect *dialect, const struct node *node)
+static bool wording_make(struct wording *wording, const struct search *search,
+                         const struct wishes *wishes, const struct dialect *dialect,
+                         const struct node *node)
 {
     const struct pod_view *pod = search->query->pod;
+    bool said = true;
+
+    wording->view = *pod;
+    wording->containers =
+        g_memdup2(pod->containers, pod->n_containers * sizeof *wording->containers);
+    wording->view.containers = wording->containers;
+    wording->pairs = g_ptr_array_new_with_free_func(g_free);
+    wording->amounts = g_new0(struct amounts, wishes->n);
+    for (size_t i = 0; i < wishes->n && said; i++) {
+        struct container_view *container = &wording->containers[wishes->items[i].container];
+        said = translate(&wishes->items[i], &dialect->words, node, &wording->amounts[i]);
+        container->limits = replace_pairs(wording, &container->limits, &wording->amounts[i]);
+        container->requests = replace_pairs(wording, &container->requests, NULL);
+    }
+    return said;
+}
+
+static void wording_clear(struct wording *wording)
+{
+    g_free(wording->containers);
+    g_free(wording->amounts);
+    g_ptr_array_unref(wording->pairs);
+}
+
+/* Whether the dialect reads all wishes in it, and the node takes it. */
+static bool try_wording(struct search *search, const struct wording *wording,
+                        const struct wishes *wishes, const struct dialect *dialect,
+                        const struct node *node)
+{
     const struct dialect_options *options = &store_options(search->query->copy)->dialects;
-    g_autofree struct container_view *containers =
-        g_memdup2(pod->containers, pod->n_containers * sizeof *containers);
-    struct container_view *container = &containers[wish->container];
-    struct pod_view changed = *pod;
-    g_autoptr(GArray) nothing = g_array_new(FALSE, FALSE, sizeof(struct remedy_amount));
-    char texts[AMOUNTS_MAX][24];
+    g_autoptr(request) request = dialect_read_request(&wording->view, options, NULL);
+    const struct request *reading = find_reading(request, dialect);
     struct judge judge;
 
-    g_autofree struct string_pair *limits =
-        replace_pairs(&container->limits, amounts, texts, &container->limits.n);
-    g_autofree struct string_pair *requests =
-        replace_pairs(&container->requests, nothing, texts, &container->requests.n);
-    container->limits.items = limits;
-    container->requests.items = requests;
-    changed.containers = containers;
-    g_autoptr(request) request = dialect_read_request(&changed, options, NULL);
-    const struct request *reading = request;
-    while (reading && reading->dialect != dialect)
-        reading = reading->alternative;
-    if (!reading)
+    if (!reading || reading->n_asks != wishes->n)
         return false;
-    /* Options may give units another size: then it is not what was asked for. */
-    const struct card *card = largest_card(node);
-    const struct card_ask *ask = &reading->asks[0];
-    if (!wish->whole && card_bytes(node, card, ask->memory) < card_bytes(node, card, wish->memory))
-        return false;
+    for (size_t i = 0; i < wishes->n; i++) {
+        if (!is_same(&wishes->items[i], &reading->asks[i], dialect, node))
+            return false;
+    }
     search->tries++;
-    judge_init(&judge, search->query->copy, &changed, request, &search->moment);
+    judge_init(&judge, search->query->copy, &wording->view, request, &search->moment);
     const bool takes = judge_takes(&judge, node, NULL);
     judge_clear(&judge);
     return takes;
 }
 
-static char *tell_amounts(const GArray *amounts)
+static struct remedy tell(const struct wording *wording, const struct wishes *wishes,
+                          const struct dialect *dialect)
 {
-    GString *text = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new("ask in the words of ");
+    struct remedy remedy = {.kind = REMEDY_DIALECT, .key = g_strdup(dialect->name)};
+    bool proportion = false;
 
-    for (guint i = 0; i < amounts->len; i++) {
-        const struct remedy_amount *one = &g_array_index(amounts, struct remedy_amount, i);
-        g_string_append_printf(text, "%s%s: %" G_GINT64_FORMAT, i ? ", " : "", one->resource,
-                               one->amount);
+    g_string_append(text, dialect->title);
+    remedy.amounts = remedy_amounts_new();
+    for (size_t i = 0; i < wishes->n; i++) {
+        const struct wish *wish = &wishes->items[i];
+        const struct amounts *amounts = &wording->amounts[i];
+        const char *name = wording->containers[wish->container].name;
+        g_string_append_printf(text, "%s%s%s: ", i ? ";" : "", name ? " in container " : "",
+                               name ? name : "");
+        for (size_t j = 0; j < amounts->n; j++) {
+            const struct string_pair *pair = &amounts->items[j];
+            const struct remedy_amount row = {g_strdup(name ? name : ""), pair->key,
+                                              g_strdup(pair->value)};
+            g_array_append_val(remedy.amounts, row);
+            g_string_append_printf(text, "%s%s: %s", j ? ", " : "", pair->key, pair->value);
+        }
+        proportion |= !wish->whole && wish->core == 0 && dialect->words.core_needed;
     }
-    return g_string_free(text, FALSE);
+    if (proportion)
+        g_string_append(text, " (compute, which it wants named, in proportion to the memory)");
+    remedy.text = g_strdup(text->str);
+    return remedy;
 }
 
-static bool try_dialect(struct search *search, const struct wish *wish,
+static bool try_dialect(struct search *search, const struct wishes *wishes,
                         const struct dialect *dialect, const struct node *node)
 {
-    g_autoptr(GArray) amounts = translate(wish, &dialect->words, node);
-    const char *name = search->query->pod->containers[wish->container].name;
+    struct wording wording;
+    const bool found = wording_make(&wording, search, wishes, dialect, node) &&
+                       try_wording(search, &wording, wishes, dialect, node);
 
-    if (!amounts || !try_amounts(search, wish, amounts, dialect, node))
-        return false;
-    g_autofree char *told = tell_amounts(amounts);
-    search_add(search,
-               (struct remedy){.kind = REMEDY_DIALECT,
-                               .container = g_strdup(name ? name : ""),
-                               .key = g_strdup(dialect->name),
-                               .text = g_strdup_printf("ask in the words of %s%s%s: %s",
-                                                       dialect->title, name ? " in container " : "",
-                                                       name ? name : "", told),
-                               .amounts = g_steal_pointer(&amounts)},
-               node);
-    return true;
-}
-
-/* Whether the pod is read so already. */
-static bool is_spoken(const struct request *request, const struct dialect *dialect)
-{
-    for (; request; request = request->alternative) {
-        if (request->dialect == dialect)
-            return true;
-    }
-    return false;
+    if (found)
+        search_add(search, tell(&wording, wishes, dialect), node);
+    wording_clear(&wording);
+    return found;
 }
 
 /* Of each other dialect that some node reads, the first node that takes the pod. */
 void search_dialects(struct search *search)
 {
     const GPtrArray *nodes = ledger_nodes(search->ledger);
-    struct wish wish = {0};
+    struct wishes wishes;
 
-    if (!read_wish(search, &wish))
+    if (!read_wishes(search, &wishes))
         return;
     for (size_t i = 0; dialects[i]; i++) {
-        bool found = is_spoken(search->query->request, dialects[i]);
+        bool found = find_reading(search->query->request, dialects[i]);
         for (guint j = 0; j < nodes->len && !found && search_may_try(search); j++) {
             const struct node *node = nodes->pdata[j];
             if (node->present && node_offers(node, dialects[i]) &&
                 (!search->only || node == search->only))
-                found = try_dialect(search, &wish, dialects[i], node);
+                found = try_dialect(search, &wishes, dialects[i], node);
         }
     }
 }

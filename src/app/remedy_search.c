@@ -118,3 +118,19 @@ GArray *remedy_pods_new(void)
     g_array_set_clear_func(pods, clear_pod);
     return pods;
 }
+
+static void clear_amount(gpointer data)
+{
+    struct remedy_amount *amount = data;
+
+    g_free(amount->container);
+    g_free(amount->amount);
+}
+
+GArray *remedy_amounts_new(void)
+{
+    GArray *amounts = g_array_new(FALSE, FALSE, sizeof(struct remedy_amount));
+
+    g_array_set_clear_func(amounts, clear_amount);
+    return amounts;
+}

@@ -42,8 +42,9 @@ bool search_has(const struct search *search, enum remedy_kind kind);
 /* Takes the remedy's strings. */
 void search_add(struct search *search, struct remedy remedy, const struct node *node);
 
-/* For remedy->pods. */
+/* For remedy->pods and remedy->amounts. */
 GArray *remedy_pods_new(void);
+GArray *remedy_amounts_new(void);
 
 /* Why the node, which kube-scheduler does not ask about, has no room beside its GPUs: one of the
  * barriers that are sums, or BARRIER_NONE. */

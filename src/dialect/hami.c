@@ -182,9 +182,10 @@ static const char *const volcano_resources[] = {
     "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage",
     "volcano.sh/vgpu-cores", NULL};
 
-#define VGPU_WORDS(number, mib, percent)                                                           \
+#define VGPU_WORDS(number, mib, cores)                                                             \
     {                                                                                              \
-        .count = number, .memory = mib, .memory_unit = INT64_C(1) << 20, .core = percent,          \
+        .count = number, .memory = mib, .memory_unit = INT64_C(1) << 20, .core = cores,            \
+        .percent = mib "-percentage",                                                              \
         .whole = number, .whole_units = 1                                                          \
     }
 #define NVIDIA_WORDS VGPU_WORDS("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")

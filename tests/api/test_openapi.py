@@ -254,6 +254,11 @@ def check_pools(walk):
     told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
     walk.tap.equal([[each["kind"] for each in pair["changes"]] for pair in told["pairs"]],
                    [["selector", "less"]], "two changes together")
+    wish["spec"] = {"containers": [
+        {"name": "c", "resources": {"limits": {"volcano.sh/gpu-number": "2"}}}]}
+    told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)
+    walk.tap.equal([remedy["containers"] for remedy in told["remedies"]],
+                   [[{"name": "c", "amounts": {"nvidia.com/gpu": "2"}}]], "other words for it")
 
 
 def check_admission(walk):

@@ -167,9 +167,10 @@ class Remedies(unittest.TestCase):
                 limits[remedy["resource"]] = remedy["to"]
 
     def do_dialect(self, items, asked, remedy):
+        said = {each["name"]: each["amounts"] for each in remedy["containers"]}
         for container in asked["spec"]["containers"]:
-            if container["name"] == remedy["container"]:
-                container["resources"]["limits"] = dict(remedy["amounts"])
+            if container["name"] in said:
+                container["resources"]["limits"] = said[container["name"]]
 
     def do_end(self, items, asked, remedy):
         gone = [(pod["namespace"], pod["name"]) for pod in remedy["pods"]]
@@ -325,10 +326,86 @@ class Remedies(unittest.TestCase):
                 self.assertEqual(set(found), wanted, (own, told["summary"]))
                 for name, remedy in found.items():
                     if own not in ("tencent", "elastic") or wordings is whole:
-                        self.assertEqual(remedy["amounts"], wordings[name], (own, name))
+                        self.assertEqual(remedy["containers"],
+                                         [{"name": "main", "amounts": wordings[name]}], (own, name))
                     self.check(items, heard, asked, remedy)
         seen = {remedy["key"] for remedy in found.values()}
         self.assertEqual(seen, {"tencent", "volcano", "elastic"})
+
+    def translations(self, containers, *heard):
+        """In which dialects, container by container, the pod may ask; each is tried."""
+        asked = make_pod("asked", {})
+        asked["spec"]["containers"] = [{"name": name, "resources": {"limits": limits}}
+                                       for name, limits in containers.items()]
+        told = self.explain(asked, self.write("cluster.json", listing(*heard)))
+        found = {}
+        for remedy in told["remedies"]:
+            if remedy["kind"] != "dialect":
+                continue
+            self.check(heard, [each["metadata"]["name"] for each in heard], asked, remedy)
+            found[remedy["key"]] = {each["name"]: each["amounts"] for each in remedy["containers"]}
+        return found
+
+    def test_another_dialect_for_several_containers(self):
+        """All of them, with compute and memory of their own; not where they would be added up."""
+        gpushare = node("gpushare", {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "32"})
+        elastic = node("elastic", {"elasticgpu.io/gpu-core": "200",
+                                   "elasticgpu.io/gpu-memory": "32768"})
+        hami = node("hami", {"nvidia.com/gpu": "10"}, annotations={
+            "hami.io/node-nvidia-register": ",".join(map(str, hami_card("h", 0, 16384))) + ":" +
+                                            ",".join(map(str, hami_card("h", 1, 16384))) + ":"})
+        tencent = node("tencent", {"tencent.com/vcuda-core": "200",
+                                   "tencent.com/vcuda-memory": "128"})
+        in_hami = {"a": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4096",
+                         "nvidia.com/gpucores": "30"},
+                   "b": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8192",
+                         "nvidia.com/gpucores": "50"}, "idle": {}}
+        in_elastic = {"a": {"elasticgpu.io/gpu-memory": "4096", "elasticgpu.io/gpu-core": "30"},
+                      "b": {"elasticgpu.io/gpu-memory": "8192", "elasticgpu.io/gpu-core": "50"}}
+        in_tencent = {"a": {"tencent.com/vcuda-memory": "16", "tencent.com/vcuda-core": "30"},
+                      "b": {"tencent.com/vcuda-memory": "32", "tencent.com/vcuda-core": "50"}}
+        self.assertEqual(self.translations(in_hami, elastic, tencent, gpushare),
+                         {"elastic": in_elastic, "tencent": in_tencent})
+        del in_hami["idle"]
+        self.assertEqual(self.translations(in_elastic, hami, tencent, gpushare),
+                         {"hami": in_hami, "tencent": in_tencent})
+        # What its own node side cannot serve, since it adds containers up, another one can.
+        self.assertEqual(
+            self.translations({name: {"aliyun.com/gpu-mem": "4"} for name in "ab"}, hami),
+            {"hami": {name: {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4096"} for name in "ab"}})
+        # A whole card and a part of one.
+        self.assertEqual(self.translations({"a": {"tencent.com/vcuda-core": "100"},
+                                            "b": in_tencent["b"]}, elastic),
+                         {"elastic": {"a": {"elasticgpu.io/gpu-core": "100"},
+                                      "b": in_elastic["b"]}})
+
+    def test_what_no_other_dialect_can_say(self):
+        """Compute alone, parts of a unit, percents of unequal cards: not told, as it would be more."""
+        gpushare = node("gpushare", {"aliyun.com/gpu-count": "2", "aliyun.com/gpu-mem": "32"})
+        tencent = node("tencent", {"tencent.com/vcuda-core": "200",
+                                   "tencent.com/vcuda-memory": "128"})
+        com = node("com", {"elasticgpu.com/gpu-core": "200", "elasticgpu.com/gpu-memory": "32768"})
+        vgpu = node("vgpu", {"volcano.sh/vgpu-number": "10"}, annotations={
+            "volcano.sh/node-vgpu-register": "GPU-v,10,16384,T4,true,hami-core:"})
+        everybody = gpushare, tencent, com, vgpu
+        self.assertEqual(self.translations({"a": {"elasticgpu.io/gpu-core": "50"}}, *everybody),
+                         {"elastic-com": {"a": {"elasticgpu.com/gpu-core": "50"}}})
+        self.assertEqual(set(self.translations({"a": {"volcano.sh/gpu-memory": "8000"}},
+                                               *everybody)), {"elastic-com", "volcano-vgpu"})
+        third = {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "33"}
+        self.assertEqual(self.translations({"a": third}, *everybody), {
+            "elastic-com": {"a": {"elasticgpu.com/gpu-memory": "5406", # node sides round down
+                                  "elasticgpu.com/gpu-core": "33"}},
+            "volcano-vgpu": {"a": {"volcano.sh/vgpu-number": "1",
+                                   "volcano.sh/vgpu-memory-percentage": "33"}}})
+        quarter = {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "25"}
+        gpushare["metadata"]["annotations"] = {"gpuledger.io/card-memory": "20,12"}
+        self.assertEqual(set(self.translations({"a": quarter}, *everybody)),
+                         {"tencent", "elastic-com", "volcano-vgpu"})
+        all_but_compute = {"nvidia.com/gpu": "1", "nvidia.com/gpucores": "30"}
+        self.assertEqual(self.translations({"a": all_but_compute}, com, gpushare),
+                         {"elastic-com": {"a": {"elasticgpu.com/gpu-memory": "16384",
+                                                "elasticgpu.com/gpu-core": "30"}}})
 
     def test_a_pod_that_the_node_side_has_not_matched(self):
         waiting = make_pod("w", {"aliyun.com/gpu-mem": "6"}, {
