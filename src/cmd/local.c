@@ -24,19 +24,10 @@ bool local_choose(const struct config *config, bool *ret_local)
 
 bool local_open(const struct config *config, struct local *ret_local, GError **error)
 {
-    *ret_local = (struct local){
-        .store = store_new(&(struct store_options){
-            .dialects = config->dialects,
-            .policy = &policies[config->policy],
-            .patience_ms = config->assign_patience_ms,
-            .hold_ms = config->arrival_hold_ms,
-            .n_places = config->arrival_places,
-            .model_label = config->quota_model_label,
-            .pool_label = config->quota_pool_label,
-            .resource_quotas = config->hami_resource_quotas,
-            .silent = true,
-        }),
-    };
+    struct store_options options = backend_store_options(config);
+
+    options.silent = true;
+    *ret_local = (struct local){.store = store_new(&options)};
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     signal(SIGPIPE, SIG_IGN);
     ret_local->backend = backend_open(config, ret_local->store, error);
