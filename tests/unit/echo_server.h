@@ -126,3 +126,20 @@ static inline void assert_echo(int fd, size_t length)
     ck_assert_uint_eq(reply.body->len, length);
     ck_assert(memcmp(reply.body->str, body, length) == 0);
 }
+
+struct server_test {
+    const TTest *test;
+    int end; /* 2 or twice something: in both modes */
+};
+
+static inline Suite *server_suite(const char *name, const struct server_test *tests, size_t n)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(name);
+
+    tcase_set_timeout(tcase, 60);
+    for (size_t i = 0; i < n; i++)
+        tcase_add_loop_test(tcase, tests[i].test, 0, tests[i].end);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -198,12 +198,9 @@ START_TEST(a_host_that_does_not_exist_is_named)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
-    const struct {
-        const TTest *test;
-        int end; /* 2 or twice something: in both modes */
-    } tests[] = {
+    const struct server_test tests[] = {
         {answers_carry_what_the_handler_set, 2},
         {failures_have_bodies_only_where_wanted, 2},
         {head_has_the_length_but_no_body, 2},
@@ -214,17 +211,6 @@ static Suite *suite(void)
         {all_addresses_can_be_listened_on, 1},
         {a_host_that_does_not_exist_is_named, 1},
     };
-    Suite *s = suite_create("server");
-    TCase *tc = tcase_create("server");
 
-    tcase_set_timeout(tc, 60);
-    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
-        tcase_add_loop_test(tc, tests[i].test, 0, tests[i].end);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-int main(void)
-{
-    return suite_run(suite());
+    return suite_run(server_suite("server", tests, G_N_ELEMENTS(tests)));
 }

@@ -197,12 +197,9 @@ START_TEST(who_stalls_gives_its_memory_to_who_does_not)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
-    const struct {
-        const TTest *test;
-        int end; /* 2 or twice something: in both modes */
-    } tests[] = {
+    const struct server_test tests[] = {
         {bodies_up_to_the_limit_arrive, 2},
         {chunked_bodies_have_the_same_limit, 2},
         {larger_bodies_are_refused_and_the_connection_lives, 2},
@@ -212,17 +209,6 @@ static Suite *suite(void)
         {bodies_of_broken_requests_are_given_back, 2},
         {who_stalls_gives_its_memory_to_who_does_not, 2},
     };
-    Suite *s = suite_create("server_bodies");
-    TCase *tc = tcase_create("server");
 
-    tcase_set_timeout(tc, 60);
-    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
-        tcase_add_loop_test(tc, tests[i].test, 0, tests[i].end);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-int main(void)
-{
-    return suite_run(suite());
+    return suite_run(server_suite("server_bodies", tests, G_N_ELEMENTS(tests)));
 }

@@ -230,12 +230,9 @@ START_TEST(half_closed_connections_get_their_answer)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
-    const struct {
-        const TTest *test;
-        int end; /* 2 or twice something: in both modes */
-    } tests[] = {
+    const struct server_test tests[] = {
         {a_hundred_connections_stay_open, 2},
         {a_blocked_handler_stalls_nobody, 1},
         {a_newcomer_takes_the_place_of_who_waits_longest, 2},
@@ -246,17 +243,6 @@ static Suite *suite(void)
         {long_heads_are_refused, 2},
         {half_closed_connections_get_their_answer, 1},
     };
-    Suite *s = suite_create("server_connections");
-    TCase *tc = tcase_create("server");
 
-    tcase_set_timeout(tc, 60);
-    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
-        tcase_add_loop_test(tc, tests[i].test, 0, tests[i].end);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-int main(void)
-{
-    return suite_run(suite());
+    return suite_run(server_suite("server_connections", tests, G_N_ELEMENTS(tests)));
 }
