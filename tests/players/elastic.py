@@ -15,7 +15,7 @@ import dataclasses
 import re
 
 from feed import OUTAGES
-from hardware import NO_CARD, Start
+from hardware import NO_CARD
 from kubelet import Kubelet, limit
 
 
@@ -101,12 +101,9 @@ class ElasticKubelet(Kubelet):
         self.sizes = list(sizes)
 
     def _admit(self, pod):
-        meta, spec = pod["metadata"], pod["spec"]
-        with self._lock:
-            if self._seen.get(meta["uid"]) != "new":
-                return
-            self._seen[meta["uid"]] = "admitted"
-        starts = []
+        if not self._take_up(pod):
+            return
+        starts, meta, spec = [], pod["metadata"], pod["spec"]
         try:
             pod = self.fleet.client.get("Pod", meta["name"], meta["namespace"])
         except OUTAGES:
@@ -116,19 +113,10 @@ class ElasticKubelet(Kubelet):
             if answer is None:
                 continue
             cards, core, memory = answer
-            for card in cards or [NO_CARD]:
-                starts.append(
-                    Start(
-                        uid=meta["uid"],
-                        namespace=meta["namespace"],
-                        pod=meta["name"],
-                        node=self.node,
-                        container=container["name"],
-                        init=False,
-                        amount=self._held(card, core, memory),
-                        card=card,
-                    )
-                )
+            starts += [
+                self._start(pod, container["name"], False, self._held(card, core, memory), card)
+                for card in cards or [NO_CARD]
+            ]
         self.fleet.hardware.start(starts)
         self.fleet.later(0, self._report_admitted, pod, starts)
 

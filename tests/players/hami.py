@@ -15,9 +15,9 @@ import json
 
 from feed import OUTAGES
 from hami_mig import A100, ALLOCATIONS, Places, Refused, Templates, card_of
-from hardware import NO_CARD, Start
+from hardware import NO_CARD
 from kubeapi import MERGE_PATCH, STRATEGIC_PATCH, ApiError
-from kubelet import TERMINAL, Kubelet, limit
+from kubelet import TERMINAL, Kubelet, containers_of, limit
 
 FOREVER = str(2**64 - 1)
 RECONCILE_S = 5  # how often v2.10 takes down instances of pods that have ended
@@ -282,38 +282,22 @@ class HamiKubelet(Kubelet):
         return Templates(group=self.behaviour.mig_group, ordered=mig == "ordered")
 
     def _admit(self, pod):
-        meta, spec = pod["metadata"], pod["spec"]
-        with self._lock:
-            if self._seen.get(meta["uid"]) != "new":
-                return
-            self._seen[meta["uid"]] = "admitted"
+        if not self._take_up(pod):
+            return
         starts, trouble = [], ""
-        for init, containers in (
-            (True, spec.get("initContainers", [])),
-            (False, spec["containers"]),
-        ):
-            for container in containers:
-                amount = limit(container, self.behaviour.resource)
-                if amount == 0 or trouble:
-                    continue
-                try:
-                    devices = self._allocate(amount)
-                except (Refused, *OUTAGES) as error:
-                    trouble, devices = repr(error), [Device("", "", 0, 0)]
-                starts += [
-                    Start(
-                        uid=meta["uid"],
-                        namespace=meta["namespace"],
-                        pod=meta["name"],
-                        node=self.node,
-                        container=container["name"],
-                        init=init,
-                        amount=device.memory,
-                        card=self.index.get(card_of(device.uuid), NO_CARD),
-                        trouble=trouble,
-                    )
-                    for device in devices
-                ]
+        for init, container in containers_of(pod):
+            amount = limit(container, self.behaviour.resource)
+            if amount == 0 or trouble:
+                continue
+            try:
+                devices = self._allocate(amount)
+            except (Refused, *OUTAGES) as error:
+                trouble, devices = repr(error), [Device("", "", 0, 0)]
+            starts += [
+                self._start(pod, container["name"], init, device.memory,
+                            self.index.get(card_of(device.uuid), NO_CARD), trouble)
+                for device in devices
+            ]
         self.fleet.hardware.start(starts)
         if trouble:
             self.finish(pod, "Failed")  # UnexpectedAdmissionError

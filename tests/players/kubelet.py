@@ -37,6 +37,14 @@ def limit(container, resource):
     return units(container.get("resources", {}).get("limits", {}).get(resource, 0))
 
 
+def containers_of(pod):
+    """In the order in which kubelet starts them: (whether it is an init container, container)."""
+    spec = pod["spec"]
+    for init, containers in ((True, spec.get("initContainers", [])), (False, spec["containers"])):
+        for container in containers:
+            yield init, container
+
+
 def now_rfc3339():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
@@ -106,32 +114,31 @@ class Kubelet:
                 self._busy = False
                 self._wake()
 
-    def _admit(self, pod):
-        meta, spec = pod["metadata"], pod["spec"]
+    def _take_up(self, pod):
+        """Whether the pod is new here; from then on it counts as admitted."""
         with self._lock:
-            if self._seen.get(meta["uid"]) != "new":
-                return
-            self._seen[meta["uid"]] = "admitted"
+            uid = pod["metadata"]["uid"]
+            if self._seen.get(uid) != "new":
+                return False
+            self._seen[uid] = "admitted"
+            return True
+
+    def _start(self, pod, container, init, amount, card, trouble=""):
+        """What its container of that name was given."""
+        meta = pod["metadata"]
+        return Start(meta["uid"], meta["namespace"], meta["name"], self.node, container, init,
+                     amount, card, trouble)
+
+    def _admit(self, pod):
+        if not self._take_up(pod):
+            return
         starts = []
-        for init, containers in ((True, spec.get("initContainers", [])), (False, spec["containers"])):
-            for container in containers:
-                amount = limit(container, self.resource)
-                if amount == 0:
-                    continue
-                card, trouble = self.allocate(amount)
-                starts.append(
-                    Start(
-                        uid=meta["uid"],
-                        namespace=meta["namespace"],
-                        pod=meta["name"],
-                        node=self.node,
-                        container=container["name"],
-                        init=init,
-                        amount=amount,
-                        card=card,
-                        trouble=trouble,
-                    )
-                )
+        for init, container in containers_of(pod):
+            amount = limit(container, self.resource)
+            if amount == 0:
+                continue
+            card, trouble = self.allocate(amount)
+            starts.append(self._start(pod, container["name"], init, amount, card, trouble))
         self.fleet.hardware.start(starts)
         self.fleet.later(0, self._report_admitted, pod, starts)
 

@@ -12,7 +12,7 @@ a vGPU: "card" in what follows; replicas of one have ids that end with "::" and 
 import dataclasses
 import random
 
-from hardware import NO_CARD, Start
+from hardware import NO_CARD
 from kubelet import Kubelet, limit
 
 GPU = "nvidia.com/gpu"
@@ -201,16 +201,7 @@ class NvidiaKubelet(Kubelet):
             self.fleet.later(0, self.report, pod, status)
             return
         starts = [
-            Start(
-                uid=meta["uid"],
-                namespace=meta["namespace"],
-                pod=meta["name"],
-                node=self.node,
-                container=container,
-                init=init,
-                amount=1,
-                card=int(card) if card.isdigit() else NO_CARD,
-            )
+            self._start(pod, container, init, 1, int(card) if card.isdigit() else NO_CARD)
             for container, init, _, cards in given
             for card in cards
         ]

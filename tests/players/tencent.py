@@ -302,11 +302,9 @@ class GpuManagerKubelet(Kubelet):
         self.failed = []  # (pod, why)
 
     def _admit(self, pod):
-        meta, spec = pod["metadata"], pod["spec"]
-        with self._lock:
-            if self._seen.get(meta["uid"]) != "new":
-                return
-            self._seen[meta["uid"]] = "admitted"
+        if not self._take_up(pod):
+            return
+        spec = pod["spec"]
         starts, counts = [], {}
         for init, containers in ((True, spec.get("initContainers", [])), (False, spec["containers"])):
             for index, container in enumerate(containers):

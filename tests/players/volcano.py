@@ -15,8 +15,8 @@ import dataclasses
 import re
 
 from feed import OUTAGES
-from hardware import NO_CARD, Start
-from kubelet import Kubelet, limit
+from hardware import NO_CARD
+from kubelet import Kubelet, containers_of, limit
 
 MEMORY = "volcano.sh/gpu-memory"
 NUMBER = "volcano.sh/gpu-number"
@@ -114,33 +114,17 @@ class VolcanoKubelet(Kubelet):
         self.resource = self.behaviour.resource
 
     def _admit(self, pod):
-        meta, spec = pod["metadata"], pod["spec"]
-        with self._lock:
-            if self._seen.get(meta["uid"]) != "new":
-                return
-            self._seen[meta["uid"]] = "admitted"
+        if not self._take_up(pod):
+            return
         starts = []
-        for init, containers in ((True, spec.get("initContainers", [])), (False, spec["containers"])):
-            for container in containers:
-                amount = limit(container, self.resource)
-                if amount == 0:
-                    continue
-                cards, trouble = self._allocate(amount)
-                each = amount // len(cards) if self.resource == NUMBER and cards else amount
-                starts += [
-                    Start(
-                        uid=meta["uid"],
-                        namespace=meta["namespace"],
-                        pod=meta["name"],
-                        node=self.node,
-                        container=container["name"],
-                        init=init,
-                        amount=each,
-                        card=card,
-                        trouble=trouble,
-                    )
-                    for card in cards or [NO_CARD]
-                ]
+        for init, container in containers_of(pod):
+            amount = limit(container, self.resource)
+            if amount == 0:
+                continue
+            cards, trouble = self._allocate(amount)
+            each = amount // len(cards) if self.resource == NUMBER and cards else amount
+            starts += [self._start(pod, container["name"], init, each, card, trouble)
+                       for card in cards or [NO_CARD]]
         self.fleet.hardware.start(starts)
         self.fleet.later(0, self._report_admitted, pod, starts)
 
