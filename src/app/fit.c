@@ -45,20 +45,69 @@ bool fit_is_whole(const struct fit *fit)
     return fit->stranded == 0 && (fit->no_gpu || fit->wanted == 0 || fit->fitting >= fit->wanted);
 }
 
+/* --- nodes like the template ----------------------------------------------------------------- */
+
+/* Taints of this prefix say how the node is, which was the template, not what it is. */
+#define CONDITION_TAINT "node.kubernetes.io/"
+#define NAME_LABEL "kubernetes.io/hostname"
+
+static struct taint_view *copy_taints(const struct node_view *template, size_t *ret_n)
+{
+    struct taint_view *taints = g_new(struct taint_view, template->n_taints + 1);
+
+    *ret_n = 0;
+    for (size_t i = 0; i < template->n_taints; i++) {
+        if (!g_str_has_prefix(template->taints[i].key, CONDITION_TAINT))
+            taints[(*ret_n)++] = template->taints[i];
+    }
+    return taints;
+}
+
+static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
+{
+    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
+
+    for (size_t i = 0; i < labels->n; i++) {
+        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
+        pairs[i] = (struct string_pair){labels->items[i].key,
+                                        names ? name : labels->items[i].value};
+    }
+    return pairs;
+}
+
+/* One more node like the template; its name is one that nobody has. Under the copy's lock. */
+static const struct node *add_node(const struct fit_query *query, struct store *copy, int64_t number)
+{
+    struct node_view view = *query->template;
+    g_autofree char *name = g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", view.name, number);
+    g_autofree struct taint_view *taints = copy_taints(query->template, &view.n_taints);
+    g_autofree struct string_pair *labels = copy_labels(&query->template->labels, name);
+
+    view.name = name;
+    view.cordoned = false;
+    view.taints = taints;
+    view.labels.items = labels;
+    store_unlock(copy);
+    store_apply_node(copy, &view);
+    store_lock(copy);
+    return ledger_node(store_ledger(copy), name);
+}
+
+static bool is_new(const char *node)
+{
+    return strstr(node, " (new ") != NULL;
+}
+
 /* --- drained nodes -------------------------------------------------------------------------- */
 
-static const char *why_not(const struct explanation *explanation)
+/* What the closest node says. Free with g_free. */
+static char *why_not(const struct explanation *explanation)
 {
-    const struct explained_group *best = NULL;
-
-    for (guint i = 0; i < explanation->groups->len; i++) {
-        const struct explained_group *group =
-            &g_array_index(explanation->groups, struct explained_group, i);
-        if (!best || (best->barrier != BARRIER_NONE && group->barrier == BARRIER_NONE))
-            best = group;
-    }
-    return best ? g_array_index(explanation->nodes, struct explained_node, best->closest).why
-                : "no other node is there";
+    if (explanation->nodes->len == 0)
+        return g_strdup("no other node is there");
+    const struct explained_node *closest =
+        &g_array_index(explanation->nodes, struct explained_node, 0);
+    return g_strdup_printf("%s: %s", closest->name, closest->why);
 }
 
 /* Under the copy's lock: takes the nodes out of service, and their pods off them. */
@@ -95,6 +144,24 @@ static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *
     return true;
 }
 
+/* A node that is there, or a new one if that takes the pod. */
+static const struct node *find_home(const struct fit_query *query, struct fit *fit,
+                                    struct store *copy, const struct plan_pod *pod,
+                                    struct placement *ret_placement)
+{
+    const struct node *home = plan_choose(copy, pod, ret_placement);
+
+    if (home || !query->template || fit->made == FIT_TEMPLATE_MAX)
+        return home;
+    const struct node *added = add_node(query, copy, fit->made + 1);
+    home = plan_choose(copy, pod, ret_placement);
+    if (home)
+        fit->made++;
+    else
+        ledger_remove_node(store_ledger(copy), added->name);
+    return home;
+}
+
 /* One pod of a drained node, as it would come back. The cluster is asked without a lock. */
 static void move_one(const struct fit_query *query, struct fit *fit, struct store *copy,
                      guint number)
@@ -126,14 +193,14 @@ static void move_one(const struct fit_query *query, struct fit *fit, struct stor
     }
     store_decide(copy, &moment);
     const struct plan_pod pod = {&view, request, &moment};
-    const struct node *home = plan_choose(copy, &pod, &placement);
+    const struct node *home = find_home(query, fit, copy, &pod, &placement);
     if (home && plan_put(copy, &pod, uid, home, &placement))
         move->to = g_strdup(home->name);
     store_unlock(copy);
     if (move->to)
         return;
     g_autoptr(explanation) explanation = explain_on(copy, &view, request);
-    move->why = g_strdup(why_not(explanation));
+    move->why = why_not(explanation);
 }
 
 static bool drain(const struct fit_query *query, struct fit *fit, struct store *copy,
@@ -243,56 +310,10 @@ static void note_place(struct fit *fit, const char *node, bool made)
     g_array_append_val(fit->places, place);
 }
 
-/* Taints of this prefix say how the node is, which was the template, not what it is. */
-#define CONDITION_TAINT "node.kubernetes.io/"
-#define NAME_LABEL "kubernetes.io/hostname"
-
-static struct taint_view *copy_taints(const struct node_view *template, size_t *ret_n)
-{
-    struct taint_view *taints = g_new(struct taint_view, template->n_taints + 1);
-
-    *ret_n = 0;
-    for (size_t i = 0; i < template->n_taints; i++) {
-        if (!g_str_has_prefix(template->taints[i].key, CONDITION_TAINT))
-            taints[(*ret_n)++] = template->taints[i];
-    }
-    return taints;
-}
-
-static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
-{
-    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
-
-    for (size_t i = 0; i < labels->n; i++) {
-        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
-        pairs[i] = (struct string_pair){labels->items[i].key,
-                                        names ? name : labels->items[i].value};
-    }
-    return pairs;
-}
-
-/* One more node like the template; its name is one that nobody has. */
-static void add_node(struct contest *contest, const struct fit_query *query, int64_t number)
-{
-    struct node_view view = *query->template;
-    g_autofree char *name = g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", view.name, number);
-    g_autofree struct taint_view *taints = copy_taints(query->template, &view.n_taints);
-    g_autofree struct string_pair *labels = copy_labels(&query->template->labels, name);
-
-    view.name = name;
-    view.cordoned = false;
-    view.taints = taints;
-    view.labels.items = labels;
-    store_unlock(contest->copy);
-    store_apply_node(contest->copy, &view);
-    store_lock(contest->copy);
-    enter(contest, ledger_node(store_ledger(contest->copy), name));
-}
-
 static void place_all(const struct fit_query *query, struct fit *fit, struct contest *contest)
 {
     const int64_t most = fit->wanted > 0 ? MIN(fit->wanted, FIT_REPLICAS_MAX) : FIT_REPLICAS_MAX;
-    int64_t made = 0;
+    int64_t made = fit->made;
 
     enter_all(contest);
     while (fit->fitting < most) {
@@ -302,13 +323,12 @@ static void place_all(const struct fit_query *query, struct fit *fit, struct con
             if (!query->template || fit->wanted == 0 || made == FIT_TEMPLATE_MAX ||
                 made > fit->made)
                 break;
-            add_node(contest, query, ++made);
+            enter(contest, add_node(query, contest->copy, ++made));
             continue;
         }
-        const bool is_new = strstr(node, " (new ") != NULL;
-        fit->made = is_new ? made : fit->made;
+        fit->made = is_new(node) ? made : fit->made;
         fit->fitting++;
-        note_place(fit, node, is_new);
+        note_place(fit, node, is_new(node));
     }
     fit->capped = fit->fitting == FIT_REPLICAS_MAX && fit->wanted != fit->fitting;
     g_free(contest->ranks);

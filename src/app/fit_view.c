@@ -9,13 +9,14 @@
 static char *summarize(const struct fit *fit)
 {
     g_autoptr(GString) text = g_string_new(NULL);
+    const int64_t moved = (int64_t)fit->moves->len - fit->stranded;
 
     if (fit->moves->len > 0)
         g_string_append_printf(text,
-                               "%u pods of the drained nodes: %" G_GINT64_FORMAT
-                               " fit elsewhere, %" G_GINT64_FORMAT " do not%s",
-                               fit->moves->len, (int64_t)fit->moves->len - fit->stranded,
-                               fit->stranded, fit->name ? "; then " : "");
+                               "%u drained pod%s: %" G_GINT64_FORMAT " fit%s elsewhere, %"
+                               G_GINT64_FORMAT " nowhere%s",
+                               fit->moves->len, fit->moves->len == 1 ? "" : "s", moved,
+                               moved == 1 ? "s" : "", fit->stranded, fit->name ? "; then " : "");
     if (fit->no_gpu)
         g_string_append_printf(text, "%s/%s asks for no GPU: gpuledger keeps it from no node",
                                fit->ns, fit->name);
@@ -110,12 +111,21 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
 
 static void write_moves(GString *text, const struct fit *fit)
 {
-    g_string_append_printf(text, "\n%-30s  %-20s  %s\n", "DRAINED", "FROM", "TO");
+    size_t title_width = strlen("DRAINED"), from_width = strlen("FROM");
+
+    for (guint i = 0; i < fit->moves->len; i++) {
+        const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
+        title_width = MAX(title_width, strlen(move->ns) + 1 + strlen(move->name));
+        from_width = MAX(from_width, strlen(move->from));
+    }
+    g_string_append_printf(text, "\n%-*s  %-*s  %s\n", (int)title_width, "DRAINED",
+                           (int)from_width, "FROM", "TO");
     for (guint i = 0; i < fit->moves->len; i++) {
         const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
         g_autofree char *title = g_strdup_printf("%s/%s", move->ns, move->name);
-        g_string_append_printf(text, "%-30s  %-20s  %s%s\n", title, move->from,
-                               move->to ? move->to : "nowhere: ", move->to ? "" : move->why);
+        g_string_append_printf(text, "%-*s  %-*s  %s%s\n", (int)title_width, title,
+                               (int)from_width, move->from,
+                               move->to ? move->to : "nowhere; ", move->to ? "" : move->why);
     }
 }
 
@@ -130,17 +140,25 @@ static void write_places(GString *text, const struct fit *fit)
 
 static void write_rest(GString *text, const struct explanation *rest)
 {
-    g_string_append_printf(text, "\nWHY NOT ONE MORE\n%5s  %-20s  %-20s  %s\n", "NODES", "REASON",
-                           "CLOSEST", "WHY");
+    size_t width = strlen("CLOSEST");
+
+    for (guint i = 0; i < rest->groups->len; i++) {
+        const struct explained_group *group =
+            &g_array_index(rest->groups, struct explained_group, i);
+        width = MAX(width, strlen(g_array_index(rest->nodes, struct explained_node, group->closest)
+                                      .name));
+    }
+    g_string_append_printf(text, "\nWHY NOT ONE MORE\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON",
+                           (int)width, "CLOSEST", "WHY");
     for (guint i = 0; i < rest->groups->len; i++) {
         const struct explained_group *group =
             &g_array_index(rest->groups, struct explained_group, i);
         const struct explained_node *closest =
             &g_array_index(rest->nodes, struct explained_node, group->closest);
-        g_string_append_printf(text, "%5u  %-20s  %-20s  %s\n", group->n,
+        g_string_append_printf(text, "%5u  %-20s  %-*s  %s\n", group->n,
                                group->reason == REASON_NONE ? barrier_code(group->barrier)
                                                             : reason_info(group->reason)->code,
-                               closest->name, closest->why);
+                               (int)width, closest->name, closest->why);
     }
 }
 

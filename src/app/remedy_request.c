@@ -87,7 +87,7 @@ static struct remedy tell_amount(struct search *search, enum remedy_kind kind,
 
     remedy.text = g_strdup_printf("ask for %s %s instead of %s%s%s%s", remedy.to, pair->key,
                                   pair->value, name ? " in container " : "", name ? name : "",
-                                  kind == REMEDY_UNIT ? ": it was meant in another unit" : "");
+                                  kind == REMEDY_UNIT ? ", if it was meant in another unit" : "");
     return remedy;
 }
 

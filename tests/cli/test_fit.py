@@ -68,8 +68,8 @@ class Fit(unittest.TestCase):
             before = server.get("/api/v1/nodes")
             text = self.fit(3, "--drain", "n1", "-s", server.operations)
             self.assertEqual(text.splitlines()[0],
-                             "2 pods of the drained nodes: 1 fit elsewhere, 1 do not")
-            self.assertRegex(text, r"(?m)^test/a +n1 +nowhere: card 0: wants 6GiB, [15]GiB free")
+                             "2 drained pods: 1 fits elsewhere, 1 nowhere")
+            self.assertRegex(text, r"(?m)^test/a +n1 +nowhere; n[23]: card 0: wants 6GiB, [15]GiB free")
             self.assertRegex(text, r"(?m)^test/b +n1 +n[23]$")
             text = self.fit(3, "--drain=n1", "--drain=n2", "-s", server.operations, "-ojson")
             told = {each["name"]: each["to"] for each in json.loads(text)["drained"]}
@@ -99,6 +99,38 @@ status:
                         template)
         self.assertTrue(text.startswith("0 of 2 pods like test/p"))
         self.assertIn("wants 30GiB, the card has 20GiB in all", text)
+
+    def test_drained_pods_go_to_new_nodes(self):
+        """Where no other takes them; what they leave there the replicas find."""
+        items = [gpus("n1", 1, 20), gpus("n2", 1, 4)]
+        template = self.write("template.yaml", """\
+kind: Node
+metadata: {name: large}
+status:
+  capacity: {aliyun.com/gpu-mem: 16, aliyun.com/gpu-count: 1}
+""")
+        pod = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "5"}))
+        with Server(snapshot=self.write("nodes.json", listing(*items))) as server:
+            for name, amount in (("a", 6), ("b", 11), ("c", 3)):
+                admit(server, make_pod(name, {"aliyun.com/gpu-mem": str(amount)}), ["n1"])
+            arguments = ("--drain=n1", "--template", template, "-f", pod, "-s", server.operations)
+            self.assertEqual(self.fit(0, *arguments, "--replicas=2"), """\
+3 drained pods: 3 fit elsewhere, 0 nowhere; then 2 of 2 pods like test/p (5 units of memory of one card) fit, with 2 new nodes
+
+DRAINED  FROM  TO
+test/a   n1    large (new 1)
+test/b   n1    large (new 2)
+test/c   n1    large (new 2)
+
+ PODS  NODE
+    2  large (new 1)
+""")
+        # A pod that no new node takes either leaves none behind.
+        with Server(snapshot=self.write("nodes.json", listing(gpus("n1", 1, 20)))) as server:
+            admit(server, make_pod("d", {"aliyun.com/gpu-mem": "19"}), ["n1"])
+            told = json.loads(self.fit(3, *arguments[:-1], server.operations, "-ojson"))
+            self.assertEqual((told["newNodes"], told["fitting"], told["drained"][0]["to"]),
+                             (0, 0, None))
 
     def test_a_limit(self):
         cluster = self.write("nodes.json", listing(gpus("n1", 1, 30), gpus("n2", 1, 30)))

@@ -74,7 +74,7 @@ CASES = [
      ["take disk=ssd out of its nodeSelector, take its required nodeAffinity away"]),
     (asking(8192, affinity=ZONE_B), [gpus(labels={"zone": "a"})],
      ["take its required nodeAffinity away, ask for 8 aliyun.com/gpu-mem instead of 8192 in "
-      "container main: it was meant in another unit"]),
+      "container main, if it was meant in another unit"]),
     (asking(12), [gpus(), sick("n1")],
      ["ask for 10 aliyun.com/gpu-mem instead of 12 in container main, "
       "mend card 0 of n1, which a ConfigMap says is unhealthy"]),
