@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands in docs/explain.md write what stands below them; `test_why.py --write` writes it."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+
+from program import PATIENCE, PROGRAM, ROOT, environment
+
+DOCUMENT = ROOT / "docs" / "explain.md"
+BLOCK = re.compile(r"```console\n\$ gpuledger (.*)\n(?:.*\n)*?```\n")
+
+
+def answer(match):
+    """The block as it should be."""
+    result = subprocess.run([PROGRAM, *shlex.split(match[1])], cwd=ROOT, env=environment(),
+                            capture_output=True, text=True, timeout=PATIENCE, check=False)
+    if result.stderr or result.returncode not in (0, 3):
+        raise AssertionError((match[1], result.returncode, result.stderr))
+    return f"```console\n$ gpuledger {match[1]}\n{result.stdout}```\n"
+
+
+class Why(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_document_is_what_the_program_writes(self):
+        text = DOCUMENT.read_text()
+        self.assertEqual(BLOCK.sub(answer, text), text)
+        commands = [match[1].split()[0] for match in BLOCK.finditer(text)]
+        self.assertEqual(text.count("```console"), len(commands))
+        self.assertEqual(set(commands), {"explain", "fit"})
+
+    def test_every_pod_that_waits_is_explained(self):
+        cluster = (ROOT / "examples" / "why" / "cluster.yaml").read_text()
+        waiting = re.findall(r"namespace: (research)\n  name: (.*)\n", cluster)
+        self.assertGreater(len(waiting), 1)
+        for namespace, name in waiting:
+            self.assertIn(f"explain pod {namespace}/{name} ", DOCUMENT.read_text())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        PROGRAM = os.path.abspath(PROGRAM)
+        DOCUMENT.write_text(BLOCK.sub(answer, DOCUMENT.read_text()))
+    else:
+        unittest.main()
