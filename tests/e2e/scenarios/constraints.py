@@ -167,3 +167,37 @@ def scenario_constraints_preempt(tap):
             wait_for(lambda: found(world).get("urgent"), PATIENCE_S, what="the pod has its node")
         tap.equal(found(world), {"a": "plain", "c": "shy", "urgent": "gold"},
                   "and has ended; the pod is where it was")
+
+
+def scenario_constraints_pods(tap):
+    """A node with a free card and as many pods as it may have takes none; once the pod without a GPU
+    has moved that explain names, kube-scheduler puts the pod there."""
+    with World(tap, played=False) as world:
+        for name, capacity in (("full", {RESOURCE: UNITS, RESOURCE_COUNT: 1, "pods": 2}),
+                               ("spare", {})):
+            world.client.create(node_object(name, capacity))
+        for name, priority in (("needed", 5), ("idle", 3)):
+            world.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                                 "metadata": {"name": name}, "value": priority})
+            world.client.create(pod_object(name, spec={"nodeName": "full",
+                                                       "priorityClassName": name}))
+        world.start()
+        wait_for(lambda: ask(world, "/api/v1/explain", wish("any", {}))["nodesTotal"] == 2,
+                 PATIENCE_S, what="the nodes are known")
+        takers, fitting, amount = places(world, wish("any", {}))
+        tap.equal((takers, fitting, amount), (set(), set(), 0), "nobody takes the pod")
+        world.client.create(wish("asked", {"priorityClassName": "idle"}))
+        wait_for(lambda: found(world).get("asked") == "", PATIENCE_S,
+                 what="kube-scheduler has found no node")
+        told = ask(world, "/api/v1/explain?pod=default/asked")
+        tap.equal({node["name"]: node["barrier"] for node in told["nodes"] if not node["reason"]},
+                  {"full": "pods"}, "for the number of pods")
+        tap.equal([remedy["text"] for remedy in told["remedies"]], ["move default/idle to spare"],
+                  "the least important pod may move to a node without GPUs")
+        world.client.delete("Pod", "idle")
+        world.client.create(pod_object("idle-again", spec={"nodeSelector": {
+            "kubernetes.io/hostname": "spare"}}))
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda: found(world).get("asked"), PATIENCE_S, what="the pod has its node")
+        tap.equal(found(world), {"needed": "full", "asked": "full", "idle-again": "spare"},
+                  "and the pod is where it was foretold")
