@@ -147,8 +147,9 @@ static void look_at_fullness(const struct look *look, const struct card *card)
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-void audit_look_at_node(struct audit_report *report, struct store *store, const char *name,
-                        int64_t stuck_ms)
+/* Everything that is wrong with a node's pods and cards as they stand. */
+static void look_at_node(struct audit_report *report, struct store *store, const char *name,
+                         int64_t stuck_ms)
 {
     const struct node *node = ledger_node(store_lock(store), name);
     const struct look look = {
@@ -183,7 +184,7 @@ struct audit_report *audit_look(struct store *store, const struct audit_options 
     g_autoptr(GPtrArray) names = audit_node_names(store);
 
     for (guint i = 0; i < names->len; i++)
-        audit_look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
+        look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
     audit_report_finish(report, began_ms);
     return report;
 }

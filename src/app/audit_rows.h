@@ -26,7 +26,3 @@ char *audit_bytes(int64_t bytes, int64_t memory_unit);
 
 /* Copies of the names of all nodes that exist or hold something, in order. */
 GPtrArray *audit_node_names(struct store *store);
-
-/* Everything that is wrong with a node's pods and cards as they stand. */
-void audit_look_at_node(struct audit_report *report, struct store *store, const char *name,
-                        int64_t stuck_ms);

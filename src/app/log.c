@@ -16,44 +16,8 @@ static const char *const level_names[] = {
     [LOG_LEVEL_DEBUG] = "debug",
 };
 
-static const char *const format_names[] = {
-    [LOG_FORMAT_LOGFMT] = "logfmt",
-    [LOG_FORMAT_JSON] = "json",
-};
-
 static atomic_int threshold = LOG_LEVEL_INFO;
 static atomic_int line_format = LOG_FORMAT_LOGFMT;
-
-static bool name_parse(const char *const *names, size_t n, const char *text, size_t *ret_index)
-{
-    for (size_t i = 0; text && i < n; i++) {
-        if (strcmp(names[i], text) == 0) {
-            *ret_index = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool log_level_parse(const char *text, enum log_level *ret_level)
-{
-    size_t index = 0;
-
-    if (!name_parse(level_names, G_N_ELEMENTS(level_names), text, &index))
-        return false;
-    *ret_level = (enum log_level)index;
-    return true;
-}
-
-bool log_format_parse(const char *text, enum log_format *ret_format)
-{
-    size_t index = 0;
-
-    if (!name_parse(format_names, G_N_ELEMENTS(format_names), text, &index))
-        return false;
-    *ret_format = (enum log_format)index;
-    return true;
-}
 
 bool log_enabled(enum log_level level)
 {

@@ -29,10 +29,6 @@ struct log_field {
 void log_configure(enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
 
-/* Names as options spell them; false: not one of them. */
-bool log_level_parse(const char *text, enum log_level *ret_level);
-bool log_format_parse(const char *text, enum log_format *ret_format);
-
 void log_write(enum log_level level, const char *message, const struct log_field *fields,
                size_t n_fields);
 

@@ -54,9 +54,6 @@ void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* Appends the text of --help of a command, or of the whole program for NULL. */
 void help_write(const struct command *command, GString *text);
 
-/* Appends text broken at spaces so that lines, indented by `indent`, stay within 80 columns. */
-void help_wrap(GString *text, const char *paragraph, unsigned indent);
-
 /* "default 25s; environment GPULEDGER_X or X (…)", or "" where there is nothing to say. Free with
  * g_free. */
 char *help_sources(const struct option *option);

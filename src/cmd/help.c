@@ -6,7 +6,8 @@
 
 #define COLUMNS 80
 
-void help_wrap(GString *text, const char *paragraph, unsigned indent)
+/* Appends text broken at spaces so that lines, indented by `indent`, stay within 80 columns. */
+static void wrap(GString *text, const char *paragraph, unsigned indent)
 {
     size_t column = 0;
     while (*paragraph) {
@@ -64,18 +65,18 @@ static void write_option(const struct option *option, GString *text)
     if (option->metavar)
         g_string_append_printf(text, " %s", option->metavar);
     g_string_append_c(text, '\n');
-    help_wrap(text, option->help, 10);
+    wrap(text, option->help, 10);
 
     struct choice choice;
     for (size_t i = 0; option->kind == OPTION_CHOICE && option->choice(i, &choice); i++) {
         g_autofree char *line =
             choice.help ? g_strdup_printf("%s: %s", choice.name, choice.help) : NULL;
-        help_wrap(text, line ? line : choice.name, 14);
+        wrap(text, line ? line : choice.name, 14);
     }
     g_autofree char *sources = help_sources(option);
     if (*sources) {
         g_autofree char *line = g_strdup_printf("[%s]", sources);
-        help_wrap(text, line, 10);
+        wrap(text, line, 10);
     }
 }
 
@@ -83,7 +84,7 @@ static void write_command(const struct command *command, GString *text)
 {
     g_autofree char *usage = help_usage(command);
     g_string_append_printf(text, "Usage: %s\n\n", usage);
-    help_wrap(text, command->description, 0);
+    wrap(text, command->description, 0);
     for (enum option_group group = 0; group < GROUP_N; group++) {
         bool headed = false;
         for (const struct option *option = options; option->name; option++) {
@@ -100,10 +101,10 @@ static void write_command(const struct command *command, GString *text)
 static void write_program(GString *text)
 {
     g_string_append(text, "Usage: " PROGRAM " COMMAND [OPTION]...\n\n");
-    help_wrap(text,
-              "Shares GPUs between pods, card by card: a kube-scheduler extender with a ledger of "
-              "who holds how much of which card.",
-              0);
+    wrap(text,
+         "Shares GPUs between pods, card by card: a kube-scheduler extender with a ledger of who "
+         "holds how much of which card.",
+         0);
     g_string_append(text, "\nCommands:\n");
     for (const struct command *command = commands; command->name; command++)
         g_string_append_printf(text, "  %-12s %s\n", command->name, command->summary);

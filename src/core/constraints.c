@@ -52,7 +52,7 @@ static bool covers_number(const struct toleration *toleration, const char *value
     return toleration->operator== TOLERATION_LT ? of_taint < own : of_taint > own;
 }
 
-bool toleration_covers(const struct toleration *toleration, const struct taint_view *taint)
+static bool covers(const struct toleration *toleration, const struct taint_view *taint)
 {
     const char *value = toleration->value ? toleration->value : "";
 
@@ -71,7 +71,7 @@ bool toleration_covers(const struct toleration *toleration, const struct taint_v
 static bool tolerates(const struct constraints *constraints, const struct taint_view *taint)
 {
     for (size_t i = 0; constraints && i < constraints->n_tolerations; i++) {
-        if (toleration_covers(&constraints->tolerations[i], taint))
+        if (covers(&constraints->tolerations[i], taint))
             return true;
     }
     return false;

@@ -103,7 +103,6 @@ enum barrier constraints_check(const struct constraints *constraints, const stru
 /* The first of the node's taints that is not tolerated; NULL: none. */
 const struct taint_view *constraints_taint(const struct constraints *constraints,
                                            const struct node *node);
-bool toleration_covers(const struct toleration *toleration, const struct taint_view *taint);
 
 /* A sentence that names label or taint and its value. Free with g_free; NULL for BARRIER_NONE. */
 char *constraints_tell(const struct constraints *constraints, const struct node *node,

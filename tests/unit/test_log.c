@@ -194,24 +194,6 @@ START_TEST(glib_messages_come_out_the_same)
 }
 END_TEST
 
-START_TEST(names_parse)
-{
-    enum log_level level = LOG_LEVEL_ERROR;
-    enum log_format format = LOG_FORMAT_LOGFMT;
-
-    ck_assert(log_level_parse("debug", &level));
-    ck_assert_int_eq(level, LOG_LEVEL_DEBUG);
-    ck_assert(log_level_parse("error", &level));
-    ck_assert_int_eq(level, LOG_LEVEL_ERROR);
-    ck_assert(!log_level_parse("verbose", &level));
-    ck_assert(!log_level_parse("", &level));
-    ck_assert(!log_level_parse(NULL, &level));
-    ck_assert(log_format_parse("json", &format));
-    ck_assert_int_eq(format, LOG_FORMAT_JSON);
-    ck_assert(!log_format_parse("xml", &format));
-}
-END_TEST
-
 START_TEST(limit_counts_what_it_drops)
 {
     struct log_limit limit = LOG_LIMIT_INIT;
@@ -263,7 +245,6 @@ static Suite *suite(void)
     tcase_add_test(tc, long_values_are_cut_between_characters);
     tcase_add_test(tc, errno_survives);
     tcase_add_test(tc, glib_messages_come_out_the_same);
-    tcase_add_test(tc, names_parse);
     tcase_add_test(tc, limit_counts_what_it_drops);
     tcase_add_test(tc, limited_events_stop_after_the_burst);
     suite_add_tcase(s, tc);
