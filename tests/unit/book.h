@@ -4,6 +4,8 @@
  * A ledger to test: `book`, with nodes of cards and pods that hold shares of them. Whatever a test
  * did, teardown finds usage to be the sum of its parts.
  */
+#include "ledger_end.h"
+
 #include <check.h>
 #include <gpuledger/error.h>
 #include <gpuledger/ledger.h>
@@ -26,10 +28,7 @@ static inline void setup(void)
 
 static inline void teardown(void)
 {
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
-    ledger_free(book);
+    ledger_end(book);
 }
 
 static inline struct node *set_cards(const char *name, int64_t unit, int32_t n,

@@ -5,6 +5,7 @@
  * is asked is read from the pod, placed, reserved, written into annotations, and what is then held
  * is read from those. Whatever a test did, teardown finds usage to be the sum of its parts.
  */
+#include "ledger_end.h"
 #include "literals.h"
 
 #include <check.h>
@@ -32,10 +33,7 @@ static inline void setup(void)
 
 static inline void teardown(void)
 {
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
-    ledger_free(book);
+    ledger_end(book);
 }
 
 /* The node as all dialects together read it; fails the test if none does. */

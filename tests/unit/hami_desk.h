@@ -5,6 +5,7 @@
  * test did, teardown finds usage to be the sum of its parts.
  */
 #include "hami_words.h"
+#include "ledger_end.h"
 
 #include <check.h>
 #include <gpuledger/error.h>
@@ -50,10 +51,7 @@ static inline void setup(void)
 
 static inline void teardown(void)
 {
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
-    ledger_free(book);
+    ledger_end(book);
 }
 
 static inline enum reason place(const struct pod_view *view, struct placement *placement)

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cards that are registered with more memory than they have: 28.8 GiB of 16. */
-#include "literals.h"
+#include "hami_words.h"
+#include "ledger_end.h"
 #include "suite.h"
 
-#include <gpuledger/dialect.h>
-#include <gpuledger/error.h>
 #include <string.h>
 
-#define MIB (INT64_C(1) << 20)
-#define GPU "nvidia.com/gpu"
-#define MEM "nvidia.com/gpumem"
-#define PERCENT "nvidia.com/gpumem-percentage"
-#define REGISTERED "hami.io/node-nvidia-register"
-#define ALLOCATED "hami.io/vgpu-devices-allocated"
 #define CONSENT "gpuledger.io/oversubscribe"
 #define PHYSICAL "gpuledger.io/physical-memory"
 #define IN_USE "gpuledger.io/memory-in-use"
@@ -52,10 +45,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(ledger_verify(book, &error), "%s", error ? error->message : "");
-    ledger_free(book);
+    ledger_end(book);
 }
 
 /* A pod that holds MiB of a card, as text. */
