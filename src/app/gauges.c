@@ -4,13 +4,6 @@
 #include "app/node_copy.h"
 #include "app/views.h"
 
-static const char *const state_names[] = {
-    [ALLOCATION_RESERVED] = "reserved",
-    [ALLOCATION_UNKNOWN] = "unknown",
-    [ALLOCATION_BOUND] = "bound",
-    [ALLOCATION_CONFIRMED] = "confirmed",
-};
-
 static int64_t gauge_memory(const struct card *card)
 {
     return card->memory;
@@ -193,7 +186,7 @@ void view_pod_metrics(struct store *store, GString *reply)
 }
 
 struct state_counts {
-    int64_t n[G_N_ELEMENTS(state_names)];
+    int64_t n[G_N_ELEMENTS(view_states)];
     int64_t waiting;
 };
 
@@ -228,9 +221,9 @@ void view_metrics(struct store *store, GString *reply)
     }
     g_string_append(reply, "# HELP gpuledger_allocations Pods in the ledger by state.\n"
                            "# TYPE gpuledger_allocations gauge\n");
-    for (size_t i = 0; i < G_N_ELEMENTS(state_names); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(view_states); i++)
         g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %" G_GINT64_FORMAT "\n",
-                               state_names[i], counts.n[i]);
+                               view_states[i], counts.n[i]);
     g_string_append_printf(reply,
                            "# HELP gpuledger_pods_waiting Bound pods that the node side has not "
                            "matched yet.\n"

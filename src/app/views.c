@@ -92,7 +92,7 @@ bool view_inspect(struct store *store, const char *name, GString *reply)
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-static const char *const state_names[] = {
+const char *const view_states[VIEW_STATES_N] = {
     [ALLOCATION_RESERVED] = "reserved",
     [ALLOCATION_UNKNOWN] = "unknown",
     [ALLOCATION_BOUND] = "bound",
@@ -127,7 +127,7 @@ static void write_pod(struct json_writer *writer, const struct pod_copy *pod, co
     json_key_string(writer, "uid", pod->uid);
     json_key_string(writer, "node", node);
     json_key_string(writer, "dialect", pod->dialect->name);
-    json_key_string(writer, "state", pod->assigned ? "assigned" : state_names[pod->state]);
+    json_key_string(writer, "state", pod->assigned ? "assigned" : view_states[pod->state]);
     json_key_bool(writer, "waiting", pod->waiting);
     json_key(writer, "shares");
     json_begin_array(writer);

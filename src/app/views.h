@@ -7,6 +7,10 @@
 #include "app/store.h"
 #include "json/json.h"
 
+/* What the states of an allocation are called. */
+#define VIEW_STATES_N (ALLOCATION_CONFIRMED + 1)
+extern const char *const view_states[VIEW_STATES_N];
+
 /* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.
  * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */
 bool view_inspect(struct store *store, const char *node, GString *reply);
