@@ -226,9 +226,7 @@ static cJSON *descend(cJSON *parent, const char *key)
 
 char *memory_pod_format(const struct memory_pod *pod)
 {
-    GString *text = g_string_new(NULL);
     cJSON *tree = cJSON_Parse(pod->text);
-    struct json_writer writer;
 
     if (pod->words.n > 0) {
         cJSON *annotations = descend(descend(tree, "metadata"), "annotations");
@@ -244,8 +242,7 @@ char *memory_pod_format(const struct memory_pod *pod)
         cJSON_DeleteItemFromObjectCaseSensitive(descend(tree, "status"), "phase");
         cJSON_AddStringToObject(descend(tree, "status"), "phase", "Running");
     }
-    json_writer_init(&writer, text);
-    json_value(&writer, tree);
+    char *text = json_format(tree);
     cJSON_Delete(tree);
-    return g_string_free(text, FALSE);
+    return text;
 }

@@ -102,23 +102,13 @@ static const struct json_field part_fields[] = {
     JSON_FIELD_END,
 };
 
-static char *format(const cJSON *value)
-{
-    GString *text = g_string_new(NULL);
-    struct json_writer writer;
-
-    json_writer_init(&writer, text);
-    json_value(&writer, value);
-    return g_string_free(text, FALSE);
-}
-
 /* The spec without the node that the pod has, for a pod that shall find one. */
 static char *format_unbound(const cJSON *spec)
 {
     cJSON *copy = cJSON_Duplicate(spec, true);
 
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "nodeName");
-    char *text = format(copy);
+    char *text = json_format(copy);
     cJSON_Delete(copy);
     return text;
 }
@@ -144,10 +134,12 @@ static void add_pod(struct scenario *scenario, const struct parts *parts, bool a
     pod->name = g_strdup(parts->name);
     pod->uid = parts->uid && *parts->uid ? g_strdup(parts->uid)
                                          : g_strconcat(parts->ns, "/", parts->name, NULL);
-    pod->labels = parts->labels ? format(parts->labels) : NULL;
-    pod->annotations = parts->annotations ? format(parts->annotations) : NULL;
-    pod->spec = !parts->spec ? NULL : bound ? format(parts->spec) : format_unbound(parts->spec);
-    pod->status = bound && parts->status ? format(parts->status) : NULL;
+    pod->labels = parts->labels ? json_format(parts->labels) : NULL;
+    pod->annotations = parts->annotations ? json_format(parts->annotations) : NULL;
+    pod->spec = !parts->spec ? NULL
+                : bound      ? json_format(parts->spec)
+                             : format_unbound(parts->spec);
+    pod->status = bound && parts->status ? json_format(parts->status) : NULL;
     g_ptr_array_add(bound ? scenario->bound : scenario->arrivals, pod);
 }
 
@@ -156,10 +148,10 @@ static void add_node(struct scenario *scenario, const struct parts *parts)
     struct manifest *node = g_new0(struct manifest, 1);
 
     node->name = g_strdup(parts->name);
-    node->labels = parts->labels ? format(parts->labels) : NULL;
-    node->annotations = parts->annotations ? format(parts->annotations) : NULL;
-    node->spec = parts->spec ? format(parts->spec) : NULL;
-    node->status = parts->status ? format(parts->status) : NULL;
+    node->labels = parts->labels ? json_format(parts->labels) : NULL;
+    node->annotations = parts->annotations ? json_format(parts->annotations) : NULL;
+    node->spec = parts->spec ? json_format(parts->spec) : NULL;
+    node->status = parts->status ? json_format(parts->status) : NULL;
     g_ptr_array_add(scenario->nodes, node);
 }
 
@@ -181,7 +173,7 @@ bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object
     if (feed == FEED_NODES)
         add_node(scenario, &parts);
     else if (feed == FEED_CONFIGMAPS)
-        g_ptr_array_add(scenario->configmaps, format(object));
+        g_ptr_array_add(scenario->configmaps, json_format(object));
     else if (arrives || (g_strcmp0(parts.phase, "Succeeded") && g_strcmp0(parts.phase, "Failed")))
         add_pod(scenario, &parts, arrives);
     return true;

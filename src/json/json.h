@@ -139,6 +139,8 @@ void json_bool(struct json_writer *writer, bool value);
 void json_null(struct json_writer *writer);
 /* A parsed value, written again; numbers as doubles carry them. */
 void json_value(struct json_writer *writer, const cJSON *value);
+/* The same as a text of its own; free with g_free. */
+char *json_format(const cJSON *value);
 /* A value that is JSON already. */
 void json_raw(struct json_writer *writer, const char *text, size_t length);
 

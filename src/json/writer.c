@@ -205,6 +205,16 @@ void json_value(struct json_writer *writer, const cJSON *value)
     }
 }
 
+char *json_format(const cJSON *value)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_value(&writer, value);
+    return g_string_free(text, FALSE);
+}
+
 void json_key_string(struct json_writer *writer, const char *key, const char *value)
 {
     json_key(writer, key);

@@ -15,7 +15,7 @@
 /* An arena keeps only what is parsed into it. */
 static const cJSON *keep(struct json_arena *arena, const cJSON *tree, GError **error)
 {
-    g_autofree char *text = object_tree_format(tree);
+    g_autofree char *text = json_format(tree);
     return json_parse(arena, text, strlen(text), error);
 }
 

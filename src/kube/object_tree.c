@@ -5,16 +5,6 @@
 
 #include <string.h>
 
-char *object_tree_format(const cJSON *tree)
-{
-    GString *text = g_string_new(NULL);
-    struct json_writer writer;
-
-    json_writer_init(&writer, text);
-    json_value(&writer, tree);
-    return g_string_free(text, FALSE);
-}
-
 cJSON *object_tree_parse(struct json_arena *arena, const char *text)
 {
     const cJSON *tree = json_parse(arena, text, strlen(text), NULL);

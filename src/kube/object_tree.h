@@ -9,8 +9,6 @@
 
 /* From an object's text, which must be JSON; through the arena. */
 cJSON *object_tree_parse(struct json_arena *arena, const char *text);
-/* Free with g_free. */
-char *object_tree_format(const cJSON *tree);
 
 /* The text below that key; "" if there is none. */
 const char *object_tree_get(const cJSON *parent, const char *key);

@@ -154,7 +154,7 @@ static struct object *put_object(struct snapshot *snapshot, enum feed feed, cons
     object->key =
         key_new(object_tree_get(metadata, "namespace"), object_tree_get(metadata, "name"));
     object->uid = g_strdup(object_tree_get(metadata, "uid"));
-    object->text = object_tree_format(tree);
+    object->text = json_format(tree);
     g_hash_table_replace(snapshot->objects[feed], object->key, object);
     return object;
 }
@@ -320,7 +320,7 @@ static enum outcome snapshot_bind(struct cluster *cluster, const struct binding 
         play_node_side(snapshot, tree);
         set_version(snapshot, tree);
         g_free(object->text);
-        object->text = object_tree_format(tree);
+        object->text = json_format(tree);
         enqueue(snapshot, FEED_PODS, object, false);
     }
     pthread_mutex_unlock(&snapshot->lock);
