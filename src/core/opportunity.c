@@ -11,6 +11,9 @@
  * with a card has to be there. */
 #define CPU_PART 0.3
 
+/* A place that everybody wants who wants several cards is worth so much more than its cards. */
+#define GROUP_PART 0.1
+
 /* How much a normal variable exceeds z on average, between -Z_MAX and Z_MAX in steps. */
 #define Z_MAX 6
 #define Z_STEPS 64
@@ -67,14 +70,18 @@ struct worth {
 };
 
 /* Free cards, or devices of one pool, of which each is so many cards: what they are worth to those
- * who want several. */
-static double groups_worth(const struct prospect *prospect, int32_t whole, double each)
+ * who want several and would find the CPU, too. */
+static double groups_worth(const struct prospect *prospect, int32_t whole, int64_t cpu, double each)
 {
     double cards = 0;
 
-    for (int32_t size = 2; prospect && size <= SHAPE_CARDS_MAX; size++) {
-        const int32_t n = whole / size;
-        cards += prospect->groups[size] * size * n * each;
+    for (int32_t i = 0; prospect && i < prospect->n_groups; i++) {
+        const struct group *group = &prospect->groups[i];
+        if (group->cards > whole)
+            break;
+        const int64_t n = whole / group->cards;
+        const int64_t fed = group->cpu > 0 ? MIN(n, cpu / group->cpu) : n;
+        cards += GROUP_PART * group->want * (double)(group->cards * fed) * each;
     }
     return cards;
 }
@@ -87,6 +94,8 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
     double room = 0, weighted = 0, groups = 0;
     int64_t cpu = node_host_free(node).cpu;
 
+    if (cpu != INT64_MAX && placement)
+        cpu = MAX(cpu - placement->request->host.cpu, 0);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         const struct taken taken = placement_taken(node, card, placement);
@@ -100,7 +109,7 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
         worth.left += part;
     }
     worth.units = node->n_cards;
-    groups = groups_worth(kind ? kind->prospect : NULL, worth.whole, 1);
+    groups = groups_worth(kind ? kind->prospect : NULL, worth.whole, cpu, 1);
     for (int32_t i = 0; i < node->n_pools; i++) {
         const struct pool *pool = &node->pools[i];
         const int32_t left = pool_free(pool, placement);
@@ -109,13 +118,11 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
         const double each = kind ? size * (double)kind->prospect->worth[PART_WHOLE] : size;
         room += left * each;
         weighted += left * each * (1 + (kind ? kind->share : 0));
-        groups += groups_worth(kind ? kind->prospect : NULL, left, size);
+        groups += groups_worth(kind ? kind->prospect : NULL, left, cpu, size);
         worth.units += pool->capacity;
         worth.whole += left;
         worth.left += (int64_t)(PART_WHOLE * left * size);
     }
-    if (cpu != INT64_MAX && placement)
-        cpu = MAX(cpu - placement->request->host.cpu, 0);
     if (room > 0)
         worth.cards = weighted * (1 - shortfall(outlook, room, cpu) / room);
     worth.cards += groups;

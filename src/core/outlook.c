@@ -102,6 +102,7 @@ struct draft {
     int32_t *wanted; /* by shape: part_wanted, whatever the model; 0: does not fit */
     bool *accepted;  /* by shape: whether a pod of it may have one */
     double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
+    struct prospect *own; /* NULL: that of an earlier kind, which is seen alike, is its, too */
 };
 
 struct making {
@@ -111,6 +112,7 @@ struct making {
     size_t n_drafts;
     struct draft drafts[KINDS_MAX];
     const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */
+    double gpus, cards; /* that all pods ask for, and that there are */
     bool *typical; /* by shape */
     GArray *order; /* const struct shape *, the typical ones, most frequent first */
 };
@@ -348,20 +350,6 @@ static void set_below(const struct making *making, const struct draft *draft,
     }
 }
 
-static void set_groups(const struct making *making, const struct draft *draft,
-                       struct prospect *prospect)
-{
-    double pods = 0;
-
-    for (size_t i = 0; i < making->n; i++) {
-        pods += making->shapes[i].count;
-        if (draft->wanted[i] > 0)
-            prospect->groups[making->shapes[i].cards] += making->shapes[i].count;
-    }
-    for (size_t i = 0; i <= SHAPE_CARDS_MAX; i++)
-        prospect->groups[i] /= pods;
-}
-
 static void add_prospect(struct making *making, struct draft *draft)
 {
     for (struct draft *other = making->drafts; other < draft; other++) {
@@ -374,9 +362,8 @@ static void add_prospect(struct making *making, struct draft *draft)
     struct prospect *prospect = g_new0(struct prospect, 1);
     set_worth(making, draft, prospect);
     set_below(making, draft, prospect);
-    set_groups(making, draft, prospect);
     g_ptr_array_add(making->outlook->prospects, prospect);
-    draft->kind.prospect = prospect;
+    draft->kind.prospect = draft->own = prospect;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -463,29 +450,127 @@ static double gpu_of(const struct making *making, size_t i)
     return home ? shape->count * shape->cards * home->wanted[i] / PART_WHOLE * home->kind.size : 0;
 }
 
-/* If pods come until the cards are asked for once, those that name models want this part of each;
- * one that names several wants them alike. */
+static void set_totals(struct making *making)
+{
+    for (size_t i = 0; i < making->n; i++)
+        making->gpus += gpu_of(making, i);
+    for (size_t k = 0; k < making->n_drafts; k++)
+        making->cards += making->drafts[k].kind.cards;
+}
+
+/* Of pods that come until the cards are asked for once, how many cards those of the shape ask for. */
+static double cards_wanted(const struct making *making, size_t i)
+{
+    return making->gpus > 0 ? gpu_of(making, i) / making->gpus * making->cards : 0;
+}
+
+/* Pods that name models want this part of each; those that name several want them alike. */
 static void set_shares(struct making *making)
 {
-    double gpus = 0, cards = 0;
-
-    for (size_t i = 0; i < making->n; i++)
-        gpus += gpu_of(making, i);
-    for (size_t k = 0; k < making->n_drafts; k++)
-        cards += making->drafts[k].kind.cards;
     for (size_t i = 0; i < making->n; i++) {
         double accepted = 0;
-        if (!making->shapes[i].terms || gpus <= 0)
+        if (!making->shapes[i].terms)
             continue;
         for (size_t k = 0; k < making->n_drafts; k++)
             accepted += making->drafts[k].accepted[i] ? making->drafts[k].kind.cards : 0;
         for (size_t k = 0; k < making->n_drafts; k++) {
             if (making->drafts[k].accepted[i])
-                making->drafts[k].kind.share += gpu_of(making, i) / gpus * cards / accepted;
+                making->drafts[k].kind.share += cards_wanted(making, i) / accepted;
         }
     }
     for (size_t k = 0; k < making->n_drafts; k++)
         making->drafts[k].kind.share = MIN(making->drafts[k].kind.share, 1);
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static bool accepts(struct making *making, uint64_t kind, size_t shape)
+{
+    const struct draft *draft = find_draft(making, kind);
+    return draft && draft->accepted[shape];
+}
+
+/* How many pods of the shape so many cards have room for, if nobody else uses the node. */
+static int64_t count_places(const struct node *node, int32_t cards, const struct shape *shape)
+{
+    const int64_t n = cards / shape->cards;
+    return shape->cpu > 0 && node->host.cpu > 0 ? MIN(n, node->host.cpu / shape->cpu) : n;
+}
+
+/* The cards of all places for pods of the shape, were the nodes empty. */
+static double sum_places(struct making *making, const GPtrArray *nodes, size_t i)
+{
+    const struct shape *shape = &making->shapes[i];
+    double cards = 0;
+
+    for (guint j = 0; j < nodes->len; j++) {
+        const struct node *node = g_ptr_array_index(nodes, j);
+        int32_t accepted = 0;
+        for (int32_t k = 0; node->present && k < node->n_cards; k++)
+            accepted += accepts(making, node->cards[k].kind, i);
+        cards += (double)(count_places(node, accepted, shape) * shape->cards);
+        for (int32_t k = 0; node->present && k < node->n_pools; k++) {
+            const struct pool *pool = &node->pools[k];
+            if (accepts(making, pool->kind, i))
+                cards += (double)(count_places(node, pool->capacity, shape) * shape->cards) *
+                         pool_device_size(pool);
+        }
+    }
+    return cards;
+}
+
+static double group_demand(const struct group *group)
+{
+    return group->cards * group->want;
+}
+
+/* One that asks for the same is the same; where there are too many, the least wanted gives way. */
+static void add_group(struct prospect *prospect, const struct group *new)
+{
+    struct group *place = NULL;
+
+    for (int32_t i = 0; i < prospect->n_groups; i++) {
+        struct group *group = &prospect->groups[i];
+        if (group->cards == new->cards && group->cpu == new->cpu) {
+            group->want = MIN(group->want + new->want, 1);
+            return;
+        }
+        if (!place || group_demand(group) < group_demand(place))
+            place = group;
+    }
+    if (prospect->n_groups < GROUPS_MAX)
+        prospect->groups[prospect->n_groups++] = *new;
+    else if (group_demand(place) < group_demand(new))
+        *place = *new;
+}
+
+static gint compare_groups(gconstpointer a, gconstpointer b)
+{
+    const struct group *left = a, *right = b;
+    return left->cards != right->cards ? left->cards - right->cards
+                                       : (left->cpu > right->cpu) - (left->cpu < right->cpu);
+}
+
+static void set_groups(struct making *making, const GPtrArray *nodes)
+{
+    for (size_t i = 0; i < making->n; i++) {
+        const struct shape *shape = &making->shapes[i];
+        const double places = shape->cards > 1 && making->homes[i] ? sum_places(making, nodes, i) : 0;
+        if (places <= 0)
+            continue;
+        const struct group group = {shape->cards, shape->cpu,
+                                    MIN(cards_wanted(making, i) / places, 1)};
+        for (size_t k = 0; k < making->n_drafts; k++) {
+            struct draft *draft = &making->drafts[k];
+            if (draft->own && draft->accepted[i])
+                add_group(draft->own, &group);
+        }
+    }
+    for (size_t k = 0; k < making->n_drafts; k++) {
+        struct prospect *own = making->drafts[k].own;
+        if (own)
+            qsort(own->groups, (size_t)own->n_groups, sizeof *own->groups, compare_groups);
+    }
 }
 
 static gint compare_kinds(gconstpointer a, gconstpointer b)
@@ -535,7 +620,9 @@ struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger 
     }
     set_homes(making);
     set_cpu(making);
+    set_totals(making);
     set_shares(making);
+    set_groups(making, ledger_nodes(ledger));
     for (size_t k = 0; k < making->n_drafts; k++)
         outlook->kinds[outlook->n_kinds++] = making->drafts[k].kind;
     qsort(outlook->kinds, outlook->n_kinds, sizeof *outlook->kinds, compare_kinds);

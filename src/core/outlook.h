@@ -12,6 +12,7 @@
 #define PART_WHOLE 1000
 #define KINDS_MAX 64
 #define STEPS_MAX 64
+#define GROUPS_MAX 32 /* those who want most GPU */
 
 /* Cards of one kind: of one size and model (struct card.kind); or devices of such pools, each of
  * which is free as a whole or not at all. */
@@ -23,10 +24,19 @@ struct kind {
     const struct prospect *prospect;
 };
 
+/* Pods that ask for several cards or devices, and for so much CPU. */
+struct group {
+    int32_t cards;
+    int64_t cpu; /* thousandths of a core */
+    double want; /* if pods ask for all GPUs once, the part of the places for such pods that they ask
+                  * for, of those that there are while all nodes are empty; at most 1 */
+};
+
 /* For kinds that the same pods see alike. */
 struct prospect {
     float worth[PART_WHOLE + 1]; /* in cards, of a free part of one card */
-    double groups[SHAPE_CARDS_MAX + 1]; /* the part of all pods that asks for so many of them */
+    int32_t n_groups;
+    struct group groups[GROUPS_MAX]; /* smaller ones first */
 
     /* The pods that are typical, but for those that ask for devices where these are cards, or for
      * other devices: by steps of CPU and of size; a pod for several cards is so many times as large

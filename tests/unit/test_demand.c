@@ -264,6 +264,22 @@ START_TEST(oc_keeps_groups_of_cards_together)
 }
 END_TEST
 
+/* Both kinds of nodes have the cards for them, but only one has the CPU. */
+START_TEST(oc_keeps_places_for_groups_where_their_cpu_is)
+{
+    add_node("a", 4, 128000, "T4");
+    add_node("b", 4, 96000, "T4");
+    expect_pods(50, 20, 1, 1000);
+    expect_pods(50, 20, 4, 80000);
+    expect_choice("oc", 20, 1000, "a", 0);
+    expect_pods(200, 20, 4, 120000);
+    expect_choice("oc", 20, 1000, "b", 0);
+    expect_choice("oc", 0, 10000, "b", CARD_UNKNOWN);
+    put("a", "u", 0, 20);
+    expect_choice("oc", 20, 1000, "a", 1); /* there is no place any more */
+}
+END_TEST
+
 static void hold(const char *node, const char *uid, int32_t devices, const char *device)
 {
     struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
@@ -381,6 +397,7 @@ int main(void)
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
+    tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
