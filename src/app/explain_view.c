@@ -141,6 +141,9 @@ static char *summarize(const struct explanation *explanation)
                                explanation->n_taking == 1 ? "s" : "", place->state, place->node,
                                place->cards);
     case VERDICT_REFUSED:
+        if (explanation->n_nodes == 1)
+            return g_strdup_printf("%s/%s wants %s (%s): the only node does not take it", ns, name,
+                                   explanation->asks, explanation->dialects);
         return g_strdup_printf("%s/%s wants %s (%s): none of %u nodes takes it", ns, name,
                                explanation->asks, explanation->dialects, explanation->n_nodes);
     }

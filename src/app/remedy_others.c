@@ -137,14 +137,16 @@ static bool find_homes(struct search *search, const struct node *node, const GPt
     return all;
 }
 
-static char *tell_moves(const GArray *pods, bool move)
+static char *tell_moves(const GArray *pods, bool move, const char *node)
 {
     GString *text = g_string_new(move ? "move " : "end ");
 
     for (guint i = 0; i < pods->len; i++) {
         const struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, i);
-        g_string_append_printf(text, "%s%s/%s%s%s", i ? ", " : "", pod->ns, pod->name,
-                               move ? " to " : "", move ? pod->to : "");
+        g_string_append_printf(text, "%s%s/%s", i ? ", " : "", pod->ns, pod->name);
+        if (move)
+            g_string_append_printf(text, " to %s%s", g_str_equal(pod->to, node) ? "other cards of " : "",
+                                   pod->to);
     }
     return g_string_free(text, FALSE);
 }
@@ -160,7 +162,7 @@ static void add_pods(struct search *search, const struct node *node, const GPtrA
     }
     const bool move = find_homes(search, node, ended, remedy.pods);
     remedy.kind = move ? REMEDY_MOVE : REMEDY_END;
-    remedy.text = tell_moves(remedy.pods, move);
+    remedy.text = tell_moves(remedy.pods, move, node->name);
     for (guint i = 0; i < remedy.pods->len && !move; i++)
         g_clear_pointer(&g_array_index(remedy.pods, struct remedy_pod, i).to, g_free);
     search_add(search, remedy, node);

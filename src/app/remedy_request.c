@@ -91,12 +91,17 @@ static struct remedy tell_amount(struct search *search, enum remedy_kind kind,
     return remedy;
 }
 
+#define UNIT_DOUBT 16
+
 /* By how much amounts are too large that were written in a smaller unit than the node's. */
 static const int64_t unit_factors[] = {1024, 1000, 256, INT64_C(1) << 20, INT64_C(1) << 30,
                                        INT64_C(1) << 28};
 
 static bool try_units(struct search *search, const struct asked *asked)
 {
+    /* Who asks for a little too much knows the unit. */
+    if (who_takes_amount(search, search->query->pod, asked, asked->amount / UNIT_DOUBT))
+        return false;
     for (size_t i = 0; i < G_N_ELEMENTS(unit_factors) && search_may_try(search); i++) {
         const int64_t to = asked->amount / unit_factors[i];
         if (to == 0 || asked->amount % unit_factors[i] != 0)
@@ -155,6 +160,27 @@ static size_t read_asked(const struct pod_view *pod, struct asked ret_asked[RESO
     return n;
 }
 
+/* Compute is what a pod may say nothing of. */
+static bool is_core(const char *resource)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        const struct dialect_words *words = &dialects[i]->words;
+        if (g_strcmp0(words->core, resource) == 0 && g_strcmp0(words->whole, resource) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Not with the least of it, but without. */
+static void try_without(struct search *search, const struct asked *asked)
+{
+    const struct node *node =
+        is_core(asked->pair->key) ? who_takes_amount(search, search->query->pod, asked, 0) : NULL;
+
+    if (node)
+        search_add(search, tell_amount(search, REMEDY_LESS, asked, 0), node);
+}
+
 void search_amounts(struct search *search, bool too_large)
 {
     const struct pod_view *pod = search->query->pod;
@@ -168,6 +194,8 @@ void search_amounts(struct search *search, bool too_large)
         const int64_t to = find_less(search, pod, &all[i], &node);
         if (to > 0)
             search_add(search, tell_amount(search, REMEDY_LESS, &all[i], to), node);
+        else
+            try_without(search, &all[i]);
     }
 }
 

@@ -28,7 +28,8 @@ static char *tell_amount(const struct node *node, const struct card *card, struc
     if (amount.kind == AMOUNT_THOUSANDTHS && !card)
         return g_strdup_printf("%" G_GINT64_FORMAT "%% of the memory", amount.value / 10);
     if (amount.kind == AMOUNT_NODE_UNITS && !node)
-        return g_strdup_printf("%" G_GINT64_FORMAT " units of memory", amount.value);
+        return g_strdup_printf("%" G_GINT64_FORMAT " unit%s of memory", amount.value,
+                               amount.value == 1 ? "" : "s");
     return tell_bytes(node ? card_bytes(node, card, amount) : amount_bytes(amount, 1));
 }
 
@@ -40,7 +41,10 @@ static void append_ask(GString *text, const struct node *node, const struct card
     }
     g_autofree char *memory = tell_amount(node, NULL, ask->memory);
     const char *and = "";
-    if (ask->exclusive && ask->memory.value == 0 && ask->core == 0) {
+    if (ask->exclusive &&
+        (ask->memory.kind == AMOUNT_THOUSANDTHS ? ask->memory.value >= 1000
+                                                : ask->memory.value == 0) &&
+        (ask->core == 0 || ask->core >= CORE_WHOLE)) {
         g_string_append_printf(text, "%d whole card%s", ask->count, ask->count > 1 ? "s" : "");
         return;
     }
@@ -97,13 +101,19 @@ char *tell_shares(const struct node *node, const struct share *shares, uint32_t 
 
 /* --- who is there --------------------------------------------------------------------------- */
 
-/* What an allocation holds of the card or pool; false: nothing. */
+/* What an allocation holds of a card or pool, or of a node. */
+struct holding {
+    int64_t bytes;
+    int32_t core, devices;
+};
+
+/* False: nothing. */
 static bool held_of(const struct node *node, const struct allocation *allocation,
-                    const struct card *card, const struct pool *pool, int64_t *ret_amount)
+                    const struct card *card, const struct pool *pool, struct holding *ret_holding)
 {
     bool here = false;
 
-    *ret_amount = 0;
+    *ret_holding = (struct holding){0};
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
         if (pool ? g_strcmp0(share->device, pool->resource) != 0
@@ -111,21 +121,34 @@ static bool held_of(const struct node *node, const struct allocation *allocation
                                               node_share_card(node, share))))
             continue;
         here = true;
-        *ret_amount += pool ? share->devices
-                            : card_bytes(node, card ? card : node_share_card(node, share),
-                                         share->memory);
+        ret_holding->devices += share->device ? share->devices : 0;
+        if (share->device)
+            continue;
+        ret_holding->bytes +=
+            card_bytes(node, card ? card : node_share_card(node, share), share->memory);
+        ret_holding->core += share->core;
     }
     return here;
+}
+
+/* The first of these that is anything. Free with g_free. */
+static char *tell_holding(const struct holding *holding)
+{
+    if (holding->bytes > 0)
+        return tell_bytes(holding->bytes);
+    if (holding->core > 0)
+        return g_strdup_printf("%g%% of the compute", holding->core / 10.0);
+    return holding->devices > 0 ? g_strdup_printf("%d", holding->devices) : NULL;
 }
 
 GPtrArray *tell_pods(const struct node *node, const struct card *card, const struct pool *pool)
 {
     GPtrArray *pods = g_ptr_array_new_with_free_func(g_free);
-    int64_t amount;
+    struct holding holding;
 
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = node->allocations->pdata[i];
-        if (held_of(node, allocation, card, pool, &amount))
+        if (held_of(node, allocation, card, pool, &holding))
             g_ptr_array_add(pods, g_strdup_printf("%s/%s", allocation->ns, allocation->name));
     }
     return pods;
@@ -139,13 +162,14 @@ static void append_holders(GString *text, const struct node *node, const struct 
 
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = node->allocations->pdata[i];
-        int64_t amount;
-        if (!held_of(node, allocation, card, pool, &amount) || ++n > EXPLAIN_PODS_MAX)
+        struct holding holding;
+        if (!held_of(node, allocation, card, pool, &holding) || ++n > EXPLAIN_PODS_MAX)
             continue;
-        g_autofree char *size =
-            pool ? g_strdup_printf("%" G_GINT64_FORMAT, amount) : tell_bytes(amount);
-        g_string_append_printf(text, "%s%s/%s (%s)", n == 1 ? "; held by " : ", ", allocation->ns,
-                               allocation->name, size);
+        g_autofree char *size = tell_holding(&holding);
+        g_string_append_printf(text, "%s%s/%s", n == 1 ? "; held by " : ", ", allocation->ns,
+                               allocation->name);
+        if (size)
+            g_string_append_printf(text, " (%s)", size);
     }
     if (n > EXPLAIN_PODS_MAX)
         g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
@@ -186,9 +210,33 @@ static void tell_size(const struct telling *telling)
 {
     g_autofree char *wanted =
         tell_bytes(card_bytes(telling->node, telling->card, telling->ask->memory));
-    g_autofree char *all = tell_bytes(telling->card->memory);
+    const struct card *card = telling->card;
+    const bool pretends = card->physical > 0 &&
+                          card_bytes(telling->node, card, telling->ask->memory) <= card->memory;
+    g_autofree char *all = tell_bytes(pretends ? card->physical : card->memory);
 
-    g_string_append_printf(telling->text, "wants %s, the card has %s in all", wanted, all);
+    g_string_append_printf(telling->text, "wants %s, the card %shas %s in all", wanted,
+                           pretends ? "really " : "", all);
+}
+
+static void tell_oversubscribed(const struct telling *telling)
+{
+    const struct card *card = telling->card;
+    g_autofree char *wanted = tell_bytes(card_bytes(telling->node, card, telling->ask->memory));
+    g_autofree char *left = tell_bytes(card_memory_room(telling->node, card, false));
+    g_autofree char *real = tell_bytes(card->physical);
+
+    g_string_append_printf(telling->text,
+                           "wants %s, %s free of the %s that it really has; beyond that the pod would "
+                           "have to accept oversubscribed memory (gpuledger.io/oversubscribe)",
+                           wanted, left, real);
+    append_holders(telling->text, telling->node, card, NULL);
+}
+
+static void tell_tenant(const struct telling *telling)
+{
+    g_string_append(telling->text, "pods of another namespace share it");
+    append_holders(telling->text, telling->node, telling->card, NULL);
 }
 
 static void tell_health(const struct telling *telling)
@@ -251,7 +299,8 @@ static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
     [REASON_CARD_UNHEALTHY] = tell_health,      [REASON_INSUFFICIENT_CORE] = tell_core,
     [REASON_NO_SLOT] = tell_slots,              [REASON_OTHER_USE] = tell_other_use,
-    [REASON_TERMS] = tell_card_terms,
+    [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
+    [REASON_OTHER_TENANT] = tell_tenant,
 };
 
 char *tell_card(const struct node *node, const struct request *request, const struct card_ask *ask,
@@ -359,13 +408,33 @@ static void tell_isolation(const struct telling *telling)
 
 static void tell_node_use(const struct telling *telling)
 {
-    for (int32_t i = 0; i < telling->node->n_cards; i++) {
+    for (int32_t i = 0; i < telling->node->n_cards && !telling->ask->device; i++) {
         if (placement_card_reason(telling->node, telling->request, telling->ask,
                                   &telling->node->cards[i]) == REASON_OTHER_USE)
             return; /* a card tells */
     }
     g_string_append_printf(telling->text, "its GPUs are in use by pods of another way of sharing");
     append_holders(telling->text, telling->node, NULL, NULL);
+}
+
+static void tell_at_once(const struct telling *telling)
+{
+    const struct card_ask *ask = telling->ask;
+    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+
+    if (pool)
+        g_string_append_printf(telling->text,
+                               "wants %d %s, of which its plugin gives a container at most %d",
+                               ask->count, ask->device, pool->at_once);
+}
+
+/* Cards tell by themselves. */
+static void tell_node_tenant(const struct telling *telling)
+{
+    if (!telling->ask->device)
+        return;
+    g_string_append(telling->text, "pods of another namespace share its GPUs");
+    append_holders(telling->text, telling->node, NULL, node_pool(telling->node, telling->ask->device));
 }
 
 static void tell_quota(const struct telling *telling)
@@ -511,6 +580,8 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_CARD_COUNT] = tell_count,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
     [REASON_SHARED_MEMORY] = tell_shared_memory,
+    [REASON_DEVICES_AT_ONCE] = tell_at_once,
+    [REASON_OTHER_TENANT] = tell_node_tenant,
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,

@@ -201,5 +201,68 @@ spec:
             self.assertEqual((result.returncode, result.stderr), (code, f"gpuledger: {message}\n"))
 
 
+    def told(self, asked, *objects, options=()):
+        """What is asked for, why the one node refuses, and what would help."""
+        result = run("explain", "-f", self.write("asked.json", asked), "--snapshot",
+                     self.write("one.json", listing(*objects)), "-ojson", *options)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        answer = json.loads(result.stdout)
+        return (answer["asks"], answer["nodes"][0]["why"],
+                [remedy["text"] for remedy in answer["remedies"]])
+
+    def test_memory_that_is_not_really_there(self):
+        there = node("n1", 1, 20)
+        there["metadata"]["annotations"] = {"gpuledger.io/physical-memory": "*=16Gi"}
+        asks, why, remedies = self.told(pod("p", 18), there)
+        self.assertEqual((asks, why), ("18 units of memory of one card",
+                                       "card 0: wants 18GiB, the card really has 16GiB in all"))
+        # Not "2, if it was meant in another unit": who asks for a little too much knows the unit.
+        self.assertEqual(remedies, ["ask for 16 aliyun.com/gpu-mem instead of 18 in container main"])
+        _, why, _ = self.told(pod("p", 6), there, bound("a", 12, "n1", 0))
+        self.assertEqual(why, "card 0: wants 6GiB, 4GiB free of the 16GiB that it really has; beyond "
+                              "that the pod would have to accept oversubscribed memory "
+                              "(gpuledger.io/oversubscribe); held by test/a (12GiB)")
+
+    def test_whole_cards_and_compute(self):
+        def elastic(name, core, **extra):
+            made = pod(name, 1, **extra)
+            made["spec"]["containers"][0]["resources"]["limits"] = {
+                "elasticgpu.io/gpu-core": str(core)}
+            return made
+
+        there = node("n1", 1, 1)
+        there["status"]["capacity"] = {"elasticgpu.io/gpu-core": "200",
+                                       "elasticgpu.io/gpu-memory": "32768"}
+        part = elastic("part", 10, spec={"nodeName": "n1"}, status={"phase": "Running"}, metadata={
+            "annotations": {"elasticgpu.io/assumed": "true", "elasticgpu.io/container-main": "0"}})
+        asks, why, _ = self.told(elastic("p", 200), there, part)
+        self.assertEqual((asks, why), ("2 whole cards", "card 0: wants it alone, it has 1 holder; "
+                                                        "held by test/part (10% of the compute)"))
+
+    def test_who_asks_for_compute_may_do_without(self):
+        there = node("n1", 1, 16)
+        there["metadata"]["labels"] = {"ack.node.gpu.schedule": "share"}
+        asked = pod("p", 1)
+        limits = asked["spec"]["containers"][0]["resources"]["limits"]
+        limits["aliyun.com/gpu-core.percentage"] = "25"
+        asks, _, remedies = self.told(asked, there)
+        self.assertEqual((asks, remedies), (
+            "1 unit of memory and 25% of the compute of one card",
+            ["ask for 0 aliyun.com/gpu-core.percentage instead of 25 in container main"]))
+        limits["aliyun.com/gpu-core.percentage"] = "0"
+        self.assertEqual(self.told(asked, there)[1], "takes the pod")
+
+    def test_a_pod_moves_to_another_card_of_its_node(self):
+        _, _, remedies = self.told(pod("p", 10), node("n1", 2, 10), bound("x", 6, "n1", 0),
+                                   bound("y", 4, "n1", 1))
+        self.assertEqual(remedies[-1], "move test/y to other cards of n1")
+
+    def test_other_tenants(self):
+        _, why, _ = self.told({**pod("p", 2), "metadata": {"namespace": "other", "name": "p"}},
+                              node("n1", 1, 10), bound("a", 3, "n1", 0),
+                              options=["--tenant-isolation=kernel"])
+        self.assertEqual(why, "card 0: pods of another namespace share it; held by test/a (3GiB)")
+
+
 if __name__ == "__main__":
     unittest.main()
