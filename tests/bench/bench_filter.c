@@ -3,7 +3,7 @@
  * The verbs filter, prioritize and preempt against an echo of the same bytes by the same HTTP library, call
  * by call in turn, in one process: what gpuledger adds to carrying the bytes.
  *
- * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row.
+ * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row, GPULEDGER_BENCH_VERB for one verb only.
  */
 #include "app/extender.h"
 #include "app/log.h"
@@ -334,6 +334,7 @@ static void measure(const struct row *row, int calls)
 int main(void)
 {
     const char *wanted = g_getenv("GPULEDGER_BENCH_CALLS");
+    const char *verb = g_getenv("GPULEDGER_BENCH_VERB");
     int calls = wanted ? (int)g_ascii_strtoll(wanted, NULL, 10) : 400;
 
     mallopt(M_ARENA_MAX, 2); /* as the program does */
@@ -342,7 +343,9 @@ int main(void)
     printf("                            body        p50 (us) of               ratios of p50                       p99 (us) of\n"
            "verb        nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no  rec/pod      echo %9d\n",
            PODS, PODS);
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
-        measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (!verb || g_str_equal(verb, verbs[rows[i].verb].name))
+            measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
+    }
     return 0;
 }
