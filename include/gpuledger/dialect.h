@@ -209,6 +209,12 @@ struct admission_query {
 enum admission dialect_admit(const struct node *node, const struct admission_query *query,
                              struct placement *ret_placement, enum reason *ret_reason);
 
+/* The same without where and why, and so much cheaper. */
+enum admission dialect_admits(const struct node *node, const struct admission_query *query);
+
+/* Whether the end of a pod may keep this one from a node: where the node side picks the card itself. */
+bool dialect_is_fickle(const struct request *request);
+
 /* What a pod waits for on a node of which dialect_admit says ADMISSION_WAIT, for people. */
 enum reason dialect_why_wait(const struct node *node, const struct request *request);
 

@@ -49,11 +49,16 @@ struct placement {
  * means that only placement_find knows. Made for the thousands of nodes of one filter call. */
 bool placement_is_obvious(const struct node *node, const struct request *request);
 
+
 /* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. The demand may
  * be NULL. */
 enum reason placement_find(const struct node *node, const struct request *request,
                            const struct policy *policy, const struct demand *demand,
                            int32_t pinned, struct placement *ret_placement);
+
+/* Whether placement_find would succeed, without a pin, for whoever asks neither where nor why not. */
+bool placement_fits(const struct node *node, const struct request *request,
+                    const struct policy *policy, const struct demand *demand);
 
 /* Why a share of that ask alone would not go to the card as it is; REASON_NONE: it would. The ask must
  * be for cards. For explanations: placement_find decides about all asks together. */

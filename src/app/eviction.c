@@ -143,9 +143,7 @@ static size_t gather(struct search *search, const struct trial *trial, struct vi
 
 static bool finds_room(const struct node *node, void *data)
 {
-    enum reason reason;
-
-    return dialect_admit(node, data, NULL, &reason) != ADMISSION_NO;
+    return dialect_admits(node, data) != ADMISSION_NO;
 }
 
 static void clear_pod(gpointer data)
@@ -208,6 +206,7 @@ static void try_node(struct search *search, const struct node *node)
         .asked = search->asked,
         .allowed = search->allowed,
         .n_allowed = search->n_allowed,
+        .fickle = dialect_is_fickle(search->query->request),
     };
     if (victims_choose(trial, &query, victims, n, &cost) && cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))

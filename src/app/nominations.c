@@ -133,9 +133,7 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
 
 static bool finds_room(const struct node *node, void *data)
 {
-    enum reason reason;
-
-    return dialect_admit(node, data, NULL, &reason) == ADMISSION_YES;
+    return dialect_admits(node, data) == ADMISSION_YES;
 }
 
 /* Takes away whom the pod would have to end, among those at last who are being deleted. False:
@@ -145,7 +143,11 @@ static bool clear_way(struct trial *trial, const struct nomination *nomination,
 {
     const GPtrArray *all = trial->allocations;
     g_autofree struct victim *victims = g_new0(struct victim, all->len + 1);
-    const struct victims_query query = {.admits = finds_room, .data = admission};
+    const struct victims_query query = {
+        .admits = finds_room,
+        .data = admission,
+        .fickle = dialect_is_fickle(nomination->request),
+    };
     struct victims_cost cost;
     size_t n = 0;
 

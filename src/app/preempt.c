@@ -180,9 +180,7 @@ static void write_victims(struct preempt *preempt, const struct inquiry *inquiry
 
 static bool finds_room(const struct node *node, void *data)
 {
-    enum reason reason;
-
-    return dialect_admit(node, data, NULL, &reason) != ADMISSION_NO;
+    return dialect_admits(node, data) != ADMISSION_NO;
 }
 
 /* False: the node is no candidate any more. So it is where nobody has to end, which kube-scheduler
@@ -202,6 +200,7 @@ static bool answer_node(struct preempt *preempt, size_t at, struct preemption_no
         .asked = preempt->facts,
         .allowed = preempt->allowed,
         .n_allowed = budgets_n(preempt->budgets),
+        .fickle = dialect_is_fickle(preempt->request),
     };
     if (!victims_choose(inquiry.trial, &query, inquiry.victims, inquiry.n, &cost))
         return false;

@@ -117,6 +117,22 @@ void node_charge_host(struct node *node, const struct host *host, int sign)
     node->host_used.pods += sign * host->pods;
 }
 
+/* A share of cards; `card` NULL: it is not known which. */
+static void count_usage(struct node *node, struct card *card, const struct allocation *allocation,
+                        const struct usage *usage, int sign)
+{
+    charge_card(node, card, usage, sign);
+    if (card && !allocation->oversubscribes)
+        card->memory_promised += sign * usage->memory;
+}
+
+static void count_pod(struct node *node, const struct allocation *allocation, int sign)
+{
+    if (allocation->waiting)
+        node->n_waiting += sign;
+    node_charge_host(node, &allocation->host, sign);
+}
+
 static void node_count(struct node *node, struct allocation *allocation, int sign)
 {
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
@@ -134,33 +150,64 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
             continue;
         struct usage usage = share->init ? init_surplus(node, card, allocation)
                                          : share_usage(node, card, share);
-        charge_card(node, card, &usage, sign);
-        if (card && !allocation->oversubscribes)
-            card->memory_promised += sign * usage.memory;
+        count_usage(node, card, allocation, &usage, sign);
     }
-    if (allocation->waiting)
-        node->n_waiting += sign;
-    node_charge_host(node, &allocation->host, sign);
+    count_pod(node, allocation, sign);
 }
 
-/* After every change. The emptiest card that anybody may still join: one that somebody has to
- * himself, or that has no compute or no slot left, is not free, whatever its memory. */
+/* What is free of a card that anybody may still join; -1 of one that somebody has to himself, or
+ * that has no compute or no slot left. */
+static int64_t joinable_room(const struct node *node, const struct card *card)
+{
+    return card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
+                   card_core_free(node, card) > 0 && card_slots_free(node, card) > 0
+               ? card_memory_room(node, card, false)
+               : -1;
+}
+
+/* After every change: the emptiest card. */
 static void node_summarize(struct node *node)
 {
     node->version++;
     node->memory_free_max = -1;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
-        if (card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
-            card_core_free(node, card) > 0 && card_slots_free(node, card) > 0)
-            node->memory_free_max = MAX(node->memory_free_max, card_memory_room(node, card, false));
+        if (card_memory_free(node, card) > node->memory_free_max)
+            node->memory_free_max = MAX(node->memory_free_max, joinable_room(node, card));
     }
+}
+
+/* The usual pod: one share of a card that is known. */
+static void charge_one(struct node *node, struct card *card, struct allocation *allocation,
+                       int sign)
+{
+    struct share *share = &allocation->shares[0];
+    const struct usage usage = share_usage(node, card, share);
+    const int64_t before = joinable_room(node, card);
+
+    share->card = share->key ? card->index : share->card;
+    count_usage(node, card, allocation, &usage, sign);
+    count_pod(node, allocation, sign);
+    const int64_t after = joinable_room(node, card);
+    if (before == node->memory_free_max && after < before)
+        node_summarize(node); /* another card may be the emptiest now */
+    else
+        node->memory_free_max = MAX(node->memory_free_max, after);
 }
 
 void node_charge(struct node *node, struct allocation *allocation, int sign)
 {
-    node_count(node, allocation, sign);
-    node_summarize(node);
+    const struct share *share = &allocation->shares[0];
+    struct card *card = allocation->n_shares == 1 && !share->device && !share->init
+                            ? card_find_share(node, share)
+                            : NULL;
+
+    if (card) {
+        charge_one(node, card, allocation, sign);
+    } else {
+        node_count(node, allocation, sign);
+        node_summarize(node);
+    }
 }
 
 struct host node_guests(const struct node *node)

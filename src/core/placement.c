@@ -539,6 +539,71 @@ enum reason placement_find(const struct node *node, const struct request *reques
     return place_from(&search, 0) ? REASON_NONE : search.reason;
 }
 
+/* No card has as much memory left, whatever else it has. */
+static bool is_futile(const struct node *node, const struct request *request)
+{
+    if (request->terms && request->terms->oversubscribes)
+        return false; /* the summary is of what cards really have */
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        if (!ask->device && ask->memory.kind != AMOUNT_THOUSANDTHS &&
+            amount_bytes(ask->memory, node->memory_unit) > node->memory_free_max)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the request is for some cards of which each is as good as the others. */
+static bool is_plain(const struct node *node, const struct request *request,
+                     const struct policy *policy)
+{
+    const struct card_ask *ask = &request->asks[0];
+
+    return request->n_asks == 1 && !ask->device && !policy->foreseen &&
+           (ask->count == 1 ||
+            (!may_repeat(node) && !(request->terms && request->terms->same_numa)));
+}
+
+static bool has_candidates(const struct node *node, const struct request *request)
+{
+    static struct placement none; /* nothing is written to it, and on the stack it is dear */
+    const struct search search = {.node = node, .request = request, .placement = &none};
+    const struct card_ask *ask = &request->asks[0];
+    const int64_t bytes = ask->memory.kind == AMOUNT_THOUSANDTHS
+                              ? 0
+                              : amount_bytes(ask->memory, node->memory_unit);
+    int32_t needed = ask->count;
+    struct part part;
+
+    for (int32_t i = 0; i < node->n_cards && needed > 0; i++) {
+        const struct card *card = &node->cards[i];
+        needed -= bytes <= card_memory_free(node, card) &&
+                  card_obstacle(&search, ask, card, card, &part) == OBSTACLE_NONE;
+    }
+    return needed <= 0;
+}
+
+/* Out of line, for its placement is large. */
+G_GNUC_NO_INLINE static bool is_found(const struct node *node, const struct request *request,
+                                      const struct policy *policy, const struct demand *demand)
+{
+    struct placement scratch;
+
+    return placement_find(node, request, policy, demand, CARD_UNKNOWN, &scratch) == REASON_NONE;
+}
+
+bool placement_fits(const struct node *node, const struct request *request,
+                    const struct policy *policy, const struct demand *demand)
+{
+    if (is_futile(node, request))
+        return false;
+    if (placement_is_obvious(node, request))
+        return true;
+    if (is_plain(node, request, policy))
+        return check_counts(node, request) == REASON_NONE && has_candidates(node, request);
+    return is_found(node, request, policy, demand);
+}
+
 enum reason placement_card_reason(const struct node *node, const struct request *request,
                                   const struct card_ask *ask, const struct card *card)
 {

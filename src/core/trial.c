@@ -39,10 +39,16 @@ void trial_free(struct trial *trial)
     g_free(trial);
 }
 
+/* Who is taken away is mostly one who came last. */
 void trial_without(struct trial *trial, struct allocation *allocation)
 {
+    GPtrArray *all = trial->node->allocations;
+    guint at = all->len - 1;
+
     node_charge(trial->node, allocation, -1);
-    g_ptr_array_remove_fast(trial->node->allocations, allocation);
+    while (all->pdata[at] != allocation)
+        at--;
+    g_ptr_array_remove_index_fast(all, at);
 }
 
 void trial_with(struct trial *trial, struct allocation *allocation)

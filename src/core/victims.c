@@ -7,9 +7,8 @@
 /* kube-scheduler adds priorities up from here, so that a pod more is never better. */
 #define LOWEST_PRIORITY (-(INT64_C(1) << 31))
 
-/* CPU and memory come first in balances. */
-#define HOST_AMOUNTS 2
-#define BALANCES_MAX (HOST_AMOUNTS + POD_FACTS_AMOUNTS_MAX)
+/* CPU and memory of the node, and the rest. */
+#define BALANCES_MAX (2 + POD_FACTS_AMOUNTS_MAX)
 
 struct search {
     struct trial *trial;
@@ -17,9 +16,11 @@ struct search {
     struct victim *victims; /* those that are fixed first */
     size_t n;
     int64_t *left; /* of each budget */
+    size_t n_balances; /* of what the pod asks for */
     int64_t balances[BALANCES_MAX]; /* what the victims free beyond what the named ones would */
+    int64_t *freed; /* by each victim, n_balances each */
     struct victims_cost cost; /* of those that are to end */
-    struct victims_cost best;
+    struct victims_cost best; /* if nothing is found yet: that better or as good there is */
     bool *ending, *best_ending;
     bool found;
     unsigned tries;
@@ -41,27 +42,39 @@ int victims_cost_compare(const struct victims_cost *a, const struct victims_cost
 
 /* --- one pod more or less ------------------------------------------------------------------- */
 
-static void balance(struct search *search, const struct allocation *allocation, int sign)
+static size_t count_balances(const struct victims_query *query)
 {
-    const struct victims_query *query = search->query;
+    return (query->asked_host.cpu > 0) + (query->asked_host.memory > 0) +
+           (query->asked ? query->asked->n_amounts : 0);
+}
 
-    search->balances[0] += query->asked_host.cpu > 0 ? sign * allocation->host.cpu : 0;
-    search->balances[1] += query->asked_host.memory > 0 ? sign * allocation->host.memory : 0;
+static void list_freed(const struct victims_query *query, const struct allocation *allocation,
+                       int64_t *ret_freed)
+{
+    if (query->asked_host.cpu > 0)
+        *ret_freed++ = allocation->host.cpu;
+    if (query->asked_host.memory > 0)
+        *ret_freed++ = allocation->host.memory;
     for (uint32_t i = 0; query->asked && i < query->asked->n_amounts; i++)
-        search->balances[HOST_AMOUNTS + i] +=
-            sign * pod_facts_amount(allocation->facts, query->asked->amounts[i].resource);
+        *ret_freed++ = pod_facts_amount(allocation->facts, query->asked->amounts[i].resource);
 }
 
-static void take_out(struct search *search, const struct victim *victim)
+static void balance(struct search *search, size_t at, int sign)
 {
-    trial_without(search->trial, victim->allocation);
-    balance(search, victim->allocation, 1);
+    for (size_t i = 0; i < search->n_balances; i++)
+        search->balances[i] += sign * search->freed[at * search->n_balances + i];
 }
 
-static void put_back(struct search *search, const struct victim *victim)
+static void take_out(struct search *search, size_t at)
 {
-    trial_with(search->trial, victim->allocation);
-    balance(search, victim->allocation, -1);
+    trial_without(search->trial, search->victims[at].allocation);
+    balance(search, at, 1);
+}
+
+static void put_back(struct search *search, size_t at)
+{
+    trial_with(search->trial, search->victims[at].allocation);
+    balance(search, at, -1);
 }
 
 /* Returns the cost as it was before, for uncount. */
@@ -100,7 +113,7 @@ static void uncount(struct search *search, size_t at, struct victims_cost before
 static bool suffices(struct search *search)
 {
     search->tries++;
-    for (size_t i = 0; i < G_N_ELEMENTS(search->balances); i++) {
+    for (size_t i = 0; i < search->n_balances; i++) {
         if (search->balances[i] < 0)
             return false;
     }
@@ -109,7 +122,8 @@ static bool suffices(struct search *search)
 
 static bool is_hopeless(const struct search *search)
 {
-    return search->found && victims_cost_compare(&search->cost, &search->best) >= 0;
+    const int compared = victims_cost_compare(&search->cost, &search->best);
+    return search->found ? compared >= 0 : compared > 0;
 }
 
 static void keep_best(struct search *search)
@@ -121,20 +135,47 @@ static void keep_best(struct search *search)
 
 /* --- every set ------------------------------------------------------------------------------ */
 
+/* Lets all of them end and spares one after the other: what that costs the best costs at most. False:
+ * not even the end of all of them suffices. */
+static bool bound(struct search *search, size_t from)
+{
+    const struct victims_cost before = search->cost;
+
+    for (size_t i = from; i < search->n; i++)
+        take_out(search, i);
+    const bool possible = suffices(search);
+    for (size_t i = from; i < search->n; i++) {
+        put_back(search, i);
+        if (!possible || suffices(search))
+            continue;
+        take_out(search, i);
+        count(search, i);
+    }
+    if (possible)
+        search->best = search->cost;
+    for (size_t i = search->n; i-- > from;) {
+        if (search->ending[i]) {
+            put_back(search, i);
+            uncount(search, i, before);
+        }
+    }
+    return possible;
+}
+
 /* Those that end so far, and with them any of those from `from` on. */
 static void try_sets(struct search *search, size_t from)
 {
-    if (is_hopeless(search))
-        return;
     if (suffices(search)) {
         keep_best(search);
         return;
     }
     for (size_t i = from; i < search->n; i++) {
         const struct victims_cost before = count(search, i);
-        take_out(search, &search->victims[i]);
-        try_sets(search, i + 1);
-        put_back(search, &search->victims[i]);
+        if (!is_hopeless(search)) {
+            take_out(search, i);
+            try_sets(search, i + 1);
+            put_back(search, i);
+        }
         uncount(search, i, before);
     }
 }
@@ -150,10 +191,10 @@ static void spare(struct search *search, size_t at)
         keep_best(search);
         return;
     }
-    put_back(search, &search->victims[at]);
+    put_back(search, at);
     if (suffices(search))
         spare(search, at + 1);
-    take_out(search, &search->victims[at]);
+    take_out(search, at);
     const struct victims_cost before = count(search, at);
     spare(search, at + 1);
     uncount(search, at, before);
@@ -162,11 +203,11 @@ static void spare(struct search *search, size_t at)
 static void spare_most(struct search *search, size_t from)
 {
     for (size_t i = from; i < search->n; i++)
-        take_out(search, &search->victims[i]);
+        take_out(search, i);
     if (suffices(search))
         spare(search, from);
     for (size_t i = from; i < search->n; i++)
-        put_back(search, &search->victims[i]);
+        put_back(search, i);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -194,12 +235,14 @@ static int compare_victims(const void *a, const void *b)
 static void begin(struct search *search, size_t *ret_n_fixed)
 {
     for (size_t i = 0; i < search->n; i++) {
+        list_freed(search->query, search->victims[i].allocation,
+                   &search->freed[i * search->n_balances]);
         if (search->victims[i].named)
-            balance(search, search->victims[i].allocation, -1);
+            balance(search, i, -1);
     }
     for (*ret_n_fixed = 0; *ret_n_fixed < search->n && search->victims[*ret_n_fixed].fixed;
          ++*ret_n_fixed) {
-        take_out(search, &search->victims[*ret_n_fixed]);
+        take_out(search, *ret_n_fixed);
         count(search, *ret_n_fixed);
     }
 }
@@ -210,13 +253,18 @@ bool victims_choose(struct trial *trial, const struct victims_query *query,
     g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
     g_autofree bool *ending = g_new0(bool, n + 1);
     g_autofree bool *best_ending = g_new0(bool, n + 1);
+    const size_t n_balances = count_balances(query);
+    g_autofree int64_t *freed = g_new(int64_t, n * n_balances + 1);
     struct search search = {
         .trial = trial,
         .query = query,
         .victims = victims,
         .n = n,
         .left = left,
+        .n_balances = n_balances,
+        .freed = freed,
         .cost = {.highest = INT64_MIN, .oldest = INT64_MAX},
+        .best = {.violations = INT64_MAX},
         .ending = ending,
         .best_ending = best_ending,
     };
@@ -224,12 +272,12 @@ bool victims_choose(struct trial *trial, const struct victims_query *query,
 
     qsort(victims, n, sizeof *victims, compare_victims);
     begin(&search, &n_fixed);
-    if (n - n_fixed <= VICTIMS_FEW)
-        try_sets(&search, n_fixed);
-    else
+    if (n - n_fixed > VICTIMS_FEW)
         spare_most(&search, n_fixed);
+    else if (bound(&search, n_fixed) || query->fickle)
+        try_sets(&search, n_fixed);
     for (size_t i = 0; i < n_fixed; i++)
-        put_back(&search, &victims[i]);
+        put_back(&search, i);
     for (size_t i = 0; i < n; i++)
         victims[i].chosen = search.found && best_ending[i];
     if (search.found)

@@ -13,9 +13,10 @@
  * own. One of those may be spared only if the victims together free at least as much of everything
  * that the pod asks for, and that kube-scheduler adds up, as those that it has named.
  *
- * Up to VICTIMS_FEW pods every set is looked at. Among more of them it is taken for granted that a
- * pod that finds room still does when another one ends, which is not so where a node side picks the
- * card itself; and the search ends after VICTIMS_TRIES_MAX looks with the best that it has found.
+ * Up to VICTIMS_FEW pods every set is looked at that may be the best. Among more of them it is taken
+ * for granted that a pod that finds room still does when another one ends, which is not so where a
+ * node side picks the card itself (`fickle`); and the search ends after VICTIMS_TRIES_MAX looks with
+ * the best that it has found.
  */
 #include "core/trial.h"
 
@@ -39,6 +40,7 @@ struct victims_query {
     const struct pod_facts *asked;
     const int64_t *allowed; /* how many more pods of each budget may end */
     uint32_t n_allowed;
+    bool fickle; /* the end of one more pod may take the room away again */
 };
 
 struct victims_cost {

@@ -400,12 +400,13 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }
 
-enum admission dialect_admit(const struct node *node, const struct admission_query *query,
-                             struct placement *ret_placement, enum reason *ret_reason)
+/* The request as a node side reads it that may serve it; NULL: none may. */
+static const struct request *check(const struct node *node, const struct admission_query *query,
+                                   struct in_flight *ret_in_flight, enum reason *ret_reason)
 {
     const struct request *request = NULL;
-    struct in_flight in_flight = {.card = CARD_UNKNOWN};
 
+    *ret_in_flight = (struct in_flight){.card = CARD_UNKNOWN};
     *ret_reason = REASON_NONE;
     if (!node || !node->present)
         *ret_reason = REASON_NODE_UNKNOWN;
@@ -416,13 +417,45 @@ enum admission dialect_admit(const struct node *node, const struct admission_que
     else
         *ret_reason = check_node(node, request, query->options);
     if (*ret_reason != REASON_NONE)
-        return ADMISSION_NO;
-
+        return NULL;
     if (node->n_waiting > 0 && request->dialect->in_flight)
-        request->dialect->in_flight(node, request, &in_flight);
+        request->dialect->in_flight(node, request, ret_in_flight);
+    return request;
+}
+
+enum admission dialect_admit(const struct node *node, const struct admission_query *query,
+                             struct placement *ret_placement, enum reason *ret_reason)
+{
+    struct in_flight in_flight;
+    const struct request *request = check(node, query, &in_flight, ret_reason);
+
+    if (!request)
+        return ADMISSION_NO;
     if (in_flight.restricted)
         return admit_beside_waiting(node, request, query, &in_flight, ret_placement, ret_reason);
     if (!ret_placement && placement_is_obvious(node, request))
         return ADMISSION_YES;
     return admit_freely(node, request, query, ret_placement, ret_reason);
+}
+
+enum admission dialect_admits(const struct node *node, const struct admission_query *query)
+{
+    struct in_flight in_flight;
+    enum reason reason;
+    const struct request *request = check(node, query, &in_flight, &reason);
+
+    if (!request)
+        return ADMISSION_NO;
+    if (in_flight.restricted)
+        return admit_beside_waiting(node, request, query, &in_flight, NULL, &reason);
+    return placement_fits(node, request, pick_policy(node, request, query->policy), query->demand)
+               ? ADMISSION_YES
+               : ADMISSION_NO;
+}
+
+bool dialect_is_fickle(const struct request *request)
+{
+    while (request && !request->dialect->policy)
+        request = request->alternative;
+    return request;
 }

@@ -108,15 +108,16 @@ static enum reason refuse(const struct node *node, const struct request *request
                           const struct dialect_options *options)
 {
     const struct vgpu *vgpu = find(request->dialect);
-    int32_t shareable = 0;
 
     if (!vgpu->init_first && (request->traits & REQUEST_GPU_INIT_CONTAINER))
         return REASON_GPU_INIT_CONTAINER;
     if (!vgpu->several && (request->traits & REQUEST_SEVERAL_GPU_CONTAINERS))
         return REASON_SEVERAL_GPU_CONTAINERS;
-    for (int32_t i = 0; i < node->n_cards; i++)
-        shareable += node->cards[i].mig || g_strcmp0(node->cards[i].mode, VGPU_MODE_MIG) != 0;
-    return shareable > 0 ? REASON_NONE : REASON_MIG_MODE;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].mig || g_strcmp0(node->cards[i].mode, VGPU_MODE_MIG) != 0)
+            return REASON_NONE;
+    }
+    return REASON_MIG_MODE;
 }
 
 static void in_flight(const struct node *node, const struct request *request,

@@ -112,8 +112,11 @@ static enum admission admit(const struct node *node, const struct request *reque
     static const struct dialect_options options = {0};
     const struct admission_query query = {request, policies, &options, NOW_NS, 50};
     enum reason reason;
+    const enum admission admission = dialect_admit(node, &query, ret_placement, &reason);
 
-    return dialect_admit(node, &query, ret_placement, &reason);
+    if (!ret_placement)
+        HOLDS(dialect_admits(node, &query) == admission, "%d of two kinds", admission);
+    return admission;
 }
 
 /* Where admission puts it, or, as another scheduler would, anywhere. */
@@ -282,6 +285,7 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
         .asked = scene->asked,
         .allowed = scene->allowed,
         .n_allowed = BUDGETS_MAX,
+        .fickle = dialect_is_fickle(scene->asking),
     };
     struct victim victims[PODS_MAX] = {0};
 
