@@ -17,8 +17,8 @@
 
 struct plan {
     size_t n;
-    int32_t whole; /* sizes and this are divided by what divides them all */
-    int32_t sizes[CUTTING_SIZES_MAX];
+    int32_t whole, other; /* sizes and these are divided by what divides them all */
+    int32_t sizes[CUTTING_SIZES_MAX], others[CUTTING_SIZES_MAX];
     double inverse[CUTTING_SIZES_MAX][CUTTING_SIZES_MAX]; /* of the basis; a column is a pattern */
     double level[CUTTING_SIZES_MAX]; /* how many cards each pattern of the basis cuts */
     double cost[CUTTING_SIZES_MAX];  /* 1, or 0 for a pattern that throws one piece away */
@@ -36,17 +36,26 @@ static int32_t divisor(int32_t a, int32_t b)
 }
 
 /* Each piece alone, as often as it fits. */
-static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, int32_t whole)
+static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, int32_t whole,
+                      int32_t other)
 {
-    int32_t common = whole;
+    int32_t common = whole, common_other = other;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         common = divisor(common, pieces[i].size);
+        common_other = divisor(common_other, pieces[i].other);
+    }
     plan->n = n;
     plan->whole = whole / common;
+    plan->other = other > 0 ? other / common_other : 0;
     for (size_t i = 0; i < n; i++) {
         plan->sizes[i] = pieces[i].size / common;
-        const int32_t times = plan->whole / plan->sizes[i];
+        plan->others[i] = other > 0 ? pieces[i].other / common_other : 0;
+        int32_t times = INT32_MAX;
+        if (plan->sizes[i] > 0)
+            times = plan->whole / plan->sizes[i];
+        if (plan->others[i] > 0)
+            times = MIN(times, plan->other / plan->others[i]);
         memset(plan->inverse[i], 0, sizeof plan->inverse[i]);
         plan->inverse[i][i] = 1.0 / times;
         plan->level[i] = pieces[i].wanted / times;
@@ -63,36 +72,57 @@ static void set_weights(struct plan *plan)
     }
 }
 
+/* A piece that weighs something. */
+struct taker {
+    double weight;
+    int32_t size, other, piece;
+};
+
 /* The heaviest filling of a card, as how often it has each piece; returns what it weighs. */
 static double fill(const struct plan *plan, double *ret_pattern)
 {
-    g_autofree double *best = g_new0(double, plan->whole + 1);
-    g_autofree size_t *last = g_new(size_t, plan->whole + 1);
+    const int32_t row = plan->other + 1, n_rooms = (plan->whole + 1) * row;
+    g_autofree double *best = g_new0(double, n_rooms);
+    g_autofree int32_t *last = g_new(int32_t, n_rooms); /* a piece; ~x: room x gives as much */
+    struct taker takers[CUTTING_SIZES_MAX];
+    size_t n = 0;
 
-    for (int32_t room = 0; room <= plan->whole; room++) {
-        last[room] = plan->n;
-        if (room > 0)
+    for (size_t i = 0; i < plan->n; i++) {
+        if (plan->weights[i] > 0)
+            takers[n++] = (struct taker){plan->weights[i], plan->sizes[i], plan->others[i],
+                                         (int32_t)i};
+    }
+    for (int32_t room = 0; room < n_rooms; room++) {
+        const int32_t size = room / row, other = room % row;
+        last[room] = ~MAX(size > 0 ? room - row : room - 1, 0);
+        if (size > 0)
+            best[room] = best[room - row];
+        if (other > 0 && best[room - 1] > best[room]) {
             best[room] = best[room - 1];
-        for (size_t i = 0; i < plan->n; i++) {
-            if (plan->sizes[i] > room || plan->weights[i] <= 0)
+            last[room] = ~(room - 1);
+        }
+        for (size_t i = 0; i < n && takers[i].size <= size; i++) {
+            if (takers[i].other > other)
                 continue;
-            const double weight = best[room - plan->sizes[i]] + plan->weights[i];
+            const int32_t rest = room - takers[i].size * row - takers[i].other;
+            const double weight = best[rest] + takers[i].weight;
             if (weight <= best[room] + EPSILON / 16)
                 continue;
             best[room] = weight;
-            last[room] = i;
+            last[room] = takers[i].piece;
         }
     }
     memset(ret_pattern, 0, plan->n * sizeof *ret_pattern);
-    for (int32_t room = plan->whole; room > 0;) {
-        if (last[room] == plan->n) {
-            room--;
+    for (int32_t room = n_rooms - 1; room > 0;) {
+        const int32_t piece = last[room];
+        if (piece < 0) {
+            room = ~piece;
             continue;
         }
-        ret_pattern[last[room]]++;
-        room -= plan->sizes[last[room]];
+        ret_pattern[piece]++;
+        room -= plan->sizes[piece] * row + plan->others[piece];
     }
-    return best[plan->whole];
+    return best[n_rooms - 1];
 }
 
 /* A pattern that would need fewer cards; false: there is none. */
@@ -146,13 +176,13 @@ static bool pivot(struct plan *plan, const double *pattern, double cost)
     return true;
 }
 
-void cutting_weigh(struct piece *pieces, size_t n, int32_t whole)
+void cutting_weigh(struct piece *pieces, size_t n, int32_t whole, int32_t other)
 {
     g_autofree struct plan *plan = g_new(struct plan, 1);
     double pattern[CUTTING_SIZES_MAX], cost;
 
     g_assert(n <= CUTTING_SIZES_MAX);
-    plan_init(plan, pieces, n, whole);
+    plan_init(plan, pieces, n, whole, other);
     set_weights(plan);
     for (int i = 0; n > 0 && i < ROUNDS_MAX && find_better(plan, pattern, &cost); i++) {
         if (!pivot(plan, pattern, cost))
@@ -167,14 +197,19 @@ void cutting_weigh(struct piece *pieces, size_t n, int32_t whole)
         pieces[i].weight = plan->weights[i] / most;
 }
 
-void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, float *ret_worth)
+void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, int32_t other,
+                   float *ret_worth)
 {
-    ret_worth[0] = 0;
-    for (int32_t room = 1; room <= whole; room++) {
-        float best = ret_worth[room - 1];
+    const int32_t row = other + 1, n_rooms = (whole + 1) * row;
+
+    for (int32_t room = 0; room < n_rooms; room++) {
+        const int32_t size = room / row, beside = room % row;
+        float best =
+            MAX(size > 0 ? ret_worth[room - row] : 0, beside > 0 ? ret_worth[room - 1] : 0);
         for (size_t i = 0; i < n; i++) {
-            if (pieces[i].size <= room)
-                best = MAX(best, ret_worth[room - pieces[i].size] + (float)pieces[i].weight);
+            if (pieces[i].size <= size && pieces[i].other <= beside)
+                best = MAX(best, ret_worth[room - pieces[i].size * row - pieces[i].other] +
+                                     (float)pieces[i].weight);
         }
         ret_worth[room] = best;
     }

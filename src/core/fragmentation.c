@@ -96,7 +96,7 @@ static struct lost node_lost(const struct outlook *outlook, const struct node *n
             lost_add(&lost, &row, 1);
             row = row_begin(kind, cpu);
         }
-        row_add(&row, part_free(node, card, &taken));
+        row_add(&row, room_part(room_free(node, card, &taken)));
     }
     lost_add(&lost, &row, 1);
     for (int32_t i = 0; i < node->n_pools; i++) {

@@ -67,6 +67,7 @@ struct worth {
     int32_t units; /* cards and devices */
     int32_t whole; /* of them, those that are free */
     int64_t left;  /* the sum of all free parts */
+    int64_t tight; /* of it, what is left on the cards of the placement, for each share */
 };
 
 /* Free cards, or devices of one pool, of which each is so many cards: what they are worth to those
@@ -90,6 +91,7 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
                             const struct placement *placement)
 {
     const struct kind *kind = NULL;
+    const struct room whole = {PART_WHOLE, PART_WHOLE};
     struct worth worth = {0};
     double room = 0, weighted = 0, groups = 0;
     int64_t cpu = node_host_free(node).cpu;
@@ -99,14 +101,17 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         const struct taken taken = placement_taken(node, card, placement);
-        const int32_t part = part_free(node, card, &taken);
+        const struct room free = room_free(node, card, &taken);
         if (!kind || kind->key != card->kind)
             kind = outlook_kind(outlook, card->kind);
-        const double each = kind ? (double)kind->prospect->worth[part] : (double)part / PART_WHOLE;
+        const int32_t left = prospect_left(kind ? kind->prospect : NULL, free);
+        const double each =
+            kind ? (double)prospect_worth(kind->prospect, free) : (double)left / PART_WHOLE;
         room += each;
         weighted += each * (1 + (kind ? kind->share : 0));
-        worth.whole += part == PART_WHOLE;
-        worth.left += part;
+        worth.whole += room_part(free) == PART_WHOLE;
+        worth.left += left;
+        worth.tight += (int64_t)taken.holders * left;
     }
     worth.units = node->n_cards;
     groups = groups_worth(kind ? kind->prospect : NULL, worth.whole, cpu, 1);
@@ -115,7 +120,7 @@ static struct worth measure(const struct outlook *outlook, const struct node *no
         const int32_t left = pool_free(pool, placement);
         const double size = pool_device_size(pool);
         kind = outlook_kind(outlook, pool->kind);
-        const double each = kind ? size * (double)kind->prospect->worth[PART_WHOLE] : size;
+        const double each = kind ? size * (double)prospect_worth(kind->prospect, whole) : size;
         room += left * each;
         weighted += left * each * (1 + (kind ? kind->share : 0));
         groups += groups_worth(kind ? kind->prospect : NULL, left, cpu, size);
@@ -139,10 +144,12 @@ struct cost cost_oc(const struct node *node, const struct card *card, const stru
         return cost_binpack(node, card, ask, demand);
     const struct taken none = {0}, taken = {card_bytes(node, card, ask->memory),
                                             card_core(card, ask->core), 1, ask->exclusive};
-    const int32_t before = part_free(node, card, &none), after = part_free(node, card, &taken);
-    const float *worth = kind->prospect->worth;
-    return (struct cost){(int64_t)(COST_CARD * (double)(worth[before] - worth[after])),
-                         before == PART_WHOLE ? PART_WHOLE + after : after};
+    const struct prospect *prospect = kind->prospect;
+    const struct room before = room_free(node, card, &none), after = room_free(node, card, &taken);
+    const int32_t left = prospect_left(prospect, after);
+    return (struct cost){(int64_t)(COST_CARD * (double)(prospect_worth(prospect, before) -
+                                                        prospect_worth(prospect, after))),
+                         room_part(before) == PART_WHOLE ? PART_WHOLE + left : left};
 }
 
 /* Between losses that count as equal: a used card before a free one, a used node before a free one;
@@ -153,15 +160,11 @@ static void set_ties(const struct node *node, const struct placement *placement,
     const bool fresh = before->whole == before->units;
 
     ret_rank->ties[0] = fresh ? 2 : after->whole < before->whole;
+    ret_rank->ties[1] = after->tight;
     for (uint32_t i = 0; i < placement->n_shares; i++) {
         const struct share *share = &placement->shares[i];
-        const struct card *card = share->device ? NULL : node_card(node, share->card);
         if (share->device)
             ret_rank->ties[1] += node_pool(node, share->device)->memory;
-        if (!card)
-            continue;
-        const struct taken taken = placement_taken(node, card, placement);
-        ret_rank->ties[1] += part_free(node, card, &taken);
     }
     ret_rank->ties[2] = after->left;
 }

@@ -8,88 +8,9 @@
 
 /* The most frequent shapes that make up so much of the pods are the typical ones. */
 #define TYPICAL_PART 0.95
-/* Where there are more sizes than can be told apart, those within so many thousandths are one. */
-#define COARSE 20
-
-/* --- free parts ----------------------------------------------------------------------------- */
-
-struct taken placement_taken(const struct node *node, const struct card *card,
-                             const struct placement *placement)
-{
-    struct taken taken = {0};
-
-    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
-        const struct share *share = &placement->shares[i];
-        if (share->device || share->card != card->index)
-            continue;
-        taken.memory += card_bytes(node, card, share->memory);
-        taken.core += card_core(card, share->core);
-        taken.holders++;
-        taken.exclusive |= share->exclusive;
-    }
-    return taken;
-}
-
-int32_t part_free(const struct node *node, const struct card *card, const struct taken *taken)
-{
-    const int64_t memory = card_memory_free(node, card) - taken->memory;
-    const int64_t core = card_core_free(node, card) - taken->core;
-    const int32_t holders = card->holders + node->unplaced_holders + taken->holders;
-    int64_t part = holders > 0 ? PART_WHOLE - 1 : PART_WHOLE;
-
-    if (!card->healthy || taken->exclusive || card->exclusive + node->unplaced_exclusive > 0 ||
-        (card->slots > 0 && holders >= card->slots) || memory < 0 || core <= 0)
-        return 0;
-    if (card->memory > 0)
-        part = MIN(part, PART_WHOLE * memory / card->memory);
-    if (card->core > 0)
-        part = MIN(part, PART_WHOLE * core / card->core);
-    return (int32_t)part;
-}
-
-int32_t pool_free(const struct pool *pool, const struct placement *placement)
-{
-    int32_t left = pool->capacity - pool->used;
-
-    for (uint32_t i = 0; placement && i < placement->n_shares; i++) {
-        const struct share *share = &placement->shares[i];
-        if (share->device && !share->init && g_str_equal(share->device, pool->resource))
-            left -= share->devices;
-    }
-    return MAX(left, 0);
-}
-
-double pool_device_size(const struct pool *pool)
-{
-    return 1.0 / MAX(pool->replicas, 1);
-}
-
-/* The part of such a card that a pod of the shape takes of each; 0: it does not fit. */
-static int32_t part_wanted(const struct node *node, const struct card *card,
-                           const struct shape *shape)
-{
-    const int64_t memory = card_bytes(node, card, shape->memory);
-    const int64_t core = card_core(card, shape->core);
-    int64_t part = 1;
-
-    if (shape->cards == 0 || shape->device || memory > card->memory || core > card->core ||
-        (shape->terms && shape->terms->memory_min > card->memory))
-        return 0;
-    if (card->memory > 0)
-        part = MAX(part, PART_WHOLE * memory / card->memory);
-    if (card->core > 0)
-        part = MAX(part, PART_WHOLE * core / card->core);
-    return shape->exclusive ? PART_WHOLE : (int32_t)part;
-}
-
-/* The same of a device: all of it, or nothing. */
-static int32_t devices_wanted(const struct pool *pool, const struct shape *shape)
-{
-    return g_strcmp0(shape->device, pool->resource) == 0 &&
-                   (!shape->terms || pool->memory == 0 || shape->terms->memory_min <= pool->memory)
-               ? PART_WHOLE
-               : 0;
-}
+/* Of what a pair weighs, so much is for how much it is, the rest what cutting says. That alone
+ * gives room for small pods away for nothing. */
+#define AMOUNT_PART 0.3
 
 /* --- the makings ---------------------------------------------------------------------------- */
 
@@ -99,9 +20,13 @@ struct draft {
     const struct node *node; /* one that has a card of it, or a pool */
     const struct card *card; /* NULL: it is of devices */
     const struct pool *pool;
-    int32_t *wanted; /* by shape: part_wanted, whatever the model; 0: does not fit */
+    struct room *rooms; /* by shape: what is wanted of one, whatever the model */
+    int32_t *wanted; /* by shape: the larger part of it; 0: does not fit */
     bool *accepted;  /* by shape: whether a pod of it may have one */
     double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
+    bool paired;     /* as in struct prospect, as is the price */
+    int32_t step;    /* sizes within so many thousandths are one */
+    int32_t memory_price;
     struct prospect *own; /* NULL: that of an earlier kind, which is seen alike, is its, too */
 };
 
@@ -172,10 +97,40 @@ static void collect_kinds(struct making *making, struct ledger *ledger)
     }
 }
 
-static struct piece *find_piece(struct piece *pieces, size_t n, int32_t size)
+/* Whether some pods want more memory and others more compute; if not, the larger part tells all. */
+static bool has_pairs(const struct making *making, const struct draft *draft)
+{
+    bool memory = false, core = false;
+
+    for (size_t i = 0; i < making->n; i++) {
+        const struct room *room = &draft->rooms[i];
+        memory |= room->memory >= room->core + COARSE;
+        core |= room->core >= room->memory + COARSE;
+    }
+    return memory && core;
+}
+
+/* What a pod of the shape is cut as, its size rounded down to the step; nothing, if that is 0. */
+static struct piece cut_of(const struct draft *draft, size_t shape, int32_t step)
+{
+    const struct room *room = &draft->rooms[shape];
+    const int32_t wanted = draft->wanted[shape];
+
+    if (!draft->paired)
+        return (struct piece){.size = wanted - wanted % step};
+    return (struct piece){.size = (room->memory - room->memory % step) / COARSE,
+                          .other = (room->core - room->core % step) / COARSE};
+}
+
+static bool is_nothing(const struct piece *piece)
+{
+    return piece->size == 0 && piece->other == 0;
+}
+
+static struct piece *find_piece(struct piece *pieces, size_t n, const struct piece *like)
 {
     for (size_t i = 0; i < n; i++) {
-        if (pieces[i].size == size)
+        if (pieces[i].size == like->size && pieces[i].other == like->other)
             return &pieces[i];
     }
     return NULL;
@@ -189,15 +144,15 @@ static int collect_pieces(const struct making *making, const struct draft *draft
 
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        const int32_t size = draft->wanted[i] - draft->wanted[i] % step;
-        if (size == 0)
+        const struct piece like = cut_of(draft, i, step);
+        if (is_nothing(&like))
             continue;
-        struct piece *piece = find_piece(pieces, n, size);
+        struct piece *piece = find_piece(pieces, n, &like);
         if (!piece && n == CUTTING_SIZES_MAX)
             return -1;
         if (!piece) {
             piece = &pieces[n++];
-            *piece = (struct piece){.size = size};
+            *piece = like;
         }
         piece->wanted += shape->count * shape->cards;
     }
@@ -207,33 +162,61 @@ static int collect_pieces(const struct making *making, const struct draft *draft
 static gint compare_pieces(gconstpointer a, gconstpointer b)
 {
     const struct piece *left = a, *right = b;
-    return left->size - right->size;
+    return left->size != right->size ? left->size - right->size : left->other - right->other;
+}
+
+static void set_price(const struct making *making, struct draft *draft)
+{
+    double memory = 0, core = 0;
+
+    for (size_t i = 0; i < making->n; i++) {
+        const double cards = making->shapes[i].count * making->shapes[i].cards;
+        memory += cards * draft->rooms[i].memory;
+        core += cards * draft->rooms[i].core;
+    }
+    draft->memory_price = (int32_t)(PART_WHOLE * memory / (memory + core));
+}
+
+/* No set that fits a card weighs more than 1: that is so of either part. */
+static double weight_of(const struct draft *draft, const struct piece *piece)
+{
+    const double amount =
+        (double)(draft->memory_price * piece->size +
+                 (PART_WHOLE - draft->memory_price) * piece->other) / (PART_WHOLE * PAIR_STEPS);
+
+    return draft->paired ? (1 - AMOUNT_PART) * piece->weight + AMOUNT_PART * amount
+                         : piece->weight;
 }
 
 /* What each size is worth is the same wherever the sizes are, whatever the models. */
 static void weigh(struct making *making, struct draft *draft)
 {
     struct piece pieces[CUTTING_SIZES_MAX];
-    int32_t step = 1;
+    int n;
 
     for (struct draft *other = making->drafts; other < draft; other++) {
-        if (memcmp(other->wanted, draft->wanted, making->n * sizeof *draft->wanted) == 0) {
+        if (memcmp(other->rooms, draft->rooms, making->n * sizeof *draft->rooms) == 0) {
             draft->weights = g_memdup2(other->weights, making->n * sizeof *draft->weights);
+            draft->paired = other->paired;
+            draft->step = other->step;
+            draft->memory_price = other->memory_price;
             return;
         }
     }
     draft->weights = g_new0(double, making->n);
-    int n = collect_pieces(making, draft, step, pieces);
-    if (n < 0) {
-        step = COARSE;
-        n = collect_pieces(making, draft, step, pieces);
-    }
+    draft->paired = has_pairs(making, draft);
+    draft->step = draft->paired ? COARSE : 1;
+    if (draft->paired)
+        set_price(making, draft);
+    while ((n = collect_pieces(making, draft, draft->step, pieces)) < 0)
+        draft->step = MAX(2 * draft->step, COARSE);
     qsort(pieces, (size_t)n, sizeof *pieces, compare_pieces);
-    cutting_weigh(pieces, (size_t)n, PART_WHOLE);
+    cutting_weigh(pieces, (size_t)n, draft->paired ? PAIR_STEPS : PART_WHOLE,
+                  draft->paired ? PAIR_STEPS : 0);
     for (size_t i = 0; i < making->n; i++) {
-        const int32_t size = draft->wanted[i] - draft->wanted[i] % step;
-        if (size > 0)
-            draft->weights[i] = find_piece(pieces, (size_t)n, size)->weight;
+        const struct piece like = cut_of(draft, i, draft->step);
+        if (!is_nothing(&like))
+            draft->weights[i] = weight_of(draft, find_piece(pieces, (size_t)n, &like));
     }
 }
 
@@ -245,14 +228,18 @@ static void set_worth(const struct making *making, const struct draft *draft,
     struct piece pieces[CUTTING_SIZES_MAX];
     size_t n = 0;
 
+    prospect->paired = draft->paired;
+    prospect->memory_price = draft->memory_price;
     for (size_t i = 0; i < making->n; i++) {
-        const int32_t size = draft->wanted[i];
-        if (!draft->accepted[i] || size == 0 || draft->weights[i] <= 0)
+        struct piece piece = cut_of(draft, i, draft->paired ? draft->step : 1);
+        if (!draft->accepted[i] || is_nothing(&piece) || draft->weights[i] <= 0)
             continue;
-        if (!find_piece(pieces, n, size) && n < CUTTING_SIZES_MAX)
-            pieces[n++] = (struct piece){.size = size, .weight = draft->weights[i]};
+        piece.weight = draft->weights[i];
+        if (!find_piece(pieces, n, &piece) && n < CUTTING_SIZES_MAX)
+            pieces[n++] = piece;
     }
-    cutting_worth(pieces, n, PART_WHOLE, prospect->worth);
+    cutting_worth(pieces, n, draft->paired ? PAIR_STEPS : PART_WHOLE,
+                  draft->paired ? PAIR_STEPS : 0, prospect->worth);
 }
 
 /* A pod for several cards is so many times as large as a whole one. */
@@ -353,7 +340,7 @@ static void set_below(const struct making *making, const struct draft *draft,
 static void add_prospect(struct making *making, struct draft *draft)
 {
     for (struct draft *other = making->drafts; other < draft; other++) {
-        if (memcmp(other->wanted, draft->wanted, making->n * sizeof *draft->wanted) == 0 &&
+        if (memcmp(other->rooms, draft->rooms, making->n * sizeof *draft->rooms) == 0 &&
             memcmp(other->accepted, draft->accepted, making->n * sizeof *draft->accepted) == 0) {
             draft->kind.prospect = other->kind.prospect;
             return;
@@ -582,6 +569,7 @@ static gint compare_kinds(gconstpointer a, gconstpointer b)
 static void free_making(struct making *making)
 {
     for (size_t i = 0; i < making->n_drafts; i++) {
+        g_free(making->drafts[i].rooms);
         g_free(making->drafts[i].wanted);
         g_free(making->drafts[i].accepted);
         g_free(making->drafts[i].weights);
@@ -606,11 +594,13 @@ struct outlook *outlook_new(const struct shape *shapes, size_t n, struct ledger 
     mark_typical(making);
     for (size_t k = 0; k < making->n_drafts; k++) {
         struct draft *draft = &making->drafts[k];
+        draft->rooms = g_new0(struct room, n);
         draft->wanted = g_new0(int32_t, n);
         draft->accepted = g_new0(bool, n);
         for (size_t i = 0; i < n; i++) {
-            draft->wanted[i] = draft->card ? part_wanted(draft->node, draft->card, &shapes[i])
-                                           : devices_wanted(draft->pool, &shapes[i]);
+            draft->rooms[i] = draft->card ? room_wanted(draft->node, draft->card, &shapes[i])
+                                          : room_wanted_device(draft->pool, &shapes[i]);
+            draft->wanted[i] = MAX(draft->rooms[i].memory, draft->rooms[i].core);
             draft->accepted[i] = draft->wanted[i] > 0 &&
                                  terms_accept_model(shapes[i].terms, draft->card ? draft->card->model
                                                                                  : draft->pool->model);

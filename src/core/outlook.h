@@ -2,17 +2,17 @@
 #pragma once
 /*
  * What follows from a demand for the cards of a ledger, made once and then only read: what a free
- * part of a card of each kind is worth, and who would have a use for it. Parts of cards are counted
- * in thousandths, rounded down: what fits in truth fits here.
+ * part of a card of each kind is worth, and who would have a use for it.
  */
-#include "core/demand.h"
+#include "core/room.h"
 
-#include <gpuledger/placement.h>
-
-#define PART_WHOLE 1000
 #define KINDS_MAX 64
 #define STEPS_MAX 64
 #define GROUPS_MAX 32 /* those who want most GPU */
+/* Where sizes are too many to be told apart, or are pairs, those within so many thousandths are
+ * one. */
+#define COARSE 20
+#define PAIR_STEPS (PART_WHOLE / COARSE)
 
 /* Cards of one kind: of one size and model (struct card.kind); or devices of such pools, each of
  * which is free as a whole or not at all. */
@@ -34,7 +34,10 @@ struct group {
 
 /* For kinds that the same pods see alike. */
 struct prospect {
-    float worth[PART_WHOLE + 1]; /* in cards, of a free part of one card */
+    bool paired; /* pods differ in which they want more of, memory or compute: both count */
+    int32_t memory_price; /* of memory, if that of both is PART_WHOLE; what is scarcer costs more */
+    /* In cards, of what is free of one: by its smaller part, or by pairs. prospect_worth knows. */
+    float worth[(PAIR_STEPS + 1) * (PAIR_STEPS + 1)];
     int32_t n_groups;
     struct group groups[GROUPS_MAX]; /* smaller ones first */
 
@@ -66,20 +69,18 @@ void outlook_unref(struct outlook *outlook);          /* NULL is ignored */
 /* NULL: none of that kind was there. */
 const struct kind *outlook_kind(const struct outlook *outlook, uint64_t key);
 
-/* Devices of a pool that are free beside a placement; NULL: beside nothing. */
-int32_t pool_free(const struct pool *pool, const struct placement *placement);
+static inline float prospect_worth(const struct prospect *prospect, struct room room)
+{
+    const int32_t memory = room.memory / COARSE, core = room.core / COARSE;
 
-/* One device of it, in cards. */
-double pool_device_size(const struct pool *pool);
+    return prospect->worth[prospect->paired ? memory * (PAIR_STEPS + 1) + core : room_part(room)];
+}
 
-/* What is free of a card for others, if so much more of it is taken by so many. */
-struct taken {
-    int64_t memory, core;
-    int32_t holders;
-    bool exclusive;
-};
-int32_t part_free(const struct node *node, const struct card *card, const struct taken *taken);
-
-/* What a placement takes of a card; NULL: nothing. */
-struct taken placement_taken(const struct node *node, const struct card *card,
-                             const struct placement *placement);
+/* How much it is, in thousandths of a card. NULL: nothing is known of such cards. */
+static inline int32_t prospect_left(const struct prospect *prospect, struct room room)
+{
+    if (!prospect || !prospect->paired)
+        return room_part(room);
+    return (prospect->memory_price * room.memory +
+            (PART_WHOLE - prospect->memory_price) * room.core) / PART_WHOLE;
+}

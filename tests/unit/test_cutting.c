@@ -28,11 +28,11 @@ START_TEST(weighs_the_sizes_of_a_trace)
 
     for (size_t i = 0; i < G_N_ELEMENTS(trace); i++)
         pieces[i] = (struct piece){.size = trace[i].size, .wanted = trace[i].wanted};
-    cutting_weigh(pieces, G_N_ELEMENTS(trace), WHOLE);
+    cutting_weigh(pieces, G_N_ELEMENTS(trace), WHOLE, 0);
     for (size_t i = 0; i < G_N_ELEMENTS(trace); i++)
         ck_assert_msg(trace[i].weight == ANY || fabs(pieces[i].weight - trace[i].weight) < 0.001,
                       "%d weighs %f", pieces[i].size, pieces[i].weight);
-    cutting_worth(pieces, G_N_ELEMENTS(trace), WHOLE, worth);
+    cutting_worth(pieces, G_N_ELEMENTS(trace), WHOLE, 0, worth);
     ck_assert_float_eq_tol(worth[190], 0, 1e-6F);
     ck_assert_float_eq_tol(worth[460], 0.5F, 1e-6F);
     ck_assert_float_eq_tol(worth[WHOLE], 1, 1e-6F);
@@ -56,16 +56,40 @@ START_TEST(finds_the_fewest_cards)
     struct piece scarce[] = {{400, 2, 0}, {600, 10, 0}};
     struct piece alone[] = {{501, 7, 0}};
 
-    cutting_weigh(exact, 2, WHOLE);
+    cutting_weigh(exact, 2, WHOLE, 0);
     ck_assert_double_eq_tol(value(exact, 2), 10, 1e-9);
-    cutting_weigh(pairs, 2, WHOLE);
+    cutting_weigh(pairs, 2, WHOLE, 0);
     ck_assert_double_eq_tol(value(pairs, 2), 10, 1e-9);
-    cutting_weigh(scarce, 2, WHOLE);
+    cutting_weigh(scarce, 2, WHOLE, 0);
     ck_assert_double_eq_tol(value(scarce, 2), 10, 1e-9);
     ck_assert_double_eq_tol(scarce[0].weight, 0, 1e-9); /* there is more room for it than needed */
-    cutting_weigh(alone, 1, WHOLE);
+    cutting_weigh(alone, 1, WHOLE, 0);
     ck_assert_double_eq_tol(alone[0].weight, 1, 1e-9);
-    cutting_weigh(alone, 0, WHOLE);
+    cutting_weigh(alone, 0, WHOLE, 0);
+}
+END_TEST
+
+START_TEST(two_things_of_a_card_are_cut_together)
+{
+    /* By its larger part each fills a card alone; one of each go together. */
+    struct piece crossed[] = {{.size = 2, .other = 6, .wanted = 10},
+                              {.size = 7, .other = 3, .wanted = 10}};
+    struct piece beside[] = {{.size = 0, .other = 5, .wanted = 4},
+                             {.size = 5, .other = 0, .wanted = 4}};
+    float worth[11 * 11];
+
+    cutting_weigh(crossed, 2, 10, 10);
+    ck_assert_double_eq_tol(value(crossed, 2), 10, 1e-9);
+    crossed[0].weight = 0.75;
+    crossed[1].weight = 0.25;
+    cutting_worth(crossed, 2, 10, 10, worth);
+    ck_assert_float_eq_tol(worth[10 * 11 + 10], 1, 1e-6F);
+    ck_assert_float_eq_tol(worth[10 * 11 + 8], 0.75F, 1e-6F);
+    ck_assert_float_eq_tol(worth[8 * 11 + 10], 0.75F, 1e-6F);
+    ck_assert_float_eq_tol(worth[7 * 11 + 5], 0.25F, 1e-6F);
+    ck_assert_float_eq_tol(worth[6 * 11 + 5], 0, 1e-6F);
+    cutting_weigh(beside, 2, 10, 10);
+    ck_assert_double_eq_tol(value(beside, 2), 2, 1e-9);
 }
 END_TEST
 
@@ -89,15 +113,37 @@ START_TEST(no_set_that_fits_weighs_more_than_a_card)
         again[i] = pieces[i] =
             (struct piece){.size = (int32_t)(i * 15 + 1 + draw(&state, 15)),
                            .wanted = draw(&state, 10) ? draw(&state, 1000) : 0};
-    cutting_weigh(pieces, n, WHOLE);
-    cutting_weigh(again, n, WHOLE);
-    cutting_worth(pieces, n, WHOLE, worth);
+    cutting_weigh(pieces, n, WHOLE, 0);
+    cutting_weigh(again, n, WHOLE, 0);
+    cutting_worth(pieces, n, WHOLE, 0, worth);
     ck_assert_msg(worth[WHOLE] <= 1.0001F, "%f", (double)worth[WHOLE]);
     for (int32_t room = 1; room <= WHOLE; room++)
         ck_assert(worth[room] >= worth[room - 1]);
     for (size_t i = 0; i < n; i++) {
         ck_assert(pieces[i].weight >= 0);
         ck_assert(pieces[i].weight == again[i].weight);
+    }
+}
+END_TEST
+
+START_TEST(no_set_of_two_things_weighs_more_than_a_card)
+{
+    uint32_t state = (uint32_t)_i + 1;
+    struct piece pieces[CUTTING_SIZES_MAX];
+    const size_t n = 1 + draw(&state, CUTTING_SIZES_MAX);
+    const int32_t row = 51;
+    float worth[51 * 51];
+
+    for (size_t i = 0; i < n; i++)
+        pieces[i] = (struct piece){.size = (int32_t)(i * 50 / CUTTING_SIZES_MAX),
+                                   .other = (int32_t)(1 + i % 2 * 25 + draw(&state, 25)),
+                                   .wanted = draw(&state, 10) ? draw(&state, 1000) : 0};
+    cutting_weigh(pieces, n, 50, 50);
+    cutting_worth(pieces, n, 50, 50, worth);
+    ck_assert_msg(worth[51 * 51 - 1] <= 1.0001F, "%f", (double)worth[51 * 51 - 1]);
+    for (int32_t room = 0; room < 51 * 51; room++) {
+        ck_assert(room < row || worth[room] >= worth[room - row]);
+        ck_assert(room % row == 0 || worth[room] >= worth[room - 1]);
     }
 }
 END_TEST
@@ -109,6 +155,8 @@ int main(void)
 
     tcase_add_test(tests, weighs_the_sizes_of_a_trace);
     tcase_add_test(tests, finds_the_fewest_cards);
+    tcase_add_test(tests, two_things_of_a_card_are_cut_together);
+    tcase_add_loop_test(tests, no_set_of_two_things_weighs_more_than_a_card, 0, 60);
     tcase_add_loop_test(tests, no_set_that_fits_weighs_more_than_a_card, 0, 60);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -280,6 +280,75 @@ START_TEST(oc_keeps_places_for_groups_where_their_cpu_is)
 }
 END_TEST
 
+static struct request *asking_both(int64_t gib, int32_t core)
+{
+    struct request *request = asking(gib, 1, 0);
+
+    request->asks[0].core = core;
+    return request;
+}
+
+static void expect_both(int n, int64_t gib, int32_t core)
+{
+    g_autoptr(request) request = asking_both(gib, core);
+
+    for (int i = 0; i < n; i++)
+        demand_note(expected, request);
+}
+
+static void put_both(const char *node, const char *uid, int32_t card, int64_t gib, int32_t core)
+{
+    struct share share = units_on(card, gib);
+
+    share.core = core;
+    ledger_put(book, node, holding(uid, 1, &share));
+}
+
+static void expect_no_pairs(const char *name)
+{
+    demand_settle(expected, book);
+    ck_assert(!outlook_kind(demand_outlook(expected), ledger_node(book, name)->cards[0].kind)
+                   ->prospect->paired);
+}
+
+/* What is left beside a pod that wants most of the memory is what one wants that wants most of the
+ * compute; by the smaller part it would be the tighter card. */
+START_TEST(oc_sees_memory_and_compute_apart)
+{
+    g_autoptr(request) small = asking_both(8, 400);
+    int32_t card = CARD_UNKNOWN;
+
+    /* Two cards of a node, then two nodes of one card. */
+    add_node("a", _i ? 1 : 2, 0, "T4");
+    add_node("b", 1, 0, "T4");
+    put_both("a", "u", 0, 12, 200);
+    put_both(_i ? "b" : "a", "v", _i ? 0 : 1, 10, 500);
+    if (_i == 0)
+        put("b", "w", 0, 20);
+    expect_both(50, 12, 200);
+    expect_no_pairs("a");
+    expect_both(50, 8, 800);
+    expect_both(1, 8, 400);
+    ck_assert_str_eq(choose("oc", small, &card), _i ? "b" : "a");
+    ck_assert_int_eq(card, _i ? 0 : 1);
+}
+END_TEST
+
+START_TEST(so_many_pairs_are_told_apart_and_no_more)
+{
+    add_node("a", 1, 0, "T4");
+    for (int i = 0; i < DEMAND_SHAPES_MAX; i++)
+        expect_both(1, 1 + i % 20, 10 * (1 + i * 37 % 100));
+    demand_settle(expected, book);
+    const struct prospect *prospect =
+        outlook_kind(demand_outlook(expected), ledger_node(book, "a")->cards[0].kind)->prospect;
+    ck_assert(prospect->paired);
+    const double whole = (double)prospect_worth(prospect, (struct room){1000, 1000});
+    const double half = (double)prospect_worth(prospect, (struct room){500, 500});
+    ck_assert(whole <= 1.0001 && half > 0 && whole >= 2 * half);
+}
+END_TEST
+
 static void hold(const char *node, const char *uid, int32_t devices, const char *device)
 {
     struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
@@ -398,6 +467,8 @@ int main(void)
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
     tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
+    tcase_add_loop_test(tests, oc_sees_memory_and_compute_apart, 0, 2);
+    tcase_add_test(tests, so_many_pairs_are_told_apart_and_no_more);
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
