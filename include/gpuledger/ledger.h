@@ -316,6 +316,9 @@ size_t ledger_size(const struct ledger *ledger);
 /* A number that grows whenever something of some node may have become free; compares with
  * freed_at of each. */
 uint64_t ledger_freed(const struct ledger *ledger);
+/* The same, as it was when a pod of the namespace last gave something back; never less, now and then
+ * more. */
+uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns);
 /* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
 void ledger_mark_freed(struct ledger *ledger, const char *name);
 

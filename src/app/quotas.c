@@ -20,6 +20,7 @@ struct mark {
 
 struct quotas {
     GHashTable *namespaces; /* name -> struct limits * */
+    char *text;             /* which says so, or NULL */
     GHashTable *nodes;      /* name -> struct mark * */
     struct resource_quotas *resources;
 };
@@ -71,6 +72,7 @@ struct quotas *quotas_dup(const struct quotas *quotas)
 
     g_hash_table_unref(copy->namespaces);
     copy->namespaces = g_hash_table_ref(quotas->namespaces); /* replaced, never changed */
+    copy->text = g_strdup(quotas->text);
     resource_quotas_free(copy->resources);
     copy->resources = resource_quotas_dup(quotas->resources);
     g_hash_table_iter_init(&iter, quotas->nodes);
@@ -86,6 +88,7 @@ void quotas_free(struct quotas *quotas)
     g_hash_table_unref(quotas->namespaces);
     g_hash_table_unref(quotas->nodes);
     resource_quotas_free(quotas->resources);
+    g_free(quotas->text);
     g_free(quotas);
 }
 
@@ -138,7 +141,7 @@ fail:
     return NULL;
 }
 
-bool quotas_set(struct quotas *quotas, const char *text, GError **error)
+bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GHashTable) namespaces = new_namespaces();
@@ -161,6 +164,9 @@ bool quotas_set(struct quotas *quotas, const char *text, GError **error)
     }
     g_hash_table_unref(quotas->namespaces);
     quotas->namespaces = g_steal_pointer(&namespaces);
+    *ret_changed = g_strcmp0(quotas->text, text) != 0;
+    g_free(quotas->text);
+    quotas->text = g_strdup(text);
     return true;
 }
 

@@ -25,8 +25,9 @@ void quotas_free(struct quotas *quotas);
 /* A copy that knows the same. */
 struct quotas *quotas_dup(const struct quotas *quotas);
 
-/* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. */
-bool quotas_set(struct quotas *quotas, const char *text, GError **error);
+/* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. `ret_changed`
+ * says whether the text is another one. */
+bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error);
 
 /* What the node's labels say; NULL for what they do not. */
 void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool);

@@ -182,13 +182,16 @@ void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, cons
         g_ptr_array_remove(quotas->all, quota);
 }
 
-void resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
+bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
 {
+    const guint before = quotas->all->len;
+
     for (guint i = quotas->all->len; i-- > 0;) {
         const struct quota *quota = g_ptr_array_index(quotas->all, i);
         if (quota->generation != generation)
             g_ptr_array_remove_index(quotas->all, i);
     }
+    return quotas->all->len < before;
 }
 
 /* --- adding up ------------------------------------------------------------------------------ */

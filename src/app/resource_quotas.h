@@ -29,8 +29,8 @@ struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas
 bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
                          uint32_t generation, bool *ret_changed, GError **error);
 void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, const char *name);
-/* Forgets those of other generations. */
-void resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation);
+/* Forgets those of other generations; whether there were any. */
+bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation);
 
 /* What a namespace may still take, for one request. */
 struct resource_room;

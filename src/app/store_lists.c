@@ -55,9 +55,12 @@ static void sweep_configmaps(struct store *store)
 {
     GHashTableIter iter;
     gpointer name, generation;
+    bool changed = false;
 
     if (store->quotas_generation != store->generation[FEED_CONFIGMAPS])
-        quotas_set(store->quotas, NULL, NULL);
+        quotas_set(store->quotas, NULL, &changed, NULL);
+    if (changed)
+        store_note_quotas(store);
     g_hash_table_iter_init(&iter, store->health);
     while (g_hash_table_iter_next(&iter, &name, &generation)) {
         if (GPOINTER_TO_UINT(generation) == store->generation[FEED_CONFIGMAPS])
@@ -74,8 +77,9 @@ static void sweep_budgets(struct store *store)
 
 static void sweep_resource_quotas(struct store *store)
 {
-    resource_quotas_sweep(quotas_resources(store->quotas),
-                          store->generation[FEED_RESOURCE_QUOTAS]);
+    if (resource_quotas_sweep(quotas_resources(store->quotas),
+                              store->generation[FEED_RESOURCE_QUOTAS]))
+        store_note_quotas(store);
 }
 
 static void (*const sweeps[FEED_N])(struct store *store) = {

@@ -78,6 +78,15 @@ static const struct dialect *health_dialect(const struct configmap_view *view,
     return NULL;
 }
 
+void store_note_quotas(struct store *store)
+{
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++)
+        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
+    store_notify(store);
+}
+
 static bool is_of_quotas(const struct store *store, const struct configmap_view *view)
 {
     return store->options.model_label && *store->options.model_label &&
@@ -88,11 +97,14 @@ static void apply_quotas(struct store *store, const struct configmap_view *view,
 {
     const char *text = gone ? NULL : string_pairs_get(&view->data, "gpu_quota");
     g_autoptr(GError) failure = NULL;
+    bool changed = false;
 
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     store->quotas_generation = store->generation[FEED_CONFIGMAPS];
-    quotas_set(store->quotas, text, &failure);
+    quotas_set(store->quotas, text, &changed, &failure);
+    if (changed)
+        store_note_quotas(store);
     store_notify(store);
     store_unlock(store);
     recorder_take(store->recorder, record_configmap(number, view, gone));
@@ -173,16 +185,6 @@ void store_delete_budget(struct store *store, const char *ns, const char *name)
 
 /* --- ResourceQuotas ------------------------------------------------------------------------- */
 
-/* Under the lock: those who were refused may find room, on whatever node. */
-static void note_room(struct store *store)
-{
-    const GPtrArray *nodes = ledger_nodes(store->ledger);
-
-    for (guint i = 0; i < nodes->len; i++)
-        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
-    store_notify(store);
-}
-
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
     g_autoptr(GError) failure = NULL;
@@ -195,7 +197,7 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
     resource_quotas_set(quotas_resources(store->quotas), view,
                         store->generation[FEED_RESOURCE_QUOTAS], &changed, &failure);
     if (changed)
-        note_room(store);
+        store_note_quotas(store);
     store_unlock(store);
     recorder_take(store->recorder, record_resource_quota(number, view, false));
     if (failure && !store->options.silent) {
@@ -212,7 +214,7 @@ void store_delete_resource_quota(struct store *store, const char *ns, const char
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     resource_quotas_remove(quotas_resources(store->quotas), ns, name);
-    note_room(store);
+    store_note_quotas(store);
     store_unlock(store);
     recorder_take(store->recorder,
                   record_resource_quota(

@@ -33,5 +33,8 @@ struct store {
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 
+/* Under the lock: quotas leave more than before, on whatever node. */
+void store_note_quotas(struct store *store);
+
 /* Under the lock: it is gone, whatever its state. */
 void store_forget_pod(struct store *store, const char *uid);

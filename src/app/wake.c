@@ -93,7 +93,8 @@ struct candidate {
     char *uid, *ns, *name;
     struct request *request;
     uint64_t freed;
-    bool gone;   /* bound, deleted, or never seen by the watch */
+    uint64_t tried; /* the same after it was judged */
+    bool gone;      /* bound, deleted, or never seen by the watch */
     bool admitted;
 };
 
@@ -133,7 +134,8 @@ static GArray *take_due(struct wake *wake)
     return due;
 }
 
-/* Under the store's lock: whether a node on which something became free takes the pod now. */
+/* Under the store's lock: whether a node on which something became free takes the pod now. What a
+ * quota leaves may have become free anywhere. */
 static bool has_room(struct store *store, struct ledger *ledger,
                      const struct candidate *candidate, const struct demand *demand)
 {
@@ -148,44 +150,45 @@ static bool has_room(struct store *store, struct ledger *ledger,
     };
     struct nominees nominees = store_nominees(
         store, &query, candidate->uid, store_pending_priority(store, candidate->uid));
+    g_autoptr(quota_room) room =
+        quotas_room(store_quotas(store), ledger, candidate->ns, candidate->request);
+    const bool anywhere = room && ledger_freed_in(ledger, candidate->ns) > candidate->freed;
+    struct placement placement;
     bool found = false;
 
     for (guint i = 0; i < nodes->len && !found; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
+        const struct node *node = g_ptr_array_index(nodes, i), *seen;
         enum reason reason;
-        found = node->freed_at > candidate->freed &&
-                dialect_admit(nominees_see(&nominees, node), &query, NULL, &reason) ==
-                    ADMISSION_YES;
+        if (!anywhere && node->freed_at <= candidate->freed)
+            continue;
+        seen = nominees_see(&nominees, node);
+        found = dialect_admit(seen, &query, &placement, &reason) == ADMISSION_YES &&
+                quota_room_refuse(room, seen, &placement) == REASON_NONE;
     }
     nominees_clear(&nominees);
     return found;
 }
 
-/* Sorts the due ones out; returns up to which room they have been tried. */
-static uint64_t judge(struct store *store, GArray *due)
+/* One at a time: there may be thousands, and others want the lock. */
+static void judge(struct store *store, struct candidate *candidate, const struct demand *demand)
 {
     struct ledger *ledger = store_lock(store);
-    const uint64_t freed = ledger_freed(ledger);
-    g_autoptr(demand) demand = store_demand_copy(store);
 
-    for (guint i = 0; i < due->len; i++) {
-        struct candidate *candidate = &g_array_index(due, struct candidate, i);
-        candidate->gone =
-            !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
-        candidate->admitted = !candidate->gone && candidate->freed != freed &&
-                              has_room(store, ledger, candidate, demand);
-    }
+    candidate->tried = ledger_freed(ledger);
+    candidate->gone = !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
+    candidate->admitted = !candidate->gone && candidate->freed != candidate->tried &&
+                          has_room(store, ledger, candidate, demand);
     store_unlock(store);
-    return freed;
 }
 
-/* Before the call: whatever becomes of it, this room has had its turn. */
-static void set_tried(struct wake *wake, const struct candidate *candidate, uint64_t freed)
+/* Before a call: whatever becomes of it, this room has had its turn. */
+static void set_tried(struct wake *wake, const struct candidate *candidate)
 {
     pthread_mutex_lock(&wake->lock);
     struct refused *refused = g_hash_table_lookup(wake->refused, candidate->uid);
-    if (refused) {
-        refused->freed = MAX(refused->freed, freed);
+    if (refused)
+        refused->freed = MAX(refused->freed, candidate->tried);
+    if (refused && candidate->admitted) {
         refused->not_before_ms = now_ms() + refused->pause_ms;
         refused->pause_ms = MIN(refused->pause_ms * 2, PAUSE_MAX_MS);
     }
@@ -225,13 +228,18 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
     g_autoptr(GArray) due = take_due(wake);
     if (due->len == 0)
         return 0;
-    const uint64_t freed = judge(store, due);
+    store_lock(store);
+    g_autoptr(demand) demand = store_demand_copy(store);
+    store_unlock(store);
     for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
-        const struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        judge(store, candidate, demand);
         if (candidate->gone) {
             wake_forget(wake, candidate->uid);
-        } else if (candidate->admitted) {
-            set_tried(wake, candidate, freed);
+            continue;
+        }
+        set_tried(wake, candidate);
+        if (candidate->admitted) {
             metrics_count(COUNTER_WAKES, call(cluster, candidate));
             woken++;
         }

@@ -16,6 +16,8 @@ struct guest {
     uint32_t generation;
 };
 
+#define FREED_IN 256 /* namespaces told apart, by hash */
+
 struct ledger {
     GHashTable *nodes;       /* struct node *, a set by name */
     GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
@@ -27,6 +29,7 @@ struct ledger {
     uint64_t newest; /* no node that is gone was of this version or a later one */
     uint64_t supply; /* the sum of the nodes' hardware */
     uint64_t freed; /* counts what may have made room */
+    uint64_t freed_in[FREED_IN];
     struct node *first_asked; /* ledger_next_node's guess for the first name */
 };
 
@@ -88,6 +91,17 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
 static void ledger_note_freed(struct ledger *ledger, struct node *node)
 {
     node->freed_at = ++ledger->freed;
+}
+
+static void ledger_note_end(struct ledger *ledger, const struct allocation *allocation)
+{
+    ledger_note_freed(ledger, allocation->node);
+    ledger->freed_in[g_str_hash(allocation->ns) % FREED_IN] = ledger->freed;
+}
+
+uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns)
+{
+    return ledger->freed_in[g_str_hash(ns) % FREED_IN];
 }
 
 uint64_t ledger_freed(const struct ledger *ledger)
@@ -322,7 +336,7 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 
     struct node *node = allocation->node;
     node_charge(node, allocation, -1);
-    ledger_note_freed(ledger, node);
+    ledger_note_end(ledger, allocation);
     g_ptr_array_remove_fast(node->allocations, allocation);
     g_hash_table_remove(ledger->allocations, uid);
     ledger_collect_node(ledger, node);
@@ -353,7 +367,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     /* Added before the old one goes, so that their common node is never collected between. */
     if (known) {
         node_charge(known->node, known, -1);
-        ledger_note_freed(ledger, known->node);
+        ledger_note_end(ledger, known);
         g_ptr_array_remove_fast(known->node->allocations, known);
         struct node *old = known->node;
         g_hash_table_steal(ledger->allocations, known->uid);

@@ -135,6 +135,91 @@ START_TEST(without_the_configmap_there_are_no_limits)
 }
 END_TEST
 
+static unsigned n_annotated;
+
+static enum outcome annotate(struct cluster *cluster, const struct pod_annotation *annotation,
+                             int64_t deadline_ms, GError **error)
+{
+    ck_assert_str_eq(annotation->key, WAKE_ANNOTATION);
+    ck_assert_str_eq(annotation->name, "x");
+    n_annotated++;
+    return OUTCOME_OK;
+}
+
+static const struct cluster_ops ops = {.annotate_pod = annotate};
+static struct cluster cluster = {&ops};
+
+/* Refused for the quota, by the one node of a model and pool that it may use. */
+static void refuse_and_let_grace_pass(void)
+{
+    begin(MODEL);
+    extender.wake = wake_new();
+    hold("other", "other", "m", "100");
+    hold("a", "ml", "m", "100");
+    hold("b", "ml", "q", "100");
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "ml",
+                                       .name = "x",
+                                       .uid = "x",
+                                       .phase = "Pending",
+                                       CONTAINERS({.name = "c",
+                                                   .limits = PAIRS({CORE, "100"}, {MEM, "4"})})});
+    n_annotated = 0;
+    expect("ml", "100", "");
+    g_usleep(1100 * 1000); /* as in test_wake */
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), 0);
+}
+
+static void expect_woken(unsigned times)
+{
+    ck_assert_uint_eq(wake_run(extender.wake, extender.store, &cluster), times);
+    ck_assert_uint_eq(n_annotated, times);
+    g_clear_pointer(&extender.wake, wake_free);
+}
+
+/* Which is where nothing has become free. */
+START_TEST(who_was_refused_is_woken_where_there_is_room)
+{
+    refuse_and_let_grace_pass();
+    store_delete_pod(extender.store, "b");
+    expect_woken(1);
+}
+END_TEST
+
+START_TEST(who_was_refused_is_not_woken_by_what_the_quota_does_not_leave)
+{
+    refuse_and_let_grace_pass();
+    store_delete_pod(extender.store, "other");
+    expect_woken(0);
+}
+END_TEST
+
+START_TEST(who_was_refused_is_woken_by_a_larger_quota)
+{
+    const struct configmap_view none = {.ns = "kube-system", .name = "gpuquota"};
+
+    refuse_and_let_grace_pass();
+    switch (_i) {
+    case 0:
+        set_quotas("{\"ml\":{\"quota\":{\"M40\":3}}}");
+        break;
+    case 1:
+        store_delete_configmap(extender.store, &none);
+        break;
+    case 2: /* a list that does not name it */
+        store_list_begin(extender.store, FEED_CONFIGMAPS);
+        store_list_end(extender.store, FEED_CONFIGMAPS);
+        break;
+    case 3:
+        set_quotas("{\"ml\":{\"quota\":{\"M40\":2}}}");
+        break;
+    default:
+        break;
+    }
+    expect_woken(_i < 3);
+}
+END_TEST
+
 START_TEST(without_a_label_there_are_no_quotas)
 {
     begin(NULL);
@@ -153,6 +238,10 @@ int main(void)
     tcase_add_test(tcase, pods_whose_binding_is_under_way_count);
     tcase_add_loop_test(tcase, what_cannot_be_read_changes_nothing, 0, 5);
     tcase_add_test(tcase, without_the_configmap_there_are_no_limits);
+    tcase_add_test(tcase, who_was_refused_is_woken_where_there_is_room);
+    tcase_add_test(tcase, who_was_refused_is_not_woken_by_what_the_quota_does_not_leave);
+    tcase_add_loop_test(tcase, who_was_refused_is_woken_by_a_larger_quota, 0, 4);
+    tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, without_a_label_there_are_no_quotas);
     suite_add_tcase(suite, tcase);
 

@@ -176,7 +176,10 @@ START_TEST(one_that_a_list_does_not_name_is_gone)
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);
     SET_QUOTA("r", {LIMIT_MEM, "2"});
     expect("ml", MIBS("2"), "");
+    const struct ledger *ledger = store_ledger(extender.store);
+    const uint64_t before = ledger_freed(ledger);
     store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
+    ck_assert_uint_gt(ledger_node(ledger, "large")->freed_at, before);
     expect("ml", MIBS("2"), "small,large");
     expect("ml", MIBS("3"), "");
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);

@@ -73,6 +73,6 @@ def scenario_quotas(tap):
 
         quota["default"]["quota"]["M40"] = 3
         world.client.patch("ConfigMap", "gpuquota", {"data": config_map(quota)["data"]}, SYSTEM)
-        world.await_running(parts, nudge=True)
+        world.await_running(parts, 120)  # woken: kube-scheduler knows nothing of the ConfigMap
         tap.ok(True, "a larger quota lets the third in")
         world.verify()
