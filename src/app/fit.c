@@ -382,6 +382,7 @@ struct fit *fit_find(const struct fit_query *query, GError **error)
     fit->moves = g_array_new(FALSE, FALSE, sizeof(struct fit_move));
     g_array_set_clear_func(fit->moves, clear_move);
     fit->wanted = query->replicas;
+    fit->drains = query->drain && *query->drain;
     if (!drain(query, fit, copy, error) ||
         (query->pod && !place_pods(query, fit, copy, error)))
         g_clear_pointer(&fit, fit_free);

@@ -43,6 +43,7 @@ struct fit {
     bool no_gpu;            /* the pod asks for none: nothing here keeps it from any node */
     GArray *places;         /* struct fit_place, in the order in which they were first used */
     int64_t made;           /* nodes like the template that are used */
+    bool drains;            /* nodes were to be drained, whatever was on them */
     GArray *moves;          /* struct fit_move */
     int64_t stranded;       /* of these, how many fit nowhere */
     unsigned overlooked;    /* of the pod, as in struct explanation */

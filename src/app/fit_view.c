@@ -13,10 +13,13 @@ static char *summarize(const struct fit *fit)
 
     if (fit->moves->len > 0)
         g_string_append_printf(text,
-                               "%u drained pod%s: %" G_GINT64_FORMAT " fit%s elsewhere, %"
-                               G_GINT64_FORMAT " nowhere%s",
+                               "%u drained pod%s with a GPU: %" G_GINT64_FORMAT
+                               " fit%s elsewhere, %" G_GINT64_FORMAT " nowhere%s",
                                fit->moves->len, fit->moves->len == 1 ? "" : "s", moved,
                                moved == 1 ? "s" : "", fit->stranded, fit->name ? "; then " : "");
+    else if (fit->drains)
+        g_string_append_printf(text, "no pod of the drained nodes holds a GPU%s",
+                               fit->name ? "; then " : "");
     if (fit->no_gpu)
         g_string_append_printf(text, "%s/%s asks for no GPU: gpuledger keeps it from no node",
                                fit->ns, fit->name);
@@ -33,8 +36,6 @@ static char *summarize(const struct fit *fit)
     if (fit->made > 0)
         g_string_append_printf(text, ", with %" G_GINT64_FORMAT " new node%s", fit->made,
                                fit->made == 1 ? "" : "s");
-    if (text->len == 0)
-        g_string_append(text, "no pod of the drained nodes holds a GPU");
     return g_strdup(text->str);
 }
 

@@ -47,13 +47,16 @@ const struct command commands[] = {
          "it and the numbers that decide there. --output=wide shows every node and card. Of a pod "
          "that has a GPU it tells which, since when, and who else is there; of one that would be "
          "taken, where it would go. Of one that is refused everywhere it tells which changes would "
-         "admit it, each of which it has tried.\n\n"
-         "The pod is one of the cluster, or one in a file (-f) that need not exist. Nothing is "
-         "changed anywhere.\n\n"
+         "admit it, or which two together, each of which it has tried, and whom preemption would "
+         "end.\n\n"
+         "The pod is one of the cluster, or one in a file (-f) that need not exist, a Deployment's "
+         "or Job's, too. Nothing is changed anywhere.\n\n"
          "With --kubeconfig, --context or --snapshot on the command line no extender is asked: the "
          "cluster is read and looked at alone. The placement options should then be those that "
          "serve runs with.\n\n"
-         "What only kube-scheduler knows (selectors, taints, affinity) is not looked at.",
+         "Nodes that kube-scheduler leaves out by itself are told as it sees them: cordons, taints, "
+         "nodeSelector, nodeAffinity, CPU, memory and number of pods. What depends on other pods or "
+         "on volumes is not looked at, and the answer says which of that the pod has.",
      .run = explain_run},
     {.name = "fit",
      .bit = COMMAND_FIT,
@@ -63,9 +66,9 @@ const struct command commands[] = {
          "Places pods like the one in the file (-f), one after the other, on a copy of the ledger: "
          "as many as --replicas or the file says, else until nothing fits any more, and says on "
          "which nodes they end up and why one more does not fit.\n\n"
-         "With --drain the pods of that node are placed on the others first; those that fit "
-         "nowhere are named with the reason. With --template there may be more nodes like that "
-         "one, and the answer says how many are needed.\n\n"
+         "With --drain the pods of that node that have a GPU are placed on the others first; those "
+         "that fit nowhere are named with the reason. With --template there may be more nodes like "
+         "that one, for both, and the answer says how many are needed.\n\n"
          "Asks a running extender; with --kubeconfig, --context or --snapshot on the command line "
          "the cluster is looked at alone. Nothing is changed anywhere.\n\n"
          "Exit status: 0 all of it fits, 3 not all, 1 it could not be found out.",

@@ -68,11 +68,18 @@ class Fit(unittest.TestCase):
             before = server.get("/api/v1/nodes")
             text = self.fit(3, "--drain", "n1", "-s", server.operations)
             self.assertEqual(text.splitlines()[0],
-                             "2 drained pods: 1 fits elsewhere, 1 nowhere")
+                             "2 drained pods with a GPU: 1 fits elsewhere, 1 nowhere")
             self.assertRegex(text, r"(?m)^test/a +n1 +nowhere; n[23]: card 0: wants 6GiB, [15]GiB free")
             self.assertRegex(text, r"(?m)^test/b +n1 +n[23]$")
             text = self.fit(3, "--drain=n1", "--drain=n2", "-s", server.operations, "-ojson")
             told = {each["name"]: each["to"] for each in json.loads(text)["drained"]}
+            text = self.fit(0, "--drain", "n3", "-s", server.operations)
+            self.assertEqual(text, "no pod of the drained nodes holds a GPU\n")
+            pod = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "1"}))
+            text = self.fit(0, "--drain=n3", "--replicas=1", "-f", pod, "-s", server.operations)
+            self.assertEqual(text.splitlines()[0],
+                             "no pod of the drained nodes holds a GPU; then 1 of 1 pods like test/p "
+                             "(1 unit of memory of one card) fit")
             self.assertEqual(told, {"a": None, "b": "n3", "c": None})
             self.assertEqual(server.get("/api/v1/nodes"), before)
 
@@ -115,7 +122,7 @@ status:
                 admit(server, make_pod(name, {"aliyun.com/gpu-mem": str(amount)}), ["n1"])
             arguments = ("--drain=n1", "--template", template, "-f", pod, "-s", server.operations)
             self.assertEqual(self.fit(0, *arguments, "--replicas=2"), """\
-3 drained pods: 3 fit elsewhere, 0 nowhere; then 2 of 2 pods like test/p (5 units of memory of one card) fit, with 2 new nodes
+3 drained pods with a GPU: 3 fit elsewhere, 0 nowhere; then 2 of 2 pods like test/p (5 units of memory of one card) fit, with 2 new nodes
 
 DRAINED  FROM  TO
 test/a   n1    large (new 1)
