@@ -182,7 +182,7 @@ class S16(Scenario):
 
     cannot = "Who meets whom on a card, kubelet decides: the guard counts those that want most together."
 
-    e2e = ("nvidia",)
+    e2e = ("nvidia", "nvidia-guard")
     TWICE = Sharing(replicas=2, fail_requests_greater_than_one=True)
 
     def test_a_card_in_two(self):

@@ -10,6 +10,7 @@ CONFIG = "nvidia.com/device-plugin.config"
 FEW = "Insufficient GPU devices"
 AT_ONCE = "fewer devices at a time than the pod asks for"
 KIND = "no GPU of the kind that the pod asks for"
+MEMORY = "want more memory than it has"
 OTHER_USE = "in use by pods that share them in another way"
 # The scheduler checks the nodes' sums itself; what the extender says comes after that.
 FULL = "Insufficient nvidia.com/gpu"
@@ -145,6 +146,40 @@ def scenario_nvidia(tap):
             world.fleet.finish(name)
         world.await_running(["w3", "job3"], nudge=True)
         verify(world, nodes)
+
+
+def most_wanted(world, wants):
+    """GiB that the pods on one card want together, where that is most."""
+    cards = {}
+    for starts in world.fleet.hardware.running().values():
+        for one in starts:
+            cards[one.card] = cards.get(one.card, 0) + wants[one.pod]
+    return max(cards.values(), default=0)
+
+
+def scenario_nvidia_guard(tap):
+    """Time-slicing: whichever pods meet on a card, what they want of its memory fits on it."""
+    three = Sharing(replicas=3)
+    with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
+        start(world, "--nvidia-memory-guard")
+        add_node(world, "t4", [3, 3], [Plugin("01", sharing=three)],
+                 labels(2, three, product="Tesla-T4", memory=15360))
+        wants = {"a": 6, "b": 6, "late": 6, "small": 2, "tiny": 1}
+        for name in ("a", "b"):
+            add_pod(world, name, gpu_memory=f"{wants[name]}Gi")
+        world.await_running(["a", "b"])
+        add_pod(world, "late", gpu_memory="6Gi")
+        said = world.refusal("late", MEMORY)
+        tap.ok(MEMORY in said, "three that want 6 of 15 GiB each could meet on one card", said)
+        add_pod(world, "small", gpu_memory="2Gi")
+        add_pod(world, "tiny", gpu_memory="1Gi")
+        world.await_running(["small", "tiny"])
+        tap.equal(pool(world, "t4"), (4, 6), "smaller ones could meet anybody")
+        tap.ok(most_wanted(world, wants) <= 15, "what meets fits", most_wanted(world, wants))
+        world.fleet.finish("a")
+        world.await_running(["late"], 120)
+        tap.ok(most_wanted(world, wants) <= 15, "what meets fits", most_wanted(world, wants))
+        verify(world, ["t4"])
 
 
 def scenario_nvidia_flip(tap):
