@@ -86,9 +86,17 @@ static void append_escape(GString *text, unsigned char c)
 static void append_quoted(GString *text, const char *value)
 {
     const unsigned char *s = (const unsigned char *)value;
-    const unsigned char *end = s + strlen(value);
+    const size_t length = strlen(value), at = text->len;
+    const unsigned char *end = s + length;
     const unsigned char *span = s; /* what stands as it is and is not yet appended */
 
+    if (skip_plain(s, end) == end) { /* keys and names, thousands a call */
+        g_string_set_size(text, at + length + 2);
+        text->str[at] = '"';
+        memcpy(text->str + at + 1, value, length);
+        text->str[at + 1 + length] = '"';
+        return;
+    }
     g_string_append_c(text, '"');
     for (;;) {
         s = skip_plain(s, end);
