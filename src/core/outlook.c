@@ -161,15 +161,22 @@ static double cards_wanted(const struct making *making, size_t i)
     return making->gpus > 0 ? gpu_of(making, i) / making->gpus * making->cards : 0;
 }
 
-/* Pods that name models want this part of each; those that name several want them alike. */
+/* Pods that only some of the cards will do for, because they name models or are too large for others,
+ * want this part of each that will; if several kinds will, of them alike. */
 static void set_shares(struct making *making)
 {
     for (size_t i = 0; i < making->n; i++) {
-        double accepted = 0;
-        if (!making->shapes[i].terms)
+        const char *device = making->shapes[i].device;
+        double accepted = 0, all = 0;
+        for (size_t k = 0; k < making->n_drafts; k++) {
+            const struct draft *draft = &making->drafts[k];
+            if (g_strcmp0(draft->pool ? draft->pool->resource : NULL, device) != 0)
+                continue;
+            all += draft->kind.cards;
+            accepted += draft->accepted[i] ? draft->kind.cards : 0;
+        }
+        if (accepted >= all)
             continue;
-        for (size_t k = 0; k < making->n_drafts; k++)
-            accepted += making->drafts[k].accepted[i] ? making->drafts[k].kind.cards : 0;
         for (size_t k = 0; k < making->n_drafts; k++) {
             if (making->drafts[k].accepted[i])
                 making->drafts[k].kind.share += cards_wanted(making, i) / accepted;

@@ -20,7 +20,7 @@ struct kind {
     uint64_t key;
     double cards; /* healthy or not */
     double size;  /* of one, in cards: less than 1 for devices of which several are one card */
-    double share; /* the part of them that pods which name their model will want, at most 1 */
+    double share; /* the part of them that pods will want for which others do not do, at most 1 */
     const struct prospect *prospect;
 };
 

@@ -8,7 +8,7 @@
 
 /* Of what a pair weighs, so much is for how much it is, the rest what cutting says. That alone
  * gives room for small pods away for nothing. */
-#define AMOUNT_PART 0.3
+#define AMOUNT_PART 0.15
 
 /* --- weights -------------------------------------------------------------------------------- */
 

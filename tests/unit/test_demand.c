@@ -50,7 +50,8 @@ static void expect_model(int n, int64_t gib, const char *model)
         demand_note(expected, request);
 }
 
-static struct node *add_node(const char *name, int32_t cards, int64_t cpu, const char *model)
+static struct node *add_cards(const char *name, int32_t cards, int64_t gib, int64_t cpu,
+                              const char *model)
 {
     g_autoptr(topology) topology = topology_new();
 
@@ -60,8 +61,13 @@ static struct node *add_node(const char *name, int32_t cards, int64_t cpu, const
     topology->n_cards = cards;
     for (int32_t i = 0; i < cards; i++)
         topology->cards[i] =
-            (struct topology_card){.memory = 20 * GIB, .model = topology_keep(topology, model)};
+            (struct topology_card){.memory = gib * GIB, .model = topology_keep(topology, model)};
     return ledger_set_topology(book, name, topology);
+}
+
+static struct node *add_node(const char *name, int32_t cards, int64_t cpu, const char *model)
+{
+    return add_cards(name, cards, 20, cpu, model);
 }
 
 /* The node that the policy prefers, and the card there. */
@@ -248,6 +254,17 @@ START_TEST(oc_keeps_named_models_for_those_who_name_them)
     expect_pods(50, 20, 1, 0);
     expect_choice("oc", 20, 0, "a", 0);
     expect_model(50, 20, "T4");
+    expect_choice("oc", 20, 0, "b", 0);
+}
+END_TEST
+
+START_TEST(oc_keeps_large_cards_for_those_who_fit_no_others)
+{
+    add_cards("a", 1, 40, 0, "L40");
+    add_cards("b", 1, 20, 0, "L40");
+    expect_pods(50, 20, 1, 0);
+    expect_choice("oc", 20, 0, "a", 0); /* half of it is left */
+    expect_pods(50, 40, 1, 0);
     expect_choice("oc", 20, 0, "b", 0);
 }
 END_TEST
@@ -465,6 +482,7 @@ int main(void)
     tcase_add_test(tests, what_was_learned_goes_on_elsewhere);
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
+    tcase_add_test(tests, oc_keeps_large_cards_for_those_who_fit_no_others);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
     tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
     tcase_add_loop_test(tests, oc_sees_memory_and_compute_apart, 0, 2);
