@@ -266,7 +266,7 @@ START_TEST(a_slow_server_blocks_nobody)
     ck_assert(fake_server_wait(server, 1, PATIENT_MS));
     const int64_t began_ms = clock_ms();
     post_many(POD_EVENT_NO_CARD, "p", 50);
-    ck_assert_int_lt(clock_ms() - began_ms, 1000);
+    ck_assert_int_lt(clock_ms() - began_ms, PATIENT_MS / 2);
     await(POD_EVENT_RESULT_QUEUE_FULL, 46);
 }
 END_TEST
