@@ -188,39 +188,43 @@ static void set_shares(struct making *making)
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static bool accepts(struct making *making, uint64_t kind, size_t shape)
+/* A node has so many cards or devices of a kind: by shape, the cards in which pods would find room,
+ * were it empty. */
+static void add_places(const struct making *making, const struct draft *draft, int32_t units,
+                       int64_t cpu, double *places)
 {
-    const struct draft *draft = find_draft(making, kind);
-    return draft && draft->accepted[shape];
+    for (size_t i = 0; draft && i < making->n; i++) {
+        const struct shape *shape = &making->shapes[i];
+        if (shape->cards < 2 || shape->cards > units || !draft->accepted[i])
+            continue;
+        int64_t n = units / shape->cards;
+        if (shape->cpu > 0 && cpu > 0)
+            n = MIN(n, cpu / shape->cpu);
+        places[i] += (double)(n * shape->cards) * draft->kind.size;
+    }
 }
 
-/* How many pods of the shape so many cards have room for, if nobody else uses the node. */
-static int64_t count_places(const struct node *node, int32_t cards, const struct shape *shape)
+/* Node by node, for there are more of them than shapes. */
+static double *sum_places(struct making *making, const GPtrArray *nodes)
 {
-    const int64_t n = cards / shape->cards;
-    return shape->cpu > 0 && node->host.cpu > 0 ? MIN(n, node->host.cpu / shape->cpu) : n;
-}
-
-/* The cards of all places for pods of the shape, were the nodes empty. */
-static double sum_places(struct making *making, const GPtrArray *nodes, size_t i)
-{
-    const struct shape *shape = &making->shapes[i];
-    double cards = 0;
+    double *places = g_new0(double, making->n);
 
     for (guint j = 0; j < nodes->len; j++) {
         const struct node *node = g_ptr_array_index(nodes, j);
-        int32_t accepted = 0;
-        for (int32_t k = 0; node->present && k < node->n_cards; k++)
-            accepted += accepts(making, node->cards[k].kind, i);
-        cards += (double)(count_places(node, accepted, shape) * shape->cards);
-        for (int32_t k = 0; node->present && k < node->n_pools; k++) {
-            const struct pool *pool = &node->pools[k];
-            if (accepts(making, pool->kind, i))
-                cards += (double)(count_places(node, pool->capacity, shape) * shape->cards) *
-                         pool_device_size(pool);
+        int32_t n = 0;
+        for (int32_t k = 0; node->present && k < node->n_cards; k++) {
+            const uint64_t kind = node->cards[k].kind;
+            n++;
+            if (k + 1 < node->n_cards && node->cards[k + 1].kind == kind)
+                continue;
+            add_places(making, find_draft(making, kind), n, node->host.cpu, places);
+            n = 0;
         }
+        for (int32_t k = 0; node->present && k < node->n_pools; k++)
+            add_places(making, find_draft(making, node->pools[k].kind), node->pools[k].capacity,
+                       node->host.cpu, places);
     }
-    return cards;
+    return places;
 }
 
 static double group_demand(const struct group *group)
@@ -257,13 +261,14 @@ static gint compare_groups(gconstpointer a, gconstpointer b)
 
 static void set_groups(struct making *making, const GPtrArray *nodes)
 {
+    g_autofree double *places = sum_places(making, nodes);
+
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        const double places = shape->cards > 1 && making->homes[i] ? sum_places(making, nodes, i) : 0;
-        if (places <= 0)
+        if (places[i] <= 0)
             continue;
         const struct group group = {shape->cards, shape->cpu,
-                                    MIN(cards_wanted(making, i) / places, 1)};
+                                    MIN(cards_wanted(making, i) / places[i], 1)};
         for (size_t k = 0; k < making->n_drafts; k++) {
             struct draft *draft = &making->drafts[k];
             if (draft->own && draft->accepted[i])
