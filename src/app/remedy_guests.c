@@ -73,8 +73,8 @@ static bool asks_for_more(const struct pod_view *pod)
     return more;
 }
 
-/* Its pods that hold no GPU, would stay, and of which all is known that decides where they go. The cluster is asked without a
- * lock. */
+/* Its pods that hold no GPU, would stay, and of which all is known that decides where they go. The
+ * cluster is asked without a lock, and no more once it has not answered. */
 static const struct pod_view *list_guests(struct search *search, struct json_arena *arena,
                                           const struct node *node, size_t *ret_n)
 {
@@ -89,6 +89,8 @@ static const struct pod_view *list_guests(struct search *search, struct json_are
                                    g_get_monotonic_time() / 1000 + LIST_MS, &pods, &all,
                                    NULL) == OUTCOME_OK;
     store_lock(copy);
+    if (!listed)
+        search->lists = REMEDY_LISTS_MAX;
     for (size_t i = 0; listed && i < all; i++) {
         struct pod_view pod = pods[i];
         if (pod.terminating || ledger_get(search->ledger, pod.uid) ||
@@ -138,8 +140,8 @@ void search_guests(struct search *search)
 
     if (!cluster || !cluster->ops->list_pods_on)
         return;
-    for (const char *const *name = search->query->nodes; *name && search->lists < REMEDY_LISTS_MAX && search->found->len == found;
-         name++) {
+    for (const char *const *name = search->query->nodes;
+         *name && search->lists < REMEDY_LISTS_MAX && search->found->len == found; name++) {
         struct node *node = ledger_node(search->ledger, *name);
         if (node->n_guests == 0 || search_shortage(search, node) == BARRIER_NONE ||
             search_ask(search, node, search->query->pod, search->query->request, NULL) !=

@@ -102,7 +102,6 @@ void search_pairs(struct search *search)
     const char *const *name = search->query->nodes;
 
     search->tries = 0;
-    search->lists = 0;
     search_two_amounts(search);
     for (int n = 0; *name && n < REMEDY_PAIR_NODES_MAX && search_may_try(search); name++, n++)
         search_firsts(search, ledger_node(search->ledger, *name));
