@@ -366,6 +366,27 @@ START_TEST(so_many_pairs_are_told_apart_and_no_more)
 }
 END_TEST
 
+START_TEST(a_place_is_wanted_as_much_as_it_is_scarce)
+{
+    for (int i = 0; i < 4; i++) {
+        g_autofree char *name = g_strdup_printf("n%d", i);
+        add_node(name, 4, 96000, "T4");
+    }
+    const struct node *large = add_node("n4", 4, 128000, "T4");
+    expect_pods(40, 20, 1, 1000);
+    expect_pods(2, 20, 4, 10000);
+    expect_pods(10, 20, 4, 120000);
+    demand_settle(expected, book);
+    const struct prospect *prospect =
+        outlook_kind(demand_outlook(expected), large->cards[0].kind)->prospect;
+    ck_assert_int_eq(prospect->n_groups, 2);
+    ck_assert_int_eq(prospect->groups[0].cpu, 10000);
+    ck_assert_double_eq_tol(prospect->groups[0].want, 8.0 / 88, 1e-3); /* of 20 cards */
+    ck_assert_int_eq(prospect->groups[1].cpu, 120000);
+    ck_assert_double_eq_tol(prospect->groups[1].want, 1, 1e-9); /* 9 cards of 4 */
+}
+END_TEST
+
 static void hold(const char *node, const char *uid, int32_t devices, const char *device)
 {
     struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
@@ -487,6 +508,7 @@ int main(void)
     tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
     tcase_add_loop_test(tests, oc_sees_memory_and_compute_apart, 0, 2);
     tcase_add_test(tests, so_many_pairs_are_told_apart_and_no_more);
+    tcase_add_test(tests, a_place_is_wanted_as_much_as_it_is_scarce);
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
