@@ -170,11 +170,8 @@ bool extender_admit_mig(struct extender *extender, const char *body, size_t leng
 
     if (!admission_review_parse(arena, body, length, &review, error))
         return false;
-    if (!store_is_synced(extender->store)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "gpuledger has not read the cluster yet; try again");
+    if (!store_check_synced(extender->store, error))
         return false;
-    }
     struct ledger *ledger = store_lock(extender->store);
     bool allowed = true;
     for (size_t i = 0; i < review.n_containers && allowed; i++)

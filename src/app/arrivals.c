@@ -151,7 +151,7 @@ static bool is_waited_for(const struct arrival *arrival, const struct arrivals_q
            !ledger_get(query->ledger, arrival->uid);
 }
 
-/* Whether the node would take the pod now. */
+/* Whether the node would take the pod now, if only after one that waits there, as filter says. */
 static bool may_come(const struct arrival *arrival, const struct node *node,
                      const struct arrivals_query *query)
 {
@@ -160,8 +160,9 @@ static bool may_come(const struct arrival *arrival, const struct node *node,
     enum reason reason;
 
     admission.request = arrival->request;
+    admission.patience_ns = query->patience_ns;
     return request && !berth_is_hopeless(node, request) &&
-           dialect_admit(node, &admission, NULL, &reason) == ADMISSION_YES;
+           dialect_admit(node, &admission, NULL, &reason) != ADMISSION_NO;
 }
 
 /* From now on its time passes. */
@@ -231,6 +232,7 @@ struct arrivals_older arrivals_yield(const struct node *node, const struct place
     struct placement older;
     enum reason reason;
 
+    admission.patience_ns = query->patience_ns;
     if (query->older->len == 0)
         return (struct arrivals_older){NULL};
     g_autoptr(GPtrArray) coming = find_coming(node, query);
@@ -242,7 +244,7 @@ struct arrivals_older arrivals_yield(const struct node *node, const struct place
     for (guint i = 0; i < coming->len; i++) {
         struct arrival *arrival = coming->pdata[i];
         admission.request = arrival->request;
-        if (dialect_admit(together->node, &admission, &older, &reason) != ADMISSION_YES) {
+        if (dialect_admit(together->node, &admission, &older, &reason) == ADMISSION_NO) {
             begin_hold(arrival, query);
             return (struct arrivals_older){arrival->title};
         }
@@ -316,6 +318,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
     nominees.uid = arrival->uid;
     nominees.priority = arrival->priority;
     nominees.admission.request = arrival->request;
+    nominees.admission.patience_ns = query->patience_ns;
     own.nominees = &nominees;
     g_autoptr(quota_room) room =
         quotas_room(query->quotas, query->ledger, arrival->ns, arrival->request);
@@ -436,6 +439,11 @@ struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct nod
             older = (struct arrivals_older){arrival->title, arrival->place};
     }
     return older;
+}
+
+bool arrivals_are_idle(const struct arrivals *arrivals, const struct arrivals_query *query)
+{
+    return query->older->len == 0 && arrivals->placed->len == 0;
 }
 
 const struct berth *arrivals_place(const struct arrivals *arrivals, const char *uid)

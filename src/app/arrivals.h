@@ -43,6 +43,7 @@ struct arrivals_query {
     const struct nominees *nominees; /* as the younger pod finds the nodes, its UID and priority */
     const struct quotas *quotas;
     int64_t now_ms;   /* monotonic */
+    int64_t patience_ns; /* with which older pods are answered, whoever asks */
     int64_t hold_ms;  /* how long an older pod may take to come; 0: nobody is waited for */
     int64_t n_places; /* older pods for which a place is kept; 0: who fits nowhere is passed */
     GPtrArray *older; /* those that count, the oldest first: arrivals_settle's; to be freed */
@@ -70,6 +71,9 @@ struct trial *arrivals_cover(const struct arrivals *arrivals, const struct node 
 /* To whom a node is left that took the pod, but not so covered. */
 struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct node *node,
                                      const struct arrivals_query *query);
+
+/* Nobody older has to be left anything, on any node. */
+bool arrivals_are_idle(const struct arrivals *arrivals, const struct arrivals_query *query);
 
 /* The pod has asked and found a node. */
 void arrivals_renew(struct arrivals *arrivals, const char *uid);

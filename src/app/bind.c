@@ -397,12 +397,7 @@ static bool read_call(struct bind *bind, struct bind_args *args, const char *bod
         fence_set_error(error);
         return false;
     }
-    if (!store_is_synced(bind->extender->store)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "gpuledger has not read the whole cluster yet; try again");
-        return false;
-    }
-    return true;
+    return store_check_synced(bind->extender->store, error);
 }
 
 static void log_bind(const struct bind *bind, int64_t took_us, const GError *failure)

@@ -29,13 +29,7 @@ bool call_check_ready(const struct call *call, GError **error)
         fence_set_error(error);
         return false;
     }
-    if (!store_is_synced(extender->store)) {
-        g_autofree char *unsynced = store_unsynced(extender->store);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "gpuledger has not read the cluster's %s yet; try again", unsynced);
-        return false;
-    }
-    return true;
+    return store_check_synced(extender->store, error);
 }
 
 bool call_read(struct call *call, struct json_arena *arena, const char *body, size_t length,

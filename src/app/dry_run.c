@@ -5,7 +5,7 @@
  * so what it leaves out by itself is left out here.
  */
 #include "app/extender.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "wire/constraints.h"
 #include "wire/extender.h"
 #include "wire/kubernetes.h"
@@ -43,26 +43,27 @@ static char *keep(struct json_arena *arena, const char *text)
     return text ? memcpy(json_arena_alloc(arena, size), text, size) : NULL;
 }
 
-static void judge_nodes(struct store *copy, struct json_arena *arena,
+static void ask_nodes(struct store *copy, struct json_arena *arena,
                         const struct request *request, struct filter_result *result)
 {
     const struct filter_args *args = result->args;
     enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
     const char **barriers = json_arena_alloc(arena, (args->n_names + 1) * sizeof *barriers);
-    struct judge judge;
+    struct feasibility question;
     struct moment moment;
     struct ledger *ledger = store_decide(copy, &moment);
 
-    judge_init(&judge, copy, &args->pod, request, &moment);
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){&args->pod, request, &moment});
     for (size_t i = 0; i < args->n_names; i++) {
         const struct node *node = ledger_node(ledger, args->names[i]);
         const enum barrier barrier =
-            node ? judge_barrier(&judge, node) : BARRIER_NONE;
-        g_autofree char *why = judge_tell_barrier(&judge, node, barrier);
-        reasons[i] = judge_node(&judge, node, NULL);
+            node ? feasibility_barrier(&question, node) : BARRIER_NONE;
+        g_autofree char *why = feasibility_tell_barrier(&question, node, barrier);
+        reasons[i] = feasibility_ask(&question, node, NULL);
         barriers[i] = keep(arena, why);
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
     store_unlock(copy);
     result->reasons = reasons;
     result->barriers = barriers;
@@ -72,14 +73,10 @@ static bool dry_run(struct extender *extender, struct json_arena *arena, const c
                     size_t length, struct json_writer *writer, GError **error)
 {
     struct filter_args args;
-    g_autofree char *unsynced = store_unsynced(extender->store);
     GError *failure = NULL;
 
-    if (*unsynced) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "gpuledger has not read the cluster's %s yet; try again", unsynced);
+    if (!store_check_synced(extender->store, error))
         return false;
-    }
     if (!filter_args_parse(arena, body, length, &args, error))
         return false;
     if (!constraints_decode(arena, &args.pod, error)) {
@@ -100,7 +97,7 @@ static bool dry_run(struct extender *extender, struct json_arena *arena, const c
         g_autoptr(store) copy = store_copy(extender->store);
         if (!add_nodes(copy, arena, &args, error))
             return false;
-        judge_nodes(copy, arena, request, &result);
+        ask_nodes(copy, arena, request, &result);
     }
     filter_result_encode(writer, &result);
     return true;

@@ -13,7 +13,7 @@
 
 struct search {
     const struct eviction_query *query;
-    struct judge judge;
+    struct feasibility question;
     struct pod_facts *asked;
     int64_t *allowed; /* by each budget */
     uint32_t n_allowed;
@@ -177,7 +177,7 @@ static void keep(struct search *search, const struct node *node, const struct vi
 static void try_node(struct search *search, const struct node *node)
 {
     const struct pod_view *pod = search->query->pod;
-    const struct node *seen = nominees_see(&search->judge.nominees, node);
+    const struct node *seen = nominees_see(&search->question.nominees, node);
     g_autoptr(trial) trial = trial_new(seen);
     g_autofree struct victim *victims = g_new0(struct victim, trial->allocations->len + 1);
     int64_t margins[SUMS_MAX];
@@ -185,7 +185,7 @@ static void try_node(struct search *search, const struct node *node)
 
     const size_t n = gather(search, trial, victims);
     search->lesser |= n > 0;
-    if (n == 0 || quota_room_refuse(search->judge.room, seen, NULL) != REASON_NONE)
+    if (n == 0 || quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE)
         return;
     find_margins(search, trial->node, margins);
     if (suffices(search, margins)) { /* it ends nobody where nobody need end, in its own eyes */
@@ -201,7 +201,7 @@ static void try_node(struct search *search, const struct node *node)
                             victims[i].allocation->facts->particular);
     const struct victims_query query = {
         .admits = finds_room,
-        .data = &search->judge.admission,
+        .data = &search->question.admission,
         .asked_host = search->query->request->host,
         .asked = search->asked,
         .allowed = search->allowed,
@@ -220,7 +220,7 @@ static const struct allocation *find_going(const struct search *search)
 {
     const struct pod_view *pod = search->query->pod;
     const struct node *node = pod->nominated_node && *pod->nominated_node
-                                  ? ledger_node(search->judge.ledger, pod->nominated_node)
+                                  ? ledger_node(search->question.ledger, pod->nominated_node)
                                   : NULL;
 
     for (guint i = 0; node && i < node->allocations->len; i++) {
@@ -259,8 +259,9 @@ struct eviction *eviction_find(const struct eviction_query *query)
         search.found->why = g_strdup("its preemptionPolicy is Never");
         return search.found;
     }
-    judge_init(&search.judge, query->copy, query->pod, query->request, query->moment);
-    const GPtrArray *nodes = ledger_nodes(search.judge.ledger);
+    feasibility_init(&search.question, query->copy,
+                     &(struct feasibility_about){query->pod, query->request, query->moment});
+    const GPtrArray *nodes = ledger_nodes(search.question.ledger);
     const struct allocation *going = find_going(&search);
     g_autoptr(pod_facts) asked = pod_facts_new(query->pod);
     search.asked = asked;
@@ -278,7 +279,7 @@ struct eviction *eviction_find(const struct eviction_query *query)
                                             going->name, query->pod->nominated_node);
     else if (!search.found->node)
         search.found->why = say_why_not(&search);
-    judge_clear(&search.judge);
+    feasibility_clear(&search.question);
     g_free(search.fits_in_sum);
     return search.found;
 }

@@ -11,7 +11,7 @@
  * v1.36 (PodEligibleToPreemptOthers, SelectVictimsOnNode, pickOneNodeForPreemption).
  */
 #include "app/budgets.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "json/json.h"
 
 struct evicted_pod {

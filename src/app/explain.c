@@ -86,22 +86,22 @@ static const struct card *closest_card(const struct node *node, const struct req
     return closest;
 }
 
-static void judge_one(struct judge *judge, const struct node *node,
+static void ask_one(struct feasibility *question, const struct node *node,
                       struct explained_node *ret_node)
 {
-    const struct request *request = tell_reading(node, judge->admission.request);
-    const enum barrier barrier = judge_barrier(judge, node);
-    g_autofree char *outside = judge_tell_barrier(judge, node, barrier);
-    const enum reason reason = judge_node(judge, node, NULL);
+    const struct request *request = tell_reading(node, question->admission.request);
+    const enum barrier barrier = feasibility_barrier(question, node);
+    g_autofree char *outside = feasibility_tell_barrier(question, node, barrier);
+    const enum reason reason = feasibility_ask(question, node, NULL);
     const struct card *card = NULL;
 
-    node = judge->seen;
+    node = question->seen;
     *ret_node = (struct explained_node){
         .name = g_strdup(node->name),
         .reason = reason,
         .barrier = barrier,
-        .waits = reason == REASON_NONE && judge->waits,
-        .why = tell_node(judge, node, judge->admission.request, reason),
+        .waits = reason == REASON_NONE && question->waits,
+        .why = tell_node(question, node, question->admission.request, reason),
     };
     if (!ret_node->why && request) {
         const struct card_ask *ask = tell_ask(node, request);
@@ -264,16 +264,16 @@ static void foresee_eviction(struct explanation *explanation, struct store *stor
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-static void judge_all(struct explanation *explanation, struct judge *judge)
+static void ask_all(struct explanation *explanation, struct feasibility *question)
 {
-    const GPtrArray *nodes = ledger_nodes(judge->ledger);
+    const GPtrArray *nodes = ledger_nodes(question->ledger);
 
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
         struct explained_node told;
         if (!node->present)
             continue;
-        judge_one(judge, node, &told);
+        ask_one(question, node, &told);
         g_array_append_val(explanation->nodes, told);
     }
     explanation->n_nodes = explanation->nodes->len;
@@ -281,9 +281,9 @@ static void judge_all(struct explanation *explanation, struct judge *judge)
     group_nodes(explanation);
     for (guint i = 0; i < explanation->nodes->len && i < EXPLAIN_NODES_MAX; i++) {
         struct explained_node *told = &g_array_index(explanation->nodes, struct explained_node, i);
-        const struct node *node = ledger_node(judge->ledger, told->name);
-        describe_cards(told, nominees_see(&judge->nominees, node),
-                       tell_reading(node, judge->admission.request));
+        const struct node *node = ledger_node(question->ledger, told->name);
+        describe_cards(told, nominees_see(&question->nominees, node),
+                       tell_reading(node, question->admission.request));
     }
 }
 
@@ -299,16 +299,17 @@ static char *name_dialects(const struct request *request)
 static void explain_wish(struct explanation *explanation, struct store *copy,
                          const struct pod_view *view, const struct request *request)
 {
-    struct judge judge;
+    struct feasibility question;
     struct moment moment;
 
     explanation->asks = tell_request(NULL, request);
     explanation->dialects = name_dialects(request);
     explanation->overlooked = view->constraints ? view->constraints->overlooked : 0;
     store_decide(copy, &moment);
-    judge_init(&judge, copy, view, request, &moment);
-    judge_all(explanation, &judge);
-    judge_clear(&judge);
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){view, request, &moment});
+    ask_all(explanation, &question);
+    feasibility_clear(&question);
     explanation->verdict = explanation->n_taking > 0 ? VERDICT_FITS : VERDICT_REFUSED;
     if (explanation->n_taking > 0)
         foresee(explanation, copy, &(struct plan_pod){view, request, &moment});

@@ -5,11 +5,11 @@
  * each card the one thing that speaks against it, with numbers.
  *
  * Everything is found out on a copy of the store, with the question that filter itself asks
- * (app/judge.h): nothing is changed anywhere. Any thread.
+ * (app/feasibility.h): nothing is changed anywhere. Any thread.
  */
 #include "app/cluster.h"
 #include "app/eviction.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "app/remedies.h"
 #include "core/constraints.h"
 #include "json/json.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/call.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "app/log.h"
 #include "app/predicate.h"
 
@@ -29,22 +29,23 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 }
 
 /* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
-static void judge_nodes(const struct call *call, struct ledger *ledger,
+static void ask_nodes(const struct call *call, struct ledger *ledger,
                         const struct request *request, enum reason *ret_reasons)
 {
     const struct filter_args *args = &call->args;
-    struct judge judge;
+    struct feasibility question;
     struct node *before = NULL;
     bool found = false;
 
-    judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
+    feasibility_init(&question, call->extender->store,
+                     &(struct feasibility_about){&args->pod, request, &call->moment});
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
-        ret_reasons[i] = judge_node(&judge, node, NULL);
+        ret_reasons[i] = feasibility_ask(&question, node, NULL);
         found |= ret_reasons[i] == REASON_NONE;
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
     if (found)
         arrivals_renew(store_arrivals(call->extender->store), args->pod.uid);
 }
@@ -113,7 +114,7 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
     if (held)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
     else
-        judge_nodes(call, ledger, request, ret_reasons);
+        ask_nodes(call, ledger, request, ret_reasons);
     store_unlock(extender->store);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);

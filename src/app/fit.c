@@ -232,19 +232,21 @@ struct contest {
 /* Under the copy's lock: rates the node, or says that it does not take the pod. */
 static bool rate(struct contest *contest, const struct node *node, struct rank *ret_rank)
 {
-    struct judge judge;
+    struct feasibility question;
     struct moment moment = {.now_ns = g_get_real_time() * 1000,
                             .now_ms = g_get_monotonic_time() / 1000};
     struct placement placement;
 
-    judge_init(&judge, contest->copy, contest->pod, contest->request, &moment);
-    const bool takes = judge_takes(&judge, node, &placement);
+    feasibility_init(&question, contest->copy,
+                     &(struct feasibility_about){contest->pod, contest->request, &moment});
+    const bool takes = feasibility_takes(&question, node, &placement);
     if (takes) {
-        ranking_rate(contest->policy, judge.seen, &placement, judge.admission.demand, ret_rank);
-        ret_rank->waits = judge.waits;
+        ranking_rate(contest->policy, question.seen, &placement, question.admission.demand,
+                     ret_rank);
+        ret_rank->waits = question.waits;
         ret_rank->name = node->name;
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
     return takes;
 }
 
@@ -283,11 +285,12 @@ static const char *place_one(struct contest *contest, int64_t number)
         const size_t winner = ranking_winner(contest->policy, contest->ranks, contest->n);
         const struct node *node =
             ledger_node(store_ledger(contest->copy), contest->ranks[winner].name);
-        struct judge judge;
-        judge_init(&judge, contest->copy, contest->pod, contest->request, &moment);
-        const bool placed = judge_node(&judge, node, &placement) == REASON_NONE &&
+        struct feasibility question;
+        feasibility_init(&question, contest->copy,
+                     &(struct feasibility_about){contest->pod, contest->request, &moment});
+        const bool placed = feasibility_ask(&question, node, &placement) == REASON_NONE &&
                             plan_put(contest->copy, &pod, uid, node, &placement);
-        judge_clear(&judge);
+        feasibility_clear(&question);
         /* What a quota leaves is another matter for every node, and is asked again above. */
         if (!placed || !rate(contest, node, &contest->ranks[winner]))
             contest->ranks[winner] = contest->ranks[--contest->n];

@@ -2,6 +2,7 @@
 #include "app/grant.h"
 
 #include "app/booking.h"
+#include "app/feasibility.h"
 
 #include <gpuledger/error.h>
 
@@ -71,15 +72,6 @@ static enum grant_step join_earlier(struct grant *grant, struct allocation *held
 
 /* --- a new one ------------------------------------------------------------------------------ */
 
-/* Others of its namespace may have been bound since filter was asked. */
-static enum reason check_quotas(const struct grant *grant, const struct store *store,
-                                const struct node *node, const struct placement *placement)
-{
-    g_autoptr(quota_room) room = quotas_room(store_quotas(store), store_ledger(store),
-                                             grant->args->pod_namespace, grant->request);
-    return quota_room_refuse(room, node, placement);
-}
-
 /* Leaves word of a fresh reservation to the next holder of the Lease. */
 static enum grant_step enter(struct grant *grant, struct ledger *ledger,
                              const struct allocation *booked, GError **error)
@@ -92,74 +84,46 @@ static enum grant_step enter(struct grant *grant, struct ledger *ledger,
                   "too many binds are not settled; try again");
 }
 
-/* Where the pod goes on the node as it finds it, beside what older pods will have of it. */
-static enum admission admit(const struct grant *grant, struct store *store,
-                            const struct admission_query *query, const struct moment *moment,
-                            struct placement *ret_placement, enum reason *ret_reason)
+/* Others may have come since filter was asked, so it is asked again. Here it is the deadline that ends
+ * patience. */
+static enum reason ask(struct grant *grant, struct store *store, const struct node *node,
+                       const struct moment *moment, struct placement *ret_placement)
 {
-    const struct store_options *options = store_options(store);
-    struct nominees nominees =
-        store_nominees(store, query, grant->args->pod_uid, grant->priority);
-    struct arrivals_query turn = {
-        .ledger = store_ledger(store),
-        .nominees = &nominees,
-        .quotas = store_quotas(store),
-        .now_ms = moment->now_ms,
-        .hold_ms = options->hold_ms,
-        .n_places = options->n_places,
+    const struct pod_view pod = {
+        .uid = grant->args->pod_uid,
+        .ns = grant->args->pod_namespace,
+        .priority = grant->priority,
     };
-    const struct node *seen =
-        nominees_see(&nominees, ledger_node(turn.ledger, grant->args->node));
-    enum admission admission = dialect_admit(seen, query, ret_placement, ret_reason);
+    struct feasibility question;
 
-    arrivals_settle(store_arrivals(store), &turn);
-    g_autoptr(trial) cover = admission == ADMISSION_NO
-                                 ? NULL
-                                 : arrivals_cover(store_arrivals(store), seen, &turn);
-    if (cover) {
-        admission = dialect_admit(cover->node, query, ret_placement, ret_reason);
-        *ret_reason = admission == ADMISSION_NO ? REASON_EARLIER_POD : *ret_reason;
-    }
-    g_clear_pointer(&turn.older, g_ptr_array_unref);
-    nominees_clear(&nominees);
-    return admission;
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){&pod, grant->request, moment, WITHOUT_PATIENCE});
+    const enum reason reason = feasibility_ask(&question, node, ret_placement);
+    grant->waits = reason == REASON_NONE && question.waits
+                       ? dialect_why_wait(question.seen, grant->request)
+                       : REASON_NONE;
+    feasibility_clear(&question);
+    return reason;
 }
 
 static enum grant_step place(struct grant *grant, struct store *store, struct ledger *ledger,
                              const struct moment *moment, GError **error)
 {
-    const struct store_options *options = store_options(store);
     const struct node *node = ledger_node(ledger, grant->args->node);
     const struct booking_entry entry = {grant->args->pod_uid, grant->args->pod_namespace,
                                         grant->args->pod_name, moment};
-    struct admission_query query = {
-        .request = grant->request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = moment->now_ns,
-        .patience_ns = INT64_MAX, /* here it is the deadline that ends patience */
-        .demand = store_demand(store),
-    };
     const struct allocation *booked = NULL;
     struct placement placement;
-    enum reason reason;
+    enum reason reason = ask(grant, store, node, moment, &placement);
 
-    switch (admit(grant, store, &query, moment, &placement, &reason)) {
-    case ADMISSION_YES:
-        /* Sent now, its fate would not be known, and the card booked until it is settled. */
-        if (moment->now_ms >= grant->send_until_ms)
-            return refuse(grant, BIND_RESULT_TIMED_OUT, error,
-                          "no time was left to bind the pod; try again");
-        reason = check_quotas(grant, store, node, &placement);
-        if (reason == REASON_NONE)
-            booked = booking_reserve(ledger, node, &entry, &placement, &reason);
-        break;
-    case ADMISSION_NO:
-        break;
-    case ADMISSION_WAIT:
-        grant->waits = dialect_why_wait(node, grant->request);
+    if (grant->waits != REASON_NONE)
         return GRANT_WAIT_NODE;
-    }
+    /* Sent now, its fate would not be known, and the card booked until it is settled. */
+    if (reason == REASON_NONE && moment->now_ms >= grant->send_until_ms)
+        return refuse(grant, BIND_RESULT_TIMED_OUT, error,
+                      "no time was left to bind the pod; try again");
+    if (reason == REASON_NONE)
+        booked = booking_reserve(ledger, node, &entry, &placement, &reason);
     if (booked)
         return enter(grant, ledger, booked, error);
     metrics_count(COUNTER_REFUSALS, reason);

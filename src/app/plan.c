@@ -12,23 +12,24 @@ const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
     const GPtrArray *nodes = ledger_nodes(store_ledger(copy));
     g_autofree struct rank *ranks = g_new0(struct rank, nodes->len);
     const struct node *best = NULL;
-    struct judge judge;
+    struct feasibility question;
     guint n = 0;
 
-    judge_init(&judge, copy, pod->view, pod->request, pod->moment);
-    const struct policy *policy = terms_rating(terms, judge.admission.policy);
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){pod->view, pod->request, pod->moment});
+    const struct policy *policy = terms_rating(terms, question.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        if (!judge_takes(&judge, node, ret_placement))
+        if (!feasibility_takes(&question, node, ret_placement))
             continue;
-        ranking_rate(policy, judge.seen, ret_placement, judge.admission.demand, &ranks[n]);
-        ranks[n++].waits = judge.waits;
+        ranking_rate(policy, question.seen, ret_placement, question.admission.demand, &ranks[n]);
+        ranks[n++].waits = question.waits;
     }
     if (n > 0) {
-        best = ledger_node(judge.ledger, ranks[ranking_winner(policy, ranks, n)].name);
-        judge_node(&judge, best, ret_placement);
+        best = ledger_node(question.ledger, ranks[ranking_winner(policy, ranks, n)].name);
+        feasibility_ask(&question, best, ret_placement);
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
     return best;
 }
 

@@ -4,7 +4,7 @@
  * Pods placed on a copy of the store (store_copy), as if kube-scheduler, this program and the node
  * side had all done their part. Under the copy's lock.
  */
-#include "app/judge.h"
+#include "app/feasibility.h"
 
 struct plan_pod {
     const struct pod_view *view;

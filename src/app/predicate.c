@@ -2,7 +2,7 @@
 #include "app/predicate.h"
 
 #include "app/booking.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "app/log.h"
 
 #include <gpuledger/error.h>
@@ -56,24 +56,25 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
     struct room best_room = {0};
     const char *best = NULL;
     const struct node *chosen = NULL;
-    struct judge judge;
+    struct feasibility question;
 
-    judge_init(&judge, store, &args->pod, call->request, &call->moment);
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){&args->pod, call->request, &call->moment});
     for (size_t i = 0; i < args->n_names; i++) {
-        call->reasons[i] = judge_node(&judge, ledger_node(ledger, args->names[i]), NULL);
+        call->reasons[i] = feasibility_ask(&question, ledger_node(ledger, args->names[i]), NULL);
         if (call->reasons[i] != REASON_NONE)
             continue;
-        call->reasons[i] = judge.waits ? REASON_AWAITING_ASSIGNMENT : REASON_PLACED_ELSEWHERE;
-        const struct room room = room_of(judge.seen);
-        if (judge.waits || (best && !is_fuller(&room, &best_room) &&
+        call->reasons[i] = question.waits ? REASON_AWAITING_ASSIGNMENT : REASON_PLACED_ELSEWHERE;
+        const struct room room = room_of(question.seen);
+        if (question.waits || (best && !is_fuller(&room, &best_room) &&
                             (is_fuller(&best_room, &room) || strcmp(args->names[i], best) > 0)))
             continue;
         best = args->names[i];
         best_room = room;
     }
-    if (best && judge_node(&judge, ledger_node(ledger, best), ret_placement) == REASON_NONE)
+    if (best && feasibility_ask(&question, ledger_node(ledger, best), ret_placement) == REASON_NONE)
         chosen = ledger_node(ledger, best);
-    judge_clear(&judge);
+    feasibility_clear(&question);
     if (chosen)
         arrivals_renew(store_arrivals(store), args->pod.uid);
     return chosen;

@@ -5,7 +5,7 @@
  * here.
  */
 #include "app/call.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "app/log.h"
 
 #include <gpuledger/ranking.h>
@@ -37,50 +37,47 @@ static void contest_enter(struct contest *contest, const struct filter_args *arg
 }
 
 /* Whether the node would take the pod, and how good that would be. */
-static bool rate_node(struct contest *contest, struct rating_book *book, struct judge *judge,
-                      const struct node *node, struct rank *ret_rank)
+static bool rate_node(struct contest *contest, struct rating_book *book,
+                      struct feasibility *question, const struct node *node,
+                      struct rank *ret_rank)
 {
-    const struct node *seen = nominees_see(&judge->nominees, node);
-    const bool lasting = node && seen == node && node->n_waiting == 0 && !judge->room;
-    enum reason reason;
+    const bool lasting = feasibility_lasts(question, node);
     bool takes;
 
     if (lasting && rating_book_find(book, node, &takes, ret_rank))
         return takes;
-    const enum admission admission =
-        dialect_admit(seen, &judge->admission, &contest->placement, &reason);
-    takes = admission != ADMISSION_NO &&
-            quota_room_refuse(judge->room, seen, &contest->placement) == REASON_NONE;
+    takes = feasibility_ask(question, node, &contest->placement) == REASON_NONE;
     if (takes) {
-        ranking_rate(contest->policy, seen, &contest->placement, judge->admission.demand,
-                     ret_rank);
-        ret_rank->waits = admission == ADMISSION_WAIT;
+        ranking_rate(contest->policy, question->seen, &contest->placement,
+                     question->admission.demand, ret_rank);
+        ret_rank->waits = question->waits;
     }
     if (lasting)
         rating_book_note(book, node, takes ? ret_rank : NULL);
     return takes;
 }
 
-/* Under the lock. Nobody loses a turn by it: whom a node is held for is filter's affair. */
+/* Under the lock. */
 static void rate_nodes(struct contest *contest, const struct call *call,
                        const struct request *request)
 {
     const struct filter_args *args = &call->args;
-    struct judge judge;
+    struct feasibility question;
     struct node *before = NULL;
 
-    judge_init(&judge, call->extender->store, &args->pod, request, &call->moment);
-    contest->policy = terms_rating(request->terms, judge.admission.policy);
+    feasibility_init(&question, call->extender->store,
+                     &(struct feasibility_about){&args->pod, request, &call->moment});
+    contest->policy = terms_rating(request->terms, question.admission.policy);
     struct rating_book *book =
-        ratings_open(store_ratings(call->extender->store), judge.ledger, request,
-                     judge.admission.policy, judge.admission.demand);
+        ratings_open(store_ratings(call->extender->store), question.ledger, request,
+                     question.admission.policy, question.admission.demand);
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(judge.ledger, before, args->names[i]);
+        struct node *node = ledger_next_node(question.ledger, before, args->names[i]);
         before = node ? node : before;
-        if (rate_node(contest, book, &judge, node, &contest->ranks[contest->n]))
+        if (rate_node(contest, book, &question, node, &contest->ranks[contest->n]))
             contest_enter(contest, args, i);
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
 }
 
 static void mark_winner(const struct contest *contest, int32_t *scores)

@@ -5,7 +5,7 @@
  * together. Each has been tried: made on a copy of the store, and filter's question asked again.
  */
 #include "app/cluster.h"
-#include "app/judge.h"
+#include "app/feasibility.h"
 #include "json/json.h"
 
 #define REMEDY_NODES_MAX 200   /* looked at, the closest first */

@@ -272,7 +272,7 @@ static bool try_wording(struct search *search, const struct wording *wording,
     const struct dialect_options *options = &store_options(search->query->copy)->dialects;
     g_autoptr(request) request = dialect_read_request(&wording->view, options, NULL);
     const struct request *reading = find_reading(request, dialect);
-    struct judge judge;
+    struct feasibility question;
 
     if (!reading || reading->n_asks != wishes->n)
         return false;
@@ -281,9 +281,10 @@ static bool try_wording(struct search *search, const struct wording *wording,
             return false;
     }
     search->tries++;
-    judge_init(&judge, search->query->copy, &wording->view, request, &search->moment);
-    const bool takes = judge_takes(&judge, node, NULL);
-    judge_clear(&judge);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){&wording->view, request, &search->moment});
+    const bool takes = feasibility_takes(&question, node, NULL);
+    feasibility_clear(&question);
     return takes;
 }
 

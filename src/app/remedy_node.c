@@ -54,15 +54,16 @@ static void try_match(struct search *search, const struct node *node)
 static void try_quota(struct search *search, const struct node *node)
 {
     struct quota_count count;
-    struct judge judge;
+    struct feasibility question;
 
-    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
-               &search->moment);
-    struct quota_room *room = g_steal_pointer(&judge.room);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){search->query->pod, search->query->request,
+                                                 &search->moment, WITHOUT_QUOTAS});
+    const struct quota_room *room = question.room;
     if (room) {
         quota_room_count(room, node->name, &count);
         const int64_t to = (count.used + count.wanted + CORE_WHOLE - 1) / CORE_WHOLE;
-        if (count.limited && count.pooled && judge_node(&judge, node, NULL) == REASON_NONE)
+        if (count.limited && count.pooled && feasibility_ask(&question, node, NULL) == REASON_NONE)
             search_add(search,
                 (struct remedy){
                     .kind = REMEDY_QUOTA,
@@ -75,20 +76,20 @@ static void try_quota(struct search *search, const struct node *node)
                                             (double)count.limit / CORE_WHOLE)},
                 node);
     }
-    judge.room = room;
-    judge_clear(&judge);
+    feasibility_clear(&question);
 }
 
 static void try_resource_quota(struct search *search, const struct node *node)
 {
     struct resource_count count;
     struct placement placement;
-    struct judge judge;
+    struct feasibility question;
 
-    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
-               &search->moment);
-    struct quota_room *room = g_steal_pointer(&judge.room);
-    if (room && judge_node(&judge, node, &placement) == REASON_NONE &&
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){search->query->pod, search->query->request,
+                                                 &search->moment, WITHOUT_QUOTAS});
+    const struct quota_room *room = question.room;
+    if (room && feasibility_ask(&question, node, &placement) == REASON_NONE &&
         !resource_room_allows(quota_room_resources(room), node, &placement, &count) &&
         count.alone) {
         const int64_t to = count.used + count.wanted;
@@ -104,24 +105,24 @@ static void try_resource_quota(struct search *search, const struct node *node)
                                         count.key)},
             node);
     }
-    judge.room = room;
-    judge_clear(&judge);
+    feasibility_clear(&question);
 }
 
 static void try_turn(struct search *search, const struct node *node)
 {
-    struct judge judge;
+    struct feasibility question;
 
-    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
-               &search->moment);
-    if (judge_node(&judge, node, NULL) == REASON_EARLIER_POD)
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){search->query->pod, search->query->request,
+                                                 &search->moment});
+    if (feasibility_ask(&question, node, NULL) == REASON_EARLIER_POD)
         search_add(search,
             (struct remedy){.kind = REMEDY_TURN,
                             .text = g_strdup_printf("wait: the room on %s is left to %s for a "
                                                     "while, which came first",
-                                                    node->name, judge.older.title)},
+                                                    node->name, question.older.title)},
             node);
-    judge_clear(&judge);
+    feasibility_clear(&question);
 }
 
 /* Tells the step if that alone is enough. */

@@ -6,12 +6,13 @@
 enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
                        const struct request *request, struct placement *ret_placement)
 {
-    struct judge judge;
+    struct feasibility question;
 
     search->tries++;
-    judge_init(&judge, search->query->copy, pod, request, &search->moment);
-    const enum reason reason = judge_node(&judge, node, ret_placement);
-    judge_clear(&judge);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){pod, request, &search->moment});
+    const enum reason reason = feasibility_ask(&question, node, ret_placement);
+    feasibility_clear(&question);
     return reason;
 }
 
@@ -22,14 +23,15 @@ enum barrier search_barrier(const struct search *search, const struct node *node
 
 enum barrier search_shortage(struct search *search, const struct node *node)
 {
-    struct judge judge;
+    struct feasibility question;
 
     if (search_barrier(search, node) != BARRIER_NONE)
         return BARRIER_NONE;
-    judge_init(&judge, search->query->copy, search->query->pod, search->query->request,
-               &search->moment);
-    const enum barrier barrier = judge_barrier(&judge, node);
-    judge_clear(&judge);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){search->query->pod, search->query->request,
+                                                 &search->moment});
+    const enum barrier barrier = feasibility_barrier(&question, node);
+    feasibility_clear(&question);
     return barrier;
 }
 
@@ -40,12 +42,13 @@ bool search_takes(struct search *search, const struct node *node)
 
 bool search_takes_as(struct search *search, const struct node *node, const struct pod_view *pod)
 {
-    struct judge judge;
+    struct feasibility question;
 
     search->tries++;
-    judge_init(&judge, search->query->copy, pod, search->query->request, &search->moment);
-    const bool takes = judge_takes(&judge, node, NULL);
-    judge_clear(&judge);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){pod, search->query->request, &search->moment});
+    const bool takes = feasibility_takes(&question, node, NULL);
+    feasibility_clear(&question);
     return takes;
 }
 
@@ -54,18 +57,19 @@ const struct node *search_taker(struct search *search, const struct pod_view *po
     const struct dialect_options *options = &store_options(search->query->copy)->dialects;
     g_autoptr(request) request = dialect_read_request(pod, options, NULL);
     const struct node *taker = NULL;
-    struct judge judge;
+    struct feasibility question;
 
     if (!request)
         return NULL;
-    judge_init(&judge, search->query->copy, pod, request, &search->moment);
+    feasibility_init(&question, search->query->copy,
+                     &(struct feasibility_about){pod, request, &search->moment});
     for (const char *const *name = search->query->nodes; *name && !taker; name++) {
         const struct node *node = ledger_node(search->ledger, *name);
         search->tries++;
-        if (judge_takes(&judge, node, NULL))
+        if (feasibility_takes(&question, node, NULL))
             taker = node;
     }
-    judge_clear(&judge);
+    feasibility_clear(&question);
     return taker;
 }
 

@@ -86,6 +86,8 @@ void store_delete_resource_quota(struct store *store, const char *ns, const char
 
 /* Every feed has completed a list, budgets apart, and ResourceQuotas unless they are wanted. */
 bool store_is_synced(struct store *store);
+/* The same for a verb: false, with the error that all of them give. */
+bool store_check_synced(struct store *store, GError **error);
 /* Which feed has not, and why if that is known, for people: "nodes, pods (pods is forbidden: …)"; ""
  * if all have. Free with g_free. */
 char *store_unsynced(struct store *store);

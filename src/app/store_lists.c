@@ -3,6 +3,8 @@
 #include "app/recorder.h"
 #include "app/store_state.h"
 
+#include <gpuledger/error.h>
+
 static const char *const feed_names[FEED_N] = {"nodes", "pods", "configmaps",
                                                 "poddisruptionbudgets", "resourcequotas"};
 
@@ -150,6 +152,16 @@ char *store_unsynced(struct store *store)
     }
     store_unlock(store);
     return g_string_free(text, FALSE);
+}
+
+bool store_check_synced(struct store *store, GError **error)
+{
+    if (store_is_synced(store))
+        return true;
+    g_autofree char *unsynced = store_unsynced(store);
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                "gpuledger has not read the cluster's %s yet; try again", unsynced);
+    return false;
 }
 
 void store_set_trouble(struct store *store, enum feed feed, const char *why)

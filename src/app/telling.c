@@ -85,7 +85,7 @@ static void append_holders(GString *text, const struct node *node, const struct 
 
 struct telling {
     GString *text;
-    const struct judge *judge;
+    const struct feasibility *question;
     const struct node *node;
     const struct request *request;
     const struct card_ask *ask;
@@ -347,7 +347,7 @@ static void tell_quota(const struct telling *telling)
 {
     struct quota_count count;
 
-    quota_room_count(telling->judge->room, telling->node->name, &count);
+    quota_room_count(telling->question->room, telling->node->name, &count);
     if (!count.model)
         g_string_append(telling->text, "the namespace has a quota, and no label of the node says "
                                        "of which model its GPUs are (--quota-model-label)");
@@ -367,7 +367,7 @@ static void tell_resource_quota(const struct telling *telling)
 {
     struct resource_count count;
 
-    if (!resource_room_allows(quota_room_resources(telling->judge->room), telling->node, NULL,
+    if (!resource_room_allows(quota_room_resources(telling->question->room), telling->node, NULL,
                               &count))
         g_string_append_printf(telling->text,
                                "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
@@ -386,7 +386,7 @@ static void append_ending(const struct telling *telling, const struct berth *pla
 
     for (guint i = 0; i < place->ending->len; i++) {
         const struct allocation *other =
-            ledger_get(telling->judge->ledger, place->ending->pdata[i]);
+            ledger_get(telling->question->ledger, place->ending->pdata[i]);
         if (other && ++n <= EXPLAIN_PODS_MAX)
             g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ",
                                    other->ns, other->name);
@@ -410,7 +410,7 @@ static void append_place(GString *text, const struct berth *place)
 
 static void tell_earlier(const struct telling *telling)
 {
-    const struct arrivals_older *older = &telling->judge->older;
+    const struct arrivals_older *older = &telling->question->older;
 
     if (!older->place) {
         g_string_append_printf(telling->text, "its room is left to %s, which came first",
@@ -498,13 +498,13 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_AWAITING_TURN] = tell_waiting,
 };
 
-char *tell_node(const struct judge *judge, const struct node *node, const struct request *request,
-                enum reason reason)
+char *tell_node(const struct feasibility *question, const struct node *node,
+                const struct request *request, enum reason reason)
 {
     const struct request *reading = tell_reading(node, request);
     const struct telling telling = {
         .text = g_string_new(NULL),
-        .judge = judge,
+        .question = question,
         .node = node,
         .request = reading ? reading : request,
         .ask = tell_ask(node, reading ? reading : request),

@@ -4,7 +4,7 @@
  * Sentences with numbers about requests, nodes and cards. Under the lock of the store that the node
  * is of; texts are the caller's (g_free).
  */
-#include "app/judge.h"
+#include "app/feasibility.h"
 
 /* "8GiB", "6.5GiB", "512MiB". */
 char *tell_bytes(int64_t bytes);
@@ -20,8 +20,8 @@ char *tell_card(const struct node *node, const struct request *request, const st
                 const struct card *card, enum reason reason);
 
 /* Why the node refuses the request as a whole, card aside; NULL: some card has to tell. */
-char *tell_node(const struct judge *judge, const struct node *node, const struct request *request,
-                enum reason reason);
+char *tell_node(const struct feasibility *question, const struct node *node,
+                const struct request *request, enum reason reason);
 
 /* The request as a node side of the node reads it, or NULL. */
 const struct request *tell_reading(const struct node *node, const struct request *request);

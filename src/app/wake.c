@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/wake.h"
 
+#include "app/feasibility.h"
 #include "app/log.h"
 #include "app/metrics.h"
 
@@ -93,7 +94,7 @@ struct candidate {
     char *uid, *ns, *name;
     struct request *request;
     uint64_t freed;
-    uint64_t tried; /* the same after it was judged */
+    uint64_t tried; /* the same after it was looked at */
     bool gone;      /* bound, deleted, or never seen by the watch */
     bool admitted;
 };
@@ -135,49 +136,44 @@ static GArray *take_due(struct wake *wake)
 }
 
 /* Under the store's lock: whether a node on which something became free takes the pod now. What a
- * quota leaves may have become free anywhere. */
-static bool has_room(struct store *store, struct ledger *ledger,
-                     const struct candidate *candidate, const struct demand *demand)
+ * quota leaves may have become free anywhere. The order of arrival is left to filter, which will be
+ * asked: no record tells that somebody has looked. */
+static bool has_room(struct store *store, const struct candidate *candidate,
+                     const struct moment *moment, const struct demand *demand)
 {
-    const struct store_options *options = store_options(store);
-    const GPtrArray *nodes = ledger_nodes(ledger);
-    struct admission_query query = {
-        .request = candidate->request,
-        .policy = options->policy,
-        .options = &options->dialects,
-        .now_ns = g_get_real_time() * 1000,
-        .demand = demand,
+    const GPtrArray *nodes = ledger_nodes(store_ledger(store));
+    const struct pod_view pod = {
+        .uid = candidate->uid,
+        .ns = candidate->ns,
+        .priority = store_pending_priority(store, candidate->uid),
     };
-    struct nominees nominees = store_nominees(
-        store, &query, candidate->uid, store_pending_priority(store, candidate->uid));
-    g_autoptr(quota_room) room =
-        quotas_room(store_quotas(store), ledger, candidate->ns, candidate->request);
-    const bool anywhere = room && ledger_freed_in(ledger, candidate->ns) > candidate->freed;
-    struct placement placement;
+    struct feasibility question;
     bool found = false;
 
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){&pod, candidate->request, moment,
+                                                 WITHOUT_ORDER | WITHOUT_WAITING, demand});
+    const bool anywhere =
+        question.room && ledger_freed_in(question.ledger, candidate->ns) > candidate->freed;
     for (guint i = 0; i < nodes->len && !found; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i), *seen;
-        enum reason reason;
-        if (!anywhere && node->freed_at <= candidate->freed)
-            continue;
-        seen = nominees_see(&nominees, node);
-        found = dialect_admit(seen, &query, &placement, &reason) == ADMISSION_YES &&
-                quota_room_refuse(room, seen, &placement) == REASON_NONE;
+        const struct node *node = g_ptr_array_index(nodes, i);
+        found = (anywhere || node->freed_at > candidate->freed) &&
+                feasibility_ask(&question, node, NULL) == REASON_NONE;
     }
-    nominees_clear(&nominees);
+    feasibility_clear(&question);
     return found;
 }
 
 /* One at a time: there may be thousands, and others want the lock. */
-static void judge(struct store *store, struct candidate *candidate, const struct demand *demand)
+static void look(struct store *store, struct candidate *candidate, const struct demand *demand)
 {
-    struct ledger *ledger = store_lock(store);
+    struct moment moment;
+    struct ledger *ledger = store_decide(store, &moment);
 
     candidate->tried = ledger_freed(ledger);
     candidate->gone = !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
     candidate->admitted = !candidate->gone && candidate->freed != candidate->tried &&
-                          has_room(store, ledger, candidate, demand);
+                          has_room(store, candidate, &moment, demand);
     store_unlock(store);
 }
 
@@ -233,7 +229,7 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
     store_unlock(store);
     for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
         struct candidate *candidate = &g_array_index(due, struct candidate, i);
-        judge(store, candidate, demand);
+        look(store, candidate, demand);
         if (candidate->gone) {
             wake_forget(wake, candidate->uid);
             continue;

@@ -275,7 +275,7 @@ int main(void)
         node_traits_unref(node.node.traits);
         seen[found]++;
     }
-    for (int i = 0; i < BARRIER_PODS; i++) /* sums are judge_barrier's */
+    for (int i = 0; i < BARRIER_PODS; i++) /* sums are feasibility_barrier's */
         HOLDS(seen[i] > 0 || chance_events() < 1000, "%s never came", barrier_code((enum barrier)i));
     return 0;
 }

@@ -354,7 +354,7 @@ START_TEST(before_the_first_lists_nothing_is_bound)
     fake_cluster_put_node(fresh.cluster, "duo", 20, 2);
     fake_cluster_list(fresh.cluster, fresh.store, FEED_NODES);
     world_expect_bind(&fresh, "p", "duo",
-                      "gpuledger has not read the whole cluster yet; try again");
+                      "gpuledger has not read the cluster's pods, configmaps yet; try again");
     ck_assert_uint_eq(fake_cluster_n_sent(fresh.cluster), 0);
     world_sync(&fresh);
     world_expect_bind(&fresh, "p", "duo", "");
