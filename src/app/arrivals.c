@@ -82,11 +82,37 @@ void arrivals_free(struct arrivals *arrivals)
     g_free(arrivals);
 }
 
+static void drop_place(struct arrivals *arrivals, struct arrival *arrival)
+{
+    if (!arrival->place)
+        return;
+    g_clear_pointer(&arrival->place, berth_free);
+    g_ptr_array_remove(arrivals->placed, arrival);
+    arrivals->n_changes++;
+}
+
+/* What it asks for now it may find elsewhere. Its turn, and how long it has been waited for, stay. */
+static void change(struct arrivals *arrivals, struct arrival *arrival, int64_t priority,
+                   const struct request *request)
+{
+    if (arrival->request == request && arrival->priority == priority)
+        return;
+    arrival->request = request;
+    arrival->priority = priority;
+    arrival->hopeless_ms = 0;
+    arrival->seen = (struct stamp){0};
+    drop_place(arrivals, arrival);
+}
+
 void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
                   const struct request *request)
 {
-    if (g_hash_table_contains(arrivals->places, pod->uid))
+    GSequenceIter *known = g_hash_table_lookup(arrivals->places, pod->uid);
+
+    if (known) {
+        change(arrivals, g_sequence_get(known), pod->priority, request);
         return;
+    }
     struct arrival *arrival = g_new0(struct arrival, 1);
     arrival->uid = g_strdup(pod->uid);
     arrival->ns = g_strdup(pod->ns ? pod->ns : "");
@@ -120,15 +146,6 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
     if (copy->place)
         g_ptr_array_add(arrivals->placed, copy);
     g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
-}
-
-static void drop_place(struct arrivals *arrivals, struct arrival *arrival)
-{
-    if (!arrival->place)
-        return;
-    g_clear_pointer(&arrival->place, berth_free);
-    g_ptr_array_remove(arrivals->placed, arrival);
-    arrivals->n_changes++;
 }
 
 void arrivals_forget(struct arrivals *arrivals, const char *uid)
@@ -354,7 +371,8 @@ static bool is_settled(const struct arrivals *arrivals, const struct arrivals_qu
            (arrival->hopeless_ms != 0 && query->now_ms - arrival->hopeless_ms < HOPELESS_MS);
 }
 
-/* Who has to be left room: who came before the pod, is not less important, and is waited for. */
+/* Who has to be left room: who came before the pod, is not less important, and is waited for. For one
+ * that is nominated room is kept already. */
 static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_query *query)
 {
     const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->nominees->uid);
@@ -364,7 +382,8 @@ static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_qu
     for (; older->len < ARRIVALS_OLDER_MAX && at != own && !g_sequence_iter_is_end(at);
          at = g_sequence_iter_next(at)) {
         struct arrival *arrival = g_sequence_get(at);
-        if (arrival->priority < query->nominees->priority || !is_waited_for(arrival, query))
+        if (arrival->priority < query->nominees->priority || !is_waited_for(arrival, query) ||
+            nominations_have(query->nominees->nominations, arrival->uid))
             continue;
         arrival->at = older->len;
         arrival->like = arrival;

@@ -30,7 +30,8 @@ struct arrivals;
 struct arrivals *arrivals_new(void);
 void arrivals_free(struct arrivals *arrivals);
 
-/* A pod waits; borrows the request, until the pod is forgotten. Known pods keep their place. */
+/* A pod waits; borrows the request, until the pod is forgotten or another one is given. A pod that is
+ * known keeps its turn. */
 void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
                   const struct request *request);
 void arrivals_forget(struct arrivals *arrivals, const char *uid);

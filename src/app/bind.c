@@ -229,6 +229,7 @@ static enum step fetch_request(struct bind *bind, GError **error)
     }
     bind->grant.request = dialect_read_request(&pod, &options->dialects, &failure);
     bind->grant.priority = pod.priority;
+    bind->grant.fetched = bind->grant.request != NULL;
     if (failure) {
         bind->grant.result = BIND_RESULT_INVALID;
         pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,

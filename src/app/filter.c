@@ -65,7 +65,7 @@ static void note_outcome(struct extender *extender, const struct filter_args *ar
         freed = reasons[i] == REASON_EARLIER_POD ? 0 : freed;
     }
     if (refused)
-        wake_note_refusal(extender->wake, &args->pod, request, freed);
+        wake_note_refusal(extender->wake, &args->pod, freed);
     else
         wake_forget(extender->wake, args->pod.uid);
 }

@@ -130,18 +130,28 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
     return refuse(grant, BIND_RESULT_NO_ROOM, error, reason_info(reason)->text);
 }
 
+/* Takes what the pod asks for now, as the watch has it; what a GET said counts until the end. */
+static void read_request(struct grant *grant, const struct store *store)
+{
+    const struct request *pending = store_pending(store, grant->args->pod_uid);
+
+    if (grant->fetched)
+        return;
+    if (!pending || !grant->request || !request_equal(grant->request, pending)) {
+        request_free(grant->request);
+        grant->request = pending ? request_dup(pending) : NULL;
+    }
+    grant->priority = store_pending_priority(store, grant->args->pod_uid);
+}
+
 enum grant_step grant_look(struct grant *grant, struct store *store, struct ledger *ledger,
                            const struct moment *moment, GError **error)
 {
     struct allocation *held = ledger_get(ledger, grant->args->pod_uid);
-    const struct request *pending = store_pending(store, grant->args->pod_uid);
 
     if (grant->call == 0)
         grant->call = moment->number;
-    if (!grant->request && pending) {
-        grant->request = request_dup(pending);
-        grant->priority = store_pending_priority(store, grant->args->pod_uid);
-    }
+    read_request(grant, store);
     if (held)
         return join_earlier(grant, held, moment, error);
     return grant->request ? place(grant, store, ledger, moment, error) : GRANT_FETCH;

@@ -24,6 +24,7 @@ struct grant {
     struct journal *journal;       /* NULL: none */
     struct request *request;       /* what the pod asks for, once that is known; owned */
     int64_t priority;              /* the pod's, likewise */
+    bool fetched;                  /* by a GET, since the watch had not shown the pod */
     const struct dialect *dialect; /* NULL: no GPU */
     int64_t send_until_ms;         /* a reservation made later cannot be sent */
     int32_t card;

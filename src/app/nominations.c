@@ -87,13 +87,29 @@ void nominations_forget(struct nominations *nominations, const char *uid)
     g_hash_table_remove(nominations->pods, nomination->uid);
 }
 
+/* The node is as others find it only while nothing is known to have become free of it. */
+static void change(struct nominations *nominations, struct nomination *nomination,
+                   int64_t priority, const struct request *request)
+{
+    if (nomination->request == request && nomination->priority == priority)
+        return;
+    nomination->request = request;
+    nomination->priority = priority;
+    g_ptr_array_sort(g_hash_table_lookup(nominations->nodes, nomination->node), compare);
+    ledger_mark_freed(nominations->ledger, nomination->node);
+}
+
 void nominations_note(struct nominations *nominations, const struct pod_view *pod,
                       const struct request *request)
 {
-    const struct nomination *known = g_hash_table_lookup(nominations->pods, pod->uid);
+    struct nomination *known = g_hash_table_lookup(nominations->pods, pod->uid);
     const char *node = pod->nominated_node && !pod->terminating ? pod->nominated_node : "";
 
-    if (known ? g_str_equal(known->node, node) : !*node)
+    if (known && g_str_equal(known->node, node)) {
+        change(nominations, known, pod->priority, request);
+        return;
+    }
+    if (!known && !*node)
         return;
     nominations_forget(nominations, pod->uid);
     if (!*node)

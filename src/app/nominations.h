@@ -19,7 +19,8 @@ struct nominations;
 struct nominations *nominations_new(struct ledger *ledger);
 void nominations_free(struct nominations *nominations);
 
-/* A pod that waits, and its request, which is borrowed until the pod is forgotten. */
+/* A pod that waits, and its request, which is borrowed until the pod is forgotten or noted with another
+ * one. */
 void nominations_note(struct nominations *nominations, const struct pod_view *pod,
                       const struct request *request);
 void nominations_copy(struct nominations *nominations, const struct nominations *from,

@@ -119,6 +119,15 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod)
     return record;
 }
 
+struct record *record_unread_pod(uint64_t number, const struct pod_view *pod)
+{
+    struct record *record = record_pod(number, pod);
+
+    if (record)
+        record->unread = true;
+    return record;
+}
+
 struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed)
 {
     struct json_writer writer;

@@ -76,6 +76,7 @@ struct record {
     GString *text;    /* the line without its end */
     size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
     bool pending;     /* a pod without a node */
+    bool unread;      /* what it asks for cannot be read */
     bool confirmed;   /* RECORD_SETTLE: as good as the watch's word */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
     enum verb verb;          /* RECORD_CALL */
@@ -87,6 +88,8 @@ void record_free(struct record *record);
 /* Begins or ends a list. */
 struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed);
 struct record *record_pod(uint64_t number, const struct pod_view *pod);
+/* A pod without a node that asks for nothing, or nothing that can be read, any more. */
+struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
 struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed);
 struct record *record_node(uint64_t number, const struct node_view *node);
 struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,

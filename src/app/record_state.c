@@ -10,7 +10,6 @@ struct known {
     uint64_t number;     /* when it was first heard of; the order of arrival follows it */
     uint32_t generation; /* the list of its feed that named it last */
     char *text;          /* of the object, JSON */
-    char *latest;        /* of a pod that waits: the same as it was told last; NULL: the same */
     bool pending;
     enum allocation_state state; /* of a booking */
     char *settled;       /* the bound pod that a booking was found to be; NULL: none */
@@ -32,7 +31,6 @@ static void known_free(gpointer data)
     struct known *known = data;
     g_free(known->key);
     g_free(known->text);
-    g_free(known->latest);
     g_free(known->settled);
     g_free(known);
 }
@@ -84,20 +82,26 @@ static void note_object(struct record_state *state, enum feed feed, const struct
 {
     struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
 
-    /* Of a pod that waits the store keeps what it heard first of some things and last of others; word
-     * that a bound one waits is old. */
+    /* A pod that waits keeps its turn; word that a bound one waits is old. */
     if (!known || !record->pending) {
         known = known_new(record);
         g_hash_table_replace(state->objects[feed], known->key, known);
     } else if (known->pending) {
-        g_free(known->latest);
-        known->latest = object_text(record);
+        g_free(known->text);
+        known->text = object_text(record);
     }
     known->generation = state->generation[feed];
 }
 
 static void note_pod(struct record_state *state, const struct record *record)
 {
+    const struct known *known = g_hash_table_lookup(state->objects[FEED_PODS], record->key);
+
+    if (record->unread) { /* it begins anew when it can be read again */
+        if (known && known->pending)
+            g_hash_table_remove(state->objects[FEED_PODS], record->key);
+        return;
+    }
     note_object(state, FEED_PODS, record);
     if (!record->pending)
         g_hash_table_remove(state->bookings, record->key);
@@ -264,13 +268,6 @@ static void write_object(GString *text, enum record_kind kind, const char *objec
     g_string_append_c(text, '\n');
 }
 
-static void write_known(GString *text, enum record_kind kind, const struct known *known)
-{
-    write_object(text, kind, known->text);
-    if (known->latest)
-        write_object(text, kind, known->latest);
-}
-
 static void write_doubt(GString *text, const char *uid)
 {
     struct json_writer writer;
@@ -344,7 +341,7 @@ void record_state_write(const struct record_state *state, GString *text)
 
         write_list(text, RECORD_LIST_BEGIN, feed);
         for (const GList *item = objects; item; item = item->next)
-            write_known(text, kinds[feed], item->data);
+            write_object(text, kinds[feed], ((const struct known *)item->data)->text);
         if (state->listed[feed])
             write_list(text, RECORD_LIST_END, feed);
         if (!state->listing[feed])
@@ -354,7 +351,7 @@ void record_state_write(const struct record_state *state, GString *text)
         for (const GList *item = objects; item; item = item->next) {
             const struct known *known = item->data;
             if (known->generation == state->generation[feed])
-                write_known(text, kinds[feed], known);
+                write_object(text, kinds[feed], known->text);
         }
     }
     g_autoptr(GList) bookings = in_order(state->bookings);

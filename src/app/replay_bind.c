@@ -50,12 +50,14 @@ static bool read_asks(struct replay *replay, const struct record_line *line, str
     const struct store_options *options = store_options(replay->extender.store);
     struct pod_view pod = {0};
 
-    if (!line->asks || grant->request)
+    if (!line->asks || grant->fetched)
         return true;
     if (!pod_view_decode(replay->arena, line->asks, &pod, error))
         return false;
+    request_free(grant->request);
     grant->request = dialect_read_request(&pod, &options->dialects, error);
     grant->priority = pod.priority;
+    grant->fetched = grant->request != NULL;
     if (!grant->request && !*error)
         return replay_fail(error, "field 'asks': the pod asks for no GPU");
     return grant->request != NULL;

@@ -7,6 +7,7 @@
  *
  * Rules for what a feed says (they make replay equal to incremental):
  *  - a pod with a node, not terminal, of some dialect: its allocation is what its annotations say;
+ *  - of a pod without a node what it asks for now is what counts, nothing if that cannot be read;
  *  - a pod without a node never releases a reservation: the event may be older than the Binding;
  *  - a deleted or terminal pod releases everything, whatever its state;
  *  - after a full list, what the list did not name goes, but for allocations that the watch has

@@ -152,32 +152,68 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         report_distrust(pod, unplaced, warning);
 }
 
+/* Under the lock. Returns whether it asked for something else before. */
+static bool replace_pending(struct store *store, const struct pod_view *pod,
+                            struct request *take_request)
+{
+    struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
+    struct request *old = NULL;
+
+    if (!pending) {
+        pending = g_new0(struct pending, 1);
+        g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
+    }
+    if (pending->request && request_equal(pending->request, take_request)) {
+        request_free(take_request);
+    } else {
+        old = pending->request;
+        pending->request = take_request;
+    }
+    pending->priority = pod->priority;
+    pending->generation = store->generation[FEED_PODS];
+    arrivals_add(store->arrivals, pod, pending->request);
+    nominations_note(store->nominations, pod, pending->request);
+    const bool changed = old != NULL;
+    request_free(old); /* nobody borrows it any more */
+    return changed;
+}
+
+/* A pod that asks for no GPU, or cannot be understood: a verb that is asked about it reads it afresh and
+ * says why. What it asked for before counts no longer. */
+static void apply_unread_pod(struct store *store, const struct pod_view *pod)
+{
+    uint64_t number = 0;
+
+    store_lock(store);
+    if (store_pending(store, pod->uid)) {
+        number = recorder_number(store->recorder);
+        forget_pending(store, pod->uid);
+        store_notify(store);
+    }
+    struct allocation *held = ledger_get(store->ledger, pod->uid);
+    if (held)
+        held->generation = store->generation[FEED_PODS];
+    store_unlock(store);
+    recorder_take(store->recorder, record_unread_pod(number, pod));
+}
+
 static void apply_pending_pod(struct store *store, const struct pod_view *pod)
 {
-    g_autoptr(request) request = dialect_read_request(pod, &store->options.dialects, NULL);
+    struct request *request = dialect_read_request(pod, &store->options.dialects, NULL);
 
-    /* Not a pod of ours, or one that cannot be understood: a verb that is asked about it reads it
-     * afresh and says why. */
-    if (!request)
+    if (!request) {
+        apply_unread_pod(store, pod);
         return;
-
+    }
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     if (held)
         held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
-    struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
-    if (!pending) {
-        pending = g_new0(struct pending, 1);
-        pending->request = g_steal_pointer(&request);
-        pending->priority = pod->priority;
-        g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
-        arrivals_add(store->arrivals, pod, pending->request);
-        if (!held)
-            demand_note(store->demand, pending->request);
-    }
-    pending->generation = store->generation[FEED_PODS];
-    nominations_note(store->nominations, pod, pending->request);
+    if (!held && !store_pending(store, pod->uid))
+        demand_note(store->demand, request);
+    if (replace_pending(store, pod, request))
+        store_notify(store); /* a bind of it may be waiting */
     store_unlock(store);
     recorder_take(store->recorder, record_pod(number, pod));
 }

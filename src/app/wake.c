@@ -15,7 +15,6 @@
 
 struct refused {
     char *uid, *ns, *name;
-    struct request *request;
     uint64_t freed;        /* all room up to here has been tried */
     int64_t not_before_ms; /* monotonic */
     int64_t pause_ms;      /* after the next wake */
@@ -32,7 +31,6 @@ static void refused_free(gpointer data)
     g_free(refused->uid);
     g_free(refused->ns);
     g_free(refused->name);
-    request_free(refused->request);
     g_free(refused);
 }
 
@@ -59,8 +57,7 @@ void wake_free(struct wake *wake)
     g_free(wake);
 }
 
-void wake_note_refusal(struct wake *wake, const struct pod_view *pod,
-                       const struct request *request, uint64_t freed)
+void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed)
 {
     pthread_mutex_lock(&wake->lock);
     struct refused *refused = g_hash_table_lookup(wake->refused, pod->uid);
@@ -69,7 +66,6 @@ void wake_note_refusal(struct wake *wake, const struct pod_view *pod,
         refused->uid = g_strdup(pod->uid);
         refused->ns = g_strdup(pod->ns);
         refused->name = g_strdup(pod->name);
-        refused->request = request_dup(request);
         refused->pause_ms = GRACE_MS;
         g_hash_table_insert(wake->refused, refused->uid, refused);
     }
@@ -92,7 +88,6 @@ void wake_forget(struct wake *wake, const char *uid)
 /* A copy, so that neither lock is needed for the call. */
 struct candidate {
     char *uid, *ns, *name;
-    struct request *request;
     uint64_t freed;
     uint64_t tried; /* the same after it was looked at */
     bool gone;      /* bound, deleted, or never seen by the watch */
@@ -105,7 +100,6 @@ static void candidate_clear(gpointer data)
     g_free(candidate->uid);
     g_free(candidate->ns);
     g_free(candidate->name);
-    request_free(candidate->request);
 }
 
 static GArray *take_due(struct wake *wake)
@@ -126,7 +120,6 @@ static GArray *take_due(struct wake *wake)
             .uid = g_strdup(refused->uid),
             .ns = g_strdup(refused->ns),
             .name = g_strdup(refused->name),
-            .request = request_dup(refused->request),
             .freed = refused->freed,
         };
         g_array_append_val(due, candidate);
@@ -151,7 +144,7 @@ static bool has_room(struct store *store, const struct candidate *candidate,
     bool found = false;
 
     feasibility_init(&question, store,
-                     &(struct feasibility_about){&pod, candidate->request, moment,
+                     &(struct feasibility_about){&pod, store_pending(store, candidate->uid), moment,
                                                  WITHOUT_ORDER | WITHOUT_WAITING, demand});
     const bool anywhere =
         question.room && ledger_freed_in(question.ledger, candidate->ns) > candidate->freed;

@@ -22,8 +22,7 @@ struct wake *wake_new(void);
 void wake_free(struct wake *wake);
 
 /* Every node was refused, when the ledger's count of what was freed (ledger_freed) was `freed`. */
-void wake_note_refusal(struct wake *wake, const struct pod_view *pod,
-                       const struct request *request, uint64_t freed);
+void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed);
 
 /* The pod has found a node, or asks for no GPU. */
 void wake_forget(struct wake *wake, const char *uid);

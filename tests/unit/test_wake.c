@@ -56,6 +56,17 @@ START_TEST(a_refused_pod_is_woken_once_there_is_room)
 }
 END_TEST
 
+START_TEST(who_is_woken_asks_for_what_it_asks_for_now)
+{
+    world_add_pending(&world, "new", 11); /* no card has so much */
+    filter("new", "mono");
+    world_add_pending(&world, "new", 5);
+    let_grace_pass();
+    end_old();
+    ck_assert_uint_eq(run(), 1);
+}
+END_TEST
+
 START_TEST(kube_scheduler_gets_its_chance_first)
 {
     world_add_pending(&world, "new", 5);
@@ -101,6 +112,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_refused_pod_is_woken_once_there_is_room);
+    tcase_add_test(tcase, who_is_woken_asks_for_what_it_asks_for_now);
     tcase_add_test(tcase, kube_scheduler_gets_its_chance_first);
     tcase_add_test(tcase, room_that_does_not_help_wakes_nobody);
     tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
