@@ -19,6 +19,7 @@
 
 #define RETRY_PAUSE_MS 200
 #define DRAINING "gpuledger is shutting down; try again"
+#define CROWDED "too many binds wait already; try again"
 
 /* One call of the verb. */
 struct bind {
@@ -31,6 +32,7 @@ struct bind {
     int64_t queue_us;       /* waited for the node side */
     int64_t api_us;         /* waited for the API server */
     uint64_t term; /* in which it was let in, see app/fence.h */
+    struct waiting_bind waiter;
     struct grant grant;
 };
 
@@ -255,11 +257,18 @@ static bool check_patience(struct bind *bind, GError **error)
     return check_term(bind, error);
 }
 
-/* Under the lock: sleeps until something has changed. False, with an error: that took too long. */
+/* Under the lock: sleeps until something has changed. False, with an error: that took too long, or too
+ * many wait. */
 static bool wait_for(struct bind *bind, enum grant_step step, GError **error)
 {
     const int64_t start_us = g_get_monotonic_time();
     const bool for_node = step == GRANT_WAIT_NODE;
+    bool cut;
+
+    if (!waiters_enter(&bind->extender->waiters, &bind->waiter, &cut))
+        return grant_fail(&bind->grant, BIND_RESULT_CROWDED, error, CROWDED);
+    if (cut)
+        store_notify(bind->extender->store);
     const bool in_time = store_wait(bind->extender->store,
                                     for_node ? bind->queue_until_ms : bind->deadline_ms);
 
@@ -273,8 +282,7 @@ static bool wait_for(struct bind *bind, enum grant_step step, GError **error)
                                  "another bind of the same pod is still running");
 }
 
-/* Finds or makes the pod's reservation. */
-static enum step secure(struct bind *bind, GError **error)
+static enum step look_and_wait(struct bind *bind, GError **error)
 {
     struct store *store = bind->extender->store;
 
@@ -300,6 +308,19 @@ static enum step secure(struct bind *bind, GError **error)
             break;
     }
     return STEP_FAILED;
+}
+
+/* Finds or makes the pod's reservation, and waits for nothing any more. */
+static enum step secure(struct bind *bind, GError **error)
+{
+    const enum step step = look_and_wait(bind, error);
+
+    if (!bind->waiter.in)
+        return step;
+    store_lock(bind->extender->store);
+    waiters_leave(&bind->extender->waiters, &bind->waiter);
+    store_unlock(bind->extender->store);
+    return step;
 }
 
 /* Writes down how the Binding went. */
@@ -437,8 +458,11 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
     };
     struct json_writer writer;
 
-    if (read_call(&bind, &args, body, length, &failure))
+    if (read_call(&bind, &args, body, length, &failure)) {
+        bind.waiter = (struct waiting_bind){.ns = args.pod_namespace ? args.pod_namespace : "",
+                                            .node = args.node};
         run(&bind, &failure);
+    }
     json_writer_init(&writer, reply);
     bind_result_encode(&writer, failure ? failure->message : "");
     grant_clear(&bind.grant);

@@ -10,6 +10,7 @@
 #include "app/journal.h"
 #include "app/metrics.h"
 #include "app/store.h"
+#include "app/waiters.h"
 #include "app/wake.h"
 
 /* How prioritize marks nodes, from 0 to RANKING_SCORE_MAX. */
@@ -34,6 +35,7 @@ struct extender {
     bool admits;             /* POST /admission/mig is served, see app/admission.h */
     bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
+    struct waiters waiters;  /* binds that wait; `max` is set before the first one */
     gint draining;           /* atomic: new binds are turned away */
 };
 

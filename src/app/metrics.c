@@ -37,7 +37,7 @@ const char *const bind_result_names[BIND_RESULT_N] = {
     [BIND_RESULT_NO_ROOM] = "no_room",   [BIND_RESULT_TIMED_OUT] = "timed_out",
     [BIND_RESULT_CONFLICT] = "conflict", [BIND_RESULT_REFUSED] = "refused",
     [BIND_RESULT_UNKNOWN] = "unknown",   [BIND_RESULT_NOT_READY] = "not_ready",
-    [BIND_RESULT_INVALID] = "invalid",
+    [BIND_RESULT_INVALID] = "invalid",   [BIND_RESULT_CROWDED] = "crowded",
 };
 
 static const char *const outcome_names[] = {

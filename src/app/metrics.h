@@ -59,6 +59,7 @@ enum bind_result {
     BIND_RESULT_UNKNOWN,   /* the Binding's outcome is not known */
     BIND_RESULT_NOT_READY, /* not synced, or draining */
     BIND_RESULT_INVALID,   /* the body, or what the pod asks for */
+    BIND_RESULT_CROWDED,   /* too many binds waited already */
     BIND_RESULT_N
 };
 extern const char *const bind_result_names[BIND_RESULT_N];

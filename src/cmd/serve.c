@@ -420,6 +420,7 @@ static bool open_all(struct serve *serve, GError **error)
         .filter_books = config->predicates_only,
         .admits = config->admission,
         .bind_timeout_ms = config->bind_timeout_ms,
+        .waiters = {.max = (unsigned)MAX(config->max_connections / 2, 1)},
         .wake = config->wake ? wake_new() : NULL,
     };
     const char *version = version_text, *commit = version_commit;

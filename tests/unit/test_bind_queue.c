@@ -233,6 +233,70 @@ START_TEST(who_waits_for_a_pod_of_another_size_is_told_so)
 }
 END_TEST
 
+static bool is_waiting(void)
+{
+    store_lock(world.store);
+    const bool waiting = world.extender.waiters.n > 0;
+    store_unlock(world.store);
+    return waiting;
+}
+
+/* Each that waits holds a connection. */
+START_TEST(of_many_that_would_wait_most_are_answered_at_once)
+{
+    const uint64_t before = results(BIND_RESULT_CROWDED);
+    pthread_t thread;
+    g_autofree char *error = NULL;
+
+    world.extender.bind_timeout_ms = 60000;
+    world.extender.waiters.max = 1;
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_add_pending(&world, "r", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_to_duo, q), 0);
+    while (!is_waiting())
+        g_usleep(1000);
+    world_expect_bind(&world, "r", "duo", "too many binds wait already; try again");
+    ck_assert_uint_eq(results(BIND_RESULT_CROWDED), before + 1);
+    ck_assert_int_eq(world_state(&world, "uid-r"), -1);
+    served();
+    world_catch_up(&world);
+    pthread_join(thread, (void **)&error);
+    ck_assert_str_eq(error, "");
+    ck_assert(!is_waiting());
+    fake_cluster_assign(cluster, "q");
+    fake_cluster_start(cluster, "q");
+    world_catch_up(&world);
+    world_expect_bind(&world, "r", "mono", "");
+}
+END_TEST
+
+/* So does who waits for another bind of its pod. */
+START_TEST(twins_that_wait_count_as_well)
+{
+    pthread_t first;
+    g_autofree char *one = NULL;
+    bool cut;
+
+    g_atomic_int_set(&released, 0);
+    world_add_pending(&world, "p", 6);
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_ANSWER, .hook = wait_for_release});
+    ck_assert_int_eq(pthread_create(&first, NULL, bind_to_duo, p), 0);
+    while (fake_cluster_n_sent(cluster) == 0)
+        g_usleep(1000);
+    struct waiting_bind other = {.ns = "ml", .node = "duo"};
+    world.extender.waiters.max = 1;
+    ck_assert(waiters_enter(&world.extender.waiters, &other, &cut));
+    world_expect_bind(&world, "p", "duo", "too many binds wait already; try again");
+    waiters_leave(&world.extender.waiters, &other);
+    g_atomic_int_set(&released, 1);
+    pthread_join(first, (void **)&one);
+    ck_assert_str_eq(one, "");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("bind_queue");
@@ -250,6 +314,8 @@ static Suite *suite(void)
     tcase_add_test(tc, nobody_waits_on_a_single_card_or_for_another_size);
     tcase_add_test(tc, who_waits_for_a_pod_of_another_size_is_told_so);
     tcase_add_test(tc, waiting_does_not_hide_that_there_is_no_room);
+    tcase_add_test(tc, of_many_that_would_wait_most_are_answered_at_once);
+    tcase_add_test(tc, twins_that_wait_count_as_well);
     suite_add_tcase(s, tc);
     return s;
 }
