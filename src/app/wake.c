@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define REFUSED_MAX 4096     /* pods remembered; further ones wait for kube-scheduler's own flush */
+#define REFUSED_MAX 4096     /* pods remembered; others wait for kube-scheduler's own flush */
 #define PER_RUN_MAX 20
 #define GRACE_MS 1000        /* in most cases kube-scheduler asks again by itself, well before */
 #define PAUSE_MAX_MS 60000
@@ -18,11 +18,14 @@ struct refused {
     uint64_t freed;        /* all room up to here has been tried */
     int64_t not_before_ms; /* monotonic */
     int64_t pause_ms;      /* after the next wake */
+    GList *link;           /* in its namespace's queue */
 };
 
 struct wake {
     pthread_mutex_t lock;
     GHashTable *refused; /* the entry's uid -> struct refused * */
+    GHashTable *queues;  /* namespace -> GQueue of its refused, who was asked about last at the end;
+                          * none is empty */
 };
 
 static void refused_free(gpointer data)
@@ -32,6 +35,11 @@ static void refused_free(gpointer data)
     g_free(refused->ns);
     g_free(refused->name);
     g_free(refused);
+}
+
+static void queue_free(gpointer data)
+{
+    g_queue_free(data);
 }
 
 static int64_t now_ms(void)
@@ -45,6 +53,7 @@ struct wake *wake_new(void)
 
     pthread_mutex_init(&wake->lock, NULL);
     wake->refused = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, refused_free);
+    wake->queues = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, queue_free);
     return wake;
 }
 
@@ -52,34 +61,83 @@ void wake_free(struct wake *wake)
 {
     if (!wake)
         return;
+    g_hash_table_unref(wake->queues);
     g_hash_table_unref(wake->refused);
     pthread_mutex_destroy(&wake->lock);
     g_free(wake);
+}
+
+/* --- whom it remembers ---------------------------------------------------------------------- */
+
+static void forget(struct wake *wake, struct refused *refused)
+{
+    GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+
+    g_queue_delete_link(queue, refused->link);
+    if (g_queue_is_empty(queue))
+        g_hash_table_remove(wake->queues, refused->ns);
+    g_hash_table_remove(wake->refused, refused->uid);
+}
+
+/* Of the namespace that has most, who was asked about the longest ago. A namespace alone fills all
+ * places, and takes none of another's. */
+static void make_room(struct wake *wake)
+{
+    GQueue *longest = NULL;
+    GHashTableIter iter;
+    gpointer queue;
+
+    g_hash_table_iter_init(&iter, wake->queues);
+    while (g_hash_table_iter_next(&iter, NULL, &queue)) {
+        if (!longest || g_queue_get_length(queue) > g_queue_get_length(longest))
+            longest = queue;
+    }
+    forget(wake, g_queue_peek_head(longest));
+}
+
+static struct refused *remember(struct wake *wake, const struct pod_view *pod)
+{
+    struct refused *refused = g_new0(struct refused, 1);
+
+    if (g_hash_table_size(wake->refused) >= REFUSED_MAX)
+        make_room(wake);
+    refused->uid = g_strdup(pod->uid);
+    refused->ns = g_strdup(pod->ns ? pod->ns : "");
+    refused->name = g_strdup(pod->name);
+    refused->pause_ms = GRACE_MS;
+    g_hash_table_insert(wake->refused, refused->uid, refused);
+    GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+    if (!queue) {
+        queue = g_queue_new();
+        g_hash_table_insert(wake->queues, g_strdup(refused->ns), queue);
+    }
+    g_queue_push_tail(queue, refused);
+    refused->link = g_queue_peek_tail_link(queue);
+    return refused;
 }
 
 void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed)
 {
     pthread_mutex_lock(&wake->lock);
     struct refused *refused = g_hash_table_lookup(wake->refused, pod->uid);
-    if (!refused && g_hash_table_size(wake->refused) < REFUSED_MAX) {
-        refused = g_new0(struct refused, 1);
-        refused->uid = g_strdup(pod->uid);
-        refused->ns = g_strdup(pod->ns);
-        refused->name = g_strdup(pod->name);
-        refused->pause_ms = GRACE_MS;
-        g_hash_table_insert(wake->refused, refused->uid, refused);
-    }
     if (refused) {
-        refused->freed = freed;
-        refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
+        GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+        g_queue_unlink(queue, refused->link);
+        g_queue_push_tail_link(queue, refused->link);
+    } else {
+        refused = remember(wake, pod);
     }
+    refused->freed = freed;
+    refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
     pthread_mutex_unlock(&wake->lock);
 }
 
 void wake_forget(struct wake *wake, const char *uid)
 {
     pthread_mutex_lock(&wake->lock);
-    g_hash_table_remove(wake->refused, uid);
+    struct refused *refused = g_hash_table_lookup(wake->refused, uid);
+    if (refused)
+        forget(wake, refused);
     pthread_mutex_unlock(&wake->lock);
 }
 
@@ -92,6 +150,7 @@ struct candidate {
     uint64_t tried; /* the same after it was looked at */
     bool gone;      /* bound, deleted, or never seen by the watch */
     bool admitted;
+    guint rank;     /* how many of its namespace are looked at before it */
 };
 
 static void candidate_clear(gpointer data)
@@ -102,29 +161,42 @@ static void candidate_clear(gpointer data)
     g_free(candidate->name);
 }
 
+static gint compare_ranks(gconstpointer a, gconstpointer b)
+{
+    const struct candidate *left = a, *right = b;
+
+    return left->rank < right->rank ? -1 : left->rank > right->rank;
+}
+
+/* Namespaces in turns, since only so many are woken at a time. */
 static GArray *take_due(struct wake *wake)
 {
     GArray *due = g_array_new(FALSE, FALSE, sizeof(struct candidate));
     const int64_t now = now_ms();
     GHashTableIter iter;
-    gpointer value;
+    gpointer queue;
 
     g_array_set_clear_func(due, candidate_clear);
     pthread_mutex_lock(&wake->lock);
-    g_hash_table_iter_init(&iter, wake->refused);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct refused *refused = value;
-        if (refused->not_before_ms > now)
-            continue;
-        struct candidate candidate = {
-            .uid = g_strdup(refused->uid),
-            .ns = g_strdup(refused->ns),
-            .name = g_strdup(refused->name),
-            .freed = refused->freed,
-        };
-        g_array_append_val(due, candidate);
+    g_hash_table_iter_init(&iter, wake->queues);
+    while (g_hash_table_iter_next(&iter, NULL, &queue)) {
+        guint rank = 0;
+        for (const GList *link = g_queue_peek_head_link(queue); link; link = link->next) {
+            const struct refused *refused = link->data;
+            if (refused->not_before_ms > now)
+                continue;
+            struct candidate candidate = {
+                .uid = g_strdup(refused->uid),
+                .ns = g_strdup(refused->ns),
+                .name = g_strdup(refused->name),
+                .freed = refused->freed,
+                .rank = rank++,
+            };
+            g_array_append_val(due, candidate);
+        }
     }
     pthread_mutex_unlock(&wake->lock);
+    g_array_sort(due, compare_ranks);
     return due;
 }
 

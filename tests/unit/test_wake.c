@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "literals.h"
 #include "suite.h"
 #include "world.h"
 
@@ -67,6 +68,62 @@ START_TEST(who_is_woken_asks_for_what_it_asks_for_now)
 }
 END_TEST
 
+/* As if filter had refused so many pods of a namespace, of which the watch has shown none. */
+static void refuse(const char *ns, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *name = g_strdup_printf("%s-%u", ns, i);
+        wake_note_refusal(world.extender.wake,
+                          &(struct pod_view){.ns = ns, .name = name, .uid = name}, 0);
+    }
+}
+
+#define MORE_THAN_ARE_REMEMBERED 5000
+
+START_TEST(nobody_is_forgotten_for_the_many_of_another_namespace)
+{
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    refuse("crowd", MORE_THAN_ARE_REMEMBERED);
+    let_grace_pass();
+    end_old();
+    ck_assert_uint_eq(run(), 1);
+}
+END_TEST
+
+START_TEST(who_comes_after_the_many_of_another_namespace_is_remembered)
+{
+    refuse("crowd", MORE_THAN_ARE_REMEMBERED);
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    let_grace_pass();
+    end_old();
+    ck_assert_uint_eq(run(), 1);
+}
+END_TEST
+
+/* Of twenty that are woken at a time each namespace has its share. */
+START_TEST(namespaces_are_woken_in_turns)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        g_autofree char *name = g_strdup_printf("crowd-%u", i);
+        store_apply_pod(world.store,
+                        &(struct pod_view){.ns = "crowd", .name = name, .uid = name,
+                                           CONTAINERS({.name = "c",
+                                                       .limits = PAIRS({"aliyun.com/gpu-mem",
+                                                                        "5"})})});
+    }
+    refuse("crowd", 100);
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    let_grace_pass();
+    end_old();
+    run();
+    g_autofree char *woken = fake_cluster_annotation(world.cluster, "new", WAKE_ANNOTATION);
+    ck_assert_ptr_nonnull(woken);
+}
+END_TEST
+
 START_TEST(kube_scheduler_gets_its_chance_first)
 {
     world_add_pending(&world, "new", 5);
@@ -113,6 +170,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_refused_pod_is_woken_once_there_is_room);
     tcase_add_test(tcase, who_is_woken_asks_for_what_it_asks_for_now);
+    tcase_add_test(tcase, nobody_is_forgotten_for_the_many_of_another_namespace);
+    tcase_add_test(tcase, who_comes_after_the_many_of_another_namespace_is_remembered);
+    tcase_add_test(tcase, namespaces_are_woken_in_turns);
     tcase_add_test(tcase, kube_scheduler_gets_its_chance_first);
     tcase_add_test(tcase, room_that_does_not_help_wakes_nobody);
     tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
