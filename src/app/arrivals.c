@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/arrivals.h"
 
+#include "core/node_traits.h"
+
 #include <string.h>
 
 /* How long it is taken for granted that no node suits a pod. */
 #define HOPELESS_MS 10000
+/* How long it is taken for granted that a pod could ask, or could not; and how many are looked at for
+ * one answer. */
+#define ABLE_MS 10000
+#define ABLE_LOOKS 4
+#define DEFAULT_SCHEDULER "default-scheduler"
 
 /* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
  * never comes back: whatever makes the size smaller counts as freed. */
@@ -17,6 +24,12 @@ struct arrival {
     char *uid;
     char *ns;
     char *title; /* "NAMESPACE/NAME" */
+    char *scheduler;
+    struct pod_facts *facts; /* what kube-scheduler adds up; a reference, or NULL */
+    bool plain;
+    bool asked;
+    int64_t asking_ms; /* until when it counts as asking; see struct standing */
+    int64_t looked_ms;
     char *created; /* RFC 3339 in UTC, so that text sorts as time; or NULL */
     uint64_t number;
     int64_t priority;
@@ -32,6 +45,7 @@ struct arrival {
 struct arrivals {
     GSequence *in_order;
     GHashTable *places; /* uid -> its GSequenceIter */
+    GHashTable *schedulers; /* names of those that have asked; a set */
     GPtrArray *placed;  /* those with a place, the oldest first; borrowed */
     uint64_t number;
     uint64_t n_changes; /* of places, and 1: no stamp is 0 that was ever made */
@@ -45,6 +59,8 @@ static void arrival_free(gpointer data)
     g_free(arrival->ns);
     g_free(arrival->title);
     g_free(arrival->created);
+    g_free(arrival->scheduler);
+    pod_facts_unref(arrival->facts);
     g_free(arrival);
 }
 
@@ -69,6 +85,7 @@ struct arrivals *arrivals_new(void)
 
     arrivals->in_order = g_sequence_new(arrival_free);
     arrivals->places = g_hash_table_new(g_str_hash, g_str_equal);
+    arrivals->schedulers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     arrivals->placed = g_ptr_array_new();
     arrivals->n_changes = 1;
     return arrivals;
@@ -76,6 +93,7 @@ struct arrivals *arrivals_new(void)
 
 void arrivals_free(struct arrivals *arrivals)
 {
+    g_hash_table_unref(arrivals->schedulers);
     g_ptr_array_unref(arrivals->placed);
     g_hash_table_unref(arrivals->places);
     g_sequence_free(arrivals->in_order);
@@ -91,26 +109,34 @@ static void drop_place(struct arrivals *arrivals, struct arrival *arrival)
     arrivals->n_changes++;
 }
 
-/* What it asks for now it may find elsewhere. Its turn, and how long it has been waited for, stay. */
-static void change(struct arrivals *arrivals, struct arrival *arrival, int64_t priority,
-                   const struct request *request)
+static const char *scheduler_of(const struct pod_view *pod)
 {
-    if (arrival->request == request && arrival->priority == priority)
+    return pod->scheduler_name && *pod->scheduler_name ? pod->scheduler_name : DEFAULT_SCHEDULER;
+}
+
+/* What it asks for now it may find elsewhere. Its turn, and how long it has been waited for, stay. */
+static void change(struct arrivals *arrivals, struct arrival *arrival,
+                   const struct arrivals_pod *pod)
+{
+    arrival->plain = pod->plain; /* gates go */
+    if (arrival->request == pod->request && arrival->priority == pod->view->priority)
         return;
-    arrival->request = request;
-    arrival->priority = priority;
+    pod_facts_unref(arrival->facts);
+    arrival->facts = pod_facts_ref(pod->facts);
+    arrival->request = pod->request;
+    arrival->priority = pod->view->priority;
     arrival->hopeless_ms = 0;
     arrival->seen = (struct stamp){0};
     drop_place(arrivals, arrival);
 }
 
-void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
-                  const struct request *request)
+void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
 {
+    const struct pod_view *pod = entry->view;
     GSequenceIter *known = g_hash_table_lookup(arrivals->places, pod->uid);
 
     if (known) {
-        change(arrivals, g_sequence_get(known), pod->priority, request);
+        change(arrivals, g_sequence_get(known), entry);
         return;
     }
     struct arrival *arrival = g_new0(struct arrival, 1);
@@ -119,10 +145,50 @@ void arrivals_add(struct arrivals *arrivals, const struct pod_view *pod,
     arrival->title = g_strdup_printf("%s/%s", arrival->ns, pod->name ? pod->name : "");
     arrival->created = g_strdup(pod->created);
     arrival->number = arrivals->number++;
+    arrival->scheduler = g_strdup(scheduler_of(pod));
+    arrival->facts = pod_facts_ref(entry->facts);
+    arrival->plain = entry->plain;
     arrival->priority = pod->priority;
-    arrival->request = request;
+    arrival->request = entry->request;
     g_hash_table_insert(arrivals->places, arrival->uid,
                         g_sequence_insert_sorted(arrivals->in_order, arrival, compare, NULL));
+}
+
+void arrivals_note_scheduler(struct arrivals *arrivals, const char *name)
+{
+    if (g_hash_table_size(arrivals->schedulers) < ARRIVALS_SCHEDULERS_MAX &&
+        !g_hash_table_contains(arrivals->schedulers, name))
+        g_hash_table_add(arrivals->schedulers, g_strdup(name));
+}
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(a, b);
+}
+
+GList *arrivals_schedulers(const struct arrivals *arrivals)
+{
+    return g_list_sort(g_hash_table_get_keys(arrivals->schedulers), compare_names);
+}
+
+void arrivals_copy_common(struct arrivals *arrivals, const struct arrivals *from)
+{
+    g_autoptr(GList) names = arrivals_schedulers(from);
+
+    for (const GList *name = names; name; name = name->next)
+        arrivals_note_scheduler(arrivals, name->data);
+}
+
+void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms)
+{
+    GSequenceIter *at = g_hash_table_lookup(arrivals->places, uid);
+
+    if (!at)
+        return;
+    struct arrival *arrival = g_sequence_get(at);
+    arrivals_note_scheduler(arrivals, arrival->scheduler);
+    arrival->asked = true;
+    arrival->asking_ms = now_ms + ARRIVALS_ASKING_MS;
 }
 
 void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const char *uid,
@@ -137,6 +203,8 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
     copy->ns = g_strdup(copy->ns);
     copy->title = g_strdup(copy->title);
     copy->created = g_strdup(copy->created);
+    copy->scheduler = g_strdup(copy->scheduler);
+    copy->facts = pod_facts_ref(copy->facts);
     copy->request = request;
     copy->place = copy->place ? berth_dup(copy->place) : NULL;
     copy->seen = (struct stamp){0};
@@ -159,14 +227,119 @@ void arrivals_forget(struct arrivals *arrivals, const char *uid)
     g_sequence_remove(place);
 }
 
-/* --- pods that may come now ------------------------------------------------------------------ */
+/* --- pods that ask ---------------------------------------------------------------------------- */
 
-/* Its time has not passed. */
+/* Whether kube-scheduler's sums of extended resources leave the pod room. What the node does not offer is
+ * left to an extender, so kube-scheduler is configured. */
+static bool sums_suffice(const struct node *node, const struct pod_facts *facts)
+{
+    for (uint32_t i = 0; facts && i < facts->n_amounts; i++) {
+        const char *resource = facts->amounts[i].resource;
+        const int64_t all = node_traits_amount(node->traits, resource);
+        int64_t left = all - facts->amounts[i].thousandths;
+        for (guint j = 0; all > 0 && left >= 0 && j < node->allocations->len; j++) {
+            const struct allocation *one = node->allocations->pdata[j];
+            left -= pod_facts_amount(one->facts, resource);
+        }
+        if (all > 0 && left < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool could_ask(const struct arrival *arrival, struct ledger *ledger)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->present && node->dialect && !node->cordoned &&
+            sums_suffice(node, arrival->facts))
+            return true;
+    }
+    return false;
+}
+
+/* Of a pod that does not ask: whether that is because it cannot. */
+static void look_for_excuse(const struct arrivals *arrivals, const struct arrivals_query *query,
+                            struct arrival *arrival, int *looks)
+{
+    const bool excused = arrival->asking_ms == INT64_MAX;
+
+    if (arrival->asking_ms > query->now_ms && !excused)
+        return;
+    if (!arrival->asked && !(arrival->plain && g_hash_table_contains(arrivals->schedulers,
+                                                                     arrival->scheduler))) {
+        arrival->asking_ms = 0;
+        return;
+    }
+    if ((arrival->looked_ms != 0 && query->now_ms - arrival->looked_ms < ABLE_MS) || *looks == 0)
+        return;
+    --*looks;
+    arrival->looked_ms = query->now_ms;
+    if (!could_ask(arrival, query->ledger))
+        arrival->asking_ms = INT64_MAX;
+    else if (excused)
+        arrival->asking_ms = query->now_ms + ARRIVALS_ASKING_MS;
+}
+
+static void look_for_excuses(struct arrivals *arrivals, const struct arrivals_query *query)
+{
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+    int looks = ABLE_LOOKS;
+
+    for (; looks > 0 && !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at))
+        look_for_excuse(arrivals, query, g_sequence_get(at), &looks);
+}
+
+/* It asks, or cannot, and its time has not passed. */
 static bool is_waited_for(const struct arrival *arrival, const struct arrivals_query *query)
 {
-    return (arrival->until_ms == 0 || arrival->until_ms > query->now_ms) &&
+    return (query->all_ask || arrival->asking_ms > query->now_ms) &&
+           (arrival->until_ms == 0 || arrival->until_ms > query->now_ms) &&
            !ledger_get(query->ledger, arrival->uid);
 }
+
+/* --- shares of namespaces --------------------------------------------------------------------- */
+
+/* How many of each namespace wait. */
+static GHashTable *count_waiting(const struct arrivals *arrivals,
+                                 const struct arrivals_query *query, guint *ret_all)
+{
+    GHashTable *counts = g_hash_table_new(g_str_hash, g_str_equal);
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+
+    *ret_all = 0;
+    for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
+        const struct arrival *arrival = g_sequence_get(at);
+        if (!is_waited_for(arrival, query) || arrival->hopeless_ms != 0)
+            continue;
+        const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(counts, arrival->ns));
+        g_hash_table_insert(counts, arrival->ns, GUINT_TO_POINTER(n + 1));
+        ++*ret_all;
+    }
+    return counts;
+}
+
+/* Of `n` places each namespace may have half, and what the pods of others leave. */
+struct shares {
+    GHashTable *waiting, *given; /* namespace -> number */
+    guint all;
+    int64_t n;
+};
+
+static bool take_share(struct shares *shares, const struct arrival *arrival)
+{
+    const int64_t own = GPOINTER_TO_UINT(g_hash_table_lookup(shares->waiting, arrival->ns));
+    const int64_t given = GPOINTER_TO_UINT(g_hash_table_lookup(shares->given, arrival->ns));
+
+    if (given >= MAX((shares->n + 1) / 2, shares->n - ((int64_t)shares->all - own)))
+        return false;
+    g_hash_table_insert(shares->given, arrival->ns, GUINT_TO_POINTER((guint)given + 1));
+    return true;
+}
+
+/* --- pods that may come now ------------------------------------------------------------------ */
 
 /* Whether the node would take the pod now, if only after one that waits there, as filter says. */
 static bool may_come(const struct arrival *arrival, const struct node *node,
@@ -361,6 +534,19 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
     nominees_clear(&nominees);
 }
 
+/* Whether nobody but pods of its own namespace has to end before it can come. */
+static bool has_own_way(const struct arrival *arrival, const struct ledger *ledger)
+{
+    const GPtrArray *ending = arrival->place->ending;
+
+    for (guint i = 0; i < ending->len; i++) {
+        const struct allocation *one = ledger_get(ledger, ending->pdata[i]);
+        if (one && g_strcmp0(one->ns, arrival->ns) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* Whether it is known what looking would find. */
 static bool is_settled(const struct arrivals *arrivals, const struct arrivals_query *query,
                        const struct arrival *arrival)
@@ -373,17 +559,23 @@ static bool is_settled(const struct arrivals *arrivals, const struct arrivals_qu
 
 /* Who has to be left room: who came before the pod, is not less important, and is waited for. For one
  * that is nominated room is kept already. */
-static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_query *query)
+static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_query *query,
+                             GHashTable *waiting, guint all)
 {
     const GSequenceIter *own = g_hash_table_lookup(arrivals->places, query->nominees->uid);
     GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
     GPtrArray *older = g_ptr_array_new();
+    struct shares shares = {.waiting = waiting,
+                            .given = g_hash_table_new(g_str_hash, g_str_equal),
+                            .all = all,
+                            .n = ARRIVALS_OLDER_MAX};
 
     for (; older->len < ARRIVALS_OLDER_MAX && at != own && !g_sequence_iter_is_end(at);
          at = g_sequence_iter_next(at)) {
         struct arrival *arrival = g_sequence_get(at);
         if (arrival->priority < query->nominees->priority || !is_waited_for(arrival, query) ||
-            nominations_have(query->nominees->nominations, arrival->uid))
+            nominations_have(query->nominees->nominations, arrival->uid) ||
+            !take_share(&shares, arrival))
             continue;
         arrival->at = older->len;
         arrival->like = arrival;
@@ -394,13 +586,19 @@ static GPtrArray *find_older(struct arrivals *arrivals, const struct arrivals_qu
         }
         g_ptr_array_add(older, arrival);
     }
+    g_hash_table_unref(shares.given);
     return older;
 }
 
 /* The oldest pods get places, and no others have any. */
-static void settle(struct arrivals *arrivals, const struct arrivals_query *query)
+static void settle(struct arrivals *arrivals, const struct arrivals_query *query,
+                   GHashTable *waiting, guint all)
 {
     const int64_t n_places = MIN(query->n_places, ARRIVALS_PLACES_MAX);
+    struct shares shares = {.waiting = waiting,
+                            .given = g_hash_table_new(g_str_hash, g_str_equal),
+                            .all = all,
+                            .n = n_places};
     int64_t n = 0, looked = 0;
 
     GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
@@ -412,24 +610,36 @@ static void settle(struct arrivals *arrivals, const struct arrivals_query *query
             drop_place(arrivals, arrival);
             continue;
         }
+        if (arrival->hopeless_ms == 0 && !take_share(&shares, arrival)) {
+            drop_place(arrivals, arrival);
+            continue;
+        }
         const bool settled = is_settled(arrivals, query, arrival);
         if (!settled)
             find_place(arrivals, query, arrival);
+        if (arrival->place && !berth_is_open(arrival->place) &&
+            has_own_way(arrival, query->ledger))
+            begin_hold(arrival, query);
         n += arrival->place != NULL;
         /* Those for whom there is no node at all may be many, and keep nobody else from a place. */
         looked += !settled || arrival->hopeless_ms == 0;
     }
     for (guint i = arrivals->placed->len; i > (guint)n; i--)
         drop_place(arrivals, arrivals->placed->pdata[i - 1]);
+    g_hash_table_unref(shares.given);
 }
 
 void arrivals_settle(struct arrivals *arrivals, struct arrivals_query *query)
 {
     if (query->hold_ms == 0) /* the usual case */
         return;
+    guint all;
+    if (!query->all_ask)
+        look_for_excuses(arrivals, query);
+    g_autoptr(GHashTable) waiting = count_waiting(arrivals, query, &all);
     if (query->n_places > 0)
-        settle(arrivals, query);
-    query->older = find_older(arrivals, query);
+        settle(arrivals, query, waiting, all);
+    query->older = find_older(arrivals, query, waiting, all);
 }
 
 struct trial *arrivals_cover(const struct arrivals *arrivals, const struct node *node,
@@ -493,13 +703,17 @@ GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledg
         const struct stamp now = stamp_of(arrivals, ledger, arrival->place);
         const struct standing standing = {
             .uid = arrival->uid,
+            .asked = arrival->asked,
+            .asking_ms = arrival->asking_ms,
+            .looked_ms = arrival->looked_ms,
             .until_ms = arrival->until_ms,
             .hopeless_ms = arrival->hopeless_ms,
             .place = arrival->place,
             .settled = is_same(&arrival->seen, &now),
         };
         if (standing.until_ms != 0 || standing.hopeless_ms != 0 || standing.place ||
-            standing.settled)
+            standing.settled || standing.asked || standing.asking_ms != 0 ||
+            standing.looked_ms != 0)
             g_array_append_val(standings, standing);
     }
     return standings;
@@ -512,6 +726,8 @@ static void forget_standings(struct arrivals *arrivals)
     for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
         struct arrival *arrival = g_sequence_get(at);
         drop_place(arrivals, arrival);
+        arrival->asked = false;
+        arrival->asking_ms = arrival->looked_ms = 0;
         arrival->until_ms = 0;
         arrival->hopeless_ms = 0;
         arrival->seen = (struct stamp){0};
@@ -529,6 +745,9 @@ void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
         if (!arrival)
             continue;
         drop_place(arrivals, arrival); /* named twice */
+        arrival->asked = standing->asked;
+        arrival->asking_ms = standing->asking_ms;
+        arrival->looked_ms = standing->looked_ms;
         arrival->until_ms = standing->until_ms;
         arrival->hopeless_ms = standing->hopeless_ms;
         arrival->place = standing->place ? berth_dup(standing->place) : NULL;

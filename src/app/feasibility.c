@@ -28,7 +28,8 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .now_ms = moment->now_ms,
                  .patience_ns = patience_ns,
                  .hold_ms = about->without & WITHOUT_ORDER ? 0 : options->hold_ms,
-                 .n_places = options->n_places},
+                 .n_places = options->n_places,
+                 .all_ask = options->all_ask},
     };
     question->room = quotas_room(store_quotas(store), question->ledger, pod->ns ? pod->ns : "",
                                  about->request);

@@ -37,6 +37,8 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     struct node *before = NULL;
     bool found = false;
 
+    arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
+                 call->moment.now_ms);
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment});
     for (size_t i = 0; i < args->n_names; i++) {

@@ -58,6 +58,7 @@ static const struct node *choose(const struct booking_call *call, struct ledger 
     const struct node *chosen = NULL;
     struct feasibility question;
 
+    arrivals_ask(store_arrivals(store), args->pod.uid, call->moment.now_ms);
     feasibility_init(&question, store,
                      &(struct feasibility_about){&args->pod, call->request, &call->moment});
     for (size_t i = 0; i < args->n_names; i++) {

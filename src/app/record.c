@@ -4,6 +4,7 @@
 #include "app/booking.h"
 #include "app/lesson.h"
 #include "app/standings.h"
+#include "wire/constraints.h"
 
 #include <string.h>
 
@@ -60,6 +61,7 @@ void record_free(struct record *record)
     if (record->reply)
         g_string_free(record->reply, TRUE);
     g_free(record->key);
+    g_free(record->scheduler);
     g_free(record);
 }
 
@@ -104,6 +106,14 @@ struct record *record_list(enum record_kind kind, uint64_t number, enum feed fee
     return record;
 }
 
+void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler)
+{
+    if (picky)
+        json_key_bool(writer, "picky", true);
+    if (scheduler)
+        json_key_string(writer, "scheduler", scheduler);
+}
+
 struct record *record_pod(uint64_t number, const struct pod_view *pod)
 {
     struct json_writer writer;
@@ -113,6 +123,11 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod)
     struct record *record = begin(RECORD_POD, number, &writer);
     record->key = g_strdup(pod->uid);
     record->pending = !pod_view_is_bound(pod);
+    if (record->pending) {
+        record->picky = !constraints_are_none(pod);
+        record->scheduler = g_strdup(pod->scheduler_name);
+        record_write_asking(&writer, record->picky, record->scheduler);
+    }
     begin_object(record, &writer, "object");
     pod_view_encode(&writer, pod);
     json_end_object(&writer);
@@ -229,7 +244,7 @@ struct record *record_policy(uint64_t number, const char *policy, int64_t patien
     return record;
 }
 
-struct record *record_arrivals(uint64_t number, const GArray *standings)
+struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers)
 {
     struct json_writer writer;
 
@@ -237,7 +252,7 @@ struct record *record_arrivals(uint64_t number, const GArray *standings)
         return NULL;
     struct record *record = begin(RECORD_ARRIVALS, number, &writer);
     begin_object(record, &writer, "object");
-    standings_encode(&writer, standings);
+    standings_encode(&writer, standings, schedulers);
     json_end_object(&writer);
     return record;
 }

@@ -5,6 +5,9 @@
  * that changed the store or was decided from it, in the order of the store's lock.
  *
  *   {"n":7,"kind":"pod","object":{…}}            what a feed said; "key" where the object is gone
+ *                                                of a pod without a node besides "picky":true if more
+ *                                                than sums may keep kube-scheduler from asking about
+ *                                                it, and its "scheduler"
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
@@ -61,8 +64,10 @@ extern const char *const record_kinds[RECORD_KIND_N];
 extern const char *const record_feeds[FEED_N];
 extern const char *const record_steps[GRANT_STEP_N];
 
-#define RECORD_FORMAT 3
-/* Without what has come of waiting. */
+#define RECORD_FORMAT 4
+/* Without who has asked, and what of a pod may keep it from asking. */
+#define RECORD_FORMAT_3 3
+/* And without what has come of waiting. */
 #define RECORD_FORMAT_2 2
 /* And without budgets, calls of preempt, and what policies have learned. */
 #define RECORD_FORMAT_1 1
@@ -77,6 +82,8 @@ struct record {
     size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
     bool pending;     /* a pod without a node */
     bool unread;      /* what it asks for cannot be read */
+    bool picky;       /* something but sums may keep kube-scheduler from asking about it */
+    char *scheduler;  /* NULL: the usual one */
     bool confirmed;   /* RECORD_SETTLE: as good as the watch's word */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
     enum verb verb;          /* RECORD_CALL */
@@ -100,7 +107,7 @@ struct record *record_resource_quota(uint64_t number, const struct resource_quot
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
-struct record *record_arrivals(uint64_t number, const GArray *standings);
+struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers);
 struct record *record_learned(uint64_t number, const struct demand *demand);
 /* Copies body and reply. */
 struct record *record_call(const struct call *call, const GString *reply);
@@ -114,6 +121,9 @@ struct record *record_conclude(const struct moment *moment, const char *uid,
                                enum bind_result result);
 /* `booking` as booking_encode writes it. */
 struct record *record_inherit(uint64_t number, const char *uid, const char *booking);
+
+/* What of a pod without a node stands beside its object. */
+void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);
 
 /* What a look answered, as text that is compared byte by byte. */
 void record_answer_encode(struct json_writer *writer, const struct grant *grant,

@@ -11,6 +11,8 @@ struct known {
     uint32_t generation; /* the list of its feed that named it last */
     char *text;          /* of the object, JSON */
     bool pending;
+    bool picky;          /* these two as a record has them */
+    char *scheduler;
     enum allocation_state state; /* of a booking */
     char *settled;       /* the bound pod that a booking was found to be; NULL: none */
 };
@@ -32,6 +34,7 @@ static void known_free(gpointer data)
     g_free(known->key);
     g_free(known->text);
     g_free(known->settled);
+    g_free(known->scheduler);
     g_free(known);
 }
 
@@ -75,6 +78,8 @@ static struct known *known_new(const struct record *record)
     known->number = record->number;
     known->text = object_text(record);
     known->pending = record->pending;
+    known->picky = record->picky;
+    known->scheduler = g_strdup(record->scheduler);
     return known;
 }
 
@@ -89,6 +94,7 @@ static void note_object(struct record_state *state, enum feed feed, const struct
     } else if (known->pending) {
         g_free(known->text);
         known->text = object_text(record);
+        known->picky = record->picky;
     }
     known->generation = state->generation[feed];
 }
@@ -253,6 +259,20 @@ void record_state_lose(struct record_state *state)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_asking(&writer, known->picky, known->scheduler);
+    json_key(&writer, "object");
+    json_raw(&writer, known->text, strlen(known->text));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
 static void write_object(GString *text, enum record_kind kind, const char *object)
 {
     struct json_writer writer;
@@ -341,7 +361,7 @@ void record_state_write(const struct record_state *state, GString *text)
 
         write_list(text, RECORD_LIST_BEGIN, feed);
         for (const GList *item = objects; item; item = item->next)
-            write_object(text, kinds[feed], ((const struct known *)item->data)->text);
+            write_known(text, kinds[feed], item->data);
         if (state->listed[feed])
             write_list(text, RECORD_LIST_END, feed);
         if (!state->listing[feed])
@@ -351,7 +371,7 @@ void record_state_write(const struct record_state *state, GString *text)
         for (const GList *item = objects; item; item = item->next) {
             const struct known *known = item->data;
             if (known->generation == state->generation[feed])
-                write_object(text, kinds[feed], known->text);
+                write_known(text, kinds[feed], known);
         }
     }
     g_autoptr(GList) bookings = in_order(state->bookings);

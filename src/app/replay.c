@@ -105,11 +105,12 @@ static bool check_beginning(const struct record_line *line, const struct store_o
     static const char *const unsaid[RECORD_FORMAT] = {
         [RECORD_FORMAT_1] = "says neither what policies had learned by then nor which "
                             "PodDisruptionBudgets there were",
+        [RECORD_FORMAT_3] = "does not say which pods had asked by then ('--arrival-hold')",
         [RECORD_FORMAT_2] = "does not say which places were kept by then ('--arrival-hold')",
     };
 
     if (line->before == 0 || line->format == RECORD_FORMAT ||
-        (line->format == RECORD_FORMAT_2 && options->hold_ms == 0))
+        (line->format >= RECORD_FORMAT_2 && options->hold_ms == 0))
         return true;
     g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                 "the file goes on from an older one, and in format %" G_GINT64_FORMAT " it %s; use "

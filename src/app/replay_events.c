@@ -2,6 +2,7 @@
 #include "app/lesson.h"
 #include "app/replay_state.h"
 #include "app/standings.h"
+#include "core/constraints.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
 {
@@ -61,6 +62,11 @@ static bool apply_pod(struct replay *replay, const struct record_line *line, GEr
 
     if (!pod_view_decode(replay->arena, line->object, &pod, error))
         return false;
+    /* Of what says where a pod may go only this is kept. */
+    static const struct constraints picky = {.overlooked = 1U << OVERLOOKED_SCHEDULING_GATES};
+    pod.object = NULL;
+    pod.constraints = line->picky ? &picky : NULL;
+    pod.scheduler_name = line->scheduler;
     store_apply_pod(replay->extender.store, &pod);
     return true;
 }
@@ -163,7 +169,8 @@ static void write_standings(struct store *store, struct json_writer *writer)
 {
     g_autoptr(GArray) standings = arrivals_tell(store_arrivals(store), store_ledger(store));
 
-    standings_encode(writer, standings);
+    g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
+    standings_encode(writer, standings, schedulers);
 }
 
 static void write_lesson(struct store *store, struct json_writer *writer)

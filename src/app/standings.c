@@ -36,6 +36,14 @@ static void write_standing(struct json_writer *writer, const struct standing *st
 {
     json_begin_object(writer);
     json_key_string(writer, "uid", standing->uid);
+    if (standing->asked)
+        json_key_bool(writer, "asked", true);
+    if (standing->asking_ms == INT64_MAX)
+        json_key_bool(writer, "excused", true);
+    else if (standing->asking_ms != 0)
+        json_key_int(writer, "asking", standing->asking_ms);
+    if (standing->looked_ms != 0)
+        json_key_int(writer, "looked", standing->looked_ms);
     if (standing->until_ms != 0)
         json_key_int(writer, "until", standing->until_ms);
     if (standing->hopeless_ms != 0)
@@ -49,9 +57,16 @@ static void write_standing(struct json_writer *writer, const struct standing *st
     json_end_object(writer);
 }
 
-void standings_encode(struct json_writer *writer, const GArray *standings)
+void standings_encode(struct json_writer *writer, const GArray *standings, const GList *schedulers)
 {
     json_begin_object(writer);
+    if (schedulers) {
+        json_key(writer, "schedulers");
+        json_begin_array(writer);
+        for (; schedulers; schedulers = schedulers->next)
+            json_string(writer, schedulers->data);
+        json_end_array(writer);
+    }
     json_key(writer, "pods");
     json_begin_array(writer);
     for (guint i = 0; i < standings->len; i++)
@@ -77,11 +92,16 @@ static const struct json_field place_fields[] = {
 
 struct standing_object {
     struct standing standing;
+    bool excused;
     const cJSON *place;
 };
 
 static const struct json_field standing_fields[] = {
     JSON_FIELD_STRING(struct standing_object, standing.uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct standing_object, standing.asked, "asked", 0),
+    JSON_FIELD_BOOL(struct standing_object, excused, "excused", 0),
+    JSON_FIELD_INT64(struct standing_object, standing.asking_ms, "asking", 0),
+    JSON_FIELD_INT64(struct standing_object, standing.looked_ms, "looked", 0),
     JSON_FIELD_INT64(struct standing_object, standing.until_ms, "until", 0),
     JSON_FIELD_INT64(struct standing_object, standing.hopeless_ms, "hopeless", 0),
     JSON_FIELD_BOOL(struct standing_object, standing.settled, "settled", 0),
@@ -90,11 +110,12 @@ static const struct json_field standing_fields[] = {
 };
 
 struct list_object {
-    const cJSON *pods;
+    const cJSON *pods, *schedulers;
 };
 
 static const struct json_field list_fields[] = {
     JSON_FIELD_ARRAY(struct list_object, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct list_object, schedulers, "schedulers", 0),
     JSON_FIELD_END,
 };
 
@@ -163,7 +184,7 @@ static void standing_clear(gpointer data)
     berth_free((struct berth *)((struct standing *)data)->place);
 }
 
-GArray *standings_decode(struct json_arena *arena, const cJSON *object, const struct store *store,
+GArray *standings_decode(struct json_arena *arena, const cJSON *object, struct store *store,
                          GError **error)
 {
     g_autoptr(GArray) standings = g_array_new(FALSE, FALSE, sizeof(struct standing));
@@ -173,12 +194,18 @@ GArray *standings_decode(struct json_arena *arena, const cJSON *object, const st
     g_array_set_clear_func(standings, standing_clear);
     if (!json_decode(arena, object, list_fields, &list, error))
         return NULL;
+    cJSON_ArrayForEach (item, list.schedulers) {
+        if (cJSON_IsString(item))
+            arrivals_note_scheduler(store_arrivals(store), item->valuestring);
+    }
     cJSON_ArrayForEach (item, list.pods) {
         struct standing_object fields = {0};
         if (!json_decode(arena, item, standing_fields, &fields, error))
             return NULL;
         if (!store_pending(store, fields.standing.uid))
             continue;
+        if (fields.excused)
+            fields.standing.asking_ms = INT64_MAX;
         if (fields.place && !(fields.standing.place = read_place(arena, fields.place,
                                                                  fields.standing.uid, store, error)))
             return NULL;

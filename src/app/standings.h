@@ -3,18 +3,19 @@
 /*
  * What has come of the waiting of pods (app/arrivals.h), as a record has it:
  *
- *   {"pods":[{"uid":"u1","until":MS,"hopeless":MS,"settled":true,
+ *   {"schedulers":["default-scheduler"],
+ *    "pods":[{"uid":"u1","asked":true,"asking":MS,"looked":MS,"until":MS,"hopeless":MS,"settled":true,
  *             "place":{"node":"n1","dialect":"gpushare","shares":[…],"ending":["u2"]}}]}
  *
- * Without shares a place is only where the pod may go; shares are as a booking has them.
+ * "excused":true in place of "asking": it cannot ask. Without shares a place is only where the pod may go; shares are as a booking has them.
  */
 #include "app/store.h"
 #include "json/json.h"
 
-/* `standings` as arrivals_tell gives them. */
-void standings_encode(struct json_writer *writer, const GArray *standings);
+/* `standings` as arrivals_tell gives them, `schedulers` as arrivals_schedulers. */
+void standings_encode(struct json_writer *writer, const GArray *standings, const GList *schedulers);
 
-/* For arrivals_learn; borrows from the arena. Under the lock of the store, which knows what the pods ask
+/* For arrivals_learn; borrows from the arena, and notes the schedulers. Under the lock of the store, which knows what the pods ask
  * for; of those that it does not know nothing is said. NULL, with an error: it cannot be understood. */
-GArray *standings_decode(struct json_arena *arena, const cJSON *object, const struct store *store,
+GArray *standings_decode(struct json_arena *arena, const cJSON *object, struct store *store,
                          GError **error);

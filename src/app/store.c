@@ -50,6 +50,7 @@ static void copy_pending(struct store *copy, struct store *store)
     GHashTableIter iter;
     gpointer uid, value;
 
+    arrivals_copy_common(copy->arrivals, store->arrivals);
     g_hash_table_iter_init(&iter, store->pending);
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         struct pending *pending = g_new0(struct pending, 1);
@@ -239,7 +240,8 @@ static struct record *tell_arrivals(const struct store *store, bool *ret_lost)
     const uint64_t number = recorder_number(store->recorder);
     g_autoptr(GArray) standings = arrivals_tell(store->arrivals, store->ledger);
     *ret_lost = number == 0;
-    return record_arrivals(number, standings);
+    g_autoptr(GList) schedulers = arrivals_schedulers(store->arrivals);
+    return record_arrivals(number, standings, schedulers);
 }
 
 /* For the recorder: what no file that begins here could tell, all of one moment. */

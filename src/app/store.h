@@ -39,6 +39,7 @@ struct store_options {
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
     int64_t hold_ms;     /* these two: see app/arrivals.h */
     int64_t n_places;
+    bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for app/quotas.h, or NULL */
     bool resource_quotas; /* app/resource_quotas.h; else there are none */
     bool silent;         /* a second reading of what is known: neither logged nor counted */

@@ -4,6 +4,7 @@
 #include "app/metrics.h"
 #include "app/recorder.h"
 #include "app/store_state.h"
+#include "wire/constraints.h"
 
 static void forget_pending(struct store *store, const char *uid)
 {
@@ -154,7 +155,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
 
 /* Under the lock. Returns whether it asked for something else before. */
 static bool replace_pending(struct store *store, const struct pod_view *pod,
-                            struct request *take_request)
+                            struct request *take_request, bool plain)
 {
     struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
     struct request *old = NULL;
@@ -171,7 +172,8 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     }
     pending->priority = pod->priority;
     pending->generation = store->generation[FEED_PODS];
-    arrivals_add(store->arrivals, pod, pending->request);
+    g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);
+    arrivals_add(store->arrivals, &(struct arrivals_pod){pod, pending->request, facts, plain});
     nominations_note(store->nominations, pod, pending->request);
     const bool changed = old != NULL;
     request_free(old); /* nobody borrows it any more */
@@ -205,6 +207,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         apply_unread_pod(store, pod);
         return;
     }
+    const bool plain = constraints_are_none(pod);
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
@@ -212,7 +215,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
-    if (replace_pending(store, pod, request))
+    if (replace_pending(store, pod, request, plain))
         store_notify(store); /* a bind of it may be waiting */
     store_unlock(store);
     recorder_take(store->recorder, record_pod(number, pod));

@@ -27,6 +27,7 @@ bool local_open(const struct config *config, struct local *ret_local, GError **e
     struct store_options options = backend_store_options(config);
 
     options.silent = true;
+    options.all_ask = true;
     *ret_local = (struct local){.store = store_new(&options)};
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     signal(SIGPIPE, SIG_IGN);

@@ -326,6 +326,18 @@ bool constraints_decode(struct json_arena *arena, struct pod_view *pod, GError *
     return true;
 }
 
+bool constraints_are_none(const struct pod_view *pod)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view view = *pod;
+
+    if (!constraints_decode(arena, &view, NULL))
+        return false;
+    const struct constraints *own = view.constraints;
+    return !own || (own->selector.n == 0 && !own->has_affinity &&
+                    (own->overlooked & ~(1U << OVERLOOKED_PRIORITY_CLASS)) == 0);
+}
+
 void overlooked_encode(struct json_writer *writer, unsigned overlooked)
 {
     json_key(writer, "notLookedAt");

@@ -13,5 +13,9 @@
  * hand keeps what it has. Unknown operators, and more than is read, are an error. */
 bool constraints_decode(struct json_arena *arena, struct pod_view *pod, GError **error);
 
+/* Whether the pod says nothing that could keep kube-scheduler from asking about it but for sums: no
+ * selector, no gates, nothing that is overlooked. What cannot be read says something. */
+bool constraints_are_none(const struct pod_view *pod);
+
 /* The key "notLookedAt": a list of fields, empty if all of them were looked at. */
 void overlooked_encode(struct json_writer *writer, unsigned overlooked);

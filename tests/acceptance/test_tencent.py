@@ -117,8 +117,8 @@ class S12(Scenario):
 
 
 class S11(Scenario):
-    """What becomes free goes to the pod that was created first, whoever asks first
-    (`--arrival-hold`); younger ones pass where they delay none of the oldest."""
+    """Of the pods that ask, what becomes free goes to the one that was created first, whoever asks
+    first (`--arrival-hold`); younger ones pass where they delay none of the oldest."""
 
     e2e = ("arrivals",)
     EARLIER = "left to a pod that has waited for longer"
@@ -136,6 +136,8 @@ class S11(Scenario):
         self.start(node("n", {MEM: 10, COUNT: 1}), options=["--arrival-hold=1h"])
         names = [f"p{number:02}" for number in range(50)]
         made = self.waiting(*((name, 1) for name in names))
+        for name in names:  # kube-scheduler asks about each as it comes
+            self.fitting(made[name])
         rng = random.Random(1)
         granted = []
         while len(granted) < 50:

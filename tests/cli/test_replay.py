@@ -314,7 +314,7 @@ class Files(Case):
 
     def test_another_format(self):
         header = json.loads(self.whole[0])
-        self.fails("line 1: format 4 is not understood", json.dumps({**header, "format": 4}) + "\n")
+        self.fails("line 1: format 5 is not understood", json.dumps({**header, "format": 5}) + "\n")
         header["options"]["colour"] = "red"
         self.fails("line 1: option '--colour'", json.dumps(header) + "\n")
 
@@ -347,6 +347,14 @@ class Files(Case):
         del header["options"]["arrival-hold"]
         self.record.write_text(json.dumps(header) + "\n")
         self.assertEqual(self.summary()["compared"], 0)
+
+    def test_a_format_without_who_has_asked(self):
+        header = {**json.loads(self.whole[0]), "format": 3, "before": 7}
+        self.record.write_text(json.dumps(header) + "\n")
+        self.assertEqual(self.summary()["compared"], 0)
+        header["options"]["arrival-hold"] = "1m"
+        self.fails(r"line 1: the file goes on from an older one, and in format 3 it does not say which "
+                   r"pods had asked by then \('--arrival-hold'\); use", json.dumps(header) + "\n")
 
     def test_a_line_that_is_cut(self):
         text = "".join(self.whole)

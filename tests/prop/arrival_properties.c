@@ -235,6 +235,7 @@ static bool ask(unsigned i)
 static void come(void *data)
 {
     struct pod *pod = &world.pods[world.n_pods];
+    bool passes[NODES];
     unsigned waiting = 0, largest = MAX(world.size[0], MAX(world.size[1], world.size[2]));
 
     for (unsigned i = 0; i < world.n_pods; i++)
@@ -243,6 +244,7 @@ static void come(void *data)
         return;
     *pod = (struct pod){.size = (unsigned)chance_between(1, chance_percent(70) ? 3 : largest)};
     HOLDS(memory_cluster_add(world.cluster, format_pod(world.n_pods++), NULL), "a pod");
+    filter(world.n_pods - 1, passes); /* kube-scheduler asks about it at once */
 }
 
 static void try(void *data)

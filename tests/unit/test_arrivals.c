@@ -5,6 +5,7 @@
 #include "literals.h"
 
 #include "app/extender.h"
+#include "core/constraints.h"
 #include "suite.h"
 
 #include <string.h>
@@ -42,19 +43,28 @@ static void teardown(void)
     store_free(extender.store);
 }
 
-static void apply(const char *uid, const char *created, int64_t priority, const char *mem,
-                  const char *node)
+struct told {
+    const char *uid, *ns, *created, *mem, *node, *scheduler;
+    const struct constraints *constraints;
+    int64_t priority;
+};
+
+/* What the watch says; filter has not been asked. */
+static void tell(const struct told *told)
 {
     store_apply_pod(extender.store,
-                    &(struct pod_view){.ns = "ml",
-                                       .name = uid,
-                                       .uid = uid,
-                                       .created = created,
-                                       .priority = priority,
-                                       .node_name = node,
-                                       .phase = node ? "Running" : "Pending",
+                    &(struct pod_view){.ns = told->ns ? told->ns : "ml",
+                                       .name = told->uid,
+                                       .uid = told->uid,
+                                       .created = told->created,
+                                       .priority = told->priority,
+                                       .node_name = told->node,
+                                       .scheduler_name = told->scheduler,
+                                       .constraints = told->constraints,
+                                       .phase = told->node ? "Running" : "Pending",
                                        .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
-                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})});
+                                       CONTAINERS({.name = "c",
+                                                   .limits = PAIRS({MEM, told->mem})})});
 }
 
 /* "" if the pod may go to the node, else what kube-scheduler is told. */
@@ -71,6 +81,16 @@ static char *ask(const char *uid, int priority, const char *mem)
     if (strstr(reply->str, "\"NodeNames\":[\"n1\"]"))
         g_string_truncate(reply, 0);
     return g_string_free(reply, FALSE);
+}
+
+/* A pod that waits has asked. */
+static void apply(const char *uid, const char *created, int64_t priority, const char *mem,
+                  const char *node)
+{
+    tell(&(struct told){.uid = uid, .created = created, .priority = priority, .mem = mem,
+                        .node = node});
+    if (!node)
+        g_free(ask(uid, (int)priority, mem));
 }
 
 static void expect(const char *uid, int priority, const char *mem, const char *refusal)
@@ -255,7 +275,7 @@ END_TEST
 START_TEST(a_place_is_kept_for_a_while_only_once_it_is_free)
 {
     begin_with_places(1, 8);
-    apply("a", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    tell(&(struct told){.uid = "a", .ns = "other", .mem = "5", .node = "n1"});
     apply("large", "2026-01-01T00:00:01Z", 0, "8", NULL);
     apply("small", "2026-01-01T00:00:02Z", 0, "3", NULL);
     for (int i = 0; i < 1000; i++)
@@ -317,6 +337,157 @@ START_TEST(fifty_pods_come_in_the_order_of_their_arrival)
 }
 END_TEST
 
+/* --- who asks ---------------------------------------------------------------------------------- */
+
+static struct moment now;
+
+/* The clock stands until it is moved. */
+static void begin_at_one(int64_t n_places)
+{
+    begin_with_places(HOUR_MS, n_places);
+    now = (struct moment){.now_ns = 1000000000, .now_ms = 1000};
+    store_set_moment(extender.store, &now);
+}
+
+START_TEST(who_has_not_asked_is_not_waited_for)
+{
+    begin_at_one(8);
+    tell(&(struct told){.uid = "old", .created = "2026-01-01T00:00:01Z", .mem = "8"});
+    expect("new", 0, "8", NULL);
+    expect("old", 0, "8", NULL);
+    expect("new", 0, "8", EARLIER);
+}
+END_TEST
+
+START_TEST(who_goes_on_asking_keeps_its_turn_and_no_other)
+{
+    begin_at_one(8);
+    apply("old", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    for (int i = 0; i < 20; i++) {
+        now.now_ms += ARRIVALS_ASKING_MS - 1;
+        expect("new", 0, "8", EARLIER);
+        expect("old", 0, "8", NULL);
+    }
+    now.now_ms += ARRIVALS_ASKING_MS;
+    expect("new", 0, "8", NULL);
+}
+END_TEST
+
+/* 10 units, of which kube-scheduler sees 4 in use: it does not ask about a pod of 8. */
+static void fill_sums(void)
+{
+    static const struct string_pair units[] = {{MEM, "10"}, {COUNT, "1"}};
+
+    store_apply_node(extender.store, &(struct node_view){.name = "n1",
+                                                         .capacity = {units, 2},
+                                                         .allocatable = {units, 2}});
+    tell(&(struct told){.uid = "running", .ns = "other", .mem = "4", .node = "n1"});
+    apply("tiny", "2026-01-01T00:00:09Z", 0, "1", NULL); /* somebody has asked */
+}
+
+START_TEST(who_cannot_ask_keeps_its_turn)
+{
+    begin_at_one(8);
+    fill_sums();
+    tell(&(struct told){.uid = "old", .created = "2026-01-01T00:00:01Z", .mem = "8"});
+    expect("new", 0, "3", EARLIER);
+    ck_assert_str_eq(place_of("old"), "n1");
+    now.now_ms += HOUR_MS;
+    expect("new", 0, "3", EARLIER);
+    store_delete_pod(extender.store, "running"); /* now it can */
+    now.now_ms += 11000;
+    expect("new", 0, "3", EARLIER);
+    now.now_ms += ARRIVALS_ASKING_MS;
+    expect("new", 0, "3", NULL);
+}
+END_TEST
+
+static const struct constraints gated = {.overlooked = 1U << OVERLOOKED_SCHEDULING_GATES},
+                                selecting = {.selector = {(const struct string_pair[]){{"a", "b"}},
+                                                          1}};
+static const struct told never_asked[] = {
+    {.uid = "old", .mem = "8", .constraints = &gated},
+    {.uid = "old", .mem = "8", .constraints = &selecting},
+    {.uid = "old", .mem = "8", .scheduler = "another"},
+};
+
+START_TEST(who_may_have_another_reason_not_to_ask_has_to_ask)
+{
+    begin_at_one(8);
+    fill_sums();
+    struct told told = never_asked[_i];
+    told.created = "2026-01-01T00:00:01Z";
+    tell(&told);
+    expect("new", 0, "3", NULL);
+    ck_assert_str_eq(place_of("old"), "");
+    /* Once it has asked, only sums can be why it does not. */
+    expect("old", 0, "8", INSUFFICIENT);
+    now.now_ms += HOUR_MS;
+    expect("new", 0, "3", EARLIER);
+}
+END_TEST
+
+START_TEST(gates_go)
+{
+    begin_at_one(8);
+    fill_sums();
+    tell(&(struct told){.uid = "old", .created = "2026-01-01T00:00:01Z", .mem = "8",
+                        .constraints = &gated});
+    expect("new", 0, "3", NULL);
+    tell(&(struct told){.uid = "old", .created = "2026-01-01T00:00:01Z", .mem = "8"});
+    expect("new", 0, "3", EARLIER);
+}
+END_TEST
+
+/* --- namespaces -------------------------------------------------------------------------------- */
+
+START_TEST(who_waits_for_its_own_namespace_keeps_others_away_for_a_while_only)
+{
+    begin_at_one(8);
+    tell(&(struct told){.uid = "own", .mem = "1", .node = "n1"});
+    tell(&(struct told){.uid = "other", .ns = "other", .mem = "2", .node = "n1"});
+    apply("large", "2026-01-01T00:00:01Z", 0, "10", NULL);
+    expect("new", 0, "3", EARLIER);
+    for (int i = 0; i < 20; i++) { /* both have to end */
+        now.now_ms += ARRIVALS_ASKING_MS - 1;
+        expect("large", 0, "10", INSUFFICIENT);
+        expect("new", 0, "3", EARLIER);
+    }
+    store_delete_pod(extender.store, "other");
+    expect("new", 0, "3", EARLIER);
+    now.now_ms += HOUR_MS;
+    expect("large", 0, "10", INSUFFICIENT);
+    expect("new", 0, "3", NULL);
+}
+END_TEST
+
+START_TEST(a_namespace_has_half_of_the_places_while_another_waits)
+{
+    static const char *const nodes[] = {"n1", "n2", "n3"};
+
+    begin_at_one(2);
+    for (size_t i = 0; i < G_N_ELEMENTS(nodes); i++) {
+        g_autofree char *uid = g_strdup_printf("on-%s", nodes[i]);
+        store_apply_node(extender.store,
+                         &(struct node_view){.name = nodes[i],
+                                             .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})});
+        tell(&(struct told){.uid = uid, .ns = "other", .mem = "5", .node = nodes[i]});
+    }
+    apply("m1", "2026-01-01T00:00:01Z", 0, "9", NULL);
+    apply("m2", "2026-01-01T00:00:02Z", 0, "9", NULL);
+    g_free(ask("new", 0, "1"));
+    ck_assert_str_eq(place_of("m2"), "n2"); /* nobody else waits */
+    tell(&(struct told){.uid = "b1", .ns = "b", .created = "2026-01-01T00:00:03Z", .mem = "9"});
+    g_free(ask("b1", 0, "9"));
+    ck_assert_str_eq(place_of("m1"), "n1");
+    ck_assert_str_eq(place_of("m2"), "");
+    ck_assert_str_eq(place_of("b1"), "n2");
+    store_delete_pod(extender.store, "b1");
+    g_free(ask("new", 0, "1"));
+    ck_assert_str_eq(place_of("m2"), "n2");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arrivals");
@@ -336,6 +507,14 @@ int main(void)
     tcase_add_test(tcase, a_place_is_kept_for_a_while_only_once_it_is_free);
     tcase_add_test(tcase, more_than_so_many_places_are_not_kept);
     tcase_add_test(tcase, fifty_pods_come_in_the_order_of_their_arrival);
+    tcase_add_test(tcase, who_has_not_asked_is_not_waited_for);
+    tcase_add_test(tcase, who_goes_on_asking_keeps_its_turn_and_no_other);
+    tcase_add_test(tcase, who_cannot_ask_keeps_its_turn);
+    tcase_add_loop_test(tcase, who_may_have_another_reason_not_to_ask_has_to_ask, 0,
+                        G_N_ELEMENTS(never_asked));
+    tcase_add_test(tcase, gates_go);
+    tcase_add_test(tcase, who_waits_for_its_own_namespace_keeps_others_away_for_a_while_only);
+    tcase_add_test(tcase, a_namespace_has_half_of_the_places_while_another_waits);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

@@ -11,6 +11,7 @@
 #include "app/recorder.h"
 #include "app/replay.h"
 #include "app/views.h"
+#include "core/constraints.h"
 #include "suite.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static void begin_file(void)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
-    g_string_printf(text, "{\"kind\":\"header\",\"format\":3,\"before\":%" G_GUINT64_FORMAT
+    g_string_printf(text, "{\"kind\":\"header\",\"format\":4,\"before\":%" G_GUINT64_FORMAT
                     ",\"options\":{}}\n", number);
     record_state_write(state, text);
     next_file = replay_new(&(struct replay_options){.configure = configure});
@@ -323,7 +324,8 @@ static void note_arrivals(void)
     const struct ledger *ledger = store_lock(live);
     g_autoptr(GArray) standings = arrivals_tell(store_arrivals(live), ledger);
 
-    note(record_arrivals(++number, standings));
+    g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(live));
+    note(record_arrivals(++number, standings, schedulers));
     store_unlock(live);
 }
 
@@ -340,6 +342,9 @@ START_TEST(places_that_are_kept_are_known)
     add_running("a", "4", "n1");
     add_running("b", "5", "n2");
     add_pod("large", "9", NULL);
+    store_lock(live);
+    arrivals_ask(store_arrivals(live), "large", g_get_monotonic_time() / 1000);
+    store_unlock(live);
     extender_filter(&(struct extender){.store = live}, body, strlen(body), reply);
     remove_pod("b");
     note_arrivals();
@@ -354,6 +359,76 @@ START_TEST(places_that_are_kept_are_known)
     expect_same(body);
     note_arrivals(); /* compared */
     ck_assert_uint_eq(replay_summary(next_file)->different, 0);
+}
+END_TEST
+
+/* A pod that waits: whose scheduler it is, and whether more than sums keep it from being asked about. */
+static void add_asking(const char *uid, const char *mem, bool picky, const char *scheduler)
+{
+    static const struct constraints selecting = {.overlooked = 1U << OVERLOOKED_VOLUMES};
+    const struct pod_view view = {.ns = "ml",
+                                  .name = uid,
+                                  .uid = uid,
+                                  .phase = "Pending",
+                                  .scheduler_name = scheduler,
+                                  .constraints = picky ? &selecting : NULL,
+                                  CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
+
+    store_apply_pod(live, &view);
+    note(record_pod(++number, &view));
+}
+
+static const struct {
+    const char *scheduler;
+    bool picky, waited_for;
+} silent[] = {
+    {"mine", false, true},
+    {"mine", true, false},
+    {"another", false, false},
+};
+
+static void expect_place(const char *uid, bool has)
+{
+    const struct arrivals *arrivals = store_arrivals(replay_store(next_file));
+
+    ck_assert_int_eq(arrivals_place(arrivals, uid) != NULL, has);
+}
+
+/* Who is waited for though it has not asked is so in the next file. */
+START_TEST(who_cannot_ask_is_known)
+{
+    static const struct string_pair units[] = {{MEM, "10"}, {COUNT, "1"}};
+    g_autofree char *body = ask("3");
+    g_autoptr(GString) reply = g_string_new(NULL);
+
+    live_options.hold_ms = 3600000;
+    live_options.n_places = 8;
+    store_free(live);
+    live = store_new(&live_options);
+    list_all();
+    for (int i = 0; i < 2; i++) {
+        const struct node_view view = {.name = i ? "n2" : "n1",
+                                       .capacity = {units, 2},
+                                       .allocatable = {units, 2}};
+        store_apply_node(live, &view);
+        note(record_node(++number, &view));
+    }
+    add_running("a", "4", "n1");
+    add_running("b", "9", "n2");
+    add_asking("asks", "1", false, "mine");
+    store_lock(live);
+    arrivals_ask(store_arrivals(live), "asks", g_get_monotonic_time() / 1000);
+    store_unlock(live);
+    add_asking("silent", "8", silent[_i].picky, silent[_i].scheduler);
+    extender_filter(&(struct extender){.store = live}, body, strlen(body), reply);
+    note_arrivals();
+    begin_file();
+    expect_same(body);
+    expect_place("silent", silent[_i].waited_for);
+    remove_pod("silent");
+    add_asking("another", "8", silent[_i].picky, silent[_i].scheduler);
+    expect_same(body);
+    expect_place("another", silent[_i].waited_for);
 }
 END_TEST
 
@@ -516,6 +591,7 @@ int main(void)
     tcase_add_test(tests, budgets_are_known);
     tcase_add_test(tests, what_was_learned_is_known);
     tcase_add_test(tests, places_that_are_kept_are_known);
+    tcase_add_loop_test(tests, who_cannot_ask_is_known, 0, G_N_ELEMENTS(silent));
     tcase_add_test(tests, no_places_but_of_such_a_pod);
     tcase_add_test(tests, a_lesson_is_read_as_it_was_written);
     tcase_add_test(tests, who_looks_changes_nothing);
