@@ -58,6 +58,8 @@ struct config {
     char *tls_cert;
     char *tls_key;
     char *tls_client_ca;
+    char *tls_client_names;
+    bool ops_tls;
     char *ops_token_file;
 
     int64_t policy;      /* index into policies[] */
@@ -114,6 +116,7 @@ struct config {
 
     char *server;
     char *token_file;
+    char *ca_file;
     int64_t output; /* enum output_format */
     int64_t until;  /* 0: to the end */
 

@@ -74,7 +74,8 @@ static bool is_ready_check(const char *name)
     return false;
 }
 
-/* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. */
+/* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. Reasons
+ * repeat what API server and credential commands have said, so they are for those who may look. */
 static void handle_ready(void *context, const struct http_request *request,
                          struct http_response *response)
 {
@@ -95,15 +96,17 @@ static void handle_ready(void *context, const struct http_request *request,
             continue;
         }
         bool passes = ready_checks[i].passes(context, &why);
+        const char *told = !why || request->trusted ? why : "reason withheld";
 
         if (!passes)
             response->status = MHD_HTTP_SERVICE_UNAVAILABLE;
         if (!passes)
             g_string_append_printf(response->body, "[-]%s failed: %s\n", ready_checks[i].name,
-                                   why ? why : "");
+                                   told ? told : "");
         else if (verbose)
             g_string_append_printf(response->body, "[+]%s ok%s%s\n", ready_checks[i].name,
-                                   why && *why ? ", but cannot be read: " : "", why ? why : "");
+                                   request->trusted && why && *why ? ", but cannot be read: " : "",
+                                   request->trusted && why ? why : "");
     }
     if (response->status == MHD_HTTP_OK)
         g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");

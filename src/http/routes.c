@@ -104,11 +104,12 @@ static void allow_append(GString *allow, const char *method)
 }
 
 static bool may_call(const struct routes *routes, const struct route *route,
-                     const struct http_request *request)
+                     struct http_request *request)
 {
-    return !routes->bearer || (route && (route->flags & ROUTE_OPEN)) ||
-           bearer_accepts(routes->bearer,
-                          http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    request->trusted =
+        !routes->bearer ||
+        bearer_accepts(routes->bearer, http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    return request->trusted || (route && (route->flags & ROUTE_OPEN));
 }
 
 /* What was shown is not repeated: it may be the right token with a slip. */

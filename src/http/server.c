@@ -60,8 +60,8 @@ struct server {
 
 /* What belongs to a connection of the library. */
 struct client {
+    struct tls_session tls; /* first: the session's pointer leads here */
     struct connection *connection;
-    struct tls_identity *identity; /* NULL without TLS */
 };
 
 struct exchange {
@@ -235,8 +235,7 @@ static void client_begin_tls(struct client *client, struct server *server,
     gnutls_session_t session =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 
-    client->identity = tls_begin(server->options.tls, session);
-    gnutls_session_set_ptr(session, client); /* the library uses it for shared keys only */
+    tls_begin(server->options.tls, session, &client->tls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        handshake_finished);
 }
@@ -259,7 +258,7 @@ static void notify(void *data, struct MHD_Connection *connection, void **context
     }
     *context = NULL;
     connection_remove(client->connection);
-    tls_identity_unref(client->identity);
+    tls_end(&client->tls);
     g_free(client);
 }
 

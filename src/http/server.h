@@ -42,6 +42,7 @@ struct http_request {
         const char *name; /* ends at the pattern's '}' */
         const char *value;
     } params[HTTP_PARAMS_MAX];
+    bool trusted; /* has shown the token, or none is asked for */
 
     struct MHD_Connection *connection;
 };
