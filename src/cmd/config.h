@@ -120,6 +120,13 @@ struct config {
     int64_t output; /* enum output_format */
     int64_t until;  /* 0: to the end */
 
+    char *certs_folder; /* "": nothing is kept */
+    char *certs_namespace;
+    char *certs_clients; /* these two with commas between */
+    char *certs_hosts;
+    int64_t certs_days;
+    bool certs_renew;
+
     GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
     GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */
     struct origin origins[OPTIONS_MAX]; /* by position in options[] */

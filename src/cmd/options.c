@@ -4,6 +4,7 @@
 #include "app/arrivals.h"
 #include "cmd/alias.h"
 #include "cmd/choices.h"
+#include "http/authority.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ const char *const option_groups[GROUP_N] = {
     [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
     [GROUP_PLACEMENT] = "Placing pods",           [GROUP_REPLICAS] = "Several replicas",
     [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
-    [GROUP_SIMULATION] = "Simulating",
+    [GROUP_SIMULATION] = "Simulating",            [GROUP_CERTIFICATES] = "Making certificates",
     [GROUP_GENERAL] = "General",
 };
 
@@ -497,6 +498,59 @@ const struct option options[] = {
      .letter = 'o',
      .flags = OPTION_FLAG_ONLY,
      .help = "How to print the answer."},
+
+    {.name = "folder",
+     PATH(certs_folder),
+     .metavar = "FOLDER",
+     .fallback = "gpuledger-tls",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Where all of it is kept for the next time, readable by its owner only. The key of the "
+             "CA is nowhere else: whoever has it may bind pods. With --folder= nothing is kept, and "
+             "the next time makes another CA."},
+    {.name = "namespace",
+     TEXT(certs_namespace),
+     .metavar = "NAMESPACE",
+     .fallback = "kube-system",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Where the extender and its Services are."},
+    {.name = "clients",
+     TEXT(certs_clients),
+     .metavar = "NAME,...",
+     .fallback = "kube-scheduler",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Who gets a certificate to call --listen with, each in a Secret gpuledger-NAME of its "
+             "own. Name the same ones in --tls-client-names of serve."},
+    {.name = "hosts",
+     TEXT(certs_hosts),
+     .metavar = "HOST,...",
+     .fallback = "",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "By which further names or addresses the extender is called, beside those of its "
+             "Services and of this machine."},
+    {.name = "days",
+     INT(certs_days, 1, AUTHORITY_DAYS),
+     .metavar = "N",
+     .fallback = "365",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "How long new certificates are good. Those of which a third of the time is left are "
+             "kept. The CA lasts ten years."},
+    {.name = "renew",
+     BOOL(certs_renew),
+     .fallback = "false",
+     .group = GROUP_CERTIFICATES,
+     .commands = COMMAND_CERTS,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Make certificates and token anew although they are good; the CA stays."},
 
     {.name = "until",
      INT(until, 0, INT64_C(1) << 53),
