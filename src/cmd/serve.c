@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "cmd/replica.h"
 #include "http/bearer.h"
+#include "http/outgoing.h"
 #include "http/routes.h"
 #include "http/tls.h"
 
@@ -57,6 +58,7 @@ struct serve {
     struct auditor *auditor;
     struct operations operations;
     struct routes scheduler_table, operations_table;
+    struct outgoing *outgoing;
     struct server *scheduler_server, *operations_server;
     struct tls *tls, *operations_tls; /* NULL: none */
     struct bearer *bearer; /* NULL: none */
@@ -252,16 +254,20 @@ static void warn_of_open_doors(const struct config *config)
 static bool listen_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    serve->scheduler_table = (struct routes){scheduler_routes, &serve->extender};
+    const unsigned connections = connections_max(config);
+    serve->outgoing = outgoing_new(ANSWERS_MAX);
+    serve->scheduler_table = (struct routes){
+        scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
     serve->scheduler_server = listen_on(
         &config->listen, "listen",
         &(struct server_options){.name = "scheduler",
                                  .mode = SERVER_THREADS,
                                  .tls = serve->tls,
-                                 .connections_max = connections_max(config),
+                                 .connections_max = connections,
                                  .transfer_timeout_ms = config->transfer_timeout_ms,
                                  .body_max = (size_t)config->max_body,
                                  .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
+                                 .outgoing = serve->outgoing,
                                  .data = &serve->scheduler_table},
         error);
     if (!serve->scheduler_server)
@@ -286,6 +292,7 @@ static bool listen_all(struct serve *serve, GError **error)
                                              .transfer_timeout_ms = config->transfer_timeout_ms,
                                              .body_max = OPS_BODY_MAX,
                                              .bodies_max = OPS_BODY_MAX * 4,
+                                             .outgoing = serve->outgoing,
                                              .error_bodies = true,
                                              .data = &serve->operations_table,
                                          },
@@ -464,6 +471,7 @@ static void close_all(struct serve *serve)
 {
     server_free(serve->scheduler_server);
     server_free(serve->operations_server);
+    outgoing_free(serve->outgoing);
     tls_free(serve->tls);
     tls_free(serve->operations_tls);
     bearer_free(serve->bearer);

@@ -14,6 +14,7 @@
 #include "http/body.h"
 #include "http/listen.h"
 #include "http/message.h"
+#include "http/outgoing.h"
 #include "http/tls.h"
 
 #include <errno.h>
@@ -69,6 +70,7 @@ struct exchange {
     struct connection *connection;
     int64_t start_us;
     struct body body;
+    size_t held; /* of the answer */
 };
 
 static bool is_draining(struct server *server)
@@ -101,6 +103,7 @@ static void handle(struct exchange *exchange, struct MHD_Connection *connection,
         .body = body->data ? body->data : "",
         .length = body->length,
         .read_us = g_get_monotonic_time() - exchange->start_us,
+        .outgoing = server->options.outgoing,
         .connection = connection,
     };
 
@@ -110,6 +113,20 @@ static void handle(struct exchange *exchange, struct MHD_Connection *connection,
     body_release(body);
     if (takes_turns)
         pthread_mutex_unlock(&server->bodies.turn);
+}
+
+/* Counts the answer, or drops it for want of memory. */
+static void hold(struct exchange *exchange, struct http_response *response)
+{
+    struct outgoing *outgoing = exchange->server->options.outgoing;
+
+    if (!outgoing || outgoing_hold(outgoing, exchange->connection, response->body->len,
+                                   response->is_view, &exchange->held))
+        return;
+    g_string_free(response->body, TRUE);
+    response->body = g_string_new(NULL);
+    http_response_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
+                       "too many answers wait for their clients to take them; try again");
 }
 
 static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection,
@@ -127,12 +144,13 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
         http_response_fail(&response, refusal, "%s", refusal_text(refusal));
     else
         handle(exchange, connection, method, path, &response);
+    hold(exchange, &response);
     log_event(LOG_LEVEL_DEBUG, "request", LOG_TEXT("listener", server->options.name),
               LOG_TEXT("method", method), LOG_TEXT("path", path),
               LOG_NUMBER("status", response.status), LOG_NUMBER("received", length),
               LOG_NUMBER("sent", response.body->len), LOG_NUMBER("read_us", read_us),
               LOG_NUMBER("us", g_get_monotonic_time() - exchange->start_us));
-    connection_enter(exchange->connection, CONNECTION_SENDING);
+    connection_send(exchange->connection, exchange->held);
     return response_send(&response, connection,
                          (server->options.error_bodies ? RESPONSE_ERROR_BODY : 0) |
                              (is_draining(server) ? RESPONSE_CLOSE : 0));
@@ -199,6 +217,8 @@ static void complete(void *data, struct MHD_Connection *connection, void **state
     *state = NULL;
     body_destroy(&exchange->body);
     connection_enter(exchange->connection, CONNECTION_IDLE);
+    if (server->options.outgoing)
+        outgoing_release(server->options.outgoing, exchange->held);
     g_free(exchange);
     pthread_mutex_lock(&server->lock);
     if (--server->in_flight == 0)
