@@ -12,6 +12,7 @@
 
 #include "app/log.h"
 #include "http/body.h"
+#include "http/head.h"
 #include "http/listen.h"
 #include "http/message.h"
 #include "http/outgoing.h"
@@ -71,6 +72,7 @@ struct exchange {
     int64_t start_us;
     struct body body;
     size_t held; /* of the answer */
+    const char *fault; /* of the head, or NULL; answered before its body, it ends the connection */
 };
 
 static bool is_draining(struct server *server)
@@ -141,7 +143,8 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
     size_t length = exchange->body.length;
     unsigned refusal = exchange->body.refusal;
     if (refusal)
-        http_response_fail(&response, refusal, "%s", refusal_text(refusal));
+        http_response_fail(&response, refusal, "%s",
+                           exchange->fault ? exchange->fault : refusal_text(refusal));
     else
         handle(exchange, connection, method, path, &response);
     hold(exchange, &response);
@@ -189,6 +192,11 @@ static enum MHD_Result step(void *data, struct MHD_Connection *connection, const
         if (length)
             g_ascii_string_to_unsigned(length, 10, 0, G_MAXUINT64, &announced, NULL);
         *state = exchange = exchange_begin(data, connection, announced);
+        const unsigned fault = head_fault(connection, version, &exchange->fault);
+        if (fault) {
+            exchange->body.refusal = fault;
+            return answer(exchange, connection, method, path);
+        }
         /* A client that waits for "100 Continue" need not send the body in vain, and nobody
          * reads that much only to be polite. */
         if (exchange->body.refusal &&
@@ -409,7 +417,8 @@ static struct MHD_Daemon *daemon_start(struct server *server)
             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0),
         0, NULL, NULL, step, server, MHD_OPTION_EXTERNAL_LOGGER, log_library,
         server, /* first, or it misses complaints */
-        MHD_OPTION_NOTIFY_COMPLETED, complete, server, MHD_OPTION_NOTIFY_CONNECTION, notify, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, complete,
+        server, MHD_OPTION_NOTIFY_CONNECTION, notify, server,
         MHD_OPTION_CONNECTION_LIMIT, UINT_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, STACK_SIZE, MHD_OPTION_ARRAY,
         tls ? tls_options : no_options, MHD_OPTION_END);
