@@ -10,6 +10,7 @@
 #include "app/journal.h"
 #include "app/metrics.h"
 #include "app/store.h"
+#include "app/waiters.h"
 #include "app/wake.h"
 
 /* How prioritize marks nodes, from 0 to RANKING_SCORE_MAX. */
@@ -30,6 +31,7 @@ struct extender {
     struct fence *fence;     /* NULL: the only replica, and then there is no journal either */
     struct journal *journal;
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
+    struct waiters *waiters; /* binds that wait for a node; NULL: as many as like */
     enum prioritize_shape shape;
     bool admits;             /* POST /admission/mig is served, see app/admission.h */
     bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */

@@ -33,6 +33,7 @@
 #define SETTLE_EVERY_MS 1000
 #define SETTLE_AGE_MS 5000 /* the watch confirms a bind within milliseconds, unless it is cut */
 #define OPS_CONNECTIONS 64
+#define WAIT_FOR_A_NODE 16 /* two rounds of those of one size that a node serves at a time */
 #define OPS_DRAIN_MS 1000
 #define OPS_BODY_MAX ((size_t)4 << 20)
 #define OTHER_FILES 128 /* what is open beside the scheduler's connections, with room to spare */
@@ -256,6 +257,7 @@ static bool listen_all(struct serve *serve, GError **error)
     const struct config *config = serve->started;
     const unsigned connections = connections_max(config);
     serve->outgoing = outgoing_new(ANSWERS_MAX);
+    serve->extender.waiters = waiters_new(MAX(connections / 2, 1), WAIT_FOR_A_NODE);
     serve->scheduler_table = (struct routes){
         scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
     serve->scheduler_server = listen_on(
@@ -480,6 +482,7 @@ static void close_all(struct serve *serve)
     replica_free(serve->replica);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
+    waiters_free(serve->extender.waiters);
     recorder_free(serve->recorder);
     store_free(serve->store);
     config_free(serve->current);
