@@ -93,11 +93,14 @@ static bool write_pair(const struct certs *certs, const char *name, const char *
            write_file(certs, name, ".crt", certificate, PUBLIC_MODE, error);
 }
 
-/* For people; standard output is for kubectl. */
-static void tell(const char *name, const char *certificate, bool made)
+/* For people; standard output is for kubectl. Where nothing is kept nothing is told: in a pod's log
+ * the two would be mixed. */
+static void tell(const struct certs *certs, const char *name, const char *certificate, bool made)
 {
     g_autofree char *end = certificate ? certificate_end(certificate) : NULL;
 
+    if (!*certs->config->certs_folder)
+        return;
     fprintf(stderr, "%-20s %s%s%s\n", name, made ? "made" : "kept", end ? ", good until " : "",
             end ? end : "");
 }
@@ -135,7 +138,7 @@ static bool open_ca(struct certs *certs, GError **error)
         if (!written)
             return false;
     }
-    tell("ca", certs->ca_certificate, !there);
+    tell(certs, "ca", certs->ca_certificate, !there);
     return true;
 }
 
@@ -162,7 +165,7 @@ static bool add_identity(struct certs *certs, const struct certificate_wish *wis
         return false;
     }
     g_array_append_val(certs->identities, identity);
-    tell(wish->name, identity.certificate, !kept);
+    tell(certs, wish->name, identity.certificate, !kept);
     return true;
 }
 
@@ -251,7 +254,7 @@ static bool add_token(struct certs *certs, GError **error)
         if (!write_file(certs, "token", "", certs->token, KEY_MODE, error))
             return false;
     }
-    tell("token", NULL, !kept);
+    tell(certs, "token", NULL, !kept);
     return true;
 }
 

@@ -107,6 +107,7 @@ class Made(Case):
         done = subprocess.run([PROGRAM, "certs", "--folder="], cwd="/proc", env=environment(),
                               capture_output=True, text=True, check=True)
         self.assertEqual(len(data(done.stdout)), 3)
+        self.assertEqual(done.stderr, "")  # a pod's log has both
 
     def test_other_names(self):
         done = self.certs("--clients=kube-scheduler, kube-apiserver", "--namespace=gpu")
