@@ -160,7 +160,8 @@ struct authority *authority_make(const char *name, GError **error)
     g_autoptr(authority) ca = pair_begin(name, end_after(AUTHORITY_DAYS), error);
 
     if (!ca ||
-        !check(gnutls_x509_crt_set_basic_constraints(ca->certificate, 1, 0), "constraints", error) ||
+        !check(gnutls_x509_crt_set_basic_constraints(ca->certificate, 1, 0), "constraints",
+               error) ||
         !check(gnutls_x509_crt_set_key_usage(ca->certificate,
                                              GNUTLS_KEY_KEY_CERT_SIGN | GNUTLS_KEY_CRL_SIGN),
                "usage", error) ||
@@ -225,7 +226,8 @@ bool authority_sign(const struct authority *authority, const struct certificate_
                "purpose", error) ||
         !check(gnutls_x509_crt_get_subject_key_id(authority->certificate, id, &id_size, NULL),
                "the CA has no key id", error) ||
-        !check(gnutls_x509_crt_set_authority_key_id(pair->certificate, id, id_size), "key", error) ||
+        !check(gnutls_x509_crt_set_authority_key_id(pair->certificate, id, id_size), "key",
+               error) ||
         !check(gnutls_x509_crt_sign2(pair->certificate, authority->certificate, authority->key,
                                      GNUTLS_DIG_SHA256, 0),
                "it cannot be signed", error))

@@ -27,7 +27,7 @@ char *authority_key(const struct authority *authority);
 
 struct certificate_wish {
     const char *name;         /* the common name */
-    const char *const *names; /* of a server: DNS names and numeric addresses; NULL: it is for a client */
+    const char *const *names; /* of a server: DNS names, numeric addresses; NULL: of a client */
     unsigned days;            /* but not longer than the CA itself */
 };
 

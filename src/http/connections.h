@@ -61,7 +61,7 @@ unsigned connections_count(struct connections *connections);
 
 void connection_enter(struct connection *connection, enum connection_state state);
 
-/* The same as entering CONNECTION_SENDING, with an answer that takes so much memory, until the next
+/* The same as entering CONNECTION_SENDING, with an answer that takes so much memory until the next
  * state. */
 void connection_send(struct connection *connection, size_t held);
 
