@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAUSE_MS 20 /* lines of so long are written together */
@@ -141,11 +142,26 @@ static void append(struct recorder *recorder, const GString *text)
     recorder->size += (int64_t)done;
 }
 
+/* A device must not be moved out of the way; a link may, and what it leads to stays where it is. */
+static bool may_move(const char *path)
+{
+    struct stat status;
+
+    if (lstat(path, &status) < 0)
+        return errno == ENOENT;
+    if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))
+        return true;
+    errno = S_ISDIR(status.st_mode) ? EISDIR : ENOTSUP;
+    return false;
+}
+
 /* Begins a file; the one that is there is kept as the old one. */
 static bool open_file(struct recorder *recorder)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
+    if (!may_move(recorder->path) || !may_move(recorder->old_path))
+        return false;
     if (rename(recorder->path, recorder->old_path) < 0 && errno != ENOENT)
         return false;
     recorder->file = open(recorder->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -337,6 +353,7 @@ struct recorder *recorder_new(const struct recorder_options *options, GError **e
     recorder->old_path = g_strconcat(options->path, ".1", NULL);
     recorder->options = g_strdup(options->options);
     recorder->file_max = options->file_max;
+    recorder->file = -1;
     if (!open_file(recorder)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "'%s' cannot be begun: %s",
                     recorder->path, g_strerror(errno));

@@ -48,7 +48,8 @@ static const cJSON *ask_server(struct json_arena *arena, const struct config *co
                                GError **error)
 {
     const char *server = config->server;
-    struct client_request request = {server, PATH, "application/json", config->token_file, true};
+    struct client_request request = {server, PATH, "application/json", config->token_file,
+                                     config->ca_file, true};
     int64_t until_ms = g_get_monotonic_time() / 1000 + PATIENCE_MS;
     g_autoptr(GString) body = g_string_new(NULL);
     struct answer asked, answer;

@@ -101,6 +101,8 @@ bool client_get(const struct client_request *request, GString *ret_body, GError 
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    if (*request->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
     if (request->post) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");

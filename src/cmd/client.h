@@ -15,6 +15,7 @@ struct client_request {
     const char *path;
     const char *accept;
     const char *token_file;
+    const char *ca_file; /* whose signatures count; "": those that the system trusts */
     bool post; /* POST instead: `body`, or nothing */
     const char *body;
     size_t length;

@@ -43,6 +43,7 @@ enum exit_code explain_run(const struct config *config, const struct config_inpu
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code replay_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code certs_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code version_run(const struct config *config, const struct config_inputs *inputs);

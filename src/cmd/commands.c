@@ -127,6 +127,22 @@ const struct command commands[] = {
          "for a part of a card, for one, for several, for none; what is free in the end, on cards "
          "in use and on others; how much CPU time one pod's calls took.",
      .run = simulate_run},
+    {.name = "certs",
+     .bit = COMMAND_CERTS,
+     .words = "",
+     .summary = "Make the certificates and Secrets of an installation",
+     .description =
+         "Makes a CA, a certificate for the extender, one for kube-scheduler to call it with, and a "
+         "token for whoever looks at the operations listener, keeps them in a folder, and prints "
+         "the Secrets that the manifests want:\n\n"
+         "  " PROGRAM " certs | kubectl apply -f -\n\n"
+         "Secrets: gpuledger-tls (the extender's), gpuledger-kube-scheduler (kube-scheduler's; a "
+         "control-plane node needs its three keys as files), gpuledger-ops (the token). The CA's "
+         "key is in none of them.\n\n"
+         "Run it again to renew what has less than a third of its time left; all else stays as it "
+         "is. The extender takes changed Secrets while it runs; kube-scheduler reads its own "
+         "certificate at its start.",
+     .run = certs_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,
      .words = "bash|zsh|fish",

@@ -359,6 +359,22 @@ static bool check(struct config *config, GError **error)
                     "certificates only over TLS");
         return false;
     }
+    if (*config->tls_client_names && !*config->tls_client_ca) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless "
+                    "somebody has signed it");
+        return false;
+    }
+    if (config->ops_tls && !*config->tls_cert) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both");
+        return false;
+    }
+    if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
+        return false;
+    }
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                     "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");

@@ -58,6 +58,8 @@ struct config {
     char *tls_cert;
     char *tls_key;
     char *tls_client_ca;
+    char *tls_client_names;
+    bool ops_tls;
     char *ops_token_file;
 
     int64_t policy;      /* index into policies[] */
@@ -114,8 +116,16 @@ struct config {
 
     char *server;
     char *token_file;
+    char *ca_file;
     int64_t output; /* enum output_format */
     int64_t until;  /* 0: to the end */
+
+    char *certs_folder; /* "": nothing is kept */
+    char *certs_namespace;
+    char *certs_clients; /* these two with commas between */
+    char *certs_hosts;
+    int64_t certs_days;
+    bool certs_renew;
 
     GPtrArray *words;                   /* const char *: what was given beside options; borrowed */
     GPtrArray *warnings;                /* char *: sentences about what was ignored, for the log */

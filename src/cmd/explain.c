@@ -83,6 +83,7 @@ static bool ask_server(const struct config *config, const struct question *quest
         .path = path,
         .accept = print_is_document(config) ? "application/json" : "text/plain",
         .token_file = config->token_file,
+        .ca_file = config->ca_file,
         .post = question->file != NULL,
         .body = question->file,
         .length = question->file ? strlen(question->file) : 0,

@@ -69,6 +69,7 @@ static bool ask_server(const struct config *config, const GString *body, bool ta
         .path = table ? "/api/v1/fit?output=table" : "/api/v1/fit?output=json",
         .accept = table ? "text/plain" : "application/json",
         .token_file = config->token_file,
+        .ca_file = config->ca_file,
         .post = true,
         .body = body->str,
         .length = body->len,

@@ -183,7 +183,8 @@ static bool get_nodes(const struct config *config, const char *accept, GString *
     g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
     g_autofree char *path =
         g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
-    const struct client_request request = {config->server, path, accept, config->token_file};
+    const struct client_request request = {config->server, path, accept, config->token_file,
+                                           config->ca_file};
     return client_get(&request, ret_body, error);
 }
 

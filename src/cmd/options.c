@@ -4,6 +4,7 @@
 #include "app/arrivals.h"
 #include "cmd/alias.h"
 #include "cmd/choices.h"
+#include "http/authority.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ const char *const option_groups[GROUP_N] = {
     [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
     [GROUP_PLACEMENT] = "Placing pods",           [GROUP_REPLICAS] = "Several replicas",
     [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
-    [GROUP_SIMULATION] = "Simulating",
+    [GROUP_SIMULATION] = "Simulating",            [GROUP_CERTIFICATES] = "Making certificates",
     [GROUP_GENERAL] = "General",
 };
 
@@ -157,7 +158,24 @@ const struct option options[] = {
      .group = GROUP_LISTENERS,
      .commands = COMMAND_SERVE,
      .help = "Turn away clients of --listen without a certificate that one of these CAs signed, "
-             "in PEM form. Whoever has one may bind pods: use a CA that signs for nobody else."},
+             "in PEM form. Whoever has one may bind pods: use a CA that signs for nobody else, or "
+             "say which names may. The certificate must be for clients (extendedKeyUsage "
+             "clientAuth)."},
+    {.name = "tls-client-names",
+     TEXT(tls_client_names),
+     .metavar = "NAME,...",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Of those certificates take only the ones with one of these names, exactly, as common "
+             "name or as DNS name."},
+    {.name = "ops-tls",
+     BOOL(ops_tls),
+     .fallback = "false",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve --ops-listen over TLS as well, with the certificate of --tls-cert. Clients need "
+             "none there: they show the token of --ops-token-file."},
     {.name = "ops-token-file",
      PATH(ops_token_file),
      .metavar = "FILE",
@@ -165,7 +183,9 @@ const struct option options[] = {
      .group = GROUP_LISTENERS,
      .commands = COMMAND_SERVE,
      .help = "Ask callers of --ops-listen for the token in this file ('Authorization: Bearer "
-             "TOKEN'), except for /healthz, /livez and /readyz. It is read again when it changes."},
+             "TOKEN'), except for /healthz, /livez and /readyz, which without it name no reasons. It "
+             "is read again when it changes; without the file, or a token in it, nobody is let "
+             "in."},
 
     {.name = "policy",
      CHOICE(policy, choices_policy),
@@ -424,6 +444,14 @@ const struct option options[] = {
      .group = GROUP_CLIENT,
      .commands = CLIENT,
      .help = "The token that the extender asks for, if it was started with --ops-token-file."},
+    {.name = "ca-file",
+     PATH(ca_file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_CLIENT,
+     .commands = CLIENT,
+     .help = "The CAs that may have signed the extender's certificate, in PEM form, if --server is "
+             "an https:// address; without it, those of the system."},
     {.name = "filename",
      PATH(filename),
      .metavar = "FILE",
@@ -470,6 +498,8 @@ const struct option options[] = {
      .letter = 'o',
      .flags = OPTION_FLAG_ONLY,
      .help = "How to print the answer."},
+
+#include "cmd/certs_rows.h"
 
     {.name = "until",
      INT(until, 0, INT64_C(1) << 53),

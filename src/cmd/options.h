@@ -43,7 +43,8 @@ enum command_bit {
     COMMAND_EXPLAIN = 1 << 10,
     COMMAND_REPLAY = 1 << 11,
     COMMAND_FIT = 1 << 12,
-    COMMAND_ANY = (1 << 13) - 1,
+    COMMAND_CERTS = 1 << 13,
+    COMMAND_ANY = (1 << 14) - 1,
 };
 
 enum option_group {
@@ -54,6 +55,7 @@ enum option_group {
     GROUP_REPLICAS,
     GROUP_RUNNING,
     GROUP_CLIENT,
+    GROUP_CERTIFICATES,
     GROUP_GENERAL,
     GROUP_N
 };

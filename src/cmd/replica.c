@@ -77,6 +77,7 @@ static bool start_lease(struct replica *replica, const struct config *config, st
         .duration_ms = config->lease_duration_ms,
         .renew_deadline_ms = RENEW_DEADLINE(config->lease_duration_ms),
         .retry_ms = RETRY(config->lease_duration_ms),
+        .first_wait_ms = config->lease_duration_ms,
     };
 
     replica->lease = lease_start(&args, error);

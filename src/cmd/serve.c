@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "cmd/replica.h"
 #include "http/bearer.h"
+#include "http/outgoing.h"
 #include "http/routes.h"
 #include "http/tls.h"
 
@@ -57,8 +58,9 @@ struct serve {
     struct auditor *auditor;
     struct operations operations;
     struct routes scheduler_table, operations_table;
+    struct outgoing *outgoing;
     struct server *scheduler_server, *operations_server;
-    struct tls *tls;       /* NULL: none */
+    struct tls *tls, *operations_tls; /* NULL: none */
     struct bearer *bearer; /* NULL: none */
     struct housekeeping housekeeping;
     bool keeping_house;
@@ -187,11 +189,14 @@ static bool read_secrets(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
     if (*config->tls_cert) {
-        serve->tls = tls_new(&(struct tls_files){.certificate = config->tls_cert,
-                                                 .key = config->tls_key,
-                                                 .client_ca = config->tls_client_ca},
-                             error);
-        if (!serve->tls)
+        struct tls_files files = {.certificate = config->tls_cert,
+                                  .key = config->tls_key,
+                                  .client_ca = config->tls_client_ca,
+                                  .client_names = config->tls_client_names};
+        serve->tls = tls_new(&files, error);
+        files.client_ca = "";
+        serve->operations_tls = serve->tls && config->ops_tls ? tls_new(&files, error) : NULL;
+        if (!serve->tls || (config->ops_tls && !serve->operations_tls))
             return false;
     }
     if (*config->ops_token_file) {
@@ -225,23 +230,49 @@ static struct server *listen_on(const struct address *address, const char *optio
     return server;
 }
 
+/* Whoever may call is told here, once, since nobody will ask. */
+static void warn_of_open_doors(const struct config *config)
+{
+    const char *hint = "see docs/security.md";
+
+    if (!*config->tls_client_ca)
+        log_event(LOG_LEVEL_WARN, "everybody who reaches it may bind pods",
+                  LOG_TEXT("listener", "scheduler"),
+                  LOG_TEXT("transport", *config->tls_cert ? "TLS" : "plain HTTP"),
+                  LOG_TEXT("closed-by", "--tls-client-ca"), LOG_TEXT("hint", hint));
+    else if (!*config->tls_client_names)
+        log_event(LOG_LEVEL_WARN, "every certificate of the CA may bind pods",
+                  LOG_TEXT("listener", "scheduler"), LOG_TEXT("closed-by", "--tls-client-names"),
+                  LOG_TEXT("hint", hint));
+    if (config->ops_listen.port != ADDRESS_OFF && !*config->ops_token_file)
+        log_event(LOG_LEVEL_WARN, "everybody who reaches it may look",
+                  LOG_TEXT("listener", "operations"),
+                  LOG_TEXT("transport", config->ops_tls ? "TLS" : "plain HTTP"),
+                  LOG_TEXT("closed-by", "--ops-token-file"), LOG_TEXT("hint", hint));
+}
+
 static bool listen_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    serve->scheduler_table = (struct routes){scheduler_routes, &serve->extender};
+    const unsigned connections = connections_max(config);
+    serve->outgoing = outgoing_new(ANSWERS_MAX);
+    serve->scheduler_table = (struct routes){
+        scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
     serve->scheduler_server = listen_on(
         &config->listen, "listen",
         &(struct server_options){.name = "scheduler",
                                  .mode = SERVER_THREADS,
                                  .tls = serve->tls,
-                                 .connections_max = connections_max(config),
+                                 .connections_max = connections,
                                  .transfer_timeout_ms = config->transfer_timeout_ms,
                                  .body_max = (size_t)config->max_body,
                                  .bodies_max = MAX(SERVER_BODIES_MAX, 2 * (size_t)config->max_body),
+                                 .outgoing = serve->outgoing,
                                  .data = &serve->scheduler_table},
         error);
     if (!serve->scheduler_server)
         return false;
+    warn_of_open_doors(config);
     if (config->ops_listen.port == ADDRESS_OFF)
         return true;
     serve->operations = (struct operations){
@@ -256,10 +287,12 @@ static bool listen_all(struct serve *serve, GError **error)
                                          &(struct server_options){
                                              .name = "operations",
                                              .mode = SERVER_THREADS,
+                                             .tls = serve->operations_tls,
                                              .connections_max = OPS_CONNECTIONS,
                                              .transfer_timeout_ms = config->transfer_timeout_ms,
                                              .body_max = OPS_BODY_MAX,
                                              .bodies_max = OPS_BODY_MAX * 4,
+                                             .outgoing = serve->outgoing,
                                              .error_bodies = true,
                                              .data = &serve->operations_table,
                                          },
@@ -280,6 +313,8 @@ static void reload(struct serve *serve)
     g_autoptr(GError) failure = NULL;
     if (serve->tls)
         tls_refresh(serve->tls);
+    if (serve->operations_tls)
+        tls_refresh(serve->operations_tls);
     if (serve->bearer)
         bearer_refresh(serve->bearer);
     struct config *fresh = config_load(serve->inputs, &failure);
@@ -437,7 +472,9 @@ static void close_all(struct serve *serve)
 {
     server_free(serve->scheduler_server);
     server_free(serve->operations_server);
+    outgoing_free(serve->outgoing);
     tls_free(serve->tls);
+    tls_free(serve->operations_tls);
     bearer_free(serve->bearer);
     stop_housekeeping(serve);
     auditor_free(serve->auditor);

@@ -132,7 +132,8 @@ static void refresh(struct bearer *bearer)
         memcpy(bearer->digest, digest, sizeof digest);
     pthread_mutex_unlock(&bearer->lock);
     if (news)
-        log_event(LOG_LEVEL_ERROR, "token not reloaded", LOG_TEXT("why", failure->message));
+        log_event(LOG_LEVEL_ERROR, "token not reloaded; nobody may look until it is",
+                  LOG_TEXT("why", failure->message));
 }
 
 bool bearer_accepts(struct bearer *bearer, const char *authorization)
@@ -147,7 +148,7 @@ bool bearer_accepts(struct bearer *bearer, const char *authorization)
     authorization += strspn(authorization, " ");
     digest_make(authorization, strcspn(authorization, " "), digest);
     pthread_mutex_lock(&bearer->lock);
-    const bool accepted = digest_equal(digest, bearer->digest);
+    const bool accepted = !bearer->failing && digest_equal(digest, bearer->digest);
     pthread_mutex_unlock(&bearer->lock);
     return accepted;
 }

@@ -15,7 +15,7 @@ struct bearer *bearer_new(const char *path, GError **error);
 void bearer_free(struct bearer *bearer);
 
 /* Whether an Authorization header's value carries the token; NULL is fine and carries none. While
- * the file cannot be read the last token counts. */
+ * there is no token to be read, because the file was taken away, say, nobody has it. */
 bool bearer_accepts(struct bearer *bearer, const char *authorization);
 
 /* Reads the file at the next question, however recently it was. */

@@ -30,6 +30,7 @@ struct connection {
     uint64_t received; /* bytes when it became idle, or RECEIVED_UNKNOWN */
     bool proven;       /* a request of it was handled */
     bool cut;
+    size_t held; /* bytes of the answer that is being sent */
     void (*give_up)(void *data); /* NULL: nothing to give */
     void *give_up_data;
 };
@@ -185,11 +186,12 @@ unsigned connections_count(struct connections *connections)
     return n;
 }
 
-void connection_enter(struct connection *connection, enum connection_state state)
+static void enter(struct connection *connection, enum connection_state state, size_t held)
 {
     struct connections *connections = connection->owner;
 
     pthread_mutex_lock(&connections->lock);
+    connection->held = held;
     /* That a head is arriving may have been seen already, and its time be running. */
     if (state != connection->state)
         connection->since_us = g_get_monotonic_time();
@@ -198,6 +200,16 @@ void connection_enter(struct connection *connection, enum connection_state state
     if (state == CONNECTION_IDLE)
         connection->received = RECEIVED_UNKNOWN;
     pthread_mutex_unlock(&connections->lock);
+}
+
+void connection_enter(struct connection *connection, enum connection_state state)
+{
+    enter(connection, state, 0);
+}
+
+void connection_send(struct connection *connection, size_t held)
+{
+    enter(connection, CONNECTION_SENDING, held);
 }
 
 /* --- cutting -------------------------------------------------------------------------------- */
@@ -248,6 +260,24 @@ static bool cut_for_room(struct connections *connections)
         return false;
     cut(victim, HTTP_CUT_ROOM);
     return true;
+}
+
+void connections_cut_slowest(const struct connection *taker)
+{
+    struct connections *connections = taker->owner;
+    struct connection *slowest = NULL, *connection;
+    GHashTableIter all;
+
+    pthread_mutex_lock(&connections->lock);
+    g_hash_table_iter_init(&all, connections->by_fd);
+    while (g_hash_table_iter_next(&all, NULL, (void **)&connection)) {
+        if (connection != taker && !connection->cut && connection->held > 0 &&
+            (!slowest || connection->since_us < slowest->since_us))
+            slowest = connection;
+    }
+    if (slowest)
+        cut(slowest, HTTP_CUT_SENDING);
+    pthread_mutex_unlock(&connections->lock);
 }
 
 static bool has_room(const struct connections *connections)

@@ -61,6 +61,14 @@ unsigned connections_count(struct connections *connections);
 
 void connection_enter(struct connection *connection, enum connection_state state);
 
+/* The same as entering CONNECTION_SENDING, with an answer that takes so much memory until the next
+ * state. */
+void connection_send(struct connection *connection, size_t held);
+
+/* Cuts, for an answer of `taker`, the connection that has been sending one that takes memory for the
+ * longest, if there is any. */
+void connections_cut_slowest(const struct connection *taker);
+
 /* Cuts those whose time is over. To be called about every connections_watch_ms. */
 void connections_watch(struct connections *connections);
 int64_t connections_watch_ms(const struct connections *connections);

@@ -74,7 +74,8 @@ static bool is_ready_check(const char *name)
     return false;
 }
 
-/* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. */
+/* In the form that Kubernetes' own components use, ?verbose and ?exclude=CHECK included. Reasons
+ * repeat what API server and credential commands have said, so they are for those who may look. */
 static void handle_ready(void *context, const struct http_request *request,
                          struct http_response *response)
 {
@@ -95,15 +96,17 @@ static void handle_ready(void *context, const struct http_request *request,
             continue;
         }
         bool passes = ready_checks[i].passes(context, &why);
+        const char *told = !why || request->trusted ? why : "reason withheld";
 
         if (!passes)
             response->status = MHD_HTTP_SERVICE_UNAVAILABLE;
         if (!passes)
             g_string_append_printf(response->body, "[-]%s failed: %s\n", ready_checks[i].name,
-                                   why ? why : "");
+                                   told ? told : "");
         else if (verbose)
             g_string_append_printf(response->body, "[+]%s ok%s%s\n", ready_checks[i].name,
-                                   why && *why ? ", but cannot be read: " : "", why ? why : "");
+                                   request->trusted && why && *why ? ", but cannot be read: " : "",
+                                   request->trusted && why ? why : "");
     }
     if (response->status == MHD_HTTP_OK)
         g_string_append(response->body, verbose ? "readyz check passed\n" : "ok\n");
@@ -310,17 +313,19 @@ const struct route operations_routes[] = {
      ROUTE_OPEN},
     {"GET", "/version", JSON, handle_version, "what runs here"},
     {"GET", "/metrics", "text/plain; version=0.0.4; charset=utf-8", handle_metrics,
-     "for Prometheus"},
+     "for Prometheus", ROUTE_VIEW},
     {"GET", "/openapi.yaml", "application/yaml", handle_openapi, "this API, described"},
     {"GET", "/api/v1/nodes", JSON, handle_nodes,
-     "nodes, cards and who holds them; ?output=table for terminals"},
+     "nodes, cards and who holds them; ?output=table for terminals", ROUTE_VIEW},
     {"GET", "/api/v1/nodes/{name}", JSON, handle_nodes, "one node"},
     {"GET", "/api/v1/pods/{namespace}/{name}", JSON, handle_pod, "what a pod holds"},
     {"GET", "/api/v1/explain", JSON, plans_explain,
-     "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide", ROUTE_QUERY},
-    {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent"},
+     "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide",
+     ROUTE_QUERY | ROUTE_QUESTION},
+    {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent",
+     ROUTE_QUESTION},
     {"POST", "/api/v1/fit", JSON, plans_fit,
-     "how many pods fit, where, and after nodes are drained"},
+     "how many pods fit, where, and after nodes are drained", ROUTE_QUESTION},
     {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found"},
     {"POST", "/api/v1/audit", JSON, handle_start_audit, "has the ledger audited"},
     {"POST", "/api/v1/snapshot/pods", JSON, handle_add_pod, "adds a pod to the snapshot"},
@@ -328,3 +333,4 @@ const struct route operations_routes[] = {
      "deletes a pod of the snapshot"},
     {NULL},
 };
+G_STATIC_ASSERT(G_N_ELEMENTS(operations_routes) <= ROUTES_MAX);

@@ -8,12 +8,9 @@
 
 #include <gpuledger/error.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <string.h>
 
 #define GET_POD_MS 5000
-
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 static bool check_synced(const struct extender *extender, GError **error)
 {
@@ -68,9 +65,7 @@ void plans_explain(void *context, const struct http_request *request,
         http_response_fail(response, http_error_status(failure), "%s", failure->message);
         return;
     }
-    pthread_mutex_lock(&one_at_a_time);
     g_autoptr(explanation) explanation = explain_pod(extender->store, extender->cluster, &pod);
-    pthread_mutex_unlock(&one_at_a_time);
     json_writer_init(&writer, response->body);
     if (answer == ANSWER_JSON)
         explanation_encode(&writer, explanation);
@@ -86,7 +81,6 @@ static struct fit *find_fit(const struct extender *extender, const struct http_r
     if (!check_synced(extender, error) ||
         !fit_body_parse(arena, request->body, request->length, &body, error))
         return NULL;
-    pthread_mutex_lock(&one_at_a_time);
     struct fit *fit = fit_find(
         &(struct fit_query){
             .store = extender->store,
@@ -97,7 +91,6 @@ static struct fit *find_fit(const struct extender *extender, const struct http_r
             .template = body.has_template ? &body.template : NULL,
         },
         error);
-    pthread_mutex_unlock(&one_at_a_time);
     return fit;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The routes that tell what would be: why a pod is where it is, and how many fit. Each question
- * takes a copy of the ledger, so one is answered at a time; the others wait.
+ * takes a copy of the ledger, so one is answered at a time (ROUTE_QUESTION).
  */
 #include "http/routes.h"
 

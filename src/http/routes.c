@@ -2,6 +2,7 @@
 #include "http/routes.h"
 
 #include "http/bearer.h"
+#include "http/outgoing.h"
 
 #include <gpuledger/error.h>
 #include <microhttpd.h>
@@ -104,11 +105,12 @@ static void allow_append(GString *allow, const char *method)
 }
 
 static bool may_call(const struct routes *routes, const struct route *route,
-                     const struct http_request *request)
+                     struct http_request *request)
 {
-    return !routes->bearer || (route && (route->flags & ROUTE_OPEN)) ||
-           bearer_accepts(routes->bearer,
-                          http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    request->trusted =
+        !routes->bearer ||
+        bearer_accepts(routes->bearer, http_request_header(request, MHD_HTTP_HEADER_AUTHORIZATION));
+    return request->trusted || (route && (route->flags & ROUTE_OPEN));
 }
 
 /* What was shown is not repeated: it may be the right token with a slip. */
@@ -124,9 +126,49 @@ static void refuse_caller(const struct http_request *request, struct http_respon
                                             : "Bearer realm=\"gpuledger\""));
 }
 
+/* Whether the handler has to wait in line, and in which. A view that nobody has asked for yet is
+ * taken for a large one. */
+static bool has_line(const struct routes *routes, const struct route *route,
+                     const struct http_request *request, enum line *ret_line)
+{
+    const gint last = g_atomic_int_get(&routes->sizes[route - routes->rows]);
+    const bool is_large = last == 0 || (size_t)last >= ANSWER_SMALL;
+
+    *ret_line = route->flags & ROUTE_VIEW ? LINE_VIEWS : LINE_QUESTIONS;
+    return request->outgoing &&
+           (route->flags & ROUTE_QUESTION || (route->flags & ROUTE_VIEW && is_large));
+}
+
+static void run_route(struct routes *routes, const struct route *route,
+                      struct http_request *request, struct http_response *response)
+{
+    const bool waits = route->flags & ROUTE_WAITS;
+    enum line line;
+    const bool in_line = has_line(routes, route, request, &line);
+
+    if (in_line && !outgoing_enter(request->outgoing, line)) {
+        http_response_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
+                           "too many of these are being answered; try again");
+        http_response_add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, g_strdup("1"));
+        return;
+    }
+    if (waits)
+        request->crowded = (unsigned)g_atomic_int_add(&routes->waits, 1) >= routes->waits_max &&
+                           routes->waits_max > 0;
+    response->content_type = route->content_type;
+    response->is_view = route->flags & (ROUTE_VIEW | ROUTE_QUESTION);
+    route->handler(routes->context, request, response);
+    if (waits)
+        g_atomic_int_add(&routes->waits, -1);
+    g_atomic_int_set(&routes->sizes[route - routes->rows],
+                     (gint)MIN(response->body->len + 1, (gsize)G_MAXINT));
+    if (in_line)
+        outgoing_leave(request->outgoing, line);
+}
+
 void routes_handle(void *data, struct http_request *request, struct http_response *response)
 {
-    const struct routes *routes = data;
+    struct routes *routes = data;
     g_autofree char *path = g_strdup(request->path);
     g_autoptr(GString) allow = g_string_new(NULL);
     const char *parts[PARTS_MAX];
@@ -141,8 +183,7 @@ void routes_handle(void *data, struct http_request *request, struct http_respons
                 refuse_caller(request, response);
                 return;
             }
-            response->content_type = route->content_type;
-            route->handler(routes->context, request, response);
+            run_route(routes, route, request, response);
             return;
         }
         allow_append(allow, route->method);

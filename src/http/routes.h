@@ -11,11 +11,17 @@
 #include "app/extender.h"
 #include "http/server.h"
 
+#define ROUTES_MAX 32
+
 struct bearer;
 
 enum route_flag {
     ROUTE_OPEN = 1 << 0, /* needs no token */
     ROUTE_QUERY = 1 << 1, /* says nothing without a query: is no link */
+    /* The handler may take long, or make much of little, see http/outgoing.h: */
+    ROUTE_VIEW = 1 << 2,     /* a large one waits for its turn */
+    ROUTE_QUESTION = 1 << 3, /* always waits for its turn */
+    ROUTE_WAITS = 1 << 4,    /* for something outside; request->crowded where too many do */
 };
 
 struct route {
@@ -33,6 +39,9 @@ struct routes {
     const struct route *rows; /* ends with a row whose method is NULL */
     void *context;            /* what the rows' handlers expect, see below */
     struct bearer *bearer;    /* whose token callers must show, or NULL */
+    unsigned waits_max;       /* requests of ROUTE_WAITS at a time; 0: as many as like */
+    gint waits;               /* atomic; of them, how many there are */
+    gint sizes[ROUTES_MAX];   /* atomic; of each row's last answer, to tell a large view from a small */
 };
 
 /* A server_handler: 404, 405 with Allow, or the handler of the row that matches. Without the token

@@ -7,8 +7,10 @@
 #include "http/routes.h"
 
 #include "app/admission.h"
+#include "app/log.h"
 #include "app/version.h"
 #include "app/views.h"
+#include "wire/extender.h"
 
 #include <microhttpd.h>
 
@@ -72,9 +74,26 @@ static void handle_dry_run(void *context, const struct http_request *request,
     extender_filter_dry_run(context, request->body, request->length, response->body);
 }
 
+/* Binds that wait keep their connections, and nobody may cut those. The others are for calls that
+ * are answered at once, filter's above all. */
+static void refuse_bind(struct http_response *response)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, response->body);
+    bind_result_encode(&writer, "as many binds as may wait do so already; try again");
+    metrics_count(COUNTER_BINDS, BIND_RESULT_TIMED_OUT);
+    log_event_limited(LOG_LEVEL_WARN, "bind refused",
+                      LOG_TEXT("why", "as many as half of --max-connections are under way"));
+}
+
 static void handle_bind(void *context, const struct http_request *request,
                         struct http_response *response)
 {
+    if (request->crowded) {
+        refuse_bind(response);
+        return;
+    }
     metrics_observe(VERB_BIND, PHASE_READ, request->read_us);
     extender_bind(context, request->body, request->length, response->body);
     close_unless_serving(context, response);
@@ -129,7 +148,8 @@ const struct route scheduler_routes[] = {
      "the same for pods without a GPU"},
     {"POST", "/gpushare-scheduler/preempt", JSON, handle_preempt,
      "which pods would have to end for it"},
-    {"POST", "/gpushare-scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
+    {"POST", "/gpushare-scheduler/bind", JSON, handle_bind, "gives a pod a card of a node",
+     ROUTE_WAITS},
     {"POST", "/scheduler/filter", JSON, handle_filter, "which nodes could take a pod"},
     {"POST", "/scheduler/predicates", JSON, handle_filter, "the same"},
     {"POST", "/scheduler/prioritize", JSON, handle_prioritize,
@@ -139,14 +159,16 @@ const struct route scheduler_routes[] = {
      "the same for pods without a GPU"},
     {"POST", "/scheduler/preempt", JSON, handle_preempt,
      "which pods would have to end for it"},
-    {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node"},
+    {"POST", "/scheduler/bind", JSON, handle_bind, "gives a pod a card of a node",
+     ROUTE_WAITS},
     {"POST", "/scheduler/filter-dryrun", JSON, handle_dry_run,
-     "the same without any effect, of new nodes too"},
+     "the same without any effect, of new nodes too", ROUTE_QUESTION},
     {"POST", "/admission/mig", JSON, handle_admission,
      "which MIG profile a pod that asks for memory gets (--admission)"},
-    {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card"},
+    {"GET", "/gpushare-scheduler/inspect", JSON, handle_inspect, "who holds which card", ROUTE_VIEW},
     {"GET", "/gpushare-scheduler/inspect/{node}", JSON, handle_inspect, "the same of one node"},
-    {"GET", "/scheduler/status", JSON, handle_status, "what is free on which card"},
+    {"GET", "/scheduler/status", JSON, handle_status, "what is free on which card", ROUTE_VIEW},
     {"GET", "/version", "text/plain; charset=utf-8", handle_version, "the version"},
     {NULL},
 };
+G_STATIC_ASSERT(G_N_ELEMENTS(scheduler_routes) <= ROUTES_MAX);

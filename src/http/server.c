@@ -12,8 +12,10 @@
 
 #include "app/log.h"
 #include "http/body.h"
+#include "http/head.h"
 #include "http/listen.h"
 #include "http/message.h"
+#include "http/outgoing.h"
 #include "http/tls.h"
 
 #include <errno.h>
@@ -60,8 +62,8 @@ struct server {
 
 /* What belongs to a connection of the library. */
 struct client {
+    struct tls_session tls; /* first: the session's pointer leads here */
     struct connection *connection;
-    struct tls_identity *identity; /* NULL without TLS */
 };
 
 struct exchange {
@@ -69,6 +71,8 @@ struct exchange {
     struct connection *connection;
     int64_t start_us;
     struct body body;
+    size_t held; /* of the answer */
+    const char *fault; /* of the head, or NULL; answered before its body, it ends the connection */
 };
 
 static bool is_draining(struct server *server)
@@ -101,6 +105,7 @@ static void handle(struct exchange *exchange, struct MHD_Connection *connection,
         .body = body->data ? body->data : "",
         .length = body->length,
         .read_us = g_get_monotonic_time() - exchange->start_us,
+        .outgoing = server->options.outgoing,
         .connection = connection,
     };
 
@@ -110,6 +115,20 @@ static void handle(struct exchange *exchange, struct MHD_Connection *connection,
     body_release(body);
     if (takes_turns)
         pthread_mutex_unlock(&server->bodies.turn);
+}
+
+/* Counts the answer, or drops it for want of memory. */
+static void hold(struct exchange *exchange, struct http_response *response)
+{
+    struct outgoing *outgoing = exchange->server->options.outgoing;
+
+    if (!outgoing || outgoing_hold(outgoing, exchange->connection, response->body->len,
+                                   response->is_view, &exchange->held))
+        return;
+    g_string_free(response->body, TRUE);
+    response->body = g_string_new(NULL);
+    http_response_fail(response, MHD_HTTP_SERVICE_UNAVAILABLE,
+                       "too many answers wait for their clients to take them; try again");
 }
 
 static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *connection,
@@ -124,15 +143,17 @@ static enum MHD_Result answer(struct exchange *exchange, struct MHD_Connection *
     size_t length = exchange->body.length;
     unsigned refusal = exchange->body.refusal;
     if (refusal)
-        http_response_fail(&response, refusal, "%s", refusal_text(refusal));
+        http_response_fail(&response, refusal, "%s",
+                           exchange->fault ? exchange->fault : refusal_text(refusal));
     else
         handle(exchange, connection, method, path, &response);
+    hold(exchange, &response);
     log_event(LOG_LEVEL_DEBUG, "request", LOG_TEXT("listener", server->options.name),
               LOG_TEXT("method", method), LOG_TEXT("path", path),
               LOG_NUMBER("status", response.status), LOG_NUMBER("received", length),
               LOG_NUMBER("sent", response.body->len), LOG_NUMBER("read_us", read_us),
               LOG_NUMBER("us", g_get_monotonic_time() - exchange->start_us));
-    connection_enter(exchange->connection, CONNECTION_SENDING);
+    connection_send(exchange->connection, exchange->held);
     return response_send(&response, connection,
                          (server->options.error_bodies ? RESPONSE_ERROR_BODY : 0) |
                              (is_draining(server) ? RESPONSE_CLOSE : 0));
@@ -171,6 +192,11 @@ static enum MHD_Result step(void *data, struct MHD_Connection *connection, const
         if (length)
             g_ascii_string_to_unsigned(length, 10, 0, G_MAXUINT64, &announced, NULL);
         *state = exchange = exchange_begin(data, connection, announced);
+        const unsigned fault = head_fault(connection, version, &exchange->fault);
+        if (fault) {
+            exchange->body.refusal = fault;
+            return answer(exchange, connection, method, path);
+        }
         /* A client that waits for "100 Continue" need not send the body in vain, and nobody
          * reads that much only to be polite. */
         if (exchange->body.refusal &&
@@ -199,6 +225,8 @@ static void complete(void *data, struct MHD_Connection *connection, void **state
     *state = NULL;
     body_destroy(&exchange->body);
     connection_enter(exchange->connection, CONNECTION_IDLE);
+    if (server->options.outgoing)
+        outgoing_release(server->options.outgoing, exchange->held);
     g_free(exchange);
     pthread_mutex_lock(&server->lock);
     if (--server->in_flight == 0)
@@ -235,8 +263,7 @@ static void client_begin_tls(struct client *client, struct server *server,
     gnutls_session_t session =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 
-    client->identity = tls_begin(server->options.tls, session);
-    gnutls_session_set_ptr(session, client); /* the library uses it for shared keys only */
+    tls_begin(server->options.tls, session, &client->tls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        handshake_finished);
 }
@@ -259,7 +286,7 @@ static void notify(void *data, struct MHD_Connection *connection, void **context
     }
     *context = NULL;
     connection_remove(client->connection);
-    tls_identity_unref(client->identity);
+    tls_end(&client->tls);
     g_free(client);
 }
 
@@ -390,7 +417,8 @@ static struct MHD_Daemon *daemon_start(struct server *server)
             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0),
         0, NULL, NULL, step, server, MHD_OPTION_EXTERNAL_LOGGER, log_library,
         server, /* first, or it misses complaints */
-        MHD_OPTION_NOTIFY_COMPLETED, complete, server, MHD_OPTION_NOTIFY_CONNECTION, notify, server,
+        MHD_OPTION_UNESCAPE_CALLBACK, head_unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED, complete,
+        server, MHD_OPTION_NOTIFY_CONNECTION, notify, server,
         MHD_OPTION_CONNECTION_LIMIT, UINT_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, STACK_SIZE, MHD_OPTION_ARRAY,
         tls ? tls_options : no_options, MHD_OPTION_END);

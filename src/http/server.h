@@ -8,7 +8,7 @@
  * Memory: a request's head may have 32 KiB. Of one request no more than body_max bytes of body
  * are ever held, of all requests together no more than bodies_max (http/body.h). What goes beyond
  * is read and thrown away and then answered with 413 or 503, so that the client gets to see the
- * answer; after DISCARD_MAX bytes the connection is cut.
+ * answer; after DISCARD_MAX bytes the connection is cut. Answers: http/outgoing.h.
  *
  * Connections and time: http/connections.h. Nothing but a handler may take as long as it likes.
  *
@@ -26,6 +26,7 @@
 #define DISCARD_MAX ((uint64_t)64 << 20) /* bytes */
 
 struct MHD_Connection;
+struct outgoing;
 struct tls;
 
 /* Borrowed by the handler until it returns. */
@@ -42,6 +43,10 @@ struct http_request {
         const char *name; /* ends at the pattern's '}' */
         const char *value;
     } params[HTTP_PARAMS_MAX];
+    bool trusted; /* has shown the token, or none is asked for */
+    bool crowded; /* of ROUTE_WAITS: as many as may wait do so already */
+
+    struct outgoing *outgoing;
 
     struct MHD_Connection *connection;
 };
@@ -58,6 +63,7 @@ struct http_response {
     const char *content_type; /* a constant; sent if there is a body */
     GString *body;
     char *error; /* owned, or NULL: what to say instead of a body, see http_response_fail */
+    bool is_view; /* of no use to kube-scheduler: refused where memory is short */
     size_t n_headers;
     struct {
         const char *name; /* a constant */
@@ -92,6 +98,7 @@ struct server_options {
     int64_t transfer_timeout_ms;
     size_t body_max;   /* bytes of one body */
     size_t bodies_max; /* bytes of all bodies at a time; more than body_max */
+    struct outgoing *outgoing; /* borrowed; NULL: answers are not counted */
     bool error_bodies; /* off for Go clients: they drop a connection that has one */
     server_handler handler;
     void *data; /* borrowed, for the handler */

@@ -16,6 +16,7 @@ struct tls_identity {
     gint refs; /* atomic */
     gnutls_certificate_credentials_t credentials;
     bool wants_client; /* a certificate of the client is required */
+    char **names;      /* one of which it must have; NULL: any */
 };
 
 enum file { FILE_CERTIFICATE, FILE_KEY, FILE_CLIENT_CA, FILE_N };
@@ -34,6 +35,7 @@ struct pem {
 
 struct tls {
     char *paths[FILE_N];
+    char **names; /* NULL: any */
     pthread_mutex_t refreshing; /* one at a time; `seen` */
     char *seen;                 /* digest of what was last read, or why nothing was */
     pthread_mutex_t lock;
@@ -48,11 +50,12 @@ static struct tls_identity *identity_ref(struct tls_identity *identity)
     return identity;
 }
 
-void tls_identity_unref(struct tls_identity *identity)
+static void identity_unref(struct tls_identity *identity)
 {
     if (!identity || !g_atomic_int_dec_and_test(&identity->refs))
         return;
     gnutls_certificate_free_credentials(identity->credentials);
+    g_strfreev(identity->names);
     g_free(identity);
 }
 
@@ -86,6 +89,7 @@ static struct tls_identity *identity_new(const struct tls *tls, const struct pem
     int code = gnutls_certificate_allocate_credentials(&identity->credentials);
 
     identity->refs = 1;
+    identity->names = g_strdupv(tls->names);
     if (code < 0)
         g_error("TLS: %s", gnutls_strerror(code));
     code = gnutls_certificate_set_x509_key_mem(identity->credentials, &certificate, &key,
@@ -99,7 +103,7 @@ static struct tls_identity *identity_new(const struct tls *tls, const struct pem
                add_client_ca(identity, tls, pem->texts[FILE_CLIENT_CA], error)) {
         return identity;
     }
-    tls_identity_unref(identity);
+    identity_unref(identity);
     return NULL;
 }
 
@@ -156,7 +160,9 @@ static void log_certificate(const struct tls_identity *identity)
         log_event(over ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
                   over ? "certificate has expired" : "certificate loaded",
                   LOG_TEXT("sha256", fingerprint->str), LOG_TEXT("expires", expires_text),
-                  LOG_TEXT("clients", identity->wants_client ? "need a certificate" : "any"));
+                  LOG_TEXT("clients", !identity->wants_client ? "any"
+                                      : identity->names       ? "need a certificate of a name"
+                                                              : "need a certificate"));
     }
     for (unsigned i = 0; i < n; i++)
         gnutls_x509_crt_deinit(chain[i]);
@@ -178,6 +184,22 @@ static struct tls_identity *load(struct tls *tls, GError **error)
     return identity;
 }
 
+/* NULL: there are none. */
+static char **split_names(const char *text)
+{
+    g_auto(GStrv) words = g_strsplit(text ? text : "", ",", -1);
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    bool any = false;
+
+    for (char **word = words; *word; word++) {
+        if (!*g_strstrip(*word))
+            continue;
+        g_strv_builder_add(names, *word);
+        any = true;
+    }
+    return any ? g_strv_builder_end(names) : NULL;
+}
+
 struct tls *tls_new(const struct tls_files *files, GError **error)
 {
     struct tls *tls = g_new0(struct tls, 1);
@@ -185,6 +207,7 @@ struct tls *tls_new(const struct tls_files *files, GError **error)
     tls->paths[FILE_CERTIFICATE] = g_strdup(files->certificate);
     tls->paths[FILE_KEY] = g_strdup(files->key);
     tls->paths[FILE_CLIENT_CA] = g_strdup(files->client_ca);
+    tls->names = split_names(files->client_names);
     pthread_mutex_init(&tls->refreshing, NULL);
     pthread_mutex_init(&tls->lock, NULL);
     tls->current = load(tls, error);
@@ -200,9 +223,10 @@ void tls_free(struct tls *tls)
 {
     if (!tls)
         return;
-    tls_identity_unref(tls->current);
+    identity_unref(tls->current);
     for (size_t i = 0; i < FILE_N; i++)
         g_free(tls->paths[i]);
+    g_strfreev(tls->names);
     g_free(tls->seen);
     pthread_mutex_destroy(&tls->refreshing);
     pthread_mutex_destroy(&tls->lock);
@@ -231,7 +255,7 @@ void tls_refresh(struct tls *tls)
         }
     }
     pthread_mutex_unlock(&tls->refreshing);
-    tls_identity_unref(old);
+    identity_unref(old);
 }
 
 /* --- sessions ------------------------------------------------------------------------------- */
@@ -241,6 +265,76 @@ static void refuse_client(gnutls_session_t session, gnutls_alert_description_t a
 {
     log_event_limited(LOG_LEVEL_WARN, "client certificate refused", LOG_TEXT("why", why));
     gnutls_alert_send(session, GNUTLS_AL_FATAL, alert);
+}
+
+/* The library takes a certificate that names no purpose for one of all purposes. */
+static bool is_for_clients(gnutls_x509_crt_t certificate)
+{
+    char purpose[64];
+
+    for (unsigned i = 0;; i++) {
+        size_t size = sizeof(purpose);
+        const int code = gnutls_x509_crt_get_key_purpose_oid(certificate, i, purpose, &size, NULL);
+
+        if (code == 0 && strcmp(purpose, GNUTLS_KP_TLS_WWW_CLIENT) == 0)
+            return true;
+        if (code < 0 && code != GNUTLS_E_SHORT_MEMORY_BUFFER)
+            return false;
+    }
+}
+
+static bool is_name(char **names, const char *text, size_t length)
+{
+    return strlen(text) == length && g_strv_contains((const char *const *)names, text);
+}
+
+/* Exactly: an asterisk in a certificate is a letter like others, and so is a NUL. */
+static bool has_a_name(gnutls_x509_crt_t certificate, char **names)
+{
+    char text[256]; /* what does not fit is none of them: DNS names and common names are shorter */
+    unsigned type;
+    int code = 0;
+
+    for (unsigned i = 0; code >= 0 || code == GNUTLS_E_SHORT_MEMORY_BUFFER; i++) {
+        size_t size = sizeof(text) - 1;
+
+        memset(text, 0, sizeof(text));
+        code = gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, i, 0, text,
+                                             &size);
+        if (code >= 0 && is_name(names, text, size))
+            return true;
+    }
+    code = 0;
+    for (unsigned i = 0; code >= 0 || code == GNUTLS_E_SHORT_MEMORY_BUFFER; i++) {
+        size_t size = sizeof(text) - 1;
+
+        memset(text, 0, sizeof(text));
+        code = gnutls_x509_crt_get_subject_alt_name2(certificate, i, text, &size, &type, NULL);
+        if (code >= 0 && type == GNUTLS_SAN_DNSNAME && is_name(names, text, size))
+            return true;
+    }
+    return false;
+}
+
+/* Why a certificate that is signed by one of our CAs will not do; NULL: it will. */
+static const char *objection(gnutls_session_t session)
+{
+    const struct tls_session *kept = gnutls_session_get_ptr(session);
+    unsigned n = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
+    gnutls_x509_crt_t certificate;
+    const char *why = NULL;
+
+    if (gnutls_x509_crt_init(&certificate) < 0)
+        return "there is no memory for it";
+    if (gnutls_x509_crt_import(certificate, &chain[0], GNUTLS_X509_FMT_DER) < 0)
+        why = "it cannot be read";
+    else if (!is_for_clients(certificate))
+        why = "it does not say that it is for clients (extendedKeyUsage clientAuth)";
+    else if (kept->identity->names && !has_a_name(certificate, kept->identity->names))
+        why = "it has none of the names of --tls-client-names";
+    gnutls_x509_crt_deinit(certificate);
+    return why;
 }
 
 /* The library would close the connection without a word. */
@@ -258,8 +352,14 @@ static int verify_client(gnutls_session_t session)
         return GNUTLS_E_CERTIFICATE_REQUIRED;
     }
     int code = gnutls_certificate_verify_peers(session, &purpose, 1, &status);
-    if (code == 0 && status == 0)
-        return 0;
+    if (code == 0 && status == 0) {
+        const char *why = objection(session);
+
+        if (!why)
+            return 0;
+        refuse_client(session, GNUTLS_A_BAD_CERTIFICATE, why);
+        return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+    }
     if (code == 0)
         code = gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0);
     refuse_client(session, GNUTLS_A_BAD_CERTIFICATE,
@@ -268,17 +368,21 @@ static int verify_client(gnutls_session_t session)
     return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
-struct tls_identity *tls_begin(struct tls *tls, gnutls_session_t session)
+void tls_begin(struct tls *tls, gnutls_session_t session, struct tls_session *ret_kept)
 {
-    struct tls_identity *identity;
-
     pthread_mutex_lock(&tls->lock);
-    identity = identity_ref(tls->current);
+    struct tls_identity *identity = identity_ref(tls->current);
     pthread_mutex_unlock(&tls->lock);
+    ret_kept->identity = identity;
+    gnutls_session_set_ptr(session, ret_kept); /* the library uses it for shared keys only */
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, identity->credentials);
     if (identity->wants_client) {
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
         gnutls_session_set_verify_function(session, verify_client);
     }
-    return identity;
+}
+
+void tls_end(struct tls_session *kept)
+{
+    g_clear_pointer(&kept->identity, identity_unref);
 }

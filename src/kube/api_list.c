@@ -18,12 +18,16 @@ void api_url_add_number(GString *url, const char *name, int64_t value)
                            value);
 }
 
+#define PAGES_MAX 20000 /* of 500 objects; more than any cluster has */
+
 struct list_envelope {
+    const char *kind;
     const char *version;
     const char *more; /* asks for the next page; NULL or "": this was the last */
 };
 
 static const struct json_field list_fields[] = {
+    JSON_FIELD_STRING(struct list_envelope, kind, "kind", 0),
     JSON_FIELD_STRING(struct list_envelope, version, "metadata.resourceVersion", JSON_REQUIRED),
     JSON_FIELD_STRING(struct list_envelope, more, "metadata.continue", 0),
     JSON_FIELD_END,
@@ -33,6 +37,8 @@ struct listing {
     struct api_stream *stream;
     const struct api_list_call *call;
     char *version;    /* all pages are of one moment; the first one names it */
+    char *more;       /* what was asked with for the latest page; NULL for the first */
+    unsigned asked;   /* pages */
     GPtrArray *pages; /* struct page * */
 };
 
@@ -53,6 +59,27 @@ static void page_free(void *data)
 
 static void ask(struct listing *listing, const char *more);
 
+/* A list that does not end would be followed without a pause, and never be complete. */
+static bool check_goes_on(const struct listing *listing, const char *more, GError **error)
+{
+    if (g_strcmp0(more, listing->more) != 0 && listing->asked < PAGES_MAX)
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "the list has no end: page %u is followed by %s", listing->asked,
+                listing->asked < PAGES_MAX ? "itself" : "another one");
+    return false;
+}
+
+/* What is no list has no objects, and would take all that are known for gone. */
+static bool check_kind(const char *kind, const cJSON *tree, GError **error)
+{
+    if (kind ? g_str_has_suffix(kind, "List") : cJSON_HasObjectItem(tree, "items"))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "a list was asked for, but it is %s",
+                kind ? kind : "none");
+    return false;
+}
+
 /* Reads what the page has beside its items, which `tail` makes complete, and asks for the page
  * after it. */
 static bool read_envelope(struct page *page, const char *tail, GError **error)
@@ -67,11 +94,14 @@ static bool read_envelope(struct page *page, const char *tail, GError **error)
     g_string_append_len(text, head, (gssize)length);
     g_string_append(text, tail);
     const cJSON *tree = json_parse(arena, text->str, text->len, error);
-    if (!tree || !json_decode(arena, tree, list_fields, &envelope, error))
+    if (!tree || !json_decode(arena, tree, list_fields, &envelope, error) ||
+        !check_kind(envelope.kind, tree, error))
         return false;
     if (!listing->version)
         listing->version = g_strdup(envelope.version);
     if (envelope.more && *envelope.more && !page->asked_on) {
+        if (!check_goes_on(listing, envelope.more, error))
+            return false;
         page->asked_on = true;
         ask(listing, envelope.more);
     }
@@ -118,6 +148,9 @@ static void ask(struct listing *listing, const char *more)
     struct page *page = g_new0(struct page, 1);
     g_autoptr(GString) url = g_string_new(call->path);
 
+    listing->asked++;
+    g_free(listing->more);
+    listing->more = g_strdup(more);
     page->listing = listing;
     page->framer = framer_new(FRAMER_LIST, 0, on_item, page);
     framer_skip(page->framer, API_LIST_UNREAD);
@@ -150,6 +183,7 @@ struct stream_result api_list_run(struct api_stream *stream, const struct api_li
     if (result.end == STREAM_COMPLETE)
         *ret_version = g_steal_pointer(&listing.version);
     g_free(listing.version);
+    g_free(listing.more);
     g_ptr_array_unref(listing.pages);
     return result;
 }

@@ -25,7 +25,8 @@ static int64_t pause_ms(const struct election *election)
  * its holder may not have noticed. */
 static bool is_free(const struct election *election, int64_t now_ms)
 {
-    return !*election->holder || strcmp(election->holder, election->options.identity) == 0 ||
+    return (!*election->holder && election->version) ||
+           strcmp(election->holder, election->options.identity) == 0 ||
            now_ms >= election->seen_ms + election->duration_ms;
 }
 
@@ -84,9 +85,11 @@ static void note(struct election *election, const struct lease_view *lease, int6
         election->seen_ms = now_ms;
     election->exists = true;
     /* Without a duration nobody can be waited for; our own is as good as any. */
-    election->duration_ms = lease->duration_s > 0 && lease->duration_s <= INT32_MAX
-                                ? lease->duration_s * 1000
-                                : election->options.duration_ms;
+    election->asked_ms = lease->duration_s > 0 && lease->duration_s <= INT32_MAX
+                             ? lease->duration_s * 1000
+                             : election->options.duration_ms;
+    election->duration_ms =
+        MIN(election->asked_ms, MAX(election->options.duration_ms, ELECTION_PATIENCE_MS));
     replace(&election->version, lease->version);
     replace(&election->holder, lease->holder);
 }
@@ -95,10 +98,15 @@ void election_read(struct election *election, const struct lease_view *lease, in
 {
     election->doubtful = false;
     election->looked_ms = now_ms;
-    if (lease)
+    if (lease) {
         note(election, lease, now_ms);
-    else
+    } else {
         election->exists = false;
+        if (!election->seen) {
+            election->seen_ms = now_ms;
+            election->duration_ms = election->options.first_wait_ms;
+        }
+    }
     election->seen = true;
     if (!lease || strcmp(election->holder, election->options.identity) != 0)
         election_resign(election);

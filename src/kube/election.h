@@ -8,6 +8,11 @@
  *  - Times in the Lease are never compared with our clock. A Lease counts as held for its duration
  *    from the moment at which we first saw it in its present version.
  *  - It is only ever written in the version that was last seen, so that of two writers one loses.
+ *  - A Lease asks for as long as its holder likes, or as somebody has edited it to. Nobody waits
+ *    for longer than ELECTION_PATIENCE_MS, or our own duration if that is more. That is a wait in
+ *    vain at worst: what keeps two from serving is that each write names the version it replaces.
+ *  - Who has never seen a Lease waits before he makes one: there may have been one that somebody has
+ *    deleted, and what its holder has sent may still be on its way, while its journal is gone.
  *  - A holder whose renewals do not come through stops in time: the renew deadline counts from the
  *    moment before the last good write was sent, so that it is over before anybody else's wait is.
  *
@@ -16,11 +21,14 @@
 #include "app/cluster.h"
 #include "wire/lease.h"
 
+#define ELECTION_PATIENCE_MS 60000
+
 struct election_options {
     const char *identity;      /* borrowed; no two candidates share one */
     int64_t duration_ms;       /* for whom sees our Lease; whole seconds */
     int64_t renew_deadline_ms; /* below the duration */
     int64_t retry_ms;          /* between renewals; looking on is done four times as often */
+    int64_t first_wait_ms;     /* before a Lease is made by who has never seen one */
 };
 
 enum election_step {
@@ -37,8 +45,9 @@ struct election {
     bool exists;
     char *version;       /* as seen last */
     char *holder;        /* "": nobody; after a Lease has vanished who held it */
-    int64_t duration_ms; /* that the holder asks for */
-    int64_t seen_ms;     /* when it was first seen so */
+    int64_t duration_ms; /* that the holder is given */
+    int64_t asked_ms;    /* that it asks for */
+    int64_t seen_ms;     /* when it was first seen so, or first looked for in vain */
     int64_t looked_ms;   /* when it was last read or written */
     int64_t renewed_ms;  /* the write that makes us the holder began then; meaningless otherwise */
     bool holding;

@@ -17,6 +17,7 @@
 #define GIVE_BACK_MS 2000
 #define UNSYNCED_WAIT_MS 50
 #define REFRESH_WAIT_MS 5
+#define SLEEP_MAX_MS 1000 /* the two clocks are not read at one instant */
 #define RELEASED_DURATION_S 1 /* what client-go writes; nobody waits for it */
 
 enum phase_of_term {
@@ -44,6 +45,7 @@ struct lease {
     pthread_cond_t changed;
     struct election election;
     enum phase_of_term phase;
+    int64_t slept_ms; /* by clock_slept_ms, when the write that is in force began */
     uint64_t term;   /* the last one that began */
     uint64_t asked;  /* publications */
     uint64_t stored; /* of those, the last one that a write has carried */
@@ -52,9 +54,12 @@ struct lease {
 
 /* --- the fence ------------------------------------------------------------------------------ */
 
-/* Under the lock. */
+/* Under the lock. While the machine slept the others did not: until a write has shown that the Lease
+ * is still ours, it is not. */
 static int64_t term_end(const struct lease *lease, uint64_t term)
 {
+    if (lease->args.slept_ms() - lease->slept_ms > SLEEP_MAX_MS)
+        return 0;
     return lease->phase == SERVING && term == lease->term ? election_until_ms(&lease->election) : 0;
 }
 
@@ -205,7 +210,12 @@ static void read_lease(struct lease *lease)
         election_read(&lease->election, NULL, clock_ms());
     else
         election_failed(&lease->election, outcome, clock_ms());
+    const int64_t asked_ms = lease->election.asked_ms, given_ms = lease->election.duration_ms;
     pthread_mutex_unlock(&lease->lock);
+    if (asked_ms > given_ms)
+        log_event_limited(LOG_LEVEL_WARN, "the Lease asks for longer than is waited for",
+                          LOG_TEXT("lease", lease->title), LOG_TEXT("holder", lease->last.holder),
+                          LOG_NUMBER("asked_ms", asked_ms), LOG_NUMBER("given_ms", given_ms));
 }
 
 /* Writes the Lease over the version that was last seen, or creates it, for the holder (NULL:
@@ -262,7 +272,7 @@ static void take(struct lease *lease)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *former = g_strdup(lease->last.holder);
-    const int64_t began_ms = clock_ms();
+    const int64_t began_ms = clock_ms(), slept_ms = lease->args.slept_ms();
 
     read_journal(lease);
     pthread_mutex_lock(&lease->lock);
@@ -283,6 +293,7 @@ static void take(struct lease *lease)
     pthread_mutex_lock(&lease->lock);
     if (outcome == OUTCOME_OK) {
         election_wrote(&lease->election, &lease->last, began_ms, clock_ms());
+        lease->slept_ms = slept_ms;
         lease->stored = carried;
         lease->phase = REFRESHING;
     } else {
@@ -294,7 +305,7 @@ static void take(struct lease *lease)
 static void renew(struct lease *lease)
 {
     g_autoptr(GError) error = NULL;
-    const int64_t began_ms = clock_ms();
+    const int64_t began_ms = clock_ms(), slept_ms = lease->args.slept_ms();
 
     pthread_mutex_lock(&lease->lock);
     const uint64_t carried = lease->asked;
@@ -308,6 +319,7 @@ static void renew(struct lease *lease)
     pthread_mutex_lock(&lease->lock);
     if (outcome == OUTCOME_OK) {
         election_wrote(&lease->election, &lease->last, began_ms, clock_ms());
+        lease->slept_ms = slept_ms;
         lease->stored = carried;
         pthread_cond_broadcast(&lease->changed);
     } else {
@@ -382,11 +394,16 @@ bool lease_is_held(struct lease *lease, char **ret_why)
     const bool held = term_end(lease, lease->term) > clock_ms();
     const enum phase_of_term phase = lease->phase;
     g_autofree char *holder = g_strdup(lease->election.holder);
+    const int64_t asked_ms = lease->election.asked_ms, given_ms = lease->election.duration_ms;
     pthread_mutex_unlock(&lease->lock);
 
     if (!held && phase != STANDING_BY)
         *ret_why =
             g_strdup_printf("the Lease %s has been taken, the pods are being read", lease->title);
+    else if (!held && *holder && asked_ms > given_ms)
+        *ret_why = g_strdup_printf("this replica stands by; the Lease %s was last held by %s, which "
+                                   "asks for %" G_GINT64_FORMAT " s and is given %" G_GINT64_FORMAT,
+                                   lease->title, holder, asked_ms / 1000, given_ms / 1000);
     else if (!held && *holder)
         *ret_why = g_strdup_printf("this replica stands by; the Lease %s was last held by %s",
                                    lease->title, holder);
@@ -470,6 +487,7 @@ static void init(struct lease *lease, const struct lease_args *args)
 
     lease->fence.ops = &ops;
     lease->args = *args;
+    lease->args.slept_ms = args->slept_ms ? args->slept_ms : clock_slept_ms;
     lease->ns = g_strdup(args->ns);
     lease->name = g_strdup(args->name);
     lease->identity = args->identity ? g_strdup(args->identity) : make_identity();
@@ -480,6 +498,7 @@ static void init(struct lease *lease, const struct lease_args *args)
                                         .duration_ms = args->duration_ms,
                                         .renew_deadline_ms = args->renew_deadline_ms,
                                         .retry_ms = args->retry_ms,
+                                        .first_wait_ms = args->first_wait_ms,
                                     });
     pthread_mutex_init(&lease->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -39,6 +39,8 @@ struct lease_args {
     int64_t duration_ms;
     int64_t renew_deadline_ms;
     int64_t retry_ms;
+    int64_t first_wait_ms; /* before a Lease is made where none was ever seen */
+    int64_t (*slept_ms)(void); /* of tests; NULL: clock_slept_ms */
 };
 
 struct lease;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that are too large, and too many at a time."""
+"""Bodies that are too large, and too many at a time; answers that nobody takes."""
 
 import contextlib
 import fcntl
@@ -8,8 +8,8 @@ import socket
 import sys
 import time
 
-from program import PATIENCE
-from walk import Answer, announce
+from program import PATIENCE, listing, node
+from walk import Answer, announce, send
 
 # Bytes of one; of all, less than four times that.
 BODY_MAX = {"operations": 4 << 20, "scheduler": 64 << 20}
@@ -63,3 +63,30 @@ def unread(connection):
                 if int(fields[4].split(":")[1], 16):
                     return True
     return bool(int.from_bytes(fcntl.ioctl(connection, SIOCOUTQ, b"\0" * 4), sys.byteorder))
+
+
+# Its views of all nodes take some megabytes each.
+LARGE = listing(*(node(f"node-{i}", 16, 16) for i in range(5000)))
+VIEWS = ("/api/v1/nodes", "/metrics", "/gpushare-scheduler/inspect", "/scheduler/status")
+
+
+def check_unread(walk):
+    """Views while the memory for answers is used up by clients that do not take theirs."""
+    with contextlib.ExitStack() as stack:
+        deadline = time.monotonic() + 3 * PATIENCE
+        for operation in walk.document.operations:
+            if operation.method != "GET" or operation.path not in VIEWS:
+                continue
+            base = walk.bases[operation.listener]
+            host, port = base.removeprefix("http://").split(":")
+            while send(base, "GET", operation.path).status != 503:
+                assert time.monotonic() < deadline, f"no {operation.path} was refused"
+                one = stack.enter_context(socket.socket())
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                one.connect((host, int(port)))
+                one.sendall(f"GET {operation.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            walk.ask(operation.listener, "GET", operation.path, status=503,
+                     media="application/json" if operation.listener == "operations" else None)
+        # What is small is shown all the same.
+        walk.json("/api/v1/nodes/node-0")
+        walk.ask("scheduler", "GET", "/gpushare-scheduler/inspect/node-0")

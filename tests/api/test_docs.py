@@ -309,7 +309,7 @@ def check_urls(tap):
     for name in files():
         if not re.match(r"(manifests|examples)/.*\.(yaml|json)$", name):
             continue
-        urls = re.findall(r'urlPrefix"?: "?http://([\w.-]+):(\d+)(/[\w-]+)', text(name))
+        urls = re.findall(r'urlPrefix"?: "?https://([\w.-]+):(\d+)(/[\w-]+)', text(name))
         for host, port, path in urls:
             wanted = node_ports if host == "127.0.0.1" else ports
             service = host.split(".")[0]

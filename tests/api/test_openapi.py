@@ -20,7 +20,7 @@ need("jsonschema", "yaml")
 from calls import EXPLAINED, FIT_CALLS, NEW_PODS, WORKLOADS, binding, named  # noqa: E402
 from document import Document, subschemas  # noqa: E402
 from program import pod  # noqa: E402
-from sizes import BODY_MAX, check_sizes  # noqa: E402
+from sizes import BODY_MAX, LARGE, check_sizes, check_unread  # noqa: E402
 from verbs import check_inspect, check_status, check_verbs  # noqa: E402
 from walk import Walk, send  # noqa: E402
 
@@ -491,6 +491,13 @@ def check(tap: Tap):
         with Server(f"--ops-token-file={token}") as server:
             walk = Walk(tap, document, server)
             check_token(walk)
+            stop(tap, server)
+        met |= walk.met
+        large = pathlib.Path(directory) / "large.json"
+        large.write_text(LARGE)
+        with Server("--audit-interval=0s", "--drain-timeout=60s", snapshot=large) as server:
+            walk = Walk(tap, document, server)
+            check_unread(walk)
             stop(tap, server)
         met |= walk.met
         pooled = pathlib.Path(directory) / "pooled.json"

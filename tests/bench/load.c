@@ -16,13 +16,16 @@
 
 static gint connections = 16;
 static gchar **headers;
-static gchar *cacert;
-static gboolean save;
+static gchar *cacert, *certificate, *key;
+static gboolean save, fresh;
 
 static const GOptionEntry options[] = {
     {"connections", 'c', 0, G_OPTION_ARG_INT, &connections, "connections at a time", "N"},
     {"header", 'H', 0, G_OPTION_ARG_STRING_ARRAY, &headers, "sent with every request", "LINE"},
     {"cacert", 0, 0, G_OPTION_ARG_FILENAME, &cacert, "PEM of the server's CA", "FILE"},
+    {"cert", 0, 0, G_OPTION_ARG_FILENAME, &certificate, "PEM of a certificate to show", "FILE"},
+    {"key", 0, 0, G_OPTION_ARG_FILENAME, &key, "PEM of its key", "FILE"},
+    {"fresh", 0, 0, G_OPTION_ARG_NONE, &fresh, "a new connection for each request", NULL},
     {"show-failures", 0, 0, G_OPTION_ARG_NONE, &save, "print failed answers", NULL},
     {0},
 };
@@ -82,6 +85,14 @@ static void *run(void *data)
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     if (cacert)
         curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
+    if (certificate) {
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, certificate);
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, key);
+    }
+    if (fresh) {
+        curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+    }
     for (;;) {
         guint i = (guint)g_atomic_int_add(sender->next, 1);
         if (i >= sender->lines->len)

@@ -13,13 +13,13 @@ class Authority:
         self.name = name
         self.certificate, self.key = self._make(name, "-addext", "basicConstraints=critical,CA:TRUE")
 
-    def sign(self, name, *, usage="serverAuth", days=30):
-        """Paths of a certificate for 127.0.0.1 and its key."""
+    def sign(self, name, *, usage="serverAuth", days=30, names="IP:127.0.0.1,DNS:localhost"):
+        """Paths of a certificate, for 127.0.0.1 unless `names` says otherwise, and its key."""
         return self._make(
             name,
             "-CA", self.certificate, "-CAkey", self.key,
             "-addext", "basicConstraints=critical,CA:FALSE",
-            "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+            *(("-addext", f"subjectAltName={names}") if names else ()),
             *(("-addext", f"extendedKeyUsage={usage}") if usage else ()),
             days=days,
         )

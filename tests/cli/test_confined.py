@@ -3,6 +3,7 @@
 """The program as the shipped Deployments confine it: what they say, and that it can live so."""
 
 import pathlib
+import platform
 import shlex
 import shutil
 import signal
@@ -111,6 +112,42 @@ class Confined(unittest.TestCase):
             server.wait_for("reload")
             server.signal(signal.SIGTERM)
             self.assertEqual(server.exit_code(), 0, server.log)
+
+
+class Hardening(unittest.TestCase):
+    """How the program is built."""
+
+    def setUp(self):
+        if not shutil.which("readelf"):
+            self.skipTest("binutils are not installed")
+        self.symbols = self.readelf("--dyn-syms")
+        if any(f"__{name}san_" in self.symbols for name in "atu"):
+            self.skipTest("a sanitizer's build is another thing")
+
+    def readelf(self, what):
+        return subprocess.run(["readelf", "-W", what, program.PROGRAM], capture_output=True,
+                              text=True, check=True).stdout
+
+    def test_memory_cannot_be_written_and_run(self):
+        for line in self.readelf("--segments").splitlines():
+            fields = line.split()
+            if fields and fields[0] in ("LOAD", "GNU_STACK"):
+                self.assertNotIn("WE", "".join(fields[6:-1]), line)
+
+    def test_addresses_are_chance_and_tables_read_only(self):
+        dynamic = self.readelf("--dynamic")
+        self.assertRegex(dynamic, r"FLAGS_1.*NOW.*PIE")
+        self.assertIn("GNU_RELRO", self.readelf("--segments"))
+        self.assertNotRegex(dynamic, r"R(UN)?PATH")
+
+    def test_the_stack_and_copies_are_checked(self):
+        self.assertIn("__stack_chk_fail", self.symbols)
+        self.assertIn("__memcpy_chk", self.symbols)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "elsewhere it has another name")
+    def test_indirect_calls_have_marks(self):
+        # The C library's start files bring a few.
+        self.assertGreater(pathlib.Path(program.PROGRAM).read_bytes().count(b"\xf3\x0f\x1e\xfa"), 100)
 
 
 if __name__ == "__main__":

@@ -120,10 +120,20 @@ class Manifests(unittest.TestCase):
         (cluster,) = self.load("kind/cluster.yaml")
         (scheduler,) = self.load("kind/scheduler.yaml")
         control_plane = cluster["nodes"][0]
-        (mount,) = control_plane["extraMounts"]
+        mount, secrets = control_plane["extraMounts"]
         self.assertTrue((EXAMPLES / "kind" / mount["hostPath"]).exists())
         for patch in control_plane["kubeadmConfigPatches"]:
-            self.assertEqual(patch.count(mount["containerPath"]), 3)
+            self.assertEqual(patch.count(mount["containerPath"]), 1)
+            for line in ("hostPath: /etc/gpuledger", "mountPath: /etc/gpuledger"):
+                self.assertEqual(patch.count(line + "\n"), 1)
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PROGRAM, "certs"], cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            made = pathlib.Path(folder) / secrets["hostPath"]
+            for extender in scheduler["extenders"]:
+                for key in ("caFile", "certFile", "keyFile"):
+                    name = extender["tlsConfig"][key].removeprefix(secrets["containerPath"] + "/")
+                    self.assertTrue((made / name).exists(), name)
         for extender in scheduler["extenders"]:
             self.assertTrue(extender["nodeCacheCapable"])
             self.assertEqual(extender["ignorable"], "bindVerb" not in extender)

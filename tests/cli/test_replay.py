@@ -3,6 +3,7 @@
 """`serve --record` and the command "replay": what was decided is decided again, byte for byte."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -144,6 +145,27 @@ class Replay(Case):
         self.assertNotIn(SECRET, text)
         self.assertNotIn("PASSWORD", text)
         self.assertEqual(self.record.stat().st_mode & 0o777, 0o600)
+
+    def test_what_is_no_file_is_left_alone(self):
+        """Begun anew, a record moves what is there out of its way: a device, say."""
+        old = self.directory / "record.1"
+        for path in (self.record, old):
+            os.mkfifo(path)
+            inode = path.stat().st_ino
+            done = run("serve", f"--snapshot={self.cluster}", "--listen=127.0.0.1:0",
+                       "--ops-listen=127.0.0.1:0", f"--record={self.record}")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("--record", done.stderr.splitlines()[-1])
+            self.assertEqual((path.is_fifo(), path.stat().st_ino), (True, inode))
+            path.unlink()
+        # A link is ours to move; what it leads to is not.
+        target = self.directory / "target"
+        target.write_text("theirs")
+        self.record.symlink_to(target)
+        self.run_and_record()
+        self.assertTrue(old.is_symlink())
+        self.assertEqual(target.read_text(), "theirs")
+        self.assertFalse(self.record.is_symlink())
 
     def test_whole_nodes_are_kept_as_far_as_they_are_read(self):
         items = [node(name, 2, 10) for name in NODES]

@@ -175,11 +175,21 @@ class World:
         except (OSError, http.client.HTTPException, ApiError):
             return False
 
-    def scheduler_config(self, path="scheduler/kube-scheduler.yaml", port=None):
-        """A configuration of manifests/ with the test's port, and nothing of the host's files."""
+    def scheduler_config(self, path="scheduler/kube-scheduler.yaml", port=None, certificates=None):
+        """A configuration of manifests/ with the test's port, and nothing of the host's files: over
+        plain HTTP, unless a folder is given that `manifests/scheduler/certificate` has filled."""
         config = load_config(MANIFESTS / path)
         for extender in config["extenders"]:
-            extender["urlPrefix"] = f"http://127.0.0.1:{port or self.port}/gpushare-scheduler"
+            scheme = "https" if certificates else "http"
+            extender["urlPrefix"] = f"{scheme}://127.0.0.1:{port or self.port}/gpushare-scheduler"
+            if certificates:
+                extender["tlsConfig"].update(
+                    caFile=str(certificates / "ca.crt"),
+                    certFile=str(certificates / "tls.crt"),
+                    keyFile=str(certificates / "tls.key"))
+            else:
+                for key in ("enableHTTPS", "enableHttps", "tlsConfig"):
+                    extender.pop(key, None)
         config.get("clientConnection", {}).pop("kubeconfig", None)
         if "leaderElection" in config:
             config["leaderElection"]["leaderElect"] = False

@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 # What an attack needs to know of the server, how many times it happened, and its connections.
 port, source = 0, HOST
-done = connections = 0
+done = connections = pods = 0
 
 
 def count(n=1):
@@ -157,6 +157,52 @@ async def unread_answers(reader, writer):
         writer.write(b"GET /gpushare-scheduler/inspect HTTP/1.1\r\nHost: x\r\n\r\n")
     count()
     await asyncio.sleep(10)
+
+
+async def unread(reader, writer, path):
+    """One view of the whole cluster, not read, and another at once when that is over."""
+    writer.transport.pause_reading()
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    count()
+    await asyncio.sleep(3)
+
+
+async def unread_nodes(reader, writer):
+    await unread(reader, writer, b"/api/v1/nodes")
+
+
+async def unread_metrics(reader, writer):
+    await unread(reader, writer, b"/metrics")
+
+
+async def unread_status(reader, writer):
+    await unread(reader, writer, b"/scheduler/status")
+
+
+async def unread_filters(reader, writer):
+    """A little body that makes an answer of some megabytes."""
+    writer.transport.pause_reading()
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    names = b",".join(b'"x%05d"' % i for i in range(40000))
+    body = (b'{"Pod":{"metadata":{"name":"p","namespace":"test","uid":"u"},"spec":{"containers":['
+            b'{"name":"c","resources":{"limits":{"aliyun.com/gpu-mem":"1"}}}]}},"NodeNames":['
+            + names + b"]}")
+    writer.write(FILTER + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    count()
+    await asyncio.sleep(3)
+
+
+async def waiting_binds(reader, writer):
+    """Binds of pods that have to wait for one that its node side never takes."""
+    global pods
+    pods += 1
+    body = b'{"PodName":"w%d","PodNamespace":"test","PodUID":"uid-w%d","Node":"n"}' % (pods, pods)
+    writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+                 % len(body) + body)
+    count()
+    await reader.readuntil(b"\r\n\r\n")
+    await asyncio.sleep(0.1)
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -310,6 +356,11 @@ ATTACKS = {
     "half-closed": (half_closed, 50),
     "slow": (slow, 400),
     "unread-answers": (unread_answers, 15),
+    "unread-nodes": (unread_nodes, 64),
+    "unread-metrics": (unread_metrics, 64),
+    "unread-status": (unread_status, 300),
+    "unread-filters": (unread_filters, 64),
+    "waiting-binds": (waiting_binds, 200),
     "stalled-bodies": (stalled_bodies, 6),
     "gigabytes": (gigabytes, 3),
     "long-heads": (long_heads, 10),

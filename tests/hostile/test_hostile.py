@@ -167,9 +167,9 @@ def quantiles(times):
 
 
 @contextlib.contextmanager
-def attack(server, name, source):
+def attack(server, name, source, operations=False):
     """It goes on for as long as the block; yields a list that gets how often it was done."""
-    address = server.scheduler.rsplit(":", 1)[1]
+    address = (server.operations if operations else server.scheduler).rsplit(":", 1)[1]
     attacker = subprocess.Popen(
         [sys.executable, str(HERE / "attacks.py"), name, address, "300", source],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

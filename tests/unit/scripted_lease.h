@@ -55,6 +55,13 @@ static inline void teardown(void)
     api_end();
 }
 
+static gint slept_ms; /* atomic; by how much the machine has slept */
+
+static inline int64_t scripted_sleep(void)
+{
+    return g_atomic_int_get(&slept_ms);
+}
+
 static inline void start_with_deadline(int64_t renew_deadline_ms, int64_t retry_ms)
 {
     g_autoptr(GError) error = NULL;
@@ -69,6 +76,7 @@ static inline void start_with_deadline(int64_t renew_deadline_ms, int64_t retry_
         .duration_ms = 60000,
         .renew_deadline_ms = renew_deadline_ms,
         .retry_ms = retry_ms,
+        .slept_ms = scripted_sleep,
     };
 
     running = lease_start(&args, &error);

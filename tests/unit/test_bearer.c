@@ -94,14 +94,15 @@ START_TEST(a_changed_file_counts)
     ck_assert(!bearer_accepts(bearer, "Bearer first"));
     ck_assert(bearer_accepts(bearer, "Bearer second"));
 
-    /* What cannot be used changes nothing. */
+    /* Who takes the token away takes it from everybody. */
     ck_assert(g_file_set_contents(path, "", -1, NULL));
     bearer_refresh(bearer);
-    ck_assert(bearer_accepts(bearer, "Bearer second"));
+    ck_assert(!bearer_accepts(bearer, "Bearer second"));
     ck_assert(!bearer_accepts(bearer, "Bearer "));
+    ck_assert(!bearer_accepts(bearer, "Bearer first"));
     g_unlink(path);
     bearer_refresh(bearer);
-    ck_assert(bearer_accepts(bearer, "Bearer second"));
+    ck_assert(!bearer_accepts(bearer, "Bearer second"));
     ck_assert(g_file_set_contents(path, "third", -1, NULL));
     bearer_refresh(bearer);
     ck_assert(bearer_accepts(bearer, "Bearer third"));

@@ -316,6 +316,13 @@ static const struct {
      "'tls-cert' is set without 'tls-key'; TLS needs both a certificate and its key"},
     {{.arguments = {"--tls-key=a"}},
      "'tls-key' is set without 'tls-cert'; TLS needs both a certificate and its key"},
+    {{.arguments = {"--tls-cert=a", "--tls-key=a", "--tls-client-names=a"}},
+     "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless somebody has "
+     "signed it"},
+    {{.arguments = {"--ops-tls"}},
+     "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both"},
+    {{.arguments = {"--ops-tls", "--tls-cert=a", "--tls-key=a", "--ops-listen=off"}},
+     "'ops-tls' is set, but 'ops-listen' is off; leave one of them out"},
     {{.arguments = {"--tls-client-ca=a"}},
      "'tls-client-ca' is set without 'tls-cert' and 'tls-key'; clients show certificates only over "
      "TLS"},
@@ -463,7 +470,11 @@ static const char *companion(const struct option *option, bool variable)
 
 static const char *companion_file(const struct option *option)
 {
-    return strcmp(option->name, "tls-client-ca") == 0 ? "tls-cert: x\ntls-key: x\n" : NULL;
+    if (strcmp(option->name, "tls-client-names") == 0)
+        return "tls-cert: x\ntls-key: x\ntls-client-ca: x\n";
+    return strcmp(option->name, "tls-client-ca") == 0 || strcmp(option->name, "ops-tls") == 0
+               ? "tls-cert: x\ntls-key: x\n"
+               : NULL;
 }
 
 START_TEST(every_variable_reaches_its_option)

@@ -59,6 +59,32 @@ START_TEST(looks_before_anything_else)
 }
 END_TEST
 
+/* Somebody may have deleted the Lease of a holder that goes on for the rest of its term. */
+START_TEST(who_never_saw_one_waits_before_he_makes_one)
+{
+    election.options.first_wait_ms = 15000;
+    ck_assert_int_eq(next(100), ELECTION_READ);
+    election_read(&election, NULL, 100);
+    expect_wait(100, 600);
+    for (int64_t now_ms = 600; now_ms < 15100; now_ms += 500) {
+        ck_assert_int_eq(next(now_ms), ELECTION_READ);
+        election_read(&election, NULL, now_ms);
+    }
+    ck_assert_int_eq(next(15099), ELECTION_WAIT);
+    ck_assert_int_eq(next(15100), ELECTION_CREATE);
+}
+END_TEST
+
+/* A Lease that appears meanwhile counts as any other. */
+START_TEST(what_appears_meanwhile_is_no_ones_past)
+{
+    election.options.first_wait_ms = 15000;
+    election_read(&election, NULL, 100);
+    see("1", "", 700);
+    ck_assert_int_eq(next(700), ELECTION_TAKE);
+}
+END_TEST
+
 START_TEST(takes_what_nobody_holds_at_once)
 {
     see("1", _i ? "" : NULL, 100);
@@ -158,6 +184,32 @@ START_TEST(who_is_refused_does_not_hammer)
     election_failed(&election, outcomes[_i], 120);
     expect_wait(120, 620);
     ck_assert_int_eq(next(620), ELECTION_READ);
+}
+END_TEST
+
+/* Edited to years, it stops nobody for longer than a minute. */
+START_TEST(nobody_is_waited_for_beyond_patience)
+{
+    static const int64_t asked_s[] = {3600, INT32_MAX, 60, 61};
+    const struct lease_view lease = {"7", "other", asked_s[_i]};
+
+    election_read(&election, &lease, 100);
+    ck_assert_int_eq(election.asked_ms, asked_s[_i] * 1000);
+    for (int64_t now_ms = 600; now_ms < 100 + ELECTION_PATIENCE_MS; now_ms += 500) {
+        ck_assert_int_eq(next(now_ms), ELECTION_READ);
+        election_read(&election, &lease, now_ms);
+    }
+    ck_assert_int_ne(next(99 + ELECTION_PATIENCE_MS), ELECTION_TAKE);
+    ck_assert_int_eq(next(100 + ELECTION_PATIENCE_MS), ELECTION_TAKE);
+}
+END_TEST
+
+/* Who has a longer one himself grants it to others. */
+START_TEST(a_long_duration_of_our_own_is_no_edit)
+{
+    election.options.duration_ms = 300000;
+    election_read(&election, &(struct lease_view){"7", "other", 300}, 100);
+    ck_assert_int_eq(election.duration_ms, 300000);
 }
 END_TEST
 
@@ -477,6 +529,10 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, looks_before_anything_else);
+    tcase_add_test(tcase, who_never_saw_one_waits_before_he_makes_one);
+    tcase_add_test(tcase, what_appears_meanwhile_is_no_ones_past);
+    tcase_add_loop_test(tcase, nobody_is_waited_for_beyond_patience, 0, 4);
+    tcase_add_test(tcase, a_long_duration_of_our_own_is_no_edit);
     tcase_add_loop_test(tcase, takes_what_nobody_holds_at_once, 0, 2);
     tcase_add_test(tcase, takes_what_is_its_own);
     tcase_add_test(tcase, waits_as_long_as_the_holder_asks_for);

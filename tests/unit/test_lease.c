@@ -53,6 +53,39 @@ START_TEST(takes_a_free_lease_and_keeps_what_is_not_its_own)
 }
 END_TEST
 
+/* While it slept, another may have taken the Lease; only a write of it tells. */
+START_TEST(what_slept_asks_before_it_serves)
+{
+    sync_store();
+    script_read(FREE);
+    script_write(LEASE("2", "me", ""));
+    start();
+    ck_assert(comes_true(true));
+    g_atomic_int_set(&slept_ms, 5000);
+    ck_assert(!is_held());
+    ck_assert_uint_eq(fence_term(fence()), 0);
+    script_write(LEASE("3", "me", ""));
+    ck_assert(!fence_publish(fence(), 1, clock_ms() + PATIENT_MS, NULL)); /* it has the Lease renewed */
+    ck_assert(comes_true(true));
+    ck_assert_uint_eq(fence_term(fence()), 1);
+    g_atomic_int_set(&slept_ms, 0);
+}
+END_TEST
+
+START_TEST(a_duration_of_years_is_named)
+{
+    sync_store();
+    script(&(struct fake_reply){
+        .match = "GET " PATH "/gl ",
+        .times = FAKE_ALWAYS,
+        .chunks = {"{\"kind\":\"Lease\",\"metadata\":{\"name\":\"gl\",\"resourceVersion\":\"1\"},"
+                   "\"spec\":{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":3600}}"}});
+    start();
+    take_request(1);
+    expect_why("last held by another, which asks for 3600 s and is given 60");
+}
+END_TEST
+
 START_TEST(does_not_touch_what_another_holds)
 {
     sync_store();
@@ -249,6 +282,8 @@ int main(void)
     tcase_add_checked_fixture(taking, setup, teardown);
     tcase_add_test(taking, makes_the_lease_where_there_is_none);
     tcase_add_test(taking, takes_a_free_lease_and_keeps_what_is_not_its_own);
+    tcase_add_test(taking, what_slept_asks_before_it_serves);
+    tcase_add_test(taking, a_duration_of_years_is_named);
     tcase_add_test(taking, does_not_touch_what_another_holds);
     tcase_add_test(taking, takes_nothing_before_it_knows_the_cluster);
     tcase_add_test(taking, serves_only_once_the_pods_have_been_read_afresh);

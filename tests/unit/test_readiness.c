@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is ready, and who lets go of its callers. */
+#include "http/bearer.h"
 #include "listening_extender.h"
 #include "suite.h"
 
@@ -23,6 +24,37 @@ START_TEST(readiness_names_feeds_not_read)
     store_list_end(extender.store, FEED_NODES);
     store_set_trouble(extender.store, FEED_PODS, "we may not");
     assert_not_ready("[-]synced failed: not yet read from the cluster: pods (we may not), configmaps");
+}
+END_TEST
+
+/* They repeat what the API server and credential commands have said. */
+START_TEST(reasons_are_for_those_who_may_look)
+{
+    static const char token[] = "Authorization: Bearer secret\r\n";
+    g_autofree char *folder = g_dir_make_tmp("gpuledger-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "token", NULL);
+    g_auto(http_reply) bare = {0};
+    g_auto(http_reply) shown = {0};
+    g_auto(http_reply) troubled = {0};
+
+    ck_assert(g_file_set_contents(path, "secret", -1, NULL));
+    routes[OPERATIONS].bearer = bearer_new(path, NULL);
+    store_set_trouble(extender.store, FEED_PODS, "password hunter2 is wrong");
+    assert_not_ready("[-]synced failed: reason withheld");
+    call(OPERATIONS, "GET", "/readyz?verbose", token, NULL, &shown);
+    ck_assert_ptr_nonnull(strstr(shown.body->str, "hunter2"));
+    call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &bare);
+    ck_assert_str_eq(bare.body->str, "[-]synced failed: reason withheld\n[+]serving ok\n"
+                                     "[+]elected ok\n[+]labelled ok\nreadyz check failed\n");
+    /* Ready in spite of a trouble: it is not told either. */
+    feed_store();
+    store_set_trouble(extender.store, FEED_PODS, "password hunter2 is wrong");
+    call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &troubled);
+    ck_assert_int_eq(troubled.status, 200);
+    ck_assert_ptr_null(strstr(troubled.body->str, "hunter2"));
+    g_clear_pointer(&routes[OPERATIONS].bearer, bearer_free);
+    unlink(path);
+    rmdir(folder);
 }
 END_TEST
 
@@ -110,6 +142,7 @@ static Suite *suite(void)
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(empty, world_begin_empty, world_end);
     tcase_add_test(empty, readiness_names_feeds_not_read);
+    tcase_add_test(empty, reasons_are_for_those_who_may_look);
     suite_add_tcase(s, empty);
     return s;
 }

@@ -128,6 +128,21 @@ START_TEST(a_list_that_expires_between_pages_is_read_at_once)
 }
 END_TEST
 
+/* It would be followed for ever, and as fast as it comes. */
+START_TEST(a_list_that_goes_on_with_itself_is_begun_again)
+{
+    script(&(struct fake_reply){.match = "limit=2 ",
+                                .chunks = {PAGE_OF("10", "x", POD("u1", "1", ""))}});
+    script(&(struct fake_reply){.match = "continue=x",
+                                .chunks = {PAGE_OF("10", "x", POD("u1", "1", ""))}});
+    script(&(struct fake_reply){.match = "limit=", .chunks = {LIST_OF("20", POD("u2", "2", ""))}});
+    script_quiet_watch();
+    start(FEED_PODS);
+    expect_trace("( u1@ u1@ ( u2@ ) ");
+    expect_request(3, "resourceVersion=20&");
+}
+END_TEST
+
 struct bad_list {
     int status;
     enum fake_end end;
@@ -139,6 +154,10 @@ static const struct bad_list bad_lists[] = {
     {200, FAKE_KEEP, "{\"items\":["},
     {200, FAKE_KEEP, "{\"items\":[]}"},
     {200, FAKE_KEEP, "{\"metadata\":{\"resourceVersion\":7},\"items\":[]}"},
+    /* Not lists: taken for empty ones they would sweep the store. */
+    {200, FAKE_KEEP, "{\"kind\":\"Status\",\"metadata\":{\"resourceVersion\":\"1\"}}"},
+    {200, FAKE_KEEP, "{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]}"},
+    {200, FAKE_KEEP, "{\"metadata\":{\"resourceVersion\":\"1\"}}"},
     {200, FAKE_KEEP, "<html>"},
     {200, FAKE_NO_REPLY, NULL},
     {403, FAKE_KEEP, "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}"},
@@ -221,6 +240,7 @@ int main(void)
     tcase_add_test(tcase, takes_a_list_that_says_at_its_end_how_it_goes_on);
     tcase_add_test(tcase, objects_reach_the_store_before_the_page_ends);
     tcase_add_test(tcase, a_list_that_expires_between_pages_is_read_at_once);
+    tcase_add_test(tcase, a_list_that_goes_on_with_itself_is_begun_again);
     tcase_add_loop_test(tcase, a_list_that_fails_is_begun_again, 0, G_N_ELEMENTS(bad_lists));
     tcase_add_test(tcase, an_object_that_cannot_be_used_does_not_keep_the_others_out);
     tcase_add_loop_test(tcase, stops_at_once_whatever_it_waits_for, 0, G_N_ELEMENTS(endless));

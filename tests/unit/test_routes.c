@@ -70,6 +70,7 @@ static const struct answer_case {
     {SCHEDULER, "GET", "/gpushare-scheduler/filter", NULL, NULL, 405, NULL, ""},
     {SCHEDULER, "POST", "/gpushare-scheduler/nope", NULL, "{}", 404, NULL, ""},
     {SCHEDULER, "GET", "/metrics", NULL, NULL, 404, NULL, ""},
+    {SCHEDULER, "GET", "/version%00x", NULL, NULL, 404, NULL, ""},
 
     {OPERATIONS, "GET", "/healthz", NULL, NULL, 200, TEXT, "ok\n"},
     {OPERATIONS, "GET", "/livez", NULL, NULL, 200, TEXT, "ok\n"},

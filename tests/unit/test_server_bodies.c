@@ -117,6 +117,70 @@ START_TEST(malformed_lengths_are_refused)
 }
 END_TEST
 
+/* Another program in between might end such a request elsewhere, and take the rest for a request of
+ * somebody else's. Whatever follows on the connection is not looked at. */
+START_TEST(heads_in_doubt_are_refused)
+{
+    static const struct {
+        const char *head; /* after the first line */
+        int status;
+    } cases[] = {
+        {"Host: t\r\nContent-Length: 2\r\nContent-Length: 0\r\n", 400},
+        {"Host: t\r\nContent-Length: 2\r\nContent-Length: 2\r\n", 400},
+        {"Host: t\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", 400},
+        {"Host: t\r\ncontent-length: 2\r\ntransfer-encoding: identity\r\n", 400},
+        {"Host: t\r\nTransfer-Encoding: gzip, chunked\r\n", 501},
+        {"Host: t\r\nTransfer-Encoding: xchunked\r\n", 501},
+        {"Host: t\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 501},
+        {"Content-Length: 2\r\n", 400},
+        {"Host: t\r\nHost: u\r\nContent-Length: 2\r\n", 400},
+        {"Host: t\r\nContent-Length : 2\r\n", 400},
+        {"Host: t\r\nHost: u\r\n", 400},
+    };
+    g_autoptr(server) server = start(SERVER_THREADS, 8, true);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf("POST /echo HTTP/1.1\r\n%s\r\n{}"
+                                                "GET /next HTTP/1.1\r\nHost: t\r\n\r\n",
+                                                cases[i].head);
+        g_auto(http_reply) reply = {0};
+        g_auto(http_reply) next = {0};
+        int fd = http_connect(server_port(server));
+
+        http_send_text(fd, text);
+        ck_assert_msg(http_receive(fd, false, &reply), "%zu", i);
+        g_autofree char *connection = http_header(&reply, "Connection");
+        ck_assert_msg(reply.status == cases[i].status, "%zu: %d", i, reply.status);
+        ck_assert_pstr_eq(connection, "close");
+        ck_assert_msg(!http_receive(fd, false, &next), "%zu: %d", i, next.status);
+        close(fd);
+    }
+    ck_assert(server_drain(server, 1000));
+}
+END_TEST
+
+START_TEST(good_heads_are_not)
+{
+    static const char *const texts[] = {
+        "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "POST /echo HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
+        "POST /a%2500 HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\n{}",
+    };
+    g_autoptr(server) server = start(SERVER_THREADS, 8, true);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_auto(http_reply) reply = {0};
+        int fd = http_connect(server_port(server));
+
+        http_send_text(fd, texts[i]);
+        ck_assert(http_receive(fd, false, &reply));
+        ck_assert_int_eq(reply.status, 200);
+        ck_assert_str_eq(reply.body->str, "{}");
+        close(fd);
+    }
+}
+END_TEST
+
 START_TEST(all_bodies_together_are_limited)
 {
     g_autofree char *body = letters(BODY_MAX);
@@ -205,6 +269,8 @@ int main(void)
         {larger_bodies_are_refused_and_the_connection_lives, 2},
         {absurd_bodies_are_refused_unread, 1},
         {malformed_lengths_are_refused, 1},
+        {heads_in_doubt_are_refused, 1},
+        {good_heads_are_not, 1},
         {all_bodies_together_are_limited, 1},
         {bodies_of_broken_requests_are_given_back, 2},
         {who_stalls_gives_its_memory_to_who_does_not, 2},

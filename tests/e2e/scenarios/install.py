@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shipped manifests against a real API server, and the roles they grant against real use."""
 
+import http.client
 import json
+import os
 import pathlib
+import ssl
+import subprocess
 import tempfile
 import time
 
 import yaml
 from kubeapi import Client, wait_for
-from world import MANIFESTS, SYSTEM, World, load_config, program
+from world import MANIFESTS, SYSTEM, World, binaries, load_config, program
 
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -123,12 +127,99 @@ def check_manifests(tap, world):
     for config in (first, second, legacy):
         for extender in config["extenders"]:
             extender.pop("urlPrefix")
+            for file in ("caFile", "certFile", "keyFile"):
+                extender["tlsConfig"].pop(file)
     tap.equal(first["extenders"], second["extenders"], "both schedulers call the extender alike")
     for extender, there in zip(legacy["extenders"], first["extenders"], strict=True):
         seconds = int(there.pop("httpTimeout").removesuffix("s"))
         tap.equal(extender.pop("httpTimeout"), seconds * 10**9, "the Policy counts in nanoseconds")
-        tap.equal(extender.pop("enableHttps"), False, "and spells TLS in its own way")
+        tap.equal((extender.pop("enableHttps"), there.pop("enableHTTPS")), (True, True),
+                  "and spells TLS in its own way")
     tap.equal(legacy["extenders"], first["extenders"], "all else is the same")
+
+
+def shipped_arguments(folder):
+    """The extender's arguments as the manifests have them, with the Secrets' files in a folder."""
+    deployment = load_config(MANIFESTS / "base/deployment.yaml")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    files = {
+        "/etc/gpuledger/tls/tls.crt": "gpuledger.crt",
+        "/etc/gpuledger/tls/tls.key": "gpuledger.key",
+        "/etc/gpuledger/tls/ca.crt": "ca.crt",
+        "/etc/gpuledger/ops/token": "token",
+    }
+    arguments = []
+    for argument in container["args"][1:]:
+        option, equals, value = argument.partition("=")
+        arguments.append(option + equals + (str(folder / files[value]) if value in files else value))
+    return arguments
+
+
+def scenario_closed(tap):
+    """As it is installed: kube-scheduler gets in by its certificate, nobody else does."""
+    with World(tap) as world:
+        folder = world.folder / "gpuledger-tls"
+        secrets = subprocess.run([program(), "certs", f"--folder={folder}"], check=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        path = world.folder / "secrets.yaml"
+        for _ in range(2):  # it may be repeated
+            path.write_bytes(secrets.stdout)
+            world.plane.kubectl("apply", "--server-side", "-f", path)
+        names = {item["metadata"]["name"] for item in yaml.safe_load(secrets.stdout)["items"]}
+        wanted = set()
+        for name in ("base", "second-scheduler"):
+            deployment = load_config(MANIFESTS / name / "deployment.yaml")
+            wanted |= {volume["secret"]["secretName"]
+                       for volume in deployment["spec"]["template"]["spec"]["volumes"]
+                       if "secret" in volume}
+        tap.equal(names, wanted, "the Secrets are those that the Deployments mount")
+
+        node_folder = world.folder / "kubernetes"
+        fetched = subprocess.run(
+            [MANIFESTS / "scheduler/certificate", node_folder], check=True, capture_output=True,
+            env={**os.environ, "KUBECTL": str(binaries("current") / "kubectl"),
+                 "KUBECONFIG": str(world.plane.kubeconfig())})
+        tap.equal(
+            {key: (node_folder / key).read_text() for key in ("ca.crt", "tls.crt", "tls.key")},
+            {key: (folder / file).read_text() for key, file in (
+                ("ca.crt", "ca.crt"), ("tls.crt", "kube-scheduler.crt"),
+                ("tls.key", "kube-scheduler.key"))}, "a control-plane node gets the files",)
+        tap.ok(b"PRIVATE" not in fetched.stdout + fetched.stderr, "and nobody sees the key")
+
+        world.extender_start(*shipped_arguments(folder), wait=False)
+        world.scheduler_start(world.scheduler_config(certificates=node_folder))
+        world.node("n1", [10, 10])
+        world.pod("a", 4)
+        world.await_running(["a"])
+        tap.equal(world.card("a"), ("n1", 0), "kube-scheduler binds over TLS")
+
+        victim = world.pod("victim", 4, scheduler="another")
+        meta = victim["metadata"]
+        body = json.dumps({"PodName": meta["name"], "PodNamespace": meta["namespace"],
+                           "PodUID": meta["uid"], "Node": "n1"})
+        trusting = ssl.create_default_context(cafile=folder / "ca.crt")
+        for what, connection in (
+            ("plain HTTP", http.client.HTTPConnection("127.0.0.1", world.port, timeout=30)),
+            ("no certificate",
+             http.client.HTTPSConnection("127.0.0.1", world.port, timeout=30, context=trusting)),
+        ):
+            try:
+                connection.request("POST", "/gpushare-scheduler/bind", body)
+                answer = connection.getresponse().read()
+            except (OSError, http.client.HTTPException) as error:
+                answer = error
+            tap.ok(isinstance(answer, Exception), f"a forged bind is refused: {what}", answer)
+        tap.equal(world.card("victim"), None, "the victim is not bound")
+
+        def look(token=None):
+            connection = http.client.HTTPSConnection("127.0.0.1", world.ops_port, timeout=30,
+                                                     context=trusting)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", "/api/v1/nodes", headers=headers)
+            return connection.getresponse().status
+
+        tap.equal(look(), 401, "nobody looks without the token")
+        tap.equal(look((folder / "token").read_text()), 200, "with it they do")
 
 
 def scenario_second_scheduler(tap):
