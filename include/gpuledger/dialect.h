@@ -35,6 +35,8 @@ struct dialect_options {
     int64_t volcano_memory_factor;    /* MiB in one volcano.sh/gpu-memory; 0: 1 */
     int64_t tencent_order;           /* enum tencent_order */
     bool tencent_unchecked;          /* gpu-manager is not to compare its choice with ours */
+    int64_t unplaced_everywhere; /* not 0: a pod that was bound without a card counts on every card of
+                                  * its node, also where its node side gives it none */
     bool nvidia_fail_requests_greater_than_one; /* as in the plugin's sharing.timeSlicing */
     bool nvidia_memory_guard; /* see dialect/nvidia_guard.h */
     char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
@@ -180,6 +182,15 @@ struct request *dialect_read_request(const struct pod_view *view,
 struct allocation *dialect_read_allocation(const struct pod_view *view,
                                            const struct dialect_options *options,
                                            char **ret_warning);
+
+/* What a pod holds from now on of whom `known` says what it held: that stays as it is in dialect, cards
+ * and amounts, whatever its annotations are made to say, but for what the node side has to say itself
+ * (struct allocation.open) and for cards that had not been named. `take_fresh`, read of the pod as it is
+ * now, tells how far the node side has come. A card that only `fresh` names is held beside the others
+ * as long as the node side may still go by it. `ret_edited`, unless NULL, says whether `fresh` names
+ * other cards. */
+struct allocation *dialect_continue(const struct allocation *known, struct allocation *take_fresh,
+                                    bool *ret_edited);
 
 /* The node's cards and pools by all dialects that claim it; false: none does (or the word of the
  * first is unusable, then with an error). Where several do, they must agree on the number of cards;

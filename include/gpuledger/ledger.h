@@ -33,6 +33,8 @@
 /* Dialects whose node sides run on one node. */
 #define NODE_DIALECTS_MAX 4
 #define NODE_POOLS_MAX 64
+/* Of one allocation; who would have more holds every card (dialect/hold.h). */
+#define ALLOCATION_SHARES_MAX 256
 
 struct mig_profiles;
 struct node_traits;
@@ -97,7 +99,7 @@ struct pool {
     char *resource; /* "nvidia.com/mig-1g.5gb" */
     char *model;    /* or NULL */
     int32_t capacity;
-    int32_t used;   /* may exceed capacity */
+    int64_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
     int32_t replicas; /* devices that are one card or instance; 0: not known */
@@ -146,6 +148,17 @@ enum doubt {
     DOUBT_LOST,      /* the card is missing beside what was written together with it */
     DOUBT_MALFORMED, /* the card cannot be read */
     DOUBT_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
+    DOUBT_UNREAD,    /* what the pod asks for cannot be read, or not served: it counts as the most that
+                      * it may be */
+    DOUBT_WAITED,    /* its node side has not taken it for longer than anybody may wait */
+    DOUBT_N
+};
+
+/* Whether a share counts on the node that its pod is on. */
+enum share_basis {
+    SHARE_HELD,        /* it does */
+    SHARE_ON_ONE_CARD, /* nobody wrote a card: the node side has one to give only if there is no other */
+    SHARE_NOT_GIVEN,   /* nobody wrote a card, and without that the node side gives none */
 };
 
 /* What one container (or the pod as a whole) holds of one card, or how many devices of a pool. */
@@ -155,12 +168,31 @@ struct share {
     int32_t card;       /* index, or CARD_UNKNOWN */
     int32_t core;       /* thousandths */
     bool exclusive;
-    bool init;          /* as in struct card_ask */
+    bool init, sidecar; /* as in struct card_ask */
+    bool named;         /* a card that an edit names beside the one that the pod was bound to: held
+                         * only as long as the node side may still go by it */
+    enum share_basis basis;
     struct mig_place place; /* of the instance that it is, on a card that is cut */
     int32_t devices;    /* of the pool `device` */
-    const char *device; /* as in struct card_ask; NULL: a share of a card */
+    int32_t replicas;   /* of the pool when the devices were given; 0: not known */
+    const char *device; /* as in struct card_ask, or DEVICE_ALL; NULL: a share of a card */
+    const struct dialect *dialect; /* whose words it is read from; NULL: the allocation's */
     uint64_t key;       /* card_key of the UUID that names the card; `card` is then the ledger's to
                          * set, for the node as it is. 0: `card` is what was said */
+};
+
+#define DEVICE_ALL "*" /* every device of every pool of the node */
+
+/* What one dialect reads of a pod that several read. Those that read the same resources are
+ * alternatives: the node decides, by whose node side runs there. All others count beside each
+ * other. */
+struct pod_reading {
+    const struct dialect *dialect;
+    struct terms *terms; /* a reference, or NULL */
+    int64_t match_amount, assume_time_ns;
+    enum doubt doubt;
+    bool assigned, waiting, heeded, open; /* as in struct allocation */
+    bool alternative;
 };
 
 struct allocation {
@@ -175,15 +207,25 @@ struct allocation {
     bool oversubscribes;     /* accepts memory that its card does not really have */
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
+    bool heeded;             /* the node side may still go by what its annotations say */
+    bool open;               /* the node side chooses the card, and has yet to write which */
+    bool alternative;        /* as in struct pod_reading, before it is joined */
     struct host host;        /* of the pod as a whole */
     int64_t match_amount;    /* as in struct request */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
+    bool refused;            /* of a booking: no Binding of it was, or will be, carried out */
+    bool waited_out;         /* it has waited as long as anybody may, and never waits again */
     int64_t priority;        /* these four say what the pod is worth to others, not what it holds */
     int64_t created_s;       /* Unix time; 0 if unknown */
     struct pod_facts *facts;     /* a reference, or NULL */
     bool terminating;        /* it is being deleted, and holds its cards until it has ended */
     uint32_t generation;     /* caller's mark, for sweeping after a fresh list */
+    /* Where not all that was read counts on every node: all of it, which the ledger chooses from,
+     * and sets what is above and `shares` by. NULL and 0 for most pods. */
+    struct pod_reading *readings;
+    struct share *known;
+    uint32_t n_readings, n_known;
     uint32_t n_shares;
     struct share shares[];
 };
@@ -276,6 +318,20 @@ void allocation_free(struct allocation *allocation);
 typedef struct allocation allocation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 
+/* Adds what another dialect reads of the same pod, before either is in a ledger. Both are taken.
+ * NULL: they have more than ALLOCATION_SHARES_MAX together. */
+struct allocation *allocation_join(struct allocation *take_first, struct allocation *take_other);
+
+/* The pod is being given its devices now, as the node divides its cards. */
+void allocation_witness(struct allocation *allocation, const struct node *node);
+
+/* All shares that were read, those included that do not count on its node. */
+const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n);
+
+/* Whose words a share of the allocation is read from. */
+const struct dialect *allocation_share_dialect(const struct allocation *allocation,
+                                               const struct share *share);
+
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
@@ -289,6 +345,9 @@ struct allocation *ledger_get(const struct ledger *ledger, const char *uid);
  * of the same UID. Returns the recorded one. */
 struct allocation *ledger_put(struct ledger *ledger, const char *node,
                               struct allocation *take_allocation);
+
+/* The allocation as it would be recorded on the node, outside any ledger. */
+struct allocation *ledger_foresee(const struct node *node, struct allocation *take_allocation);
 
 /* Adds a new allocation only if every share fits its card beside all others; else frees it,
  * changes nothing and says why. */

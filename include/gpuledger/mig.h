@@ -73,4 +73,9 @@ const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
 const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct mig_place place,
                                    int64_t bytes);
 
+/* The most memory and compute that an instance in that place has; AMOUNT_BYTES_MAX and CORE_WHOLE: no
+ * profile is known to fit there. */
+void mig_place_most(const struct mig_profiles *profiles, struct mig_place place, int64_t *ret_bytes,
+                    int32_t *ret_core);
+
 #pragma GCC visibility pop

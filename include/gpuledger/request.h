@@ -40,6 +40,7 @@ struct card_ask {
     int32_t core;         /* thousandths of each card */
     bool exclusive;       /* tolerates no other holder on its cards */
     bool init;            /* of a plain init container, which ends before the others begin */
+    bool sidecar;         /* of an init container that goes on beside those that come after it */
     const char *device;   /* the pool's resource; lives in the request's terms or for ever */
 };
 

@@ -11,15 +11,19 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                        "configure that scheduler with the extender, then " DELETE_POD, true,
                        POD_EVENT_NO_CARD},
     [AUDIT_LOST] = {"annotation_lost", "the annotation that names its card is gone",
-                    "write it back from the ledger's side if that names a card, else " DELETE_POD,
+                    "write back what the ledger's side says if it names a card; else " DELETE_POD,
                     true, POD_EVENT_NO_CARD},
     [AUDIT_MALFORMED] = {"annotation_malformed", "the annotation that names its card cannot be read",
-                         "write a card's index into it, or " DELETE_POD, true, POD_EVENT_NO_CARD},
+                         DELETE_POD, true, POD_EVENT_NO_CARD},
     [AUDIT_EDITED] = {"annotation_edited",
-                      "its annotations are not those that it was bound with: the container keeps the "
-                      "card that it was started with",
+                      "its annotations are not those that it was bound with: it keeps the card that it "
+                      "was bound to, which counts",
                       "write back what the ledger's side says, or " DELETE_POD, true,
                       POD_EVENT_CARD_CHANGED},
+    [AUDIT_UNREAD] = {"unreadable",
+                      "what it asks for cannot be read, or not served: it counts as the most that it "
+                      "may be",
+                      "see what the warning says of it, then " DELETE_POD, true, POD_EVENT_UNREAD},
     [AUDIT_CARD_GONE] = {"card_gone", "its card does not exist on the node any more",
                          "see what has happened to the node's cards, then " DELETE_POD, true,
                          POD_EVENT_CARD_GONE},
@@ -66,9 +70,12 @@ char *audit_bytes(int64_t bytes, int64_t memory_unit)
 char *audit_holding(const struct allocation *allocation, int64_t memory_unit)
 {
     GString *text = g_string_new(NULL);
+    uint32_t n = allocation->n_shares;
+    /* Of whom nothing counts, what it asks for. */
+    const struct share *shares = n > 0 ? allocation->shares : allocation_known(allocation, &n);
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++) {
-        const struct share *share = &allocation->shares[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct share *share = &shares[i];
 
         g_string_append(text, i ? "; " : "");
         if (share->device) {

@@ -78,6 +78,36 @@ static bool same_amounts(const struct allocation *a, const struct allocation *b)
     return true;
 }
 
+/* Whether the pod's object asks for what the share is of. */
+static bool is_asked_for(const struct allocation *told, const struct allocation *held,
+                         const struct share *share)
+{
+    uint32_t n;
+    const struct share *asked = allocation_known(told, &n);
+    const struct card *card = node_share_card(held->node, share);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (asked[i].container == share->container && asked[i].core == share->core &&
+            asked[i].exclusive == share->exclusive && asked[i].devices == share->devices &&
+            g_strcmp0(asked[i].device, share->device) == 0 &&
+            allocation_share_dialect(told, &asked[i]) == allocation_share_dialect(held, share) &&
+            (share->place.size > 0 || /* an instance may be larger */
+             card_bytes(held->node, card, asked[i].memory) ==
+                 card_bytes(held->node, card, share->memory)))
+            return true;
+    }
+    return false;
+}
+
+static bool asks_for_all(const struct allocation *told, const struct allocation *held)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < held->n_shares; i++)
+        all &= is_asked_for(told, held, &held->shares[i]);
+    return all;
+}
+
 static bool same_state(const struct allocation *a, const struct allocation *b)
 {
     return a->dialect == b->dialect && a->doubt == b->doubt && a->assigned == b->assigned &&
@@ -85,19 +115,24 @@ static bool same_state(const struct allocation *a, const struct allocation *b)
            a->assume_time_ns == b->assume_time_ns;
 }
 
-/* How what the ledger has differs from the truth, `node` being the truth's. */
-static enum audit_cause judge(const struct allocation *truth, const char *node,
+/* How what the ledger has differs from the truth, `node` being the truth's: from what it would have if
+ * it heard that now. */
+static enum audit_cause judge(const struct allocation *told, const char *node,
                               const struct allocation *held)
 {
     if (held && held->state != ALLOCATION_CONFIRMED)
         return AUDIT_UNCONFIRMED;
-    if (!truth)
+    if (!told)
         return held ? AUDIT_LEFT_OVER : AUDIT_NONE;
     if (!held)
         return AUDIT_MISSING;
-    if (!g_str_equal(node, held->node->name) || !same_cards(truth, held))
+    if (!g_str_equal(node, held->node->name))
         return AUDIT_PLACE;
-    if (!same_amounts(truth, held))
+    g_autoptr(allocation) truth = ledger_foresee(
+        held->node, dialect_continue(held, allocation_dup(told), NULL));
+    if (!same_cards(truth, held))
+        return AUDIT_PLACE;
+    if (!same_amounts(truth, held) || !asks_for_all(told, held))
         return AUDIT_AMOUNT;
     return same_state(truth, held) ? AUDIT_NONE : AUDIT_STALE;
 }

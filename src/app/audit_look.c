@@ -33,36 +33,49 @@ static void find(const struct look *look, enum audit_cause cause, const struct a
 
 /* --- annotations ---------------------------------------------------------------------------- */
 
-static enum audit_cause doubt_cause(const struct allocation *pod, const char *first)
-{
-    static const enum audit_cause causes[] = {
-        [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
-        [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
-        [DOUBT_EDITED] = AUDIT_EDITED,
-    };
-
-    if (!first)
-        return causes[pod->doubt];
-    if (pod->doubt == DOUBT_UNMARKED) /* all of them are gone */
-        return AUDIT_LOST;
-    return pod->doubt == DOUBT_NONE ? AUDIT_EDITED : causes[pod->doubt];
-}
-
 static void look_at_annotations(const struct look *look, const struct allocation *pod)
 {
-    const char *first = store_first_cards(look->store, pod->uid);
-    enum audit_cause cause = doubt_cause(pod, first);
+    static const enum audit_cause causes[DOUBT_N] = {
+        [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
+        [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
+        [DOUBT_EDITED] = AUDIT_EDITED,       [DOUBT_UNREAD] = AUDIT_UNREAD,
+        [DOUBT_WAITED] = AUDIT_UNASSIGNED,
+    };
+    static const char *const counted[] = {"counted on every card", "counted on its only card"};
+    const char *named = store_named_cards(look->store, pod->uid);
+    enum audit_cause cause = named ? AUDIT_EDITED : causes[pod->doubt];
+    bool unplaced = false, placed = false;
+    uint32_t n;
+    const struct share *shares = allocation_known(pod, &n);
 
     if (cause == AUDIT_NONE)
         return;
-    if (first)
-        find(look, cause, pod, g_strdup_printf("card %s at first", first));
+    for (uint32_t i = 0; i < n; i++) {
+        const bool said = shares[i].key || shares[i].card != CARD_UNKNOWN;
+        placed |= !shares[i].device && said && shares[i].basis == SHARE_HELD;
+        unplaced |= !shares[i].device && !node_share_card(look->node, &shares[i]);
+    }
+    if (cause == AUDIT_FOREIGN && placed) /* all of them are gone */
+        cause = AUDIT_LOST;
+    if (named)
+        audit_report_add(look->report, &(struct audit_finding){
+                                           .cause = cause,
+                                           .pod = pod,
+                                           .node = look->node->name,
+                                           .take_cluster = g_strdup_printf("card %s", named),
+                                           .take_ledger =
+                                               audit_holding(pod, look->node->memory_unit),
+                                       });
+    else if (pod->n_shares == 0)
+        find(look, cause, pod, g_strdup("nothing: its node side gives it no card"));
     else if (pod->doubt == DOUBT_EDITED)
         find(look, cause, pod, g_strdup("by its containers; the annotation states another amount"));
+    else if (pod->doubt == DOUBT_WAITED)
+        find(look, cause, pod, g_strdup("on its card; nobody waits for it any longer"));
+    else if (unplaced || look->node->n_cards == 1)
+        find(look, cause, pod, g_strdup(counted[look->node->n_cards == 1]));
     else
-        find(look, cause, pod,
-             g_strdup(look->node->n_cards == 1 ? "counted on its only card"
-                                               : "counted on every card"));
+        find(look, cause, pod, g_strdup("on the card that it was bound to"));
 }
 
 static void look_at_card(const struct look *look, const struct allocation *pod)

@@ -164,6 +164,8 @@ static bool send_binding(struct bind *bind, GError **error)
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
+        if (outcome == OUTCOME_CONFLICT && !bind->grant.doubtful)
+            store_note_refused(bind->extender->store, bind->args->pod_uid);
         enum truth truth = ask_for_truth(bind);
         if (truth == TRUTH_BOUND) {
             bind->grant.result = BIND_RESULT_BOUND;

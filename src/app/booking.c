@@ -26,12 +26,14 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
     allocation->terms = terms_ref(request->terms);
     allocation->oversubscribes = request->terms && request->terms->oversubscribes;
     allocation->waiting = request->dialect->in_flight != NULL;
+    allocation->heeded = true;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
     allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
     allocation->since_ms = entry->moment->now_ms;
     memcpy(allocation->shares, placement->shares,
            placement->n_shares * sizeof *placement->shares);
+    allocation_witness(allocation, node);
     return ledger_reserve(ledger, node->name, allocation, ret_reason);
 }
 
@@ -48,6 +50,8 @@ void booking_share_encode(struct json_writer *writer, const struct share *share)
     json_key_bool(writer, "exclusive", share->exclusive);
     if (share->init)
         json_key_bool(writer, "init", true);
+    if (share->sidecar)
+        json_key_bool(writer, "sidecar", true);
     if (share->place.size > 0) {
         json_key_int(writer, "layout", share->place.layout);
         json_key_int(writer, "start", share->place.start);
@@ -56,6 +60,7 @@ void booking_share_encode(struct json_writer *writer, const struct share *share)
     if (share->device) {
         json_key_string(writer, "device", share->device);
         json_key_int(writer, "devices", share->devices);
+        json_key_int(writer, "replicas", share->replicas);
     }
     json_end_object(writer);
 }
@@ -106,8 +111,8 @@ static const struct json_field booking_fields[] = {
 };
 
 struct booked_share {
-    int64_t memory, card, core, container, devices, layout, start, size;
-    bool units, exclusive, init;
+    int64_t memory, card, core, container, devices, replicas, layout, start, size;
+    bool units, exclusive, init, sidecar;
     const char *device;
 };
 
@@ -119,8 +124,10 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_INT64(struct booked_share, container, "container", 0),
     JSON_FIELD_BOOL(struct booked_share, exclusive, "exclusive", 0),
     JSON_FIELD_BOOL(struct booked_share, init, "init", 0),
+    JSON_FIELD_BOOL(struct booked_share, sidecar, "sidecar", 0),
     JSON_FIELD_STRING(struct booked_share, device, "device", 0),
     JSON_FIELD_INT64(struct booked_share, devices, "devices", 0),
+    JSON_FIELD_INT64(struct booked_share, replicas, "replicas", 0),
     JSON_FIELD_INT64(struct booked_share, layout, "layout", 0),
     JSON_FIELD_INT64(struct booked_share, start, "start", 0),
     JSON_FIELD_INT64(struct booked_share, size, "size", 0),
@@ -135,6 +142,7 @@ bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct 
         share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
         share.core > INT32_MAX || share.container < CONTAINER_POD ||
         share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX ||
+        share.replicas < 0 || share.replicas > INT32_MAX ||
         ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
         return false;
     *ret_share = (struct share){
@@ -144,8 +152,10 @@ bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct 
         .core = (int32_t)share.core,
         .exclusive = share.exclusive,
         .init = share.init,
+        .sidecar = share.sidecar,
         .place = {(uint8_t)share.layout, (uint8_t)share.start, (uint8_t)share.size},
         .devices = (int32_t)share.devices,
+        .replicas = (int32_t)share.replicas,
         .device = share.device,
     };
     return true;

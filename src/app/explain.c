@@ -366,12 +366,14 @@ static const char *const state_names[] = {
     [ALLOCATION_CONFIRMED] = "bound",
 };
 
-static const char *const doubt_names[] = {
+static const char *const doubt_names[DOUBT_N] = {
     [DOUBT_NONE] = "",
     [DOUBT_UNMARKED] = "; no card is written: another scheduler has bound it",
     [DOUBT_LOST] = "; the annotation with its card was lost",
     [DOUBT_MALFORMED] = "; the annotation with its card cannot be read",
-    [DOUBT_EDITED] = "; its annotations contradict what it asks for",
+    [DOUBT_EDITED] = "; its annotations contradict what it was bound with, which counts",
+    [DOUBT_UNREAD] = "; what it asks for cannot be read, and counts as the most that it may be",
+    [DOUBT_WAITED] = "; its node side has not taken it, and nobody waits for it any longer",
 };
 
 static void explain_place(struct explanation *explanation, const struct allocation *held)

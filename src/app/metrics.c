@@ -135,6 +135,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_OBJECTS_BAD] = {"gpuledger_objects_bad_total",
                              "Objects that could not be decoded or trusted.", "feed",
                              CELLS(feed_names)},
+    [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
+                             "Pods that their node side had not taken after the longest time that "
+                             "others wait for one.", NULL, 1},
     [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
                           "Pods seen to hold GPU memory on no known card.", NULL, 1},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",

@@ -12,6 +12,7 @@ enum pod_event_cause {
     POD_EVENT_CARD_GONE,    /* the card does not exist any more */
     POD_EVENT_OVERBOOKED,   /* its card holds more than it has */
     POD_EVENT_UNASSIGNED,   /* the node side has not taken it for long */
+    POD_EVENT_UNREAD,       /* what it asks for cannot be read or served: it holds all that it may */
     POD_EVENT_INVALID,      /* what it asks for cannot be understood */
     POD_EVENT_N
 };

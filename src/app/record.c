@@ -28,6 +28,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_CALL] = "call",
     [RECORD_LOOK] = "look",
     [RECORD_CONCLUDE] = "conclude",
+    [RECORD_REFUSED] = "refused",
     [RECORD_DROP] = "drop",
     [RECORD_INHERIT] = "inherit",
     [RECORD_BOOKING] = "booking",

@@ -51,6 +51,7 @@ enum record_kind {
     RECORD_CALL,
     RECORD_LOOK,
     RECORD_CONCLUDE,
+    RECORD_REFUSED, /* no Binding of a booking was carried out */
     RECORD_DROP,    /* an allocation that was found to have no pod */
     RECORD_INHERIT, /* a booking that another replica left */
     RECORD_BOOKING, /* one that was open where the file begins */
@@ -104,7 +105,7 @@ struct record *record_configmap(uint64_t number, const struct configmap_view *co
 struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
 struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
                                      bool gone);
-/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_DROP. */
+/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
 struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers);

@@ -239,6 +239,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         state->learned = object_text(record);
         break;
     case RECORD_CALL:
+    case RECORD_REFUSED:
     case RECORD_BOOKING:
     case RECORD_LOST:
     case RECORD_HEADER:

@@ -56,6 +56,14 @@ static bool drop_booking(struct replay *replay, const struct record_line *line, 
     return true;
 }
 
+static bool refuse_booking(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_note_refused(replay->extender.store, line->key);
+    return true;
+}
+
 static bool conclude(struct replay *replay, const struct record_line *line, GError **error)
 {
     if (!line->key)
@@ -75,6 +83,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
                                             GError **error) = {
     [RECORD_CONCLUDE] = conclude,
     [RECORD_DROP] = drop_booking,
+    [RECORD_REFUSED] = refuse_booking,
     [RECORD_INHERIT] = inherit_booking,
     [RECORD_BOOKING] = know_booking,
 };

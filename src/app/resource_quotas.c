@@ -205,7 +205,8 @@ static void add_share(struct holding *holding, const struct node *node, const st
     holding->amounts[KIND_CORE] += share->core * INT64_C(100) / CORE_WHOLE;
 }
 
-/* What the containers have together, or an init container before them. */
+/* What the containers have together, or an init container before them beside the sidecars that were
+ * started before it. */
 static struct holding add_up(const struct node *node, const struct share *shares, uint32_t n)
 {
     struct holding most = {0};
@@ -217,7 +218,8 @@ static struct holding add_up(const struct node *node, const struct share *shares
     for (uint32_t i = 0; i < n; i++) {
         struct holding one = {0};
         for (uint32_t j = 0; shares[i].init && j < n; j++) {
-            if (shares[j].init && shares[j].container == shares[i].container)
+            if (shares[j].init ? shares[j].container == shares[i].container
+                               : shares[j].sidecar && shares[j].container < shares[i].container)
                 add_share(&one, node, &shares[j]);
         }
         for (int kind = 0; kind < KIND_N; kind++)
@@ -309,7 +311,8 @@ static struct holding add_up_asks(const struct node *node, const struct request 
                                          .container = ask->container,
                                          .card = CARD_UNKNOWN,
                                          .core = ask->core,
-                                         .init = ask->init};
+                                         .init = ask->init,
+                                         .sidecar = ask->sidecar};
     }
     return add_up(node, shares, n);
 }

@@ -39,7 +39,8 @@ struct store *store_new(const struct store_options *options)
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
-    store->moved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->waits = waits_new();
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -78,6 +79,7 @@ struct store *store_copy(struct store *store)
     demand_free(copy->demand);
     copy->demand = demand_dup(store->demand);
     copy_pending(copy, store);
+    waits_copy(copy->waits, store->waits);
     for (guint i = 0; i < names->len; i++) {
         const struct node *node = ledger_node(ledger, names->pdata[i]);
         if (node)
@@ -106,7 +108,8 @@ void store_free(struct store *store)
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
     g_hash_table_unref(store->pending);
-    g_hash_table_unref(store->moved);
+    g_hash_table_unref(store->named);
+    waits_free(store->waits);
     g_hash_table_unref(store->health);
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
@@ -131,6 +134,9 @@ struct ledger *store_decide(struct store *store, struct moment *ret_moment)
         ret_moment->now_ms = g_get_monotonic_time() / 1000;
         ret_moment->number = 0;
     }
+    waits_begin(store->waits, store->ledger, ret_moment->now_ms, ret_moment->now_ns);
+    if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
+        store_notify(store);
     return store->ledger;
 }
 
@@ -193,9 +199,17 @@ struct nominees store_nominees(const struct store *store, const struct admission
     };
 }
 
-const char *store_first_cards(const struct store *store, const char *uid)
+const char *store_named_cards(const struct store *store, const char *uid)
 {
-    return g_hash_table_lookup(store->moved, uid);
+    return g_hash_table_lookup(store->named, uid);
+}
+
+void store_end_waits(struct store *store)
+{
+    store_lock(store);
+    if (waits_end(store->waits, store->ledger, g_get_monotonic_time() / 1000))
+        store_notify(store);
+    store_unlock(store);
 }
 
 const struct quotas *store_quotas(const struct store *store)

@@ -6,7 +6,9 @@
  * but for the lock/unlock pair that the verbs use.
  *
  * Rules for what a feed says (they make replay equal to incremental):
- *  - a pod with a node, not terminal, of some dialect: its allocation is what its annotations say;
+ *  - a pod with a node, not terminal, of some dialect: it holds what its containers ask for, on the
+ *    cards that it was bound to. Those are our booking's, or, of a pod that is new to us, those that
+ *    its annotations name. What these say later does not move it (dialect_continue);
  *  - of a pod without a node what it asks for now is what counts, nothing if that cannot be read;
  *  - a pod without a node never releases a reservation: the event may be older than the Binding;
  *  - a deleted or terminal pod releases everything, whatever its state;
@@ -75,6 +77,8 @@ void store_delete_pod(struct store *store, const char *uid);
  * end: then the allocation is not confirmed, only bound, and will be asked about again. */
 void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
 uint32_t store_ask(struct store *store);
+/* The API server has refused every Binding of the pod's booking: who is bound was bound by others. */
+void store_note_refused(struct store *store, const char *uid);
 void store_apply_node(struct store *store, const struct node_view *view);
 void store_delete_node(struct store *store, const char *name);
 void store_apply_configmap(struct store *store, const struct configmap_view *view);
@@ -148,9 +152,13 @@ struct ratings *store_ratings(struct store *store);
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);
 
-/* Under the lock: the cards that a pod was seen on first, "0" or "0,2", if its annotations name
- * others now, or none; else NULL. */
-const char *store_first_cards(const struct store *store, const char *uid);
+/* Under the lock: the cards that a pod's annotations name and that it is not on, "1" or "0,2"; NULL:
+ * there are none. */
+const char *store_named_cards(const struct store *store, const char *uid);
+
+/* From time to time: ends what has been waited for too long (app/waits.h), which every decision does,
+ * too. */
+void store_end_waits(struct store *store);
 
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */

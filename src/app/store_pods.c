@@ -16,66 +16,93 @@ static void forget_pending(struct store *store, const char *uid)
 void store_forget_pod(struct store *store, const char *uid)
 {
     forget_pending(store, uid);
-    g_hash_table_remove(store->moved, uid);
+    g_hash_table_remove(store->named, uid);
+    waits_forget(store->waits, uid);
     ledger_drop(store->ledger, uid);
 }
 
-static char *format_cards(const struct node *node, const struct allocation *allocation)
+/* The cards that annotations name and that the pod is not on. */
+static char *format_named(const struct allocation *held, const struct allocation *told)
 {
     GString *text = g_string_new(NULL);
+    uint32_t n;
+    const struct share *shares = allocation_known(told, &n);
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++) {
-        const struct card *card = node_share_card(node, &allocation->shares[i]);
-        g_string_append_printf(text, "%s%d", i ? "," : "",
-                               card ? card->index : allocation->shares[i].card);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct card *card = node_share_card(held->node, &shares[i]);
+        bool own = shares[i].device || (!shares[i].key && shares[i].card == CARD_UNKNOWN);
+        for (uint32_t j = 0; j < held->n_shares && !own; j++)
+            own = !held->shares[j].named && share_same_place(&held->shares[j], &shares[i]);
+        if (!own && card)
+            g_string_append_printf(text, "%s%d", text->len ? "," : "", card->index);
+        else if (!own && !shares[i].key)
+            g_string_append_printf(text, "%s%d", text->len ? "," : "", shares[i].card);
+        else if (!own)
+            g_string_append_printf(text, "%sunknown", text->len ? "," : "");
     }
     return g_string_free(text, FALSE);
 }
 
-static bool same_cards(const struct allocation *a, const struct allocation *b)
+static bool same_time(int64_t a, int64_t b)
 {
-    bool same = a->n_shares == b->n_shares;
-
-    for (uint32_t i = 0; same && i < a->n_shares; i++)
-        same = share_same_place(&a->shares[i], &b->shares[i]);
-    return same;
+    return a == b || (b % 1000000000 == 0 && a / 1000000000 == b / 1000000000);
 }
 
-/* Under the lock: a container stays on the card that it was started with, whatever becomes of the
- * annotations afterwards. A node side that chooses cards itself says which when it takes the pod. */
-static void note_move(struct store *store, const struct allocation *known,
-                      const struct allocation *new)
+static bool says_our_time(const struct allocation *booking, const struct allocation *told)
 {
-    const char *first = store_first_cards(store, known->uid);
+    bool says = told->n_readings == 0 && told->dialect == booking->dialect &&
+                same_time(booking->assume_time_ns, told->assume_time_ns);
 
-    if (known->state != ALLOCATION_CONFIRMED || same_cards(known, new) ||
-        (known->waiting && known->dialect->policy))
-        return;
-    g_autofree char *to = format_cards(known->node, new);
-    if (first && g_str_equal(first, to))
-        g_hash_table_remove(store->moved, known->uid);
-    else if (!first && known->shares[0].card != CARD_UNKNOWN)
-        g_hash_table_insert(store->moved, g_strdup(known->uid), format_cards(known->node, known));
+    for (uint32_t i = 0; i < told->n_readings; i++)
+        says |= told->readings[i].dialect == booking->dialect &&
+                same_time(booking->assume_time_ns, told->readings[i].assume_time_ns);
+    return says && booking->assume_time_ns != 0;
 }
 
-/* Under the lock: what the API server says of a pod with a node is what counts. Returns whether
- * that is news. */
-static bool record_allocation(struct store *store, const char *node,
+/* Whether a pod that was bound to the node of our booking was bound by it. If our Binding may have been
+ * carried out, it was: what the pod says may have been edited since. */
+static bool is_our_binding(const struct allocation *booking, const struct allocation *told)
+{
+    bool edited;
+
+    if (!booking->refused || booking->state == ALLOCATION_CONFIRMED ||
+        booking->state == ALLOCATION_BOUND || says_our_time(booking, told))
+        return true;
+    g_autoptr(allocation) next = dialect_continue(booking, allocation_dup(told), &edited);
+    return !edited && next->doubt == DOUBT_NONE;
+}
+
+/* Under the lock: what the pod holds, now that its object says that it is on the node. Returns whether
+ * something is wrong with it that was not before. */
+static bool record_allocation(struct store *store, const struct pod_view *pod,
                               struct allocation *take_allocation, enum allocation_state state)
 {
     const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
-    const struct share *old = known ? &known->shares[0] : NULL;
-    const struct share *new = &take_allocation->shares[0];
-    bool news = !old || !g_str_equal(known->node->name, node) || !share_same_place(old, new) ||
-                old->memory.value != new->memory.value;
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+    g_autoptr(allocation) told = allocation_dup(take_allocation);
+    const bool new = !known;
+    const enum doubt before = known ? known->doubt : DOUBT_NONE;
+    bool edited = false;
 
-    if (known)
-        note_move(store, known, take_allocation);
+    if (known && known->node == node && is_our_binding(known, told)) {
+        take_allocation = dialect_continue(known, take_allocation, &edited);
+        take_allocation->facts = pod_facts_ref(told->facts);
+    } else if (node && !store->listing[FEED_PODS]) {
+        /* Somebody else has bound it just now, and the node side gives it what the node has now,
+         * whatever the pod says of that. */
+        allocation_witness(take_allocation, node);
+    }
     take_allocation->state = state;
     take_allocation->since_ms = g_get_monotonic_time() / 1000;
     take_allocation->generation = store->generation[FEED_PODS];
-    ledger_put(store->ledger, node, take_allocation);
-    return news;
+    const struct allocation *held =
+        ledger_put(store->ledger, pod->node_name, take_allocation);
+    waits_note(store->waits, held, pod->started);
+    if (edited)
+        g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
+    else
+        g_hash_table_remove(store->named, held->uid);
+    return new || held->doubt != before;
 }
 
 /* Under the lock: a pod with a node that holds no GPU. */
@@ -83,7 +110,7 @@ static void record_guest(struct store *store, const struct pod_view *pod)
 {
     const struct request nothing = {.host = host_of_pod(pod)};
 
-    g_hash_table_remove(store->moved, pod->uid);
+    g_hash_table_remove(store->named, pod->uid);
     if (ledger_put_guest(store->ledger, pod->node_name, pod->uid, nothing.host,
                          store->generation[FEED_PODS]))
         demand_note(store->demand, &nothing);
@@ -139,7 +166,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         forget_pending(store, pod->uid);
         if (allocation) {
             allocation->facts = pod_facts_pool_get(store->facts, pod);
-            news = record_allocation(store, pod->node_name, allocation,
+            news = record_allocation(store, pod, allocation,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
         } else {
             record_guest(store, pod);
@@ -237,6 +264,17 @@ uint32_t store_ask(struct store *store)
     uint32_t asked = moment(store);
     store_unlock(store);
     return asked;
+}
+
+void store_note_refused(struct store *store, const char *uid)
+{
+    struct allocation *booking = ledger_get(store_lock(store), uid);
+    const uint64_t number = recorder_number(store->recorder);
+
+    if (booking)
+        booking->refused = true;
+    store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_REFUSED, number, uid));
 }
 
 void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked)

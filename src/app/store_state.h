@@ -2,6 +2,7 @@
 #pragma once
 /* What a store is made of, for store*.c alone. */
 #include "app/store.h"
+#include "app/waits.h"
 
 struct pending {
     struct request *request;
@@ -23,7 +24,8 @@ struct store {
     uint32_t quotas_generation;
     struct pod_facts_pool *facts; /* of the pods with allocations */
     struct budgets *budgets;
-    GHashTable *moved;   /* uid -> char *: pods whose cards are not those that they had first */
+    GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
+    struct waits *waits; /* pods whose node side has yet to take them */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];

@@ -262,7 +262,7 @@ static void tell_devices(const struct telling *telling)
     if (!pool)
         return;
     g_string_append_printf(telling->text, "wants %d %s, %d free of %d", ask->count, ask->device,
-                           MAX(pool->capacity - pool->used, 0), pool->capacity);
+                           (int)MAX(pool->capacity - pool->used, 0), pool->capacity);
     append_holders(telling->text, telling->node, NULL, pool);
 }
 

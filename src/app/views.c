@@ -290,7 +290,7 @@ static void append_card_row(GString *text, const struct node_copy *node, const s
 static void append_pool_row(GString *text, const struct node_copy *node, const struct pool *pool,
                             int name_width)
 {
-    g_autofree char *usage = g_strdup_printf("%d/%d", pool->used, pool->capacity);
+    g_autofree char *usage = g_strdup_printf("%" G_GINT64_FORMAT "/%d", pool->used, pool->capacity);
 
     g_string_append_printf(text, "%-*s     *  ", name_width, node->name);
     append_bar(text, pool->used, pool->capacity);

@@ -67,6 +67,15 @@ bool choices_memory_unit(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
+bool choices_unplaced(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"as-given", "what its node side gives such a pod; every card where that is not known", 0},
+        {"every-card", "every card of its node, until it ends", 1},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
 bool choices_gpu_manager(size_t i, struct choice *ret_choice)
 {
     static const struct choice choices[] = {

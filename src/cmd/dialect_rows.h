@@ -11,6 +11,15 @@
      .commands = READER,
      .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "
              "shown, placement is right either way."},
+    {.name = "unplaced",
+     CHOICE(dialects.unplaced_everywhere, choices_unplaced),
+     .metavar = "HOW",
+     .fallback = "as-given",
+     .group = GROUP_PLACEMENT,
+     .commands = READER,
+     .help = "What a pod holds that others have bound without writing a card: gpushare's plugin "
+             "gives it the only card of a one-card node and none elsewhere, those of HAMi, "
+             "4paradigm and Volcano's vGPU fail it. Either way it gets an Event."},
     {.name = "gpushare-any-on-single-card",
      BOOL(dialects.gpushare_any_on_single_card),
      .fallback = "false",

@@ -117,6 +117,7 @@ static void *keep_house(void *data)
     do {
         if (synced) {
             extender_settle(housekeeping->extender, SETTLE_AGE_MS);
+            store_end_waits(housekeeping->extender->store);
             /* Whoever serves has refused the pods. */
             if (housekeeping->extender->wake && fence_term(housekeeping->extender->fence) != 0)
                 wake_run(housekeeping->extender->wake, housekeeping->extender->store,

@@ -205,13 +205,12 @@ bool node_taken_by_other(const struct node *node, const struct card *card,
 {
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->dialect == dialect)
-            continue;
-        if (!card)
-            return true;
         for (uint32_t j = 0; j < other->n_shares; j++) {
-            const struct card *held = node_share_card(node, &other->shares[j]);
-            if (held ? held == card : !other->shares[j].device)
+            const struct share *share = &other->shares[j];
+            if (allocation_share_dialect(other, share) == dialect)
+                continue;
+            const struct card *held = node_share_card(node, share);
+            if (!card || (held ? held == card : !share->device))
                 return true;
         }
     }

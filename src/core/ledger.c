@@ -2,6 +2,7 @@
 /*
  * Which nodes and allocations there are. What they hold of a node's cards is counted in node.c.
  */
+#include "core/allocation.h"
 #include "core/node.h"
 #include "core/node_traits.h"
 
@@ -208,86 +209,6 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
 
 /* --- allocations ---------------------------------------------------------------------------- */
 
-struct allocation *allocation_new(const char *uid, const char *ns, const char *name,
-                                  size_t n_shares)
-{
-    g_assert(n_shares <= REQUEST_ASKS_MAX);
-    size_t fixed = sizeof(struct allocation) + n_shares * sizeof(struct share);
-    size_t uid_size = strlen(uid) + 1, ns_size = strlen(ns) + 1, name_size = strlen(name) + 1;
-    struct allocation *allocation = g_malloc0(fixed + uid_size + ns_size + name_size);
-    char *strings = (char *)allocation + fixed;
-
-    allocation->uid = memcpy(strings, uid, uid_size);
-    allocation->ns = memcpy(strings + uid_size, ns, ns_size);
-    allocation->name = memcpy(strings + uid_size + ns_size, name, name_size);
-    allocation->n_shares = (uint32_t)n_shares;
-    return allocation;
-}
-
-struct allocation *allocation_dup(const struct allocation *allocation)
-{
-    struct allocation *copy = allocation_new(allocation->uid, allocation->ns, allocation->name,
-                                             allocation->n_shares);
-    const char *const uid = copy->uid, *const ns = copy->ns, *const name = copy->name;
-
-    memcpy(copy, allocation,
-           sizeof *allocation + allocation->n_shares * sizeof(struct share));
-    copy->uid = uid;
-    copy->ns = ns;
-    copy->name = name;
-    copy->node = NULL;
-    copy->terms = terms_ref(allocation->terms);
-    copy->facts = pod_facts_ref(allocation->facts);
-    return copy;
-}
-
-void allocation_free(struct allocation *allocation)
-{
-    if (allocation) {
-        terms_unref(allocation->terms);
-        pod_facts_unref(allocation->facts);
-    }
-    g_free(allocation);
-}
-
-bool share_same_place(const struct share *a, const struct share *b)
-{
-    return a->key == b->key && (a->key || a->card == b->card) &&
-           g_strcmp0(a->device, b->device) == 0;
-}
-
-static bool share_equal(const struct share *a, const struct share *b)
-{
-    return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
-           a->container == b->container && share_same_place(a, b) && a->core == b->core &&
-           a->exclusive == b->exclusive && a->init == b->init && a->devices == b->devices &&
-           mig_place_equal(a->place, b->place);
-}
-
-static int64_t memory_wanted(const struct allocation *allocation)
-{
-    return allocation->terms ? allocation->terms->memory_wanted : 0;
-}
-
-bool allocation_equal(const struct allocation *a, const struct allocation *b)
-{
-    if (memory_wanted(a) != memory_wanted(b))
-        return false;
-    if (a->node != b->node || a->dialect != b->dialect || a->doubt != b->doubt ||
-        a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
-        a->waiting != b->waiting || a->match_amount != b->match_amount ||
-        a->assume_time_ns != b->assume_time_ns || a->n_shares != b->n_shares ||
-        !host_equal(&a->host, &b->host) ||
-        !g_str_equal(a->uid, b->uid) || !g_str_equal(a->ns, b->ns) ||
-        !g_str_equal(a->name, b->name))
-        return false;
-    for (uint32_t i = 0; i < a->n_shares; i++) {
-        if (!share_equal(&a->shares[i], &b->shares[i]))
-            return false;
-    }
-    return true;
-}
-
 struct allocation *ledger_get(const struct ledger *ledger, const char *uid)
 {
     return g_hash_table_lookup(ledger->allocations, uid);
@@ -297,6 +218,7 @@ static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
                                      struct allocation *allocation)
 {
     allocation->node = node;
+    allocation_choose(allocation, node);
     g_ptr_array_add(node->allocations, allocation);
     node_charge(node, allocation, 1);
     g_hash_table_insert(ledger->allocations, (gpointer)allocation->uid, allocation);
@@ -351,6 +273,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     struct allocation *known = ledger_get(ledger, take_allocation->uid);
 
     take_allocation->node = node;
+    allocation_choose(take_allocation, node);
     if (known && allocation_equal(known, take_allocation)) {
         known->state = take_allocation->state;
         known->since_ms = take_allocation->since_ms;
@@ -358,6 +281,8 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->priority = take_allocation->priority;
         known->created_s = take_allocation->created_s;
         known->terminating = take_allocation->terminating;
+        known->waited_out = take_allocation->waited_out;
+        known->heeded = take_allocation->heeded;
         struct pod_facts *facts = known->facts;
         known->facts = take_allocation->facts;
         take_allocation->facts = facts;
@@ -377,6 +302,18 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         return take_allocation;
     }
     return ledger_add(ledger, node, take_allocation);
+}
+
+struct allocation *ledger_foresee(const struct node *node, struct allocation *take_allocation)
+{
+    allocation_choose(take_allocation, node);
+    for (uint32_t i = 0; i < take_allocation->n_shares; i++) {
+        struct share *share = &take_allocation->shares[i];
+        const struct card *card = node_share_card(node, share);
+        if (share->key)
+            share->card = card ? card->index : CARD_UNKNOWN;
+    }
+    return take_allocation;
 }
 
 struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)

@@ -177,3 +177,23 @@ const struct mig_profile *mig_find(const struct mig_profiles *profiles, struct m
     }
     return NULL;
 }
+
+void mig_place_most(const struct mig_profiles *profiles, struct mig_place place, int64_t *ret_bytes,
+                    int32_t *ret_core)
+{
+    bool found = false;
+
+    *ret_bytes = *ret_core = 0;
+    for (int32_t i = 0; i < profiles->n; i++) {
+        const struct mig_profile *profile = &profiles->items[i];
+        for (int32_t j = 0; j < profile->n_places; j++) {
+            if (!mig_place_equal(profile->places[j], place))
+                continue;
+            found = true;
+            *ret_bytes = MAX(*ret_bytes, profile->memory);
+            *ret_core = MAX(*ret_core, profile->core);
+        }
+    }
+    *ret_bytes = found ? *ret_bytes : AMOUNT_BYTES_MAX;
+    *ret_core = found ? *ret_core : CORE_WHOLE;
+}

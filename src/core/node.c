@@ -6,8 +6,8 @@
  */
 #include "core/node.h"
 
+#include "core/allocation.h"
 #include "core/card.h"
-
 #include "core/node_traits.h"
 
 #include <gpuledger/links.h>
@@ -25,8 +25,13 @@ struct usage {
 static struct usage share_usage(const struct node *node, const struct card *card,
                                 const struct share *share)
 {
-    return (struct usage){card_bytes(node, card, share->memory),
-                          card ? card_core(card, share->core) : share->core, 1, share->exclusive};
+    int64_t memory = card_bytes(node, card, share->memory), memory_max = AMOUNT_BYTES_MAX;
+    int32_t core = card ? card_core(card, share->core) : share->core, core_max = INT32_MAX;
+
+    if (card && card->mig && share->place.size > 0)
+        mig_place_most(card->mig, share->place, &memory_max, &core_max);
+    return (struct usage){MIN(memory, memory_max), MIN(core, core_max), 1,
+                          share->exclusive && core_max >= CORE_WHOLE};
 }
 
 static void charge_card(struct node *node, struct card *card, const struct usage *usage, int sign)
@@ -44,8 +49,43 @@ static void charge_card(struct node *node, struct card *card, const struct usage
     }
 }
 
+static void add_usage(struct usage *sum, const struct usage *usage)
+{
+    sum->memory += usage->memory;
+    sum->core += usage->core;
+    sum->holders += usage->holders;
+    sum->exclusive += usage->exclusive;
+}
+
+static void raise_usage(struct usage *most, const struct usage *usage)
+{
+    most->memory = MAX(most->memory, usage->memory);
+    most->core = MAX(most->core, usage->core);
+    most->holders = MAX(most->holders, usage->holders);
+    most->exclusive = MAX(most->exclusive, usage->exclusive);
+}
+
+/* What is held of the card while this init container runs: its own, and that of the sidecars that were
+ * started before it. */
+static struct usage usage_during(const struct node *node, const struct card *card,
+                                 const struct allocation *allocation, int32_t container)
+{
+    struct usage sum = {0};
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        const bool then = share->init ? share->container == container
+                                      : share->sidecar && share->container < container;
+        if (share->device || !then || card_find_share(node, share) != card)
+            continue;
+        const struct usage one = share_usage(node, card, share);
+        add_usage(&sum, &one);
+    }
+    return sum;
+}
+
 /* What init containers hold of a card beyond what the others will: they run before them, one at a
- * time. */
+ * time. Kubernetes' own rule: the larger of that and of what containers and sidecars hold together. */
 static struct usage init_surplus(const struct node *node, const struct card *card,
                                  const struct allocation *allocation)
 {
@@ -55,18 +95,13 @@ static struct usage init_surplus(const struct node *node, const struct card *car
         const struct share *share = &allocation->shares[i];
         if (share->device || card_find_share(node, share) != card)
             continue;
-        const struct usage one = share_usage(node, card, share);
-        if (share->init) {
-            peak.memory = MAX(peak.memory, one.memory);
-            peak.core = MAX(peak.core, one.core);
-            peak.holders = 1;
-            peak.exclusive = MAX(peak.exclusive, one.exclusive);
-        } else {
-            later.memory += one.memory;
-            later.core += one.core;
-            later.holders++;
-            later.exclusive += one.exclusive;
-        }
+        const struct usage one = share->init
+                                     ? usage_during(node, card, allocation, share->container)
+                                     : share_usage(node, card, share);
+        if (share->init)
+            raise_usage(&peak, &one);
+        else
+            add_usage(&later, &one);
     }
     return (struct usage){MAX(peak.memory - later.memory, 0), MAX(peak.core - later.core, 0),
                           MAX(peak.holders - later.holders, 0),
@@ -86,12 +121,27 @@ static bool init_seen(const struct node *node, const struct allocation *allocati
     return false;
 }
 
+static int64_t devices_during(const struct allocation *allocation, const char *device,
+                              int32_t container)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        const bool then = share->init ? share->container == container
+                                      : share->sidecar && share->container < container;
+        if (share->device && then && g_str_equal(share->device, device))
+            sum += share->devices;
+    }
+    return sum;
+}
+
 /* What a share adds to the devices that its allocation has of its pool. Those of init containers
  * are handed on to the others; what they had beyond that is counted with the first of them. */
-static int32_t share_devices(const struct allocation *allocation, uint32_t i)
+static int64_t share_devices(const struct allocation *allocation, uint32_t i)
 {
     const struct share *share = &allocation->shares[i];
-    int32_t later = 0, peak = 0;
+    int64_t later = 0, peak = 0;
 
     if (!share->init)
         return share->devices;
@@ -102,7 +152,7 @@ static int32_t share_devices(const struct allocation *allocation, uint32_t i)
         if (other->init && j < i)
             return 0;
         if (other->init)
-            peak = MAX(peak, other->devices);
+            peak = MAX(peak, devices_during(allocation, share->device, other->container));
         else
             later += other->devices;
     }
@@ -115,6 +165,20 @@ void node_charge_host(struct node *node, const struct host *host, int sign)
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
     node->host_used.pods += sign * host->pods;
+}
+
+/* Devices that have a name, or all that there are. */
+static void count_devices(struct node *node, const struct allocation *allocation, uint32_t i,
+                          int sign)
+{
+    const struct share *share = &allocation->shares[i];
+    const bool all = g_str_equal(share->device, DEVICE_ALL);
+    struct pool *pool = all ? NULL : pool_find(node, share->device);
+
+    for (int32_t j = 0; all && j < node->n_pools; j++)
+        node->pools[j].used += sign * node->pools[j].capacity;
+    if (pool)
+        pool->used += sign * share_devices(allocation, i);
 }
 
 /* A share of cards; `card` NULL: it is not known which. */
@@ -138,9 +202,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         struct share *share = &allocation->shares[i];
         if (share->device) {
-            struct pool *pool = pool_find(node, share->device);
-            if (pool)
-                pool->used += sign * share_devices(allocation, i);
+            count_devices(node, allocation, i, sign);
             continue;
         }
         struct card *card = card_find_share(node, share);
@@ -422,6 +484,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
                          (uint64_t)node->pools[i].capacity;
     }
     node_apply_health(node);
+    for (guint i = 0; i < node->allocations->len; i++)
+        allocation_choose(node->allocations->pdata[i], node);
     node_charge_all(node, node_guests(node));
 }
 
@@ -455,6 +519,8 @@ void node_copy_hardware(struct node *node, const struct node *from)
         copy.pools[i].model = g_strdup(from->pools[i].model);
     }
     *node = copy;
+    for (guint i = 0; i < node->allocations->len; i++)
+        allocation_choose(node->allocations->pdata[i], node);
     node_charge_all(node, guests);
 }
 

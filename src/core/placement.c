@@ -68,6 +68,16 @@ static bool oversubscribes(const struct search *search)
     return search->request->terms && search->request->terms->oversubscribes;
 }
 
+/* Whether a share that was chosen earlier, and so is of a container that starts earlier or of one that
+ * lasts, is held while the ask's container runs. */
+static bool is_beside(const struct share *share, const struct card_ask *ask)
+{
+    if (!ask->init)
+        return !share->init;
+    return share->init ? share->container == ask->container
+                       : share->sidecar && share->container < ask->container;
+}
+
 /* The card as it will be with the shares chosen so far; what ends before this share begins, or begins
  * after it ends, is not beside it. */
 static struct card with_chosen(const struct search *search, const struct card_ask *ask,
@@ -77,8 +87,7 @@ static struct card with_chosen(const struct search *search, const struct card_as
 
     for (uint32_t i = 0; i < search->placement->n_shares; i++) {
         const struct share *share = &search->placement->shares[i];
-        if (share->device || share->card != card->index || share->init != ask->init ||
-            (share->init && share->container != ask->container))
+        if (share->device || share->card != card->index || !is_beside(share, ask))
             continue;
         later.memory_used += card_bytes(search->node, card, share->memory);
         if (!oversubscribes(search))
@@ -358,6 +367,7 @@ static bool take_part(const struct search *search, const struct card_ask *ask,
         .core = part.core,
         .exclusive = ask->exclusive || (card->mig && part.core == CORE_WHOLE),
         .init = ask->init,
+        .sidecar = ask->sidecar,
         .place = part.place,
     };
     return true;
@@ -420,7 +430,7 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
     left = pool->capacity - pool->used;
     for (uint32_t i = 0; i < search->placement->n_shares; i++) {
         const struct share *share = &search->placement->shares[i];
-        if (share->device && !share->init && !ask->init && g_str_equal(share->device, ask->device))
+        if (share->device && is_beside(share, ask) && g_str_equal(share->device, ask->device))
             left -= share->devices;
     }
     return ask->count > left ? REASON_INSUFFICIENT_DEVICES : REASON_NONE;
@@ -439,6 +449,7 @@ static bool place_devices(struct search *search, uint32_t at)
         .container = ask->container,
         .card = CARD_UNKNOWN,
         .init = ask->init,
+        .sidecar = ask->sidecar,
         .devices = ask->count,
         .device = ask->device,
     };

@@ -40,7 +40,7 @@ static bool ask_equal(const struct card_ask *a, const struct card_ask *b)
 {
     return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
            a->container == b->container && a->count == b->count && a->core == b->core &&
-           a->exclusive == b->exclusive && a->init == b->init &&
+           a->exclusive == b->exclusive && a->init == b->init && a->sidecar == b->sidecar &&
            g_strcmp0(a->device, b->device) == 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
+#include "dialect/hold.h"
 #include "dialect/node_marks.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -8,6 +9,7 @@
 #include <gpuledger/error.h>
 #include <gpuledger/links.h>
 #include <gpuledger/mig.h>
+#include <gpuledger/quantity.h>
 #include <string.h>
 
 const struct dialect *const dialects[] = {
@@ -106,6 +108,12 @@ struct request *dialect_read_request(const struct pod_view *view,
     g_autoptr(request) first = NULL;
     struct request **end = &first;
 
+    if (view->truncated) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "field 'spec.containers': the pod has more than %zu containers",
+                    view->n_containers);
+        return NULL;
+    }
     for (size_t i = 0; dialects[i]; i++) {
         GError *failure = NULL;
         struct request *request = dialects[i]->read_request(view, options, &failure);
@@ -139,53 +147,159 @@ static int64_t read_time(const char *text)
     return time ? g_date_time_to_unix(time) : 0;
 }
 
-struct allocation *dialect_read_allocation(const struct pod_view *view,
-                                           const struct dialect_options *options,
-                                           char **ret_warning)
+static bool is_named(const struct container_view *container, const char *resource)
 {
-    for (size_t i = 0; dialects[i]; i++) {
-        struct allocation *allocation = dialects[i]->read_allocation(view, options, ret_warning);
-        if (!allocation)
-            continue;
-        allocation->host = host_of_pod(view);
-        allocation->priority = view->priority;
-        allocation->created_s = read_time(view->created);
-        allocation->terminating = view->terminating;
-        allocation->oversubscribes = conditions_oversubscribe(view);
-        return allocation;
+    const char *text = container_view_amount(container, resource);
+
+    return text && strcmp(text, "0") != 0;
+}
+
+/* Whether some container asks for a resource that both read. */
+static bool share_resources(const struct pod_view *view, const struct dialect *one,
+                            const struct dialect *other)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        const struct string_pairs *all[] = {&container->limits, &container->requests};
+        for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
+            for (size_t k = 0; k < all[j]->n; k++) {
+                const char *resource = all[j]->items[k].key;
+                if (reads(one, resource) && reads(other, resource) &&
+                    is_named(container, resource))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A resource of some dialect whose amount cannot be read; NULL: there is none. */
+static const struct dialect *find_unread(const struct pod_view *view, const char **ret_resource)
+{
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        const struct string_pairs *all[] = {&container->limits, &container->requests};
+        for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
+            for (size_t k = 0; k < all[j]->n; k++) {
+                const struct string_pair *pair = &all[j]->items[k];
+                int64_t amount;
+                for (size_t d = 0; dialects[d]; d++) {
+                    *ret_resource = pair->key;
+                    if (reads(dialects[d], pair->key) && !quantity_parse(pair->value, &amount, NULL))
+                        return dialects[d];
+                }
+            }
+        }
     }
     return NULL;
 }
 
-struct allocation *dialect_hold(const struct dialect *dialect, const struct pod_view *view,
-                                const GArray *shares)
+/* Of a pod of which something cannot be read at all: it may be any amount, of whatever dialect. */
+static struct allocation *hold_unread(const struct pod_view *view, char **ret_warning)
 {
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
+    const char *resource;
+    const struct dialect *dialect = find_unread(view, &resource);
 
-    allocation->dialect = dialect;
-    allocation->assigned = view->started;
-    memcpy(allocation->shares, shares->data, shares->len * sizeof(struct share));
-    return allocation;
+    if (dialect)
+        return dialect_hold_all(
+            dialect, view, true,
+            g_strdup_printf("its amount of '%.64s' cannot be read: it holds all that it may be",
+                            resource),
+            ret_warning);
+    if (!view->truncated)
+        return NULL;
+    return dialect_hold_all(
+        dialects[0], view, true,
+        g_strdup_printf("has more than %zu containers, which are not read: it holds all that these "
+                        "may hold",
+                        view->n_containers),
+        ret_warning);
 }
 
-struct allocation *dialect_hold_all(const struct dialect *dialect, const struct pod_view *view,
-                                    char **ret_warning)
+/* All that was read of the pod, with what another row has read; NULL gives the other. */
+static struct allocation *join(const struct pod_view *view, struct allocation *take_all,
+                               struct allocation *take_other, char **ret_warning)
 {
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
+    struct allocation *both;
 
-    warn(ret_warning, g_strdup_printf("holds more than %d shares of GPUs, which are not told apart",
-                                      REQUEST_ASKS_MAX));
-    allocation->dialect = dialect;
-    allocation->doubt = DOUBT_MALFORMED;
-    allocation->assigned = view->started;
-    allocation->shares[0] = (struct share){
-        .memory = {1000, AMOUNT_THOUSANDTHS},
-        .container = CONTAINER_POD,
-        .card = CARD_UNKNOWN,
-        .core = CORE_WHOLE,
-        .exclusive = true,
-    };
-    return allocation;
+    if (!take_all || !take_other)
+        return take_all ? take_all : take_other;
+    const struct dialect *dialect = take_all->dialect;
+    both = allocation_join(take_all, take_other);
+    return both ? both
+                : dialect_hold_all(dialect, view, true,
+                                   g_strdup("asks for GPUs in too many ways to tell them apart"),
+                                   ret_warning);
+}
+
+#define DIALECTS_N (G_N_ELEMENTS(dialects) - 1)
+
+/* Who asks for the same resources in the words of several rows is served by one of them; who is only
+ * counted has its part beside that. */
+static void find_alternatives(const struct pod_view *view, struct allocation **readings)
+{
+    for (size_t i = 0; i < DIALECTS_N; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (readings[i] && readings[j] && dialects[i]->refuse && dialects[j]->refuse &&
+                share_resources(view, dialects[i], dialects[j]))
+                readings[i]->alternative = readings[j]->alternative = true;
+        }
+    }
+}
+
+/* The first warning; not that one row finds no mark of its own, where another finds its own. */
+static void pass_warning(struct allocation *const *readings, char **warnings, char **ret_warning)
+{
+    bool marked = false;
+
+    for (size_t i = 0; i < DIALECTS_N; i++)
+        marked |= readings[i] && readings[i]->alternative &&
+                  readings[i]->dialect->names_cards && readings[i]->doubt != DOUBT_UNMARKED;
+    for (size_t i = 0; i < DIALECTS_N; i++) {
+        const bool idle = marked && readings[i] && readings[i]->alternative &&
+                          readings[i]->doubt == DOUBT_UNMARKED;
+        if (warnings[i] && !idle)
+            warn(ret_warning, g_steal_pointer(&warnings[i]));
+        g_free(warnings[i]);
+    }
+}
+
+static struct allocation *read_all(const struct pod_view *view,
+                                   const struct dialect_options *options, char **ret_warning)
+{
+    struct allocation *readings[DIALECTS_N] = {NULL}, *all = NULL;
+    char *warnings[DIALECTS_N] = {NULL};
+
+    for (size_t i = 0; i < DIALECTS_N; i++) {
+        readings[i] = dialects[i]->read_allocation(view, options, &warnings[i]);
+        if (readings[i])
+            readings[i]->heeded |= readings[i]->waiting;
+    }
+    find_alternatives(view, readings);
+    pass_warning(readings, warnings, ret_warning);
+    /* The last row first: what is told of the pod before it is on a node is what says the most. */
+    for (size_t i = DIALECTS_N; i-- > 0;)
+        all = join(view, all, readings[i], ret_warning);
+    return all;
+}
+
+struct allocation *dialect_read_allocation(const struct pod_view *view,
+                                           const struct dialect_options *options,
+                                           char **ret_warning)
+{
+    struct allocation *all = hold_unread(view, ret_warning);
+
+    /* Who holds all that there is holds nothing beside it. */
+    if (!all)
+        all = read_all(view, options, ret_warning);
+    if (!all)
+        return NULL;
+    all->host = host_of_pod(view);
+    all->priority = view->priority;
+    all->created_s = read_time(view->created);
+    all->terminating = view->terminating;
+    all->oversubscribes = conditions_oversubscribe(view);
+    return all;
 }
 
 static void merge_cards(struct topology *topology, const struct topology *other)
@@ -321,8 +435,11 @@ static bool is_in_other_use(const struct node *node, const struct dialect *diale
 {
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->dialect != dialect && !(other->dialect->names_cards && dialect->names_cards))
-            return true;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct dialect *its = allocation_share_dialect(other, &other->shares[j]);
+            if (its != dialect && !(its->names_cards && dialect->names_cards))
+                return true;
+        }
     }
     return false;
 }

@@ -9,6 +9,7 @@
  * 2609107. The agent asks kubelet which container the devices belong to that it is about to start,
  * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
  */
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -125,7 +126,7 @@ struct wish {
     int32_t cards;  /* 1, or as many whole ones */
     int64_t core;   /* hundredths of one card */
     int64_t memory; /* MiB of it */
-    bool init;
+    bool init, sidecar;
     bool whole;
 };
 
@@ -211,8 +212,11 @@ static bool read_wishes(const struct spelling *spelling, const struct pod_view *
         ret_wishes->items[ret_wishes->n++] = (struct wish){
             .container = (int32_t)i,
             .init = container->init && !container->sidecar,
+            .sidecar = container->sidecar,
             .whole = whole,
-            .cards = whole ? (int32_t)MIN(core / CORE_PER_CARD, NODE_CARDS_MAX) : 1,
+            .cards = whole ? (int32_t)MIN(core / CORE_PER_CARD + (core % CORE_PER_CARD > 0),
+                                          NODE_CARDS_MAX)
+                           : 1,
             .core = whole ? CORE_PER_CARD : core,
             .memory = memory,
         };
@@ -265,6 +269,7 @@ static struct request *read_request(const struct spelling *spelling, const struc
             .core = wish_core(wish),
             .exclusive = wish->whole,
             .init = wish->init,
+            .sidecar = wish->sidecar,
         };
     }
     return request;
@@ -312,20 +317,16 @@ static struct allocation *read_allocation(const struct spelling *spelling,
                                           const struct pod_view *view, char **ret_warning)
 {
     struct wishes wishes;
-    g_autoptr(GError) failure = NULL;
     size_t n_shares = 0;
 
-    if (!read_wishes(spelling, view, false, &wishes, &failure)) {
-        /* The API server admits no such quantity. */
-        warn(ret_warning, g_strdup(failure->message));
-        return NULL;
-    }
+    if (!read_wishes(spelling, view, false, &wishes, NULL))
+        return dialect_hold_many(spelling->dialect, view, ret_warning);
     if (wishes.n == 0)
         return NULL;
     for (guint i = 0; i < wishes.n; i++)
         n_shares += (size_t)wishes.items[i].cards;
     if (n_shares > REQUEST_ASKS_MAX)
-        return dialect_hold_all(spelling->dialect, view, ret_warning);
+        return dialect_hold_many(spelling->dialect, view, ret_warning);
 
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, n_shares);
     struct share *share = allocation->shares;
@@ -333,6 +334,8 @@ static struct allocation *read_allocation(const struct spelling *spelling,
     allocation->terms = terms_of_containers(view);
     /* Nobody writes that the agent has started a container; kubelet asks for no other devices. */
     allocation->assigned = view->started;
+    /* The agent reads them last before a container starts, when its image is there. */
+    allocation->heeded = !view->phase || g_str_equal(view->phase, "Pending");
     for (guint i = 0; i < wishes.n; i++) {
         const struct wish *wish = &wishes.items[i];
         for (int32_t k = 0; k < wish->cards; k++) {
@@ -343,6 +346,7 @@ static struct allocation *read_allocation(const struct spelling *spelling,
                 .core = wish_core(wish),
                 .exclusive = wish->whole,
                 .init = wish->init,
+                .sidecar = wish->sidecar,
             };
         }
         enum doubt doubt = read_cards(spelling, view, wish, share, ret_warning);

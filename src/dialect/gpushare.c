@@ -17,6 +17,7 @@
  *    to admit all that wait in less time than a container takes to start. Hence so few may join.
  */
 #include "dialect/digits.h"
+#include "dialect/hold.h"
 #include "dialect/lookalikes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -216,7 +217,10 @@ struct usage {
 
 static bool add(int64_t *sum, int64_t amount)
 {
-    return !__builtin_add_overflow(*sum, amount, sum);
+    const bool fits = !__builtin_add_overflow(*sum, amount, sum);
+
+    *sum = fits ? *sum : INT64_MAX;
+    return fits;
 }
 
 static bool sums_add(struct sums *sums, const struct container_view *container, int64_t amount)
@@ -236,6 +240,14 @@ static int64_t sums_effective(const struct sums *sums)
     if (!add(&lasting, sums->sidecars))
         lasting = INT64_MAX;
     return MAX(lasting, sums->peak);
+}
+
+/* Amounts as they are; 0 for what cannot be read (see dialect_hold_unread). */
+static void take_container(const struct container_view *container, int64_t *ret_memory,
+                           int64_t *ret_core)
+{
+    *ret_memory = amount_or_none(container, RESOURCE_MEM);
+    *ret_core = MIN(amount_or_none(container, RESOURCE_CORE), CORE_PER_CARD);
 }
 
 static bool read_container(const struct container_view *container, int64_t *ret_memory,
@@ -263,7 +275,9 @@ static bool read_container(const struct container_view *container, int64_t *ret_
     return true;
 }
 
-static bool read_usage(const struct pod_view *view, struct usage *ret_usage, GError **error)
+/* `strict`: what the node side could not serve is an error; else it counts for as much as it can be. */
+static bool read_usage(const struct pod_view *view, bool strict, struct usage *ret_usage,
+                       GError **error)
 {
     struct usage usage = {.container = CONTAINER_POD};
     struct sums memory = {0}, core = {0};
@@ -273,11 +287,14 @@ static bool read_usage(const struct pod_view *view, struct usage *ret_usage, GEr
         const struct container_view *container = &view->containers[i];
         int64_t amount, percentage;
 
-        if (!read_container(container, &amount, &percentage, error))
+        if (!strict)
+            take_container(container, &amount, &percentage);
+        else if (!read_container(container, &amount, &percentage, error))
             return false;
-        if (amount == 0)
+        if (amount == 0 && percentage == 0)
             continue;
-        if (!sums_add(&memory, container, amount) || !sums_add(&core, container, percentage)) {
+        if (!(sums_add(&memory, container, amount) & sums_add(&core, container, percentage)) &&
+            strict) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
                         "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
                         container->name);
@@ -291,7 +308,8 @@ static bool read_usage(const struct pod_view *view, struct usage *ret_usage, GEr
     }
     usage.matched = memory.apps;
     usage.effective = sums_effective(&memory);
-    usage.core = (int32_t)MIN(sums_effective(&core) * CORE_WHOLE / CORE_PER_CARD, INT16_MAX);
+    usage.core = (int32_t)MIN(MIN(sums_effective(&core), INT16_MAX) * CORE_WHOLE / CORE_PER_CARD,
+                              INT16_MAX);
     if (gpu_containers > 1)
         usage.traits |= REQUEST_SEVERAL_GPU_CONTAINERS;
     if (usage.traits)
@@ -305,7 +323,7 @@ static struct request *read_request(const struct pod_view *view,
 {
     struct usage usage;
 
-    if (!read_usage(view, &usage, error) || usage.effective == 0)
+    if (!read_usage(view, true, &usage, error) || usage.effective == 0)
         return NULL;
     struct request *request = request_new(&dialect_gpushare, 1);
     request->traits = usage.traits;
@@ -371,13 +389,10 @@ static struct allocation *read_allocation(const struct pod_view *view,
     struct usage usage;
     g_autoptr(GError) failure = NULL;
 
-    if (!read_usage(view, &usage, &failure)) {
-        /* The API server admits no such quantity; a pod that cannot be read holds nothing that a
-         * kubelet would have granted. */
-        warn(ret_warning, g_strdup(failure->message));
-        return NULL;
-    }
-    if (usage.effective == 0)
+    const bool served = read_usage(view, true, &usage, &failure);
+    if (!served)
+        read_usage(view, false, &usage, NULL);
+    if (usage.effective == 0 && usage.core == 0)
         return NULL;
 
     const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
@@ -401,6 +416,13 @@ static struct allocation *read_allocation(const struct pod_view *view,
         .card = read_card(view, &usage, &allocation->doubt, ret_warning),
         .core = usage.core,
     };
+    if (!served) {
+        warn(ret_warning, g_strdup(failure->message));
+        allocation->doubt = allocation->doubt == DOUBT_NONE ? DOUBT_UNREAD : allocation->doubt;
+    }
+    /* The plugin finds no mark of its size, and gives its one card, or none. */
+    if (allocation->doubt == DOUBT_UNMARKED && !options->unplaced_everywhere)
+        allocation->shares[0].basis = SHARE_ON_ONE_CARD;
     return allocation;
 }
 

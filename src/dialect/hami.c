@@ -53,7 +53,6 @@ static const struct vgpu hami = {
  * its own. */
 static const struct vgpu paradigm = {
     .dialect = &dialect_4paradigm,
-    .rival = &hami,
     NVIDIA_RESOURCES,
     .registered = "4pd.io/node-nvidia-register",
     .node = "4pd.io/vgpu-node",
@@ -85,6 +84,7 @@ static const struct vgpu volcano = {
     .allocated = {"volcano.sh/vgpu-ids-new"},
     .promised = {"volcano.sh/devices-to-allocate"},
     .claims_unmarked = true,
+    .own_count = true,
     MODEL_KEYS,
     .uuids = "volcano.sh/vgpu-use-gpuuuid",
     .uuids_not = "volcano.sh/vgpu-nouse-gpuuuid",

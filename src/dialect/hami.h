@@ -17,7 +17,6 @@
 
 struct vgpu {
     const struct dialect *dialect;
-    const struct vgpu *rival; /* another of the same resources, whose later words count; or NULL */
     /* Resources of a container: cards, and of each of them MiB, percent of its memory and percent
      * of its compute. */
     const char *count, *memory, *percentage, *cores;
@@ -39,6 +38,7 @@ struct vgpu {
     bool init_first; /* init containers have a place in the text; else they cannot be served */
     bool several;    /* several GPU containers can be served */
     bool claims_unmarked; /* pods of these resources without any of these annotations count */
+    bool own_count;  /* `count` is nobody else's resource */
 
     /* Annotations of the pod that its author writes; NULL: not known to this one. */
     const char *models, *models_not, *uuids, *uuids_not, *mode, *same_numa, *policy,
@@ -58,6 +58,10 @@ struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *v
  * been edited since. */
 struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *view,
                                const struct dialect_options *options, GError **error);
+/* The same for as much as can be read, and at most as much as there may be; never an error. NULL: it
+ * asks for nothing, or `ret_many` is set: more containers than REQUEST_ASKS_MAX ask. */
+struct request *vgpu_take_asks(const struct vgpu *vgpu, const struct pod_view *view,
+                               const struct dialect_options *options, bool *ret_many);
 struct request *vgpu_read_request(const struct vgpu *vgpu, const struct pod_view *view,
                                   const struct dialect_options *options, GError **error);
 

@@ -10,6 +10,7 @@
  * container.
  */
 #include "dialect/hami_mig.h"
+#include "dialect/hold.h"
 #include "dialect/warning.h"
 
 #include <gpuledger/error.h>
@@ -158,39 +159,39 @@ static bool read_piece(const struct vgpu *vgpu, char *piece, struct share *ret_s
         .container = CONTAINER_POD,
         .card = CARD_UNKNOWN,
         .core = (int32_t)percent * (CORE_WHOLE / 100),
-        .exclusive = percent == 100,
         .place = place,
         .key = card_key(fields[0]),
     };
     return true;
 }
 
-/* One container's devices; `like` says which container it is, and where in the text. */
-static bool read_place(const struct vgpu *vgpu, char *text, const struct share *like,
-                       int32_t place, const GArray *instances, GArray *shares)
+/* One container's devices; `container` is where it stands in the pod, `place` where in the text. */
+static bool read_place(const struct vgpu *vgpu, char *text, int32_t container, int32_t place,
+                       const GArray *instances, GArray *pieces)
 {
-    g_auto(GStrv) pieces = g_strsplit(text, ":", -1);
+    g_auto(GStrv) items = g_strsplit(text, ":", -1);
     struct hami_mig_entry wanted = {.container = place};
 
-    for (char **piece = pieces; *piece; piece++) {
+    for (char **item = items; *item; item++) {
         struct share share;
-        if (!strchr(*piece, ',') || **piece == ',') /* the oldest wrote ",,0,0" for nothing */
+        if (!strchr(*item, ',') || **item == ',') /* the oldest wrote ",,0,0" for nothing */
             continue;
-        if (shares->len == REQUEST_ASKS_MAX || !read_piece(vgpu, *piece, &share))
+        if (pieces->len == REQUEST_ASKS_MAX || !read_piece(vgpu, *item, &share))
             return false;
-        share.container = like->container;
-        share.init = like->init;
+        share.container = container;
         wanted.key = share.key;
         if (share.place.size == 0)
             share.place = hami_mig_lookup(instances, &wanted);
         wanted.device++;
-        g_array_append_val(shares, share);
+        g_array_append_val(pieces, share);
     }
     return true;
 }
 
+/* The devices that the text names, in order. Their container is CONTAINER_POD where the text does
+ * not have a place for every container. */
 static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, const char *text,
-                      const GArray *instances, GArray *shares)
+                      const GArray *instances, GArray *pieces)
 {
     g_auto(GStrv) places = g_strsplit(text, ";", -1);
     int32_t n = (int32_t)g_strv_length(places), n_init = 0;
@@ -202,101 +203,144 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, cons
     const int32_t n_containers = (int32_t)view->n_containers;
     const bool placed = n == count_places(vgpu, n_containers, n_init);
     for (int32_t place = 0; place < n; place++) {
-        struct share like = {.container = CONTAINER_POD};
-        if (placed)
-            like.container = container_at(vgpu, n_containers, n_init, place);
-        like.init = placed && view->containers[like.container].init &&
-                    !view->containers[like.container].sidecar;
-        if (!read_place(vgpu, places[place], &like, place, instances, shares))
+        const int32_t container =
+            placed ? container_at(vgpu, n_containers, n_init, place) : CONTAINER_POD;
+        if (!read_place(vgpu, places[place], container, place, instances, pieces))
             return false;
     }
-    return shares->len > 0;
+    return pieces->len > 0;
 }
 
-/* The limits cannot be changed after the pod was made, the annotation can: it does not make a share
- * smaller. */
-static bool raise_to_limits(const struct request *request, GArray *shares)
+static struct share share_of(const struct card_ask *ask)
 {
-    bool raised = false;
+    return (struct share){.memory = ask->memory, .container = ask->container,
+                          .card = CARD_UNKNOWN, .core = ask->core,
+                          .exclusive = ask->exclusive, .init = ask->init,
+                          .sidecar = ask->sidecar};
+}
+
+/* The amount is the limits', which cannot be changed after the pod was made; the card is the text's,
+ * and the instance, which may be larger. Returns whether the text promises something else. */
+static bool take_piece(const struct share *piece, struct share *share)
+{
+    const bool known = share->memory.kind == AMOUNT_BYTES, instance = piece->place.size > 0;
+    const bool differs = (known && !instance && piece->memory.value != share->memory.value) ||
+                         (known && piece->memory.value < share->memory.value) ||
+                         piece->core < share->core;
+
+    share->key = piece->key;
+    share->place = piece->place;
+    /* At most what its place has, which node.c knows. */
+    if (instance && (!known || piece->memory.value > share->memory.value))
+        share->memory = piece->memory;
+    if (instance && piece->core > share->core) {
+        share->core = piece->core;
+        share->exclusive = piece->core == CORE_WHOLE;
+    }
+    return differs;
+}
+
+/* Whether the text names more cards than a container asks for, so that nobody can say which it is on. */
+static bool names_too_many(const struct request *request, const GArray *pieces)
+{
+    int64_t placed = 0, asked = 0;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        int32_t n = 0;
+        for (guint j = 0; j < pieces->len; j++)
+            n += g_array_index(pieces, struct share, j).container == request->asks[i].container;
+        if (n > request->asks[i].count)
+            return true;
+        placed += n;
+        asked += request->asks[i].count;
+    }
+    return placed == 0 && pieces->len > asked;
+}
+
+/* Deals the cards that the text names out to what the containers ask for. A card that nobody asks for
+ * is nobody's; who is left without one may be on any. Returns whether both are the same. */
+static bool deal(const struct request *request, const GArray *pieces, GArray *shares)
+{
+    g_autofree bool *dealt = g_new0(bool, pieces->len + 1);
+    guint n_dealt = 0;
+    bool same = true;
 
     for (uint32_t i = 0; i < request->n_asks; i++) {
         const struct card_ask *ask = &request->asks[i];
-        int32_t found = 0;
-        bool known = true;
-        for (guint j = 0; j < shares->len; j++) {
-            struct share *share = &g_array_index(shares, struct share, j);
-            known &= share->container != CONTAINER_POD;
-            if (share->container != ask->container)
-                continue;
-            found++;
-            if (ask->memory.kind == AMOUNT_BYTES && share->memory.value < ask->memory.value) {
-                share->memory = ask->memory;
-                raised = true;
+        guint at = 0;
+        for (int32_t k = 0; k < ask->count && shares->len < REQUEST_ASKS_MAX; k++) {
+            struct share share = share_of(ask);
+            const struct share *piece = NULL;
+            for (; !piece && at < pieces->len; at++) {
+                const struct share *next = &g_array_index(pieces, struct share, at);
+                /* Before v2.9 init containers had no place, and were given what came next. */
+                if (next->container == CONTAINER_POD ? !dealt[at] || ask->init
+                                                     : next->container == ask->container) {
+                    piece = next;
+                    n_dealt += !dealt[at];
+                    dealt[at] = true;
+                }
             }
-            if (share->core < ask->core) {
-                share->core = ask->core;
-                share->exclusive = ask->exclusive;
-                raised = true;
-            }
-        }
-        if (known && found < ask->count && shares->len < REQUEST_ASKS_MAX) {
-            struct share lost = {.memory = ask->memory, .container = ask->container,
-                                 .card = CARD_UNKNOWN, .core = ask->core,
-                                 .exclusive = ask->exclusive, .init = ask->init};
-            g_array_append_val(shares, lost);
-            raised = true;
+            same &= piece && !take_piece(piece, &share);
+            g_array_append_val(shares, share);
         }
     }
-    return raised;
+    return same && n_dealt == pieces->len;
 }
 
 /* Shares of cards that nobody knows; one for each ask is enough, since it counts on every card. */
-static void take_asks(const struct request *request, GArray *shares)
+static void take_asks(const struct request *request, enum share_basis basis, GArray *shares)
 {
     g_array_set_size(shares, 0);
     for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        struct share share = {.memory = ask->memory, .container = ask->container,
-                              .card = CARD_UNKNOWN, .core = ask->core,
-                              .exclusive = ask->exclusive, .init = ask->init};
+        struct share share = share_of(&request->asks[i]);
+        share.basis = basis;
         g_array_append_val(shares, share);
     }
 }
 
-/* Whether a container says what only a vGPU plugin understands: more than a number of cards. */
+/* Whether a container says what only a vGPU plugin understands: more than a number of cards that are
+ * NVIDIA's own plugin's, too. */
 static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
 {
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
         if (container_view_amount(container, vgpu->memory) ||
             container_view_amount(container, vgpu->percentage) ||
-            container_view_amount(container, vgpu->cores))
+            container_view_amount(container, vgpu->cores) ||
+            (vgpu->own_count && container_view_amount(container, vgpu->count)))
             return true;
     }
     return false;
 }
 
 static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *view,
+                              const struct dialect_options *options,
                               const struct request *request, GArray *shares, char **ret_warning)
 {
     const char *text = find_text(vgpu, view);
     g_autoptr(GArray) instances = hami_mig_read(vgpu->instances, view, ret_warning);
+    g_autoptr(GArray) pieces = g_array_new(FALSE, TRUE, sizeof(struct share));
 
-    if (text && read_text(vgpu, view, text, instances, shares)) {
-        if (!raise_to_limits(request, shares))
+    if (text && read_text(vgpu, view, text, instances, pieces) &&
+        !names_too_many(request, pieces)) {
+        if (deal(request, pieces, shares))
             return DOUBT_NONE;
-        warn(ret_warning, g_strdup_printf("annotation '%s' promises less than the containers' "
-                                          "limits, which count",
+        warn(ret_warning, g_strdup_printf("annotation '%s' promises something else than the "
+                                          "containers' limits, which count",
                                           vgpu->allocated[0]));
         return DOUBT_EDITED;
     }
-    take_asks(request, shares);
+    const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
+    /* The plugin fails whom no annotation promises anything. */
+    take_asks(request,
+              text || marked || options->unplaced_everywhere ? SHARE_HELD : SHARE_NOT_GIVEN,
+              shares);
     if (text) {
         warn(ret_warning,
              g_strdup_printf("annotation '%s' cannot be read", vgpu->allocated[0]));
         return DOUBT_MALFORMED;
     }
-    const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
     warn(ret_warning,
          marked ? g_strdup_printf("has lost the annotation '%s'", vgpu->allocated[0])
                 : g_strdup_printf("holds '%s' without '%s': bound by another scheduler?",
@@ -321,37 +365,32 @@ static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
         allocation->assume_time_ns = seconds * NS_PER_S;
 }
 
-/* Unix time at which the dialect's words were written for the node that the pod is on; 0: they were
- * not, but came with the pod, from a template or another cluster. */
-static int64_t written_at(const struct vgpu *vgpu, const struct pod_view *view)
-{
-    const char *node = string_pairs_get(&view->annotations, vgpu->node);
-    const char *time = string_pairs_get(&view->annotations, vgpu->time);
-    int64_t seconds;
-
-    if (!node || g_strcmp0(node, view->node_name) != 0)
-        return 0;
-    return time && parse_number(time, TIME_MAX_S, &seconds) ? seconds + 1 : 1;
-}
-
 struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct pod_view *view,
                                         const struct dialect_options *options, char **ret_warning)
 {
     const bool marked = find_text(vgpu, view) || string_pairs_get(&view->annotations, vgpu->node);
+    g_autoptr(GError) failure = NULL;
 
-    if (vgpu->rival && written_at(vgpu->rival, view) > written_at(vgpu, view))
-        return NULL;
     if (!marked && !(vgpu->claims_unmarked && is_ours(vgpu, view)))
         return NULL;
-    g_autoptr(GError) failure = NULL;
     g_autoptr(request) request = vgpu_read_asks(vgpu, view, options, &failure);
-    if (!request) {
-        if (failure)
-            warn(ret_warning, g_strdup(failure->message));
+    bool many = false;
+    if (failure)
+        request = vgpu_take_asks(vgpu, view, options, &many);
+    if (!request && !many)
         return NULL;
-    }
+    int64_t n_cards = 0;
+    for (uint32_t i = 0; !many && i < request->n_asks; i++)
+        n_cards += request->asks[i].count;
+    if (many || n_cards > REQUEST_ASKS_MAX)
+        return dialect_hold_many(vgpu->dialect, view, ret_warning);
+
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
-    const enum doubt doubt = read_shares(vgpu, view, request, shares, ret_warning);
+    enum doubt doubt = read_shares(vgpu, view, options, request, shares, ret_warning);
+    if (failure) {
+        warn(ret_warning, g_strdup(failure->message));
+        doubt = doubt == DOUBT_NONE ? DOUBT_UNREAD : doubt;
+    }
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
 
     allocation->dialect = vgpu->dialect;

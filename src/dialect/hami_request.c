@@ -7,6 +7,7 @@
  * webhook would have to mend, because the plugin never hears of a container without a card.
  */
 #include "dialect/hami.h"
+#include "dialect/hold.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -35,39 +36,51 @@ static bool read_amount(const struct container_view *container, const char *reso
     return false;
 }
 
+/* What a container writes; 0 for what it does not. */
+struct wish {
+    int64_t count, mib, percent, cores;
+};
+
+static struct card_ask ask_of(const struct vgpu *vgpu, const struct container_view *container,
+                              const struct dialect_options *options, struct wish wish)
+{
+    if (wish.mib == 0 && wish.percent == 0)
+        wish.mib = options->hami_default_memory;
+    if (!container_view_amount(container, vgpu->cores))
+        wish.cores = options->hami_default_cores;
+    struct amount memory = {wish.percent ? wish.percent * 10 : 1000, AMOUNT_THOUSANDTHS};
+    if (wish.mib)
+        memory = (struct amount){wish.mib * MIB, AMOUNT_BYTES};
+    return (struct card_ask){
+        .memory = memory,
+        .count = (int32_t)wish.count,
+        .core = (int32_t)wish.cores * (CORE_WHOLE / 100),
+        .exclusive = wish.cores == PERCENT_MAX,
+        .init = container->init && !container->sidecar,
+        .sidecar = container->sidecar,
+    };
+}
+
 /* False without an error: the container wants no card. */
 static bool read_ask(const struct vgpu *vgpu, const struct container_view *container,
                      const struct dialect_options *options, struct card_ask *ret_ask,
                      GError **error)
 {
-    int64_t count, mib, percent, cores;
+    struct wish wish;
 
-    if (!read_amount(container, vgpu->count, G_MAXINT32, &count, error) ||
-        !read_amount(container, vgpu->memory, AMOUNT_BYTES_MAX / MIB, &mib, error) ||
-        !read_amount(container, vgpu->percentage, PERCENT_MAX, &percent, error) ||
-        !read_amount(container, vgpu->cores, PERCENT_MAX, &cores, error))
+    if (!read_amount(container, vgpu->count, G_MAXINT32, &wish.count, error) ||
+        !read_amount(container, vgpu->memory, AMOUNT_BYTES_MAX / MIB, &wish.mib, error) ||
+        !read_amount(container, vgpu->percentage, PERCENT_MAX, &wish.percent, error) ||
+        !read_amount(container, vgpu->cores, PERCENT_MAX, &wish.cores, error))
         return false;
-    if (count == 0) {
-        if (mib || percent || cores)
+    if (wish.count == 0) {
+        if (wish.mib || wish.percent || wish.cores)
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                         "container '%s' asks for a part of a card but for no card: add '%s'",
                         container->name, vgpu->count);
         return false;
     }
-    if (mib == 0 && percent == 0)
-        mib = options->hami_default_memory;
-    if (!container_view_amount(container, vgpu->cores))
-        cores = options->hami_default_cores;
-    struct amount memory = {percent ? percent * 10 : 1000, AMOUNT_THOUSANDTHS};
-    if (mib)
-        memory = (struct amount){mib * MIB, AMOUNT_BYTES};
-    *ret_ask = (struct card_ask){
-        .memory = memory,
-        .count = (int32_t)count,
-        .core = (int32_t)cores * (CORE_WHOLE / 100),
-        .exclusive = cores == PERCENT_MAX,
-        .init = container->init && !container->sidecar,
-    };
+    *ret_ask = ask_of(vgpu, container, options, wish);
     return true;
 }
 
@@ -212,6 +225,37 @@ struct request *vgpu_read_asks(const struct vgpu *vgpu, const struct pod_view *v
     request->match_amount = devices;
     for (uint32_t i = 0; i < n; i++)
         request->asks[i] = asks[i];
+    return request;
+}
+
+struct request *vgpu_take_asks(const struct vgpu *vgpu, const struct pod_view *view,
+                               const struct dialect_options *options, bool *ret_many)
+{
+    g_autoptr(GArray) asks = g_array_new(FALSE, FALSE, sizeof(struct card_ask));
+    int64_t devices = 0;
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        const struct wish wish = {
+            .count = MIN(amount_or_none(container, vgpu->count), NODE_CARDS_MAX),
+            .mib = MIN(amount_or_none(container, vgpu->memory), AMOUNT_BYTES_MAX / MIB),
+            .percent = MIN(amount_or_none(container, vgpu->percentage), PERCENT_MAX),
+            .cores = MIN(amount_or_none(container, vgpu->cores), PERCENT_MAX),
+        };
+        if (wish.count == 0)
+            continue;
+        struct card_ask ask = ask_of(vgpu, container, options, wish);
+        ask.container = (int32_t)i;
+        devices += ask.count;
+        g_array_append_val(asks, ask);
+    }
+    *ret_many = asks->len > REQUEST_ASKS_MAX;
+    if (asks->len == 0 || *ret_many)
+        return NULL;
+    struct request *request = request_new(vgpu->dialect, asks->len);
+    request->terms = read_terms(vgpu, view);
+    request->match_amount = devices;
+    memcpy(request->asks, asks->data, asks->len * sizeof(struct card_ask));
     return request;
 }
 

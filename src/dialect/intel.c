@@ -6,6 +6,7 @@
  * Source of the keys: intel/platform-aware-scheduling c4c90e3, gpu-aware-scheduling/pkg/gpuscheduler
  * and docs/usage.md.
  */
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -36,7 +37,8 @@ static int64_t amount_of(const struct string_pairs *pairs, const char *resource)
 /* Of either driver; a node or a pod names one of them. */
 static int64_t gpus_of(const struct string_pairs *pairs)
 {
-    return amount_of(pairs, RESOURCE_I915) + amount_of(pairs, RESOURCE_XE);
+    return MIN(amount_of(pairs, RESOURCE_I915), INT32_MAX) +
+           MIN(amount_of(pairs, RESOURCE_XE), INT32_MAX);
 }
 
 /* "3" or "card3". */
@@ -150,6 +152,7 @@ static struct share share_of(const struct pod_view *view, size_t container, int6
         .card = card,
         .core = (int32_t)MIN(core, CORE_WHOLE),
         .init = view->containers[container].init && !view->containers[container].sidecar,
+        .sidecar = view->containers[container].sidecar,
     };
 }
 
@@ -210,7 +213,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     if (shares->len == 0)
         add_unknown(view, shares);
     if (shares->len == 0)
-        return dialect_hold_all(&dialect_intel, view, ret_warning);
+        return dialect_hold_many(&dialect_intel, view, ret_warning);
 
     struct allocation *allocation = dialect_hold(&dialect_intel, view, shares);
     allocation->doubt = doubt;

@@ -40,7 +40,7 @@ static int64_t count_cards(const struct pod_view *view)
     return sum;
 }
 
-/* One device of the plugin's pool, and one card for itself: any, until it says which. */
+/* One card for itself: any, until it says which. NVIDIA's row counts the device of the pool. */
 static struct allocation *read_allocation(const struct pod_view *view,
                                           const struct dialect_options *options,
                                           char **ret_warning)
@@ -50,10 +50,11 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
     if (g_strcmp0(view->ns, NAMESPACE) != 0 || count_cards(view) != 1)
         return NULL;
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 2);
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
     bool known = text && g_ascii_string_to_unsigned(text, 10, 0, NODE_CARDS_MAX - 1, &index, NULL);
     allocation->dialect = &dialect_kai;
     allocation->assigned = view->started;
+    allocation->open = !known;
     if (text && !known) {
         allocation->doubt = DOUBT_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text));
@@ -65,8 +66,6 @@ static struct allocation *read_allocation(const struct pod_view *view,
         .core = CORE_WHOLE,
         .exclusive = true,
     };
-    allocation->shares[1] =
-        (struct share){.container = CONTAINER_POD, .devices = 1, .device = RESOURCE};
     return allocation;
 }
 

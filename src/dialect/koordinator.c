@@ -6,6 +6,7 @@
  *
  * Source of the keys: koordinator a7a1b76b, apis/extension/device_share.go.
  */
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -23,6 +24,10 @@
 #define RESOURCE_WHOLE "nvidia.com/gpu"
 #define KEY_ALLOCATED "scheduling.koordinator.sh/device-allocated"
 #define PERCENT 10 /* thousandths */
+#define CORE_MAX (100 * NODE_CARDS_MAX)
+
+/* Its scheduler chooses devices for pods that ask for NVIDIA's resource, too. */
+#define SCHEDULER "koord-scheduler"
 
 /* 0 for what is not there or cannot be read. */
 static int64_t amount_of(const struct string_pairs *pairs, const char *resource)
@@ -91,12 +96,10 @@ static struct request *read_request(const struct pod_view *view,
 
 struct device {
     int64_t minor;
-    struct string_pairs resources;
 };
 
 static const struct json_field device_fields[] = {
     JSON_FIELD_INT64(struct device, minor, "minor", JSON_REQUIRED),
-    JSON_FIELD_PAIRS(struct device, resources, "resources", JSON_NUMBERS),
     JSON_FIELD_END,
 };
 
@@ -109,30 +112,58 @@ static const struct json_field devices_fields[] = {
     JSON_FIELD_END,
 };
 
-/* Of memory it states bytes, a percentage, or both. */
-static struct share share_of(const struct string_pairs *resources, int32_t card)
+/* What the containers ask for together: percents of cards, and bytes or percents of their memory. */
+struct wish {
+    int64_t core, ratio, bytes;
+};
+
+static struct wish read_wish(const struct pod_view *view)
 {
-    int64_t bytes = amount_of(resources, RESOURCE_MEMORY);
-    int64_t ratio = amount_of(resources, RESOURCE_RATIO);
-    int64_t core = amount_of(resources, RESOURCE_CORE);
+    struct wish wish = {0};
+    int64_t whole = 0;
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const struct container_view *container = &view->containers[i];
+        wish.core += MIN(amount_or_none(container, RESOURCE_CORE), CORE_MAX);
+        wish.ratio += MIN(amount_or_none(container, RESOURCE_RATIO), CORE_MAX);
+        wish.bytes += MIN(amount_or_none(container, RESOURCE_MEMORY), AMOUNT_BYTES_MAX);
+        whole += MIN(amount_or_none(container, RESOURCE_WHOLE), NODE_CARDS_MAX) * 100;
+    }
+    return wish.core + wish.ratio + wish.bytes > 0 ? wish : (struct wish){whole, whole, 0};
+}
+
+static int64_t divide(int64_t amount, int64_t n)
+{
+    return (amount + n - 1) / n;
+}
+
+/* The least number of cards that have so much. */
+static int64_t cards_needed(const struct wish *wish)
+{
+    return MAX(divide(MAX(wish->core, wish->ratio), 100), 1);
+}
+
+/* What the pod has of each of `n` cards. */
+static struct share share_of(const struct wish *wish, int64_t n, int32_t card)
+{
+    const int64_t ratio = MIN(divide(wish->ratio, n), 100), core = MIN(divide(wish->core, n), 100);
 
     return (struct share){
-        .memory = bytes > 0 ? (struct amount){MIN(bytes, AMOUNT_BYTES_MAX), AMOUNT_BYTES}
-                            : (struct amount){MIN(ratio, 100) * PERCENT, AMOUNT_THOUSANDTHS},
+        .memory = wish->bytes > 0
+                      ? (struct amount){MIN(divide(wish->bytes, n), AMOUNT_BYTES_MAX), AMOUNT_BYTES}
+                      : (struct amount){ratio * PERCENT, AMOUNT_THOUSANDTHS},
         .container = CONTAINER_POD,
         .card = card,
-        .core = (int32_t)MIN(core, 100) * PERCENT,
+        .core = (int32_t)core * PERCENT,
     };
 }
 
-#define CARD_SHARES_MAX (REQUEST_ASKS_MAX - 1) /* one is for add_pool */
-
-/* Appends a share for each GPU that the annotation names. */
-static bool read_devices(struct json_arena *arena, const char *text, GArray *shares,
-                         GError **error)
+/* Appends the cards (int32_t) that the annotation names, each once. */
+static bool read_cards(struct json_arena *arena, const char *text, GArray *cards, GError **error)
 {
     struct devices devices = {0};
     const cJSON *document = json_parse(arena, text, strlen(text), error), *item;
+    bool seen[NODE_CARDS_MAX] = {false};
 
     if (!document || !json_decode(arena, document, devices_fields, &devices, error))
         return false;
@@ -140,69 +171,60 @@ static bool read_devices(struct json_arena *arena, const char *text, GArray *sha
         struct device device = {0};
         if (!json_decode(arena, item, device_fields, &device, error))
             return false;
-        if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || shares->len == CARD_SHARES_MAX) {
+        if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || seen[device.minor] ||
+            cards->len == REQUEST_ASKS_MAX) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        "there are at most %d cards, of which a pod has at most %d", NODE_CARDS_MAX,
-                        CARD_SHARES_MAX);
+                        "there are at most %d cards, of which a pod has at most %d, each once",
+                        NODE_CARDS_MAX, REQUEST_ASKS_MAX);
             return false;
         }
-        struct share share = share_of(&device.resources, (int32_t)device.minor);
-        g_array_append_val(shares, share);
+        seen[device.minor] = true;
+        const int32_t card = (int32_t)device.minor;
+        g_array_append_val(cards, card);
     }
     return true;
 }
 
-/* What its containers ask for, on whatever card. */
-static void add_unknown(const struct pod_view *view, GArray *shares)
-{
-    for (size_t i = 0; i < view->n_containers; i++) {
-        const struct container_view *container = &view->containers[i];
-        struct share share = share_of(&container->limits, CARD_UNKNOWN);
-        if ((share.memory.value > 0 || share.core > 0) && shares->len < CARD_SHARES_MAX)
-            g_array_append_val(shares, share);
-    }
-}
-
-/* Whole cards count in the pool of NVIDIA's own plugin too. */
-static void add_pool(const struct pod_view *view, GArray *shares)
-{
-    struct share share = {.container = CONTAINER_POD, .device = RESOURCE_WHOLE};
-
-    for (size_t i = 0; i < view->n_containers; i++)
-        share.devices +=
-            (int32_t)MIN(amount_of(&view->containers[i].limits, RESOURCE_WHOLE), NODE_CARDS_MAX);
-    if (share.devices > 0)
-        g_array_append_val(shares, share);
-}
-
+/* The amounts are what the containers ask for; the cards are what its scheduler has written, if they
+ * can be as many. */
 static struct allocation *read_allocation(const struct pod_view *view,
                                           const struct dialect_options *options,
                                           char **ret_warning)
 {
-    const char *text = string_pairs_get(&view->annotations, KEY_ALLOCATED);
+    const bool asks = find_resource(view) != NULL;
+    const char *text = asks || g_strcmp0(view->scheduler_name, SCHEDULER) == 0
+                           ? string_pairs_get(&view->annotations, KEY_ALLOCATED)
+                           : NULL;
+    const struct wish wish = read_wish(view);
+    g_autoptr(GArray) cards = g_array_new(FALSE, TRUE, sizeof(int32_t));
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     enum doubt doubt = DOUBT_NONE;
 
-    if (!find_resource(view) && !text)
-        return NULL;
+    if ((!asks && !text) || wish.core + wish.ratio + wish.bytes == 0)
+        return NULL; /* other devices than GPUs */
     if (!text) {
         doubt = DOUBT_UNMARKED;
         warn(ret_warning, g_strdup("asks for " STEM "… without " KEY_ALLOCATED));
-    } else if (!read_devices(arena, text, shares, &failure)) {
+    } else if (!read_cards(arena, text, cards, &failure)) {
         doubt = DOUBT_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED ": %.120s",
                                           failure->message));
-        g_array_set_size(shares, 0);
+    } else if (cards->len < cards_needed(&wish)) {
+        doubt = DOUBT_MALFORMED;
+        warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED " names %u cards, the "
+                                          "containers ask for %" G_GINT64_FORMAT,
+                                          cards->len, cards_needed(&wish)));
     }
-    if (shares->len == 0)
-        add_unknown(view, shares);
-    if (shares->len > 0 || find_resource(view))
-        add_pool(view, shares);
-    if (shares->len == 0)
-        return NULL; /* other devices than GPUs */
-
+    for (guint i = 0; doubt == DOUBT_NONE && i < cards->len; i++) {
+        struct share share = share_of(&wish, cards->len, g_array_index(cards, int32_t, i));
+        g_array_append_val(shares, share);
+    }
+    if (shares->len == 0) {
+        struct share share = share_of(&wish, cards_needed(&wish), CARD_UNKNOWN);
+        g_array_append_val(shares, share);
+    }
     struct allocation *allocation = dialect_hold(&dialect_koordinator, view, shares);
     allocation->doubt = doubt;
     return allocation;
@@ -218,8 +240,8 @@ const struct dialect dialect_koordinator = {
             .asks = "Nothing of gpuledger: Koordinator's own scheduler places its pods.",
             .nodes = "Capacity `koordinator.sh/gpu-core`, 100 for each card, and "
                      "`koordinator.sh/gpu-memory`, divided among them.",
-            .writes = "Nothing. What `scheduling.koordinator.sh/device-allocated` says that a pod "
-                      "holds is counted, so that pods of other dialects find those cards taken.",
+            .writes = "Nothing. What `scheduling.koordinator.sh/device-allocated` says of a pod's "
+                      "cards is counted, with what its containers ask for, so that pods of other dialects find those cards taken.",
             .played = "none: pods as its scheduler leaves them",
             .limits = "Pods that ask for its resources and come to gpuledger all the same.",
         },

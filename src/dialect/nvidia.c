@@ -19,6 +19,7 @@
  */
 #include "dialect/conditions.h"
 #include "dialect/digits.h"
+#include "dialect/hold.h"
 #include "dialect/nvidia_guard.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -43,6 +44,8 @@
 
 /* No node has as many, and no pod asks for as many. */
 #define DEVICES_MAX 65536
+/* Of a bound pod; of more containers those with the same devices are counted together. */
+#define SHARES_MAX (ALLOCATION_SHARES_MAX / 2)
 /* Processes that one MPS server takes (Volta and later). */
 #define MPS_CLIENTS 48
 #define MIB (INT64_C(1) << 20)
@@ -337,12 +340,6 @@ static bool is_foreign_pod(const struct pod_view *view)
 {
     static const char *const resources[] = {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
                                             "nvidia.com/gpucores", "nvidia.com/priority"};
-    static const char *const placed[] = {"hami.io/vgpu-node", "4pd.io/vgpu-node"};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(placed); i++) {
-        if (string_pairs_get(&view->annotations, placed[i]))
-            return true;
-    }
     for (size_t i = 0; i < view->n_containers; i++) {
         for (size_t j = 0; j < G_N_ELEMENTS(resources); j++) {
             if (container_view_amount(&view->containers[i], resources[j]))
@@ -372,6 +369,19 @@ static const char *keep_name(const char *resource, struct terms **terms)
     return (*terms)->devices[n];
 }
 
+static bool names_device(const struct container_view *container)
+{
+    for (size_t i = 0; i < container->limits.n; i++) {
+        if (is_device(container->limits.items[i].key))
+            return true;
+    }
+    for (size_t i = 0; i < container->requests.n; i++) {
+        if (is_device(container->requests.items[i].key))
+            return true;
+    }
+    return false;
+}
+
 struct wants {
     size_t n;
     struct card_ask items[REQUEST_ASKS_MAX];
@@ -399,6 +409,7 @@ static bool add_want(struct wants *wants, const struct container_view *container
         .container = index,
         .count = (int32_t)amount,
         .init = container->init && !container->sidecar,
+        .sidecar = container->sidecar,
         .device = keep_name(pair->key, terms),
     };
     return true;
@@ -439,38 +450,91 @@ static struct request *read_request(const struct pod_view *view,
     return request;
 }
 
+/* The devices that a bound pod has, per container as long as they can be told apart. False: it holds
+ * all that there are. */
+static bool take_devices(struct allocation *allocation, size_t *n, const struct share *share)
+{
+    struct share *like = NULL;
+
+    for (size_t i = 0; *n == SHARES_MAX && i < *n; i++) {
+        struct share *other = &allocation->shares[i];
+        if (other->init == share->init && g_str_equal(other->device, share->device))
+            like = other;
+    }
+    if (*n < SHARES_MAX) {
+        allocation->shares[(*n)++] = *share;
+    } else if (like) {
+        like->container = CONTAINER_POD;
+        like->devices = share->init ? MAX(like->devices, share->devices)
+                                    : MIN(like->devices + share->devices, DEVICES_MAX);
+    } else {
+        allocation->shares[0] = (struct share){.container = CONTAINER_POD, .card = CARD_UNKNOWN,
+                                               .device = DEVICE_ALL};
+        *n = 1;
+        return false;
+    }
+    return true;
+}
+
+static bool take_container(const struct pod_view *view, size_t i, struct allocation *allocation,
+                           size_t *n, struct terms **terms)
+{
+    const struct container_view *container = &view->containers[i];
+    const struct string_pairs *lists[] = {&container->limits, &container->requests};
+
+    for (size_t j = 0; j < G_N_ELEMENTS(lists); j++) {
+        for (size_t k = 0; k < lists[j]->n; k++) {
+            const char *resource = lists[j]->items[k].key;
+            int64_t amount;
+            if (!is_device(resource) ||
+                !quantity_parse(lists[j]->items[k].value, &amount, NULL) || amount == 0 ||
+                (j == 1 && string_pairs_get(&container->limits, resource)))
+                continue;
+            const struct share share = {
+                .container = (int32_t)i,
+                .card = CARD_UNKNOWN,
+                .init = container->init && !container->sidecar,
+                .sidecar = container->sidecar,
+                .devices = (int32_t)MIN(amount, DEVICES_MAX),
+                .device = *n < SHARES_MAX ? keep_name(resource, terms) : resource,
+            };
+            if (!take_devices(allocation, n, &share))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whatever else the pod asks for and whatever its annotations say: kubelet hands out these devices by
+ * their names alone. */
 static struct allocation *read_allocation(const struct pod_view *view,
                                           const struct dialect_options *options,
                                           char **ret_warning)
 {
+    g_autoptr(allocation) all = NULL;
     g_autoptr(terms) terms = NULL;
-    g_autoptr(GError) failure = NULL;
-    struct wants wants;
+    int64_t replicas = 0;
+    size_t n = 0;
 
-    if (is_foreign_pod(view))
-        return NULL;
-    if (!read_wants(view, &wants, &terms, &failure)) {
-        warn(ret_warning, g_strdup(failure->message));
-        return NULL;
+    for (size_t i = 0; i < view->n_containers; i++) {
+        if (!names_device(&view->containers[i]))
+            continue;
+        if (!all)
+            all = allocation_new(view->uid, view->ns, view->name, SHARES_MAX);
+        if (!take_container(view, i, all, &n, &terms))
+            break;
     }
-    if (wants.n == 0)
+    if (n == 0)
         return NULL;
-
-    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, wants.n);
+    struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, n);
     allocation->dialect = &dialect_nvidia;
     conditions_memory_wanted(view, &terms);
     allocation->terms = g_steal_pointer(&terms);
     allocation->assigned = view->started;
-    digits_parse(string_pairs_get(&view->annotations, KEY_REPLICAS), DEVICES_MAX,
-                 &allocation->match_amount);
-    for (size_t i = 0; i < wants.n; i++) {
-        allocation->shares[i] = (struct share){
-            .container = wants.items[i].container,
-            .card = CARD_UNKNOWN,
-            .init = wants.items[i].init,
-            .devices = wants.items[i].count,
-            .device = wants.items[i].device,
-        };
+    digits_parse(string_pairs_get(&view->annotations, KEY_REPLICAS), DEVICES_MAX, &replicas);
+    for (size_t i = 0; i < n; i++) {
+        allocation->shares[i] = all->shares[i];
+        allocation->shares[i].replicas = (int32_t)replicas;
     }
     return allocation;
 }
@@ -483,13 +547,12 @@ static enum reason refuse_mixture(const struct node *node, const struct pool *po
 {
     for (guint i = 0; pool->used > 0 && i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->dialect != &dialect_nvidia || other->match_amount == 0 ||
-            other->match_amount == pool->replicas)
-            continue;
-        if (other->match_amount > 1 && pool->shared && pool->isolation == ISOLATION_NONE)
-            continue;
         for (uint32_t j = 0; j < other->n_shares; j++) {
-            if (g_strcmp0(other->shares[j].device, pool->resource) == 0)
+            const struct share *share = &other->shares[j];
+            if (g_strcmp0(share->device, pool->resource) != 0 || share->replicas == 0 ||
+                share->replicas == pool->replicas)
+                continue;
+            if (share->replicas == 1 || !pool->shared || pool->isolation != ISOLATION_NONE)
                 return REASON_OTHER_USE;
         }
     }
@@ -519,20 +582,16 @@ static enum reason refuse(const struct node *node, const struct request *request
     return REASON_NONE;
 }
 
-/* kubelet needs no word of ours. Only who places the next pod does. */
+/* kubelet needs no word of ours. Only who places the next pod does, after a restart. 0, where nothing
+ * is known, takes the place of what may have come with the pod. */
 static void write_annotations(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations)
 {
-    int32_t replicas = 0;
+    int32_t replicas = allocation->n_shares > 0 ? allocation->shares[0].replicas : 0;
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++) {
-        const struct pool *pool = node_pool(node, allocation->shares[i].device);
-        if (!pool || pool->replicas == 0 || (replicas > 0 && pool->replicas != replicas))
-            return;
-        replicas = pool->replicas;
-    }
-    if (replicas > 0)
-        annotations_add(annotations, KEY_REPLICAS, g_strdup_printf("%d", replicas));
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        replicas = allocation->shares[i].replicas == replicas ? replicas : 0;
+    annotations_add(annotations, KEY_REPLICAS, g_strdup_printf("%d", replicas));
 }
 
 static const char *const resources[] = {GPU, GPU_SHARED, MIG_PREFIX "*", NULL};

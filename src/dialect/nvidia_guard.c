@@ -60,8 +60,9 @@ enum reason nvidia_guard_refuse(const struct node *node, const struct request *r
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = node->allocations->pdata[i];
         const int64_t devices = held_devices(other, pool);
+        /* Whatever a pod says, it has no more than its card. */
         if (devices > 0)
-            all[n++] = wants(pool, other->terms, devices);
+            all[n++] = MIN(wants(pool, other->terms, devices), pool->memory);
     }
     qsort(all, n, sizeof *all, compare_down);
     for (guint i = 0; i < n && i < (guint)replicas_of(pool); i++)

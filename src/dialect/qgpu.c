@@ -6,6 +6,7 @@
  *
  * Source of the resources and their limits: TKE's public documentation (457/59103).
  */
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
@@ -119,13 +120,14 @@ static struct allocation *read_allocation(const struct pod_view *view,
             .core = (int32_t)MIN(core, CORE_PER_CARD) * (CORE_WHOLE / CORE_PER_CARD),
             .exclusive = whole,
             .init = container->init && !container->sidecar,
+            .sidecar = container->sidecar,
         };
         g_array_append_val(shares, share);
     }
     if (shares->len == 0)
         return NULL;
     if (shares->len > REQUEST_ASKS_MAX)
-        return dialect_hold_all(&dialect_qgpu, view, ret_warning);
+        return dialect_hold_many(&dialect_qgpu, view, ret_warning);
     return dialect_hold(&dialect_qgpu, view, shares);
 }
 

@@ -12,13 +12,3 @@ extern const struct dialect dialect_4paradigm;
 extern const struct dialect dialect_volcano_vgpu;
 extern const struct dialect dialect_intel, dialect_kai, dialect_koordinator, dialect_qgpu;
 extern const struct dialect dialect_nvidia;
-
-/* What a bound pod of a dialect that is only counted holds: these shares (GArray of struct share);
- * it has its cards once kubelet has started it. */
-struct allocation *dialect_hold(const struct dialect *dialect, const struct pod_view *view,
-                                const GArray *shares);
-
-/* What a bound pod holds that holds more shares of cards than REQUEST_ASKS_MAX: one, of any card, that
- * tolerates no other. */
-struct allocation *dialect_hold_all(const struct dialect *dialect, const struct pod_view *view,
-                                    char **ret_warning);

@@ -18,6 +18,7 @@
  * that has not run.
  */
 #include "dialect/digits.h"
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -245,6 +246,25 @@ static bool add_ask(struct demand *demand, int32_t container, int64_t core, int6
     return true;
 }
 
+/* What a pod that was bound holds of it, whether gpu-manager serves it or not; false: more cards than
+ * can be told apart. */
+static bool take_container(struct demand *demand, const struct pod_view *view, size_t i)
+{
+    const struct container_view *container = &view->containers[i];
+    const int64_t core = amount_or_none(container, RESOURCE_CORE);
+    const int64_t blocks = amount_or_none(container, RESOURCE_MEMORY);
+    const int64_t cards = core / CARD_CORE + (core % CARD_CORE > 0);
+
+    if (core == 0 && blocks == 0)
+        return true;
+    if (!add_ask(demand, (int32_t)i,
+                 core > CARD_CORE ? MIN(cards, NODE_CARDS_MAX) * CARD_CORE : core, blocks))
+        return false;
+    demand->asks[demand->n_asks - 1].init = container->init && !container->sidecar;
+    demand->asks[demand->n_asks - 1].sidecar = container->sidecar;
+    return true;
+}
+
 static bool add_container(struct demand *demand, const struct pod_view *view, size_t i,
                           GError **error)
 {
@@ -283,6 +303,17 @@ static bool read_demand(const struct pod_view *view, struct demand *ret_demand, 
     if (limit && ret_demand->n_asks > 0 && !digits_parse(limit, INT32_MAX, &number))
         ret_demand->traits |= TRAIT_CORE_LIMIT;
     return true;
+}
+
+/* The same of a pod that was bound: all that can be read. False: see take_container. */
+static bool take_demand(const struct pod_view *view, struct demand *ret_demand)
+{
+    bool fits = true;
+
+    *ret_demand = (struct demand){0};
+    for (size_t i = 0; i < view->n_containers; i++)
+        fits &= take_container(ret_demand, view, i);
+    return fits;
 }
 
 static struct request *read_request(const struct pod_view *view,
@@ -364,14 +395,10 @@ static struct allocation *read_allocation(const struct pod_view *view,
                                           const struct dialect_options *options,
                                           char **ret_warning)
 {
-    g_autoptr(GError) failure = NULL;
     struct demand demand;
 
-    if (!read_demand(view, &demand, &failure)) {
-        /* The API server admits no such quantity, and no node has so many cards. */
-        warn(ret_warning, g_strdup(failure->message));
-        return NULL;
-    }
+    if (!take_demand(view, &demand))
+        return dialect_hold_many(&dialect_tencent, view, ret_warning);
     if (demand.n_cards == 0)
         return NULL;
 
@@ -380,6 +407,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
     const bool settled = assigned && !g_str_equal(assigned, "false");
     const bool pending = !view->phase || g_str_equal(view->phase, "Pending");
+    const bool checked = !own_time && time && assigned;
     struct allocation *allocation =
         allocation_new(view->uid, view->ns, view->name, (size_t)demand.n_cards);
     struct share *share = allocation->shares;
@@ -397,6 +425,8 @@ static struct allocation *read_allocation(const struct pod_view *view,
                 .container = ask->container,
                 .core = ask->core,
                 .exclusive = ask->exclusive,
+                .init = ask->init,
+                .sidecar = ask->sidecar,
             };
         read_cards(view, ask, share, &allocation->doubt, ret_warning);
         share += ask->count;
@@ -405,6 +435,9 @@ static struct allocation *read_allocation(const struct pod_view *view,
      * writes down before the container starts. One that is deleted before that, gpu-manager counts
      * no more, and may take once again for whom kubelet asks next. */
     allocation->assigned = settled || view->started;
+    /* Which cards they are, gpu-manager says last before the containers start, unless it was to take
+     * the card that the annotations name. */
+    allocation->open = (demand.whole || !checked) && !(settled && !pending);
     allocation->waiting =
         pending && (!view->started || view->terminating || (demand.whole && !settled));
     return allocation;

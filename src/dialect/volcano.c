@@ -18,6 +18,7 @@
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
 #include "dialect/lookalikes.h"
+#include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -128,7 +129,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 /* What one container asks for: so many units, or so many cards. */
 struct wish {
     int32_t container;
-    bool init;
+    bool init, sidecar;
     int64_t amount;
 };
 
@@ -181,6 +182,7 @@ static bool read_wish(const struct pod_view *view, size_t i, struct wishes *wish
     wishes->items[wishes->n++] = (struct wish){
         .container = (int32_t)i,
         .init = container->init && !container->sidecar,
+        .sidecar = container->sidecar,
         .amount = MAX(memory, number),
     };
     if (container->init)
@@ -190,6 +192,22 @@ static bool read_wish(const struct pod_view *view, size_t i, struct wishes *wish
     else
         wishes->match_amount = MAX(memory, number);
     return true;
+}
+
+/* Whether containers ask for both kinds, which a pod cannot have; or for more than can be told apart. */
+static bool is_many(const struct pod_view *view)
+{
+    int64_t n = 0;
+    bool memory = false, number = false;
+
+    for (size_t i = 0; i < view->n_containers; i++) {
+        const int64_t units = amount_or_none(&view->containers[i], RESOURCE_MEMORY);
+        const int64_t cards = amount_or_none(&view->containers[i], RESOURCE_NUMBER);
+        memory |= units > 0;
+        number |= cards > 0;
+        n += MIN(cards, NODE_CARDS_MAX) + (units > 0);
+    }
+    return (memory && number) || n > REQUEST_ASKS_MAX;
 }
 
 static bool read_wishes(const struct pod_view *view, struct wishes *ret_wishes, GError **error)
@@ -317,6 +335,7 @@ static void fill_shares(struct allocation *allocation, const struct wishes *wish
                 .core = wishes->by_number ? CORE_WHOLE : 0,
                 .exclusive = wishes->by_number,
                 .init = wish->init,
+                .sidecar = wish->sidecar,
             };
         }
     }
@@ -328,17 +347,11 @@ static struct allocation *read_allocation(const struct pod_view *view,
 {
     struct wishes wishes;
     enum doubt doubt;
-    g_autoptr(GError) failure = NULL;
 
-    if (!read_wishes(view, &wishes, &failure)) {
-        /* No plugin serves it, so it holds nothing that a kubelet would have granted. */
-        warn(ret_warning, g_strdup(failure->message));
-        return NULL;
-    }
-    if (wishes.n == 0)
-        return NULL;
-    if (count_shares(&wishes) > REQUEST_ASKS_MAX)
-        return dialect_hold_all(&dialect_volcano, view, ret_warning);
+    if (is_many(view))
+        return dialect_hold_many(&dialect_volcano, view, ret_warning);
+    if (!read_wishes(view, &wishes, NULL) || wishes.n == 0)
+        return NULL; /* what cannot be read, dialect_read_allocation holds */
 
     g_autoptr(GArray) cards = read_cards(view, &doubt, ret_warning);
     if (cards && cards->len != count_cards(&wishes)) {

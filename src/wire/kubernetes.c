@@ -64,6 +64,8 @@ static bool decode_containers(struct json_arena *arena, const cJSON *list, bool 
     cJSON_ArrayForEach (item, list) {
         struct container_object container = {0};
 
+        if (*n == POD_CONTAINERS_MAX)
+            return true;
         if (!json_decode(arena, item, container_fields, &container, error)) {
             g_prefix_error(error, "field '%s': item %u: ", path, position);
             return false;
@@ -86,14 +88,9 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
         return false;
     const size_t n = (size_t)cJSON_GetArraySize(pod.containers) +
                      (size_t)cJSON_GetArraySize(pod.init_containers);
-    if (n > POD_CONTAINERS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "field 'spec.containers': the pod has %zu containers, at most %d are accepted",
-                    n, POD_CONTAINERS_MAX);
-        return false;
-    }
     if (n)
-        views = json_arena_alloc(arena, n * sizeof(*views));
+        views = json_arena_alloc(arena, MIN(n, POD_CONTAINERS_MAX) * sizeof(*views));
+    pod.view.truncated = n > POD_CONTAINERS_MAX;
     pod.view.containers = views;
     pod.view.object = object;
     pod.view.particular = pod.pod_level || pod.keeps_away;

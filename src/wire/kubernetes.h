@@ -13,7 +13,9 @@
 
 #include <gpuledger/dialect.h>
 
-#define POD_CONTAINERS_MAX 1024 /* init containers included */
+/* Init containers included. More than an object of etcd has room for: further ones are not read, and
+ * who has them is taken to hold whatever they may hold. */
+#define POD_CONTAINERS_MAX 32768
 
 bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_view *ret_pod,
                      GError **error);

@@ -33,7 +33,7 @@ card_gone         1       its card does not exist on the node any more
 card_overbooked   1       it goes beyond what its card has
 
 CAUSE             NAMESPACE   POD        NODE   CLUSTER         LEDGER
-foreign           test        stranger   n1     no card, 6GiB   counted on every card
+foreign           test        stranger   n1     no card, 6GiB   nothing: its node side gives it no card
 card_gone         test        gone       n1     card 7, 6GiB    the node has 2 cards
 card_overbooked   test        good       n1     card 0, 6GiB    card 0 holds 12GiB of 10GiB
 

@@ -319,16 +319,17 @@ static void read_back(struct world *world, const struct pod_view *asking,
         pairs[i] = (struct string_pair){annotations.items[i].key, annotations.items[i].value};
     bound.node_name = node->name;
     bound.annotations = (struct string_pairs){pairs, annotations.n};
+    g_autoptr(allocation) before_it = allocation_dup(allocation);
     struct allocation *back = dialect_read_allocation(&bound, options, &warning);
     HOLDS(back, "nothing was read back");
     HOLDS(!warning, "%s", warning);
+    back = ledger_put(world->ledger, node->name, back);
     HOLDS(back->dialect == row, "as %s", back->dialect->name);
-    HOLDS(back->waiting == allocation->waiting && back->match_amount == allocation->match_amount &&
-              back->n_shares == allocation->n_shares,
-          "%u shares, back %u", allocation->n_shares, back->n_shares);
-    HOLDS(ABS(back->assume_time_ns - allocation->assume_time_ns) < INT64_C(1000000000),
+    HOLDS(back->waiting == before_it->waiting && back->match_amount == before_it->match_amount &&
+              back->n_shares == before_it->n_shares,
+          "%u shares, back %u", before_it->n_shares, back->n_shares);
+    HOLDS(ABS(back->assume_time_ns - before_it->assume_time_ns) < INT64_C(1000000000),
           "back at %" G_GINT64_FORMAT, back->assume_time_ns);
-    ledger_put(world->ledger, node->name, back);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *after = &node->cards[i];
         HOLDS(after->memory_used == before[i].memory_used &&

@@ -74,6 +74,7 @@ static inline struct allocation *desk_reserve(const struct pod_view *pod, const 
     allocation->match_amount = placement->request->match_amount;
     allocation->assume_time_ns = ++now_ns;
     memcpy(allocation->shares, placement->shares, placement->n_shares * sizeof(struct share));
+    allocation_witness(allocation, ledger_node(book, node));
     allocation = ledger_reserve(book, node, allocation, &reason);
     ck_assert_msg(allocation, "what was placed does not fit: %s", reason_info(reason)->code);
     return allocation;

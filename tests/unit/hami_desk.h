@@ -70,12 +70,15 @@ static inline enum reason place(const struct pod_view *view, struct placement *p
     return admission == ADMISSION_YES ? REASON_NONE : reason;
 }
 
+/* A pod of one container, with the limits that the text has: "UUID,NVIDIA,MiB,percent:;". */
 static inline void hold(const char *uid, const char *text, const char *phase)
 {
+    g_auto(GStrv) fields = g_strsplit(text, ",", 4);
+    g_autofree char *cores = g_strndup(fields[3], strcspn(fields[3], ":"));
     struct pod_view view = {
         .ns = "ml", .name = uid, .uid = uid, .node_name = "n1", .phase = "Pending",
         .annotations = PAIRS({ALLOCATED, text}, {"hami.io/bind-phase", phase}),
-        CONTAINERS(WITH({GPU, "1"}, {MEM, "1"})),
+        CONTAINERS(WITH({GPU, "1"}, {MEM, fields[2]}, {CORES, cores})),
     };
     ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
 }

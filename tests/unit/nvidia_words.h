@@ -156,6 +156,7 @@ static inline void put(const char *node, const char *name, bool by_us, const str
     g_autoptr(allocation) planned = nvidia->read_allocation(&view, &options, &warning);
 
     ck_assert_ptr_nonnull(planned);
+    allocation_witness(planned, ledger_node(book, node));
     nvidia->write_annotations(planned, ledger_node(book, node), &annotations);
     ck_assert_uint_le(annotations.n, 1);
     struct string_pair words_of_both[4];

@@ -243,7 +243,7 @@ START_TEST(a_report_is_json)
     ck_assert_ptr_nonnull(
         strstr(text->str, "\"rows\":[{\"cause\":\"foreign\",\"namespace\":\"ml\",\"name\":\"a\","
                           "\"uid\":\"uid-a\",\"node\":\"duo\",\"cluster\":\"no card, 4GiB\","
-                          "\"ledger\":\"counted on every card\"}],\"omitted\":0}"));
+                          "\"ledger\":\"nothing: its node side gives it no card\"}],\"omitted\":0}"));
 }
 END_TEST
 

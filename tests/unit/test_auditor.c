@@ -178,7 +178,7 @@ START_TEST(a_pod_is_told_without_an_audit)
     g_autoptr(auditor) auditor = start(0, 1);
     ck_assert_ptr_nonnull(auditor);
     await_posted(0, "GPUCardUnknown ml/a: On node duo: bound by a scheduler that does not ask "
-                    "gpuledger: no card is written (no card, 6GiB; counted on every card). What "
+                    "gpuledger: no card is written (no card, 6GiB; nothing: its node side gives it no card). What "
                     "to do: ");
     ck_assert_uint_eq(auditor_request(auditor), 1);
 }

@@ -114,7 +114,7 @@ START_TEST(a_pod_that_others_bound_is_counted_where_it_is)
     ck_assert_uint_eq(fake_cluster_n_gets(cluster), 1);
     ck_assert_int_eq(world_used(&world, "duo", 0), 0);
     ck_assert_int_eq(world_used(&world, "mono", 0), _i == 0 ? 6 : 0);
-    ck_assert_int_eq(world_unplaced(&world, "duo"), _i == 0 ? 0 : 6);
+    ck_assert_int_eq(world_unplaced(&world, "duo"), 0); /* of several cards it is given none */
     world_catch_up(&world);
     world_expect_bind(&world, "p", nodes[_i], "");
     ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);

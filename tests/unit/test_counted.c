@@ -43,19 +43,58 @@ START_TEST(koordinators_cards_are_left_alone)
     ck_assert_int_eq(ledger_node(book, "n1")->cards[1].memory, 10000 * MIB);
     g_autofree char *warning =
         held(POD("ml", "k",
-                 PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0,\"resources\":{\"" KCORE "\":\"50\",\"" KMEMORY
-                                   "\":\"4Gi\",\"" KRATIO "\":40}},{\"minor\":2,\"resources\":{\"" KCORE
-                                   "\":100,\"" KRATIO "\":100}}],\"rdma\":[{\"minor\":1}]}"}),
-                 {KCORE, "150"}));
+                 PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0,\"resources\":{\"" KCORE "\":\"1\",\"" KMEMORY
+                                   "\":\"1\"}},{\"minor\":2}],\"rdma\":[{\"minor\":1}]}"}),
+                 {KCORE, "150"}, {KMEMORY, "8Gi"}));
     ck_assert_ptr_null(warning);
     const struct node *node = ledger_node(book, "n1");
-    ck_assert_int_eq(node->cards[0].core_used, 500);
-    ck_assert_int_eq(node->cards[0].memory_used, 4 * GIB);
-    ck_assert_int_eq(node->cards[2].core_used, 1000);
+    for (int32_t i = 0; i < 3; i += 2) { /* the containers' sums, not what the annotation says */
+        ck_assert_int_eq(node->cards[i].core_used, 750);
+        ck_assert_int_eq(node->cards[i].memory_used, 4 * GIB);
+    }
+    ck_assert_int_eq(node->cards[1].holders, 0);
+    ledger_drop(book, "k");
+    g_free(held(POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0},{\"minor\":2}]}"}),
+                    {KCORE, "200"}, {KRATIO, "200"})));
     ck_assert_int_eq(node->cards[2].memory_used, 10000 * MIB);
     desk_expect(ASK("a", "10"), "n1", WRITTEN("1"));
     desk_expect(ASK("b", "100"), "n1", "insufficient_memory");
     desk_expect(ASK("c", "90"), "n1", WRITTEN("1"));
+}
+END_TEST
+
+#define SCHEDULER_POD(scheduler, annotations_, ...)                                                \
+    (&(struct pod_view){.ns = "ml",                                                                \
+                        .name = "s",                                                               \
+                        .uid = "s",                                                                \
+                        .scheduler_name = scheduler,                                               \
+                        .annotations = annotations_,                                               \
+                        CONTAINERS({.name = "c", .limits = PAIRS(__VA_ARGS__)})})
+
+/* Its scheduler places pods of NVIDIA's resource, too: then its name is what tells. */
+START_TEST(koordinators_scheduler_places_whole_cards)
+{
+    const struct string_pairs told = PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":1}]}"});
+
+    add_node();
+    g_free(held(SCHEDULER_POD("koord-scheduler", told, {GPU, "1"})));
+    const struct node *node = ledger_node(book, "n1");
+    ck_assert_int_eq(node->cards[1].core_used, 1000);
+    ck_assert_int_eq(node->cards[1].memory_used, 10000 * MIB);
+    ledger_drop(book, "s");
+    g_free(held(SCHEDULER_POD("default-scheduler", told, {GPU, "1"})));
+    ck_assert_int_eq(node->cards[1].holders, 0);
+}
+END_TEST
+
+START_TEST(fewer_cards_than_asked_for_count_everywhere)
+{
+    add_node();
+    g_autofree char *warning = held(
+        POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0}]}"}), {KCORE, "150"}));
+    ck_assert_ptr_nonnull(strstr(warning, "names 1 cards"));
+    ck_assert_int_eq(ledger_get(book, "k")->doubt, DOUBT_MALFORMED);
+    ck_assert_int_eq(ledger_node(book, "n1")->unplaced_core, 750);
 }
 END_TEST
 
@@ -120,6 +159,19 @@ START_TEST(a_card_that_kai_reserved_is_left_alone)
         held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "GPU-x"}), {GPU, "1"}));
     ck_assert_ptr_nonnull(strstr(warning, RESERVED));
     desk_expect(ASK("b", "10"), "n1", "insufficient_memory");
+}
+END_TEST
+
+/* What it reserves is a device of NVIDIA's plugin as well as a card. */
+START_TEST(kais_card_counts_beside_the_device)
+{
+    const struct node *node = desk_node(
+        &(struct node_view){.name = "n1", .capacity = PAIRS({CORE, "200"}, {MEMORY, "200"}, {GPU, "2"})});
+
+    g_free(held(POD("kai-resource-reservation", "r", PAIRS({RESERVED, "1"}), {GPU, "1"})));
+    ck_assert_int_eq(node->cards[1].exclusive, 1);
+    ck_assert_int_eq(node->cards[0].holders, 0);
+    ck_assert_int_eq(node_pool(node, GPU)->used, 1);
 }
 END_TEST
 
@@ -293,10 +345,13 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, what_gas_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_gas_cards));
     tcase_add_test(tc, koordinators_cards_are_left_alone);
+    tcase_add_test(tc, koordinators_scheduler_places_whole_cards);
+    tcase_add_test(tc, fewer_cards_than_asked_for_count_everywhere);
     tcase_add_loop_test(tc, what_koordinator_does_not_say_counts_everywhere, 0,
                         G_N_ELEMENTS(odd_cases));
     tcase_add_test(tc, koordinators_pods_are_refused);
     tcase_add_test(tc, a_card_that_kai_reserved_is_left_alone);
+    tcase_add_test(tc, kais_card_counts_beside_the_device);
     tcase_add_loop_test(tc, qgpus_pods_are_refused, 0, G_N_ELEMENTS(qgpu_cases));
     tcase_add_test(tc, qgpus_pods_count_on_every_card);
     tcase_add_loop_test(tc, more_cards_than_are_told_apart_count_everywhere, 0,

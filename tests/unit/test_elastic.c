@@ -186,7 +186,8 @@ static const struct card_case card_cases[] = {
     {"30", "", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
     {"30", "256", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
     {"200", "0,x", "true", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {"150", "1", "true", DOUBT_NONE, {1, -2}}, /* by a scheduler that lets it pass */
+    {"150", "1", "true", DOUBT_EDITED, {1, UNKNOWN, -2}}, /* by a scheduler that lets it pass */
+    {"150", "1,0", "true", DOUBT_NONE, {1, 0, -2}},
 };
 
 START_TEST(cards_are_read)
@@ -212,13 +213,17 @@ START_TEST(cards_are_read)
 }
 END_TEST
 
-START_TEST(what_cannot_be_read_holds_nothing)
+START_TEST(what_cannot_be_read_holds_everything)
 {
     struct pod_view view = *OF("a", {CORE, "many"});
     g_autofree char *warning = NULL;
+    const struct node *node = desk_node(NODE("n1", {CORE, "200"}, {MEMORY, "200"}));
 
-    ck_assert_ptr_null(dialect_read_allocation(&view, &options, &warning));
+    ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
     ck_assert_ptr_nonnull(strstr(warning, CORE));
+    ck_assert_int_eq(ledger_get(book, "a")->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(node->unplaced_exclusive, 1);
+    desk_expect(OF("b", {CORE, "1"}), "n1", "insufficient_memory");
 }
 END_TEST
 
@@ -335,7 +340,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, requests_are_read, 0, G_N_ELEMENTS(request_cases));
     tcase_add_test(tc, a_containers_name_must_fit_its_annotation);
     tcase_add_loop_test(tc, cards_are_read, 0, G_N_ELEMENTS(card_cases));
-    tcase_add_test(tc, what_cannot_be_read_holds_nothing);
+    tcase_add_test(tc, what_cannot_be_read_holds_everything);
     tcase_add_test(tc, each_container_has_its_own_card);
     tcase_add_test(tc, whole_cards_are_held_alone);
     tcase_add_test(tc, containers_without_gpu_hold_nothing);

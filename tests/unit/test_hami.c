@@ -160,6 +160,17 @@ START_TEST(hami_is_told_per_container_init_containers_first)
 }
 END_TEST
 
+static void put_ancestors_node(void)
+{
+    g_autoptr(topology) topology = topology_new();
+
+    ck_assert(read_topology("4paradigm", "4pd.io/node-nvidia-register",
+                            "GPU-a,10,10000,100,NVIDIA-Tesla T4,0,true:"
+                            "GPU-b,10,10000,100,NVIDIA-Tesla T4,0,true:",
+                            "20", "", topology, NULL));
+    node = ledger_set_topology(book, "n1", topology);
+}
+
 START_TEST(what_is_written_is_read_again)
 {
     const struct {
@@ -177,6 +188,8 @@ START_TEST(what_is_written_is_read_again)
     };
     g_auto(annotations) written = {0};
     g_autofree char *warning = NULL;
+    if (_i == 1)
+        put_ancestors_node();
     g_autoptr(allocation) placed = bind_as(cases[_i].dialect, &cases[_i].view, &written);
     struct string_pair pairs[ANNOTATIONS_MAX];
     struct pod_view bound = cases[_i].view;
@@ -203,7 +216,9 @@ START_TEST(what_is_written_is_read_again)
                 share = &placed->shares[j];
         }
         ck_assert_msg(share != NULL, "share %u", i);
-        ck_assert_int_eq(read->shares[i].memory.value, share->memory.value);
+        const struct card *card = node_share_card(node, share);
+        ck_assert_int_eq(card_bytes(node, card, read->shares[i].memory),
+                         card_bytes(node, card, share->memory));
         ck_assert_int_eq(read->shares[i].core, share->core);
         ck_assert_int_eq(read->shares[i].exclusive, share->exclusive);
         ck_assert_int_eq(read->shares[i].init, share->init);
@@ -251,7 +266,13 @@ static const struct doubt_case doubt_cases[] = {
     {"GPU-a,NVIDIA,3000,101:;", DOUBT_MALFORMED, {3000, 3000}},
     {"", DOUBT_MALFORMED, {3000, 3000}},
     {"n1", DOUBT_LOST, {3000, 3000}, "hami.io/vgpu-node"},
-    {"x", DOUBT_UNMARKED, {3000, 3000}, "other"},
+    {"x", DOUBT_UNMARKED, {0, 0}, "other"}, /* the plugin gives it nothing */
+    /* The limits count, whatever is promised. */
+    {"GPU-a,NVIDIA,10000,100:;", DOUBT_EDITED, {3000}},
+    /* It has one card: which of them, nobody can say. */
+    {"GPU-a,NVIDIA,3000,100:GPU-b,NVIDIA,20000,100:;", DOUBT_MALFORMED, {3000, 3000}},
+    {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,3000,0:;", DOUBT_MALFORMED, {3000, 3000}},
+    {";", DOUBT_MALFORMED, {3000, 3000}},
 };
 
 START_TEST(annotations_are_doubted)
@@ -314,36 +335,181 @@ START_TEST(a_plain_gpu_bound_by_others_is_not_ours)
 }
 END_TEST
 
-/* A pod's template may carry what a bind in another cluster wrote. */
-START_TEST(the_words_of_the_last_bind_count)
+static struct allocation *read_pod(const struct string_pair *annotations, size_t n,
+                                   char **ret_warning)
 {
-    static const struct {
-        const char *node, *time, *dialect;
-    } theirs[] = {{"n1", "200", "4paradigm"}, {"n1", "50", "hami"}, {"n2", "200", "hami"},
-                  {NULL, NULL, "hami"}};
+    const struct pod_view view = {.ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+                                  .phase = "Running",
+                                  .annotations = {annotations, n},
+                                  CONTAINERS(WITH({GPU, "1"}, {MEM, "3000"}))};
 
-    for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++) {
-        const struct string_pair limits[] = {{"nvidia.com/gpu", "1"}};
+    return dialect_read_allocation(&view, &options, ret_warning);
+}
+
+/* Whatever else the pod carries, and whatever time that says: the node's own plugin is the one that
+ * has served it. */
+START_TEST(the_words_of_the_nodes_plugin_count)
+{
+    static const char *const times[] = {"200", "50", "4102444800", "x"};
+    static const char *const nodes[] = {"n1", "n2"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(times) * G_N_ELEMENTS(nodes); i++) {
         const struct string_pair annotations[] = {
             {"hami.sh/vgpu-devices-allocated", "GPU-b,NVIDIA,3000,0:;"},
+            {"4pd.io/vgpu-ids-new", "GPU-b,NVIDIA,3000,0:;"},
             {"hami.io/vgpu-devices-allocated", "GPU-a,NVIDIA,3000,0:;"},
             {"hami.io/vgpu-node", "n1"},
             {"hami.io/vgpu-time", "100"},
-            {"4pd.io/vgpu-node", theirs[i].node},
-            {"4pd.io/vgpu-time", theirs[i].time},
+            {"4pd.io/vgpu-node", nodes[i / G_N_ELEMENTS(times)]},
+            {"4pd.io/vgpu-time", times[i % G_N_ELEMENTS(times)]},
         };
-        const struct container_view container = {.name = "c", .limits = {limits, 1}};
-        const struct pod_view view = {.ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
-                                      .phase = "Running", .containers = &container,
-                                      .n_containers = 1,
-                                      .annotations = {annotations, theirs[i].node ? 6 : 4}};
-        const struct dialect_options options = {0};
         g_autofree char *warning = NULL;
-        g_autoptr(allocation) held = dialect_read_allocation(&view, &options, &warning);
-        ck_assert_str_eq(held->dialect->name, theirs[i].dialect);
-        ck_assert(held->shares[0].key ==
-                  card_key(g_str_equal(theirs[i].dialect, "hami") ? "GPU-a" : "GPU-b"));
+        const struct allocation *held = ledger_put(
+            book, "n1", read_pod(annotations, G_N_ELEMENTS(annotations), &warning));
+        ck_assert_ptr_null(warning);
+        ck_assert_str_eq(held->dialect->name, "hami");
+        ck_assert_uint_eq(held->n_shares, 1);
+        ck_assert(held->shares[0].key == card_key("GPU-a"));
+        ck_assert_int_eq(held->assume_time_ns, INT64_C(100) * 1000000000);
+        ck_assert_int_eq(node->cards[0].memory_used, 3000 * MIB);
+        ck_assert_int_eq(node->cards[1].memory_used, 0);
     }
+}
+END_TEST
+
+/* A pod of the ancestor, on its node: that HAMi finds no mark of its own is nobody's trouble. */
+START_TEST(the_ancestors_pods_are_not_doubted)
+{
+    const struct string_pair annotations[] = {{"4pd.io/vgpu-ids-new", "GPU-b,NVIDIA,3000,0:;"},
+                                              {"4pd.io/vgpu-node", "n1"}};
+    g_autofree char *warning = NULL;
+
+    put_ancestors_node();
+    const struct allocation *held = ledger_put(book, "n1", read_pod(annotations, 2, &warning));
+    ck_assert_ptr_null(warning);
+    ck_assert_str_eq(held->dialect->name, "4paradigm");
+    ck_assert_int_eq(held->doubt, DOUBT_NONE);
+    ck_assert_int_eq(node->cards[1].memory_used, 3000 * MIB);
+}
+END_TEST
+
+/* Koordinator's word on a pod that its scheduler did not place, and that asks for none of its
+ * resources, is a tenant's. */
+START_TEST(another_schedulers_annotation_takes_no_pod_away)
+{
+    static const char small[] =
+        "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-memory\":\"1\"}}]}";
+    const struct string_pair annotations[] = {
+        {"scheduling.koordinator.sh/device-allocated", small},
+        {ALLOCATED, "GPU-a,NVIDIA,3000,0:;"},
+        {"hami.io/vgpu-node", "n1"}};
+    g_autofree char *warning = NULL;
+    const struct allocation *held = ledger_put(book, "n1", read_pod(annotations, 3, &warning));
+
+    ck_assert_ptr_null(warning);
+    ck_assert_str_eq(held->dialect->name, "hami");
+    ck_assert_int_eq(node->cards[0].memory_used, 3000 * MIB);
+    ck_assert_int_eq(node->cards[1].holders, 0);
+}
+END_TEST
+
+START_TEST(neither_does_it_of_volcanos)
+{
+    const struct pod_view view = {
+        .ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+        .annotations = PAIRS({"scheduling.koordinator.sh/device-allocated",
+                              "{\"gpu\":[{\"minor\":1,\"resources\":{"
+                              "\"koordinator.sh/gpu-memory\":\"1\"}}]}"},
+                             {"volcano.sh/vgpu-ids-new", "GPU-a,NVIDIA,3000,0:"}),
+        CONTAINERS(WITH({VGPU, "1"}, {VMEM, "3000"}))};
+    const struct allocation *held =
+        ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+
+    ck_assert_str_eq(held->dialect->name, "volcano-vgpu");
+    ck_assert_int_eq(node->cards[0].memory_used, 3000 * MIB);
+    ck_assert_int_eq(node->cards[1].holders, 0);
+}
+END_TEST
+
+/* What no plugin of the family serves counts as far as it can be read, and at most as all of a card. */
+START_TEST(more_than_is_served_is_a_whole_card)
+{
+    static const struct {
+        struct string_pair limit;
+        int64_t mib;
+        int32_t core;
+    } cases[] = {
+        {{CORES, "101"}, 10000, 1000},
+        {{PERCENT, "101"}, 10000, 0},
+        {{MEM, "99999999999999"}, 10000, 0},
+        {{CORES, "9223372036854775807"}, 10000, 1000},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const struct pod_view view = {
+            .ns = "ml", .name = "a", .uid = "u", .node_name = "n1", .phase = "Running",
+            .annotations = PAIRS({ALLOCATED, "GPU-a,NVIDIA,10000,100:;"}, {"hami.io/vgpu-node", "n1"}),
+            CONTAINERS(WITH({GPU, "1"}, cases[i].limit))};
+        g_autofree char *warning = NULL;
+        const struct allocation *held =
+            ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
+        ck_assert_ptr_nonnull(warning);
+        ck_assert_msg(held->doubt != DOUBT_NONE, "case %zu", i);
+        ck_assert_msg(card_memory_free(node, node_card(node, 0)) == 0, "case %zu", i);
+        ck_assert_msg(node->cards[0].core_used == cases[i].core, "case %zu", i);
+        ck_assert_int_eq(node->cards[1].holders, 0);
+    }
+}
+END_TEST
+
+/* A pod of 65 containers of which each asks: they are not told apart, and hold every card. */
+START_TEST(many_containers_hold_every_card)
+{
+    struct container_view containers[65];
+    const struct string_pair limits[] = {{GPU, "1"}, {MEM, "100"}};
+    g_autofree char *warning = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(containers); i++)
+        containers[i] = (struct container_view){.name = "c", .limits = {limits, 2}};
+    const struct pod_view view = {.ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+                                  .annotations = PAIRS({"hami.io/vgpu-node", "n1"}),
+                                  .containers = containers,
+                                  .n_containers = G_N_ELEMENTS(containers)};
+    const struct allocation *held =
+        ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
+    ck_assert_ptr_nonnull(strstr(warning, "more than 64"));
+    ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(node->unplaced_exclusive, 1);
+    ck_assert_int_ne(place(&POD(WITH({GPU, "1"}, {MEM, "1"})), NULL), REASON_NONE);
+}
+END_TEST
+
+/* Who says nothing of memory has what the administrator gives, not what the annotation says. */
+START_TEST(silence_about_memory_is_the_default)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct dialect_options said = {.hami_default_memory = i ? 4000 : 0};
+        const struct pod_view view = {
+            .ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+            .annotations = PAIRS({ALLOCATED, "GPU-a,NVIDIA,1,0:;"}, {"hami.io/vgpu-node", "n1"}),
+            CONTAINERS(WITH({GPU, "1"}))};
+        ledger_put(book, "n1", dialect_read_allocation(&view, &said, NULL));
+        ck_assert_int_eq(node->cards[0].memory_used, (i ? 4000 : 10000) * MIB);
+    }
+}
+END_TEST
+
+START_TEST(unmarked_pods_may_be_said_to_count)
+{
+    const struct dialect_options said = {.unplaced_everywhere = true};
+    const struct pod_view view = {.ns = "ml", .name = "a", .uid = "u", .node_name = "n1",
+                                  CONTAINERS(WITH({GPU, "1"}, {MEM, "3000"}))};
+
+    ledger_put(book, "n1", dialect_read_allocation(&view, &said, NULL));
+    ck_assert_int_eq(node->unplaced_memory, 3000 * MIB);
+    ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+    ck_assert_int_eq(node->unplaced_memory, 0);
+    ck_assert_int_eq(ledger_get(book, "u")->doubt, DOUBT_UNMARKED);
 }
 END_TEST
 
@@ -365,7 +531,14 @@ int main(void)
     tcase_add_loop_test(bound, what_is_written_is_read_again, 0, 4);
     tcase_add_test(bound, each_ends_its_text_in_its_own_way);
     tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
-    tcase_add_test(bound, the_words_of_the_last_bind_count);
+    tcase_add_test(bound, the_words_of_the_nodes_plugin_count);
+    tcase_add_test(bound, the_ancestors_pods_are_not_doubted);
+    tcase_add_test(bound, another_schedulers_annotation_takes_no_pod_away);
+    tcase_add_test(bound, neither_does_it_of_volcanos);
+    tcase_add_test(bound, more_than_is_served_is_a_whole_card);
+    tcase_add_test(bound, many_containers_hold_every_card);
+    tcase_add_test(bound, silence_about_memory_is_the_default);
+    tcase_add_test(bound, unmarked_pods_may_be_said_to_count);
     suite_add_tcase(suite, bound);
     return suite_run(suite);
 }

@@ -310,7 +310,8 @@ START_TEST(what_is_written_is_read_again)
         pairs[i] = (struct string_pair){written.items[i].key, written.items[i].value};
     view.node_name = "n1";
     view.annotations = (struct string_pairs){pairs, written.n};
-    g_autoptr(allocation) read = dialect_read_allocation(&view, &options, NULL);
+    g_autoptr(allocation) read =
+        ledger_foresee(node, dialect_read_allocation(&view, &options, NULL));
     ck_assert_int_eq(read->doubt, DOUBT_NONE);
     ck_assert_uint_eq(read->n_shares, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -338,14 +339,16 @@ START_TEST(what_others_hold_is_occupied)
          ENTRY("GPU-a", "0",
                ",\"migUUID\":\"MIG-1\",\"gpuInstanceID\":2,\"computeInstanceID\":0"),
          false, 0xf0},
-        {"GPU-a,NVIDIA,19968,42:;", ENTRY("GPU-b", "0", ""), true},
-        {"GPU-a,NVIDIA,19968,42:;", ENTRY("GPU-a", "1", ""), true},
+        /* More than was asked for, and no instance to have it from. */
+        {"GPU-a,NVIDIA,19968,42:;", ENTRY("GPU-b", "0", ""), true, 0, true},
+        {"GPU-a,NVIDIA,19968,42:;", ENTRY("GPU-a", "1", ""), true, 0, true},
         {"GPU-a,NVIDIA,19968,42:;", "[{\"gpuUUID\":\"GPU-a\",\"profile\":\"x\"}]", true, 0, true},
         {"GPU-a,NVIDIA,19968,42:;", "[", true, 0, true},
-        {"GPU-a,NVIDIA,19968,42:;", NULL, true},
+        {"GPU-a,NVIDIA,19968,42:;", NULL, true, 0, true},
+        {"GPU-a,NVIDIA,8000,0:;", NULL, true}, /* it may be any instance */
         {"GPU-a[2-1],NVIDIA,20480,42:;", NULL, false, 1 << 1}, /* of a plugin before v2.10 */
-        {"GPU-a[x],NVIDIA,20480,42:;", NULL, true},
-        {"GPU-a[1-99],NVIDIA,20480,42:;", NULL, true},
+        {"GPU-a[x],NVIDIA,20480,42:;", NULL, true, 0, true},
+        {"GPU-a[1-99],NVIDIA,20480,42:;", NULL, true, 0, true},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const struct string_pair pairs[] = {{ALLOCATED, cases[i].devices},
@@ -368,6 +371,26 @@ START_TEST(what_others_hold_is_occupied)
         ck_assert_int_eq(placement.shares[0].card, i == 0 ? 0 : 1);
         ledger_drop(book, "a");
     }
+}
+END_TEST
+
+/* An instance has no more than its place has, whatever the annotation says of it. */
+START_TEST(an_instance_counts_as_its_place)
+{
+    struct pod_view view = POD("a", WITH({GPU, "1"}, {MEM, "1"}));
+
+    view.node_name = "n1";
+    view.phase = "Running";
+    view.annotations =
+        PAIRS({ALLOCATED, "GPU-a,NVIDIA,40192,100:;"},
+              {INSTANCES, "[{\"containerIndex\":0,\"deviceIndex\":0,\"gpuUUID\":\"GPU-a\",\"profile\":"
+                          "\"1g.5gb\",\"placement\":{\"start\":3,\"size\":1}}]"});
+    ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
+    ck_assert_int_eq(node->cards[0].memory_used, 4864 * MIB);
+    ck_assert_int_eq(node->cards[0].core_used, 140);
+    ck_assert_int_eq(node->cards[0].exclusive, 0);
+    ck_assert_uint_eq(mig_taken_of(node, node_card(node, 0), NULL).slices, 1 << 3);
+    ledger_drop(book, "a");
 }
 END_TEST
 
@@ -449,6 +472,7 @@ int main(void)
     tcase_add_test(all, templates_that_cannot_be_read);
     tcase_add_loop_test(all, what_is_written_is_read_again, 0, 2);
     tcase_add_test(all, what_others_hold_is_occupied);
+    tcase_add_test(all, an_instance_counts_as_its_place);
     tcase_add_test(all, sizes_are_chosen_by_what_is_asked);
     tcase_add_test(all, a_mode_may_be_asked_for);
     tcase_add_test(all, templates_may_be_said);

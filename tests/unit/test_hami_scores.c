@@ -212,10 +212,12 @@ START_TEST(bad_weights_hide_nobody)
                              {"hami.io/vgpu-devices-allocated", "GPU-1,NVIDIA,100,0:;"}),
         CONTAINERS({.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "100"})}),
     };
-    g_autoptr(allocation) allocation = dialect_read_allocation(&view, &options, &text);
+    const struct allocation *allocation =
+        ledger_put(book, "n1", dialect_read_allocation(&view, &options, &text));
 
     ck_assert_ptr_nonnull(allocation);
     ck_assert_uint_eq(allocation->n_shares, 1);
+    ck_assert_int_eq(allocation->doubt, DOUBT_NONE);
 }
 END_TEST
 

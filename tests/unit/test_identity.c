@@ -21,6 +21,7 @@ static const struct node *add_node(const char *cards, const char *former)
 static void add_pods(void)
 {
     static const char *const held[] = {"GPU-a,NVIDIA,4096,0:;", "GPU-b,NVIDIA,8192,0:;"};
+    static const char *const limits[] = {"4096", "8192"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(held); i++) {
         g_autofree char *uid = g_strdup_printf("u%zu", i);
@@ -32,7 +33,7 @@ static void add_pods(void)
             .annotations = PAIRS({"hami.io/vgpu-devices-allocated", held[i]},
                                  {"hami.io/bind-phase", "success"}, {"hami.io/vgpu-node", "n"}),
             CONTAINERS({.name = "c",
-                        .limits = PAIRS({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", "1"})})};
+                        .limits = PAIRS({"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", limits[i]})})};
         ledger_put(book, "n", dialect_read_allocation(&pod, &options, NULL));
     }
 }

@@ -39,15 +39,29 @@ static const struct card *card_of(const char *node, int32_t index)
     return node_card(ledger_node(book, node), index);
 }
 
+static struct share of_container(int32_t container, struct share share)
+{
+    share.container = container;
+    return share;
+}
+
+static struct share of_sidecar(int32_t container, struct share share)
+{
+    share.sidecar = true;
+    return of_container(container, share);
+}
+
 START_TEST(init_containers_count_as_their_peak)
 {
     g_autoptr(topology) topology = begin(2);
 
     ledger_set_topology(book, "n1", topology);
     /* Two that run one after the other before 3 + 4 GiB run together. */
-    ck_assert_int_eq(reserve("n1", HOLDING("u1", on(0, 10, 100, true), on(0, 6, 700, true),
-                                           on(0, 3, 200, false), on(0, 4, 300, false),
-                                           on(1, 2, 0, true))),
+    ck_assert_int_eq(reserve("n1", HOLDING("u1", of_container(2, on(0, 10, 100, true)),
+                                           of_container(3, on(0, 6, 700, true)),
+                                           of_container(0, on(0, 3, 200, false)),
+                                           of_container(1, on(0, 4, 300, false)),
+                                           of_container(4, on(1, 2, 0, true)))),
                      REASON_NONE);
     ck_assert_int_eq(card_of("n1", 0)->memory_used, 10 * GIB);
     ck_assert_int_eq(card_of("n1", 0)->core_used, 700);
@@ -60,6 +74,24 @@ START_TEST(init_containers_count_as_their_peak)
     ck_assert_int_eq(card_of("n1", 0)->memory_used, 6 * GIB);
     ck_assert_int_eq(card_of("n1", 0)->core_used, 0);
     ck_assert_int_eq(card_of("n1", 1)->holders, 0);
+}
+END_TEST
+
+/* kubelet's sum: each init container runs beside the sidecars that were started before it. */
+START_TEST(sidecars_run_beside_the_init_containers_after_them)
+{
+    g_autoptr(topology) topology = begin(1);
+
+    ledger_set_topology(book, "n1", topology);
+    ledger_put(book, "n1", HOLDING("u1", of_container(0, on(0, 1, 0, false)),
+                                   of_container(1, on(0, 6, 0, true)),
+                                   of_sidecar(2, on(0, 9, 100, false)),
+                                   of_container(3, on(0, 4, 500, true)),
+                                   of_sidecar(4, on(0, 1, 0, false))));
+    ck_assert_int_eq(card_of("n1", 0)->memory_used, 13 * GIB); /* 9 + 4; later 1 + 9 + 1 */
+    ck_assert_int_eq(card_of("n1", 0)->core_used, 600);
+    ledger_drop(book, "u1");
+    ck_assert_int_eq(card_of("n1", 0)->memory_used, 0);
 }
 END_TEST
 
@@ -219,6 +251,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, init_containers_count_as_their_peak);
+    tcase_add_test(tc, sidecars_run_beside_the_init_containers_after_them);
     tcase_add_test(tc, slots_limit_the_holders);
     tcase_add_test(tc, a_card_may_have_more_core_than_one);
     tcase_add_test(tc, a_card_is_known_by_its_uuid_wherever_it_is);

@@ -224,6 +224,47 @@ START_TEST(mps_parts_of_other_sizes_must_end_first)
 }
 END_TEST
 
+/* A pod may say that it wants more than there is; it has its card's at most, and so many others as may
+ * meet there still go in. */
+START_TEST(who_wants_all_there_is_has_one_card)
+{
+    options.nvidia_memory_guard = true;
+    NODE("n", GPUS "=8", .labels = T4 "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2");
+    put("n", "greedy", false, &(struct pod_words){GPUS "=1", .annotations = "gpuledger.io/gpu-memory=1000Gi"});
+    const struct allocation *held = ledger_get(book, "greedy");
+    ck_assert_int_ge(held->terms->memory_wanted, 15 * GIB);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-memory=16Gi"),
+                     REASON_CARD_TOO_SMALL);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_SHARED_MEMORY); /* the two may meet */
+    ledger_drop(book, "greedy");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+}
+END_TEST
+
+/* What came with the pod is not what it was given: a bind writes over it, if only that nobody knows. */
+START_TEST(a_bind_always_says_the_replicas)
+{
+    static const struct {
+        const char *capacity, *labels, *written;
+    } cases[] = {{GPUS "=8", "nvidia.com/gpu.count=4 nvidia.com/gpu.replicas=2", "2"},
+                 {GPUS "=8", "nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=1", "1"},
+                 {GPUS "=7", "nvidia.com/gpu.sharing-strategy=time-slicing", "0"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const struct pod_words words = {GPUS "=1", .annotations = "gpuledger.io/gpu-replicas=5"};
+        struct pod_view view = pod_view("p", &words);
+        g_auto(annotations) written = {0};
+        g_autoptr(allocation) planned = nvidia->read_allocation(&view, &options, &warning);
+        NODE("n", cases[i].capacity, .labels = cases[i].labels);
+        allocation_witness(planned, ledger_node(book, "n"));
+        nvidia->write_annotations(planned, ledger_node(book, "n"), &written);
+        ck_assert_uint_eq(written.n, 1);
+        ck_assert_str_eq(written.items[0].key, "gpuledger.io/gpu-replicas");
+        ck_assert_str_eq(written.items[0].value, cases[i].written);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("nvidia_sharing");
@@ -243,6 +284,8 @@ int main(void)
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
     tcase_add_test(tcase, pods_of_other_replicas_must_end_first);
     tcase_add_test(tcase, mps_parts_of_other_sizes_must_end_first);
+    tcase_add_test(tcase, who_wants_all_there_is_has_one_card);
+    tcase_add_test(tcase, a_bind_always_says_the_replicas);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -52,10 +52,11 @@ static void teardown(void)
 static void hold(const char *uid, const char *card, int mib, const char *consent)
 {
     g_autofree char *text = g_strdup_printf("%s,NVIDIA,%d,0:;", card, mib);
+    g_autofree char *limit = g_strdup_printf("%d", mib);
     struct pod_view view = {.ns = "ml", .name = uid, .uid = uid, .node_name = "n1",
                             .phase = "Running",
                             .annotations = PAIRS({ALLOCATED, text}, {CONSENT, consent}),
-                            CONTAINERS({.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})})};
+                            CONTAINERS({.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, limit})})};
 
     ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
 }

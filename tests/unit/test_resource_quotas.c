@@ -63,9 +63,13 @@ static void hold(const char *uid, const char *ns, const char *promised,
                                              {"hami.io/vgpu-devices-allocated", promised})});
 }
 
+/* One container, with the limits that the text has: "UUID,NVIDIA,MiB,percent:;". */
 static void hold_one(const char *uid, const char *ns, const char *promised)
 {
-    const struct container_view container = {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})};
+    g_auto(GStrv) fields = g_strsplit(promised, ",", 4);
+    g_autofree char *cores = g_strndup(fields[3], strcspn(fields[3], ":"));
+    const struct container_view container = {
+        .name = "c", .limits = PAIRS({GPU, "1"}, {MEM, fields[2]}, {CORES, cores})};
 
     hold(uid, ns, promised, &container, 1);
 }
@@ -192,10 +196,10 @@ END_TEST
 START_TEST(init_containers_come_before_the_others)
 {
     const struct container_view containers[] = {
-        {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
-        {.name = "d", .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
-        {.name = "i", .init = true, .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
-        {.name = "j", .init = true, .limits = PAIRS({GPU, "2"}, {MEM, "1"})},
+        {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1000"})},
+        {.name = "d", .limits = PAIRS({GPU, "1"}, {MEM, "2000"})},
+        {.name = "i", .init = true, .limits = PAIRS({GPU, "1"}, {MEM, "5000"})},
+        {.name = "j", .init = true, .limits = PAIRS({GPU, "2"}, {MEM, "3000"})},
     };
 
     begin(true);

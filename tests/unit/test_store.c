@@ -182,12 +182,15 @@ START_TEST(an_older_get_does_not_undo_the_watch)
 {
     g_autofree char *older = NULL;
 
-    world_add_bound(&world, "a", "duo", 3, "0");
+    fake_cluster_add_pod(cluster,
+                         &(struct fake_pod){.name = "a", .node = "duo", .mem = 3, .card = "0"});
+    world_catch_up(&world);
     older = fake_cluster_pod_json(cluster, "a");
     fake_cluster_annotate(cluster, "a", IDX, "1");
     world_catch_up(&world);
+    expect_used("duo", 3, 3, 0); /* the one that it was bound to, and the one that it names */
     settle_with(older);
-    expect_used("duo", 0, 3, 0);
+    expect_used("duo", 3, 3, 0);
 }
 END_TEST
 

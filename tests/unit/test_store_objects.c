@@ -6,6 +6,7 @@
 #include "suite.h"
 
 #include "app/metrics.h"
+#include "app/waits.h"
 
 #include <string.h>
 
@@ -199,7 +200,7 @@ END_TEST
 
 START_TEST(a_pod_without_a_card_counts_on_all_of_them)
 {
-    static const char *const cards[] = {NULL, "7", "-1", "0,1", "", " 1", "99999999999999999999"};
+    static const char *const cards[] = {"7", "-1", "0,1", "", " 1", "99999999999999999999"};
 
     world_add_bound(&world, "a", "duo", 3, cards[_i]);
     expect_used("duo", 0, 0, 3);
@@ -211,24 +212,67 @@ START_TEST(a_pod_without_a_card_counts_on_all_of_them)
 }
 END_TEST
 
-START_TEST(annotations_may_change_later)
+/* The plugin gives whom nobody has marked its one card, and none of several. */
+START_TEST(a_pod_that_nobody_marked_holds_what_the_plugin_gives)
+{
+    world_add_bound(&world, "a", "duo", 3, NULL);
+    world_add_bound(&world, "b", "mono", 3, NULL);
+    expect_used("duo", 0, 0, 0);
+    expect_used("mono", 3, -1, 0);
+    fake_cluster_put_node(cluster, "duo", 10, 1); /* one card is gone: which one, nobody knows */
+    world_catch_up(&world);
+    expect_used("duo", 3, -1, 0);
+}
+END_TEST
+
+START_TEST(a_pod_stays_on_its_card_whatever_its_annotations_say)
 {
     world_add_bound(&world, "a", "duo", 3, "1");
     fake_cluster_annotate(cluster, "a", IDX, NULL);
     world_catch_up(&world);
-    expect_used("duo", 0, 0, 3);
+    expect_used("duo", 0, 3, 0);
     fake_cluster_annotate(cluster, "a", IDX, "0");
     world_catch_up(&world);
-    expect_used("duo", 3, 0, 0);
+    expect_used("duo", 0, 3, 0);
 }
 END_TEST
 
-static void expect_first(const char *uid, const char *cards)
+/* As long as the plugin may still go by it. */
+START_TEST(a_card_that_an_edit_names_is_held_beside_the_first)
+{
+    struct moment moment = {.now_ns = 1, .now_ms = 1000};
+
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "a", .mem = 3});
+    world_catch_up(&world);
+    world_expect_bind(&world, "a", "duo", "");
+    world_catch_up(&world);
+    expect_used("duo", 3, 0, 0);
+    fake_cluster_annotate(cluster, "a", IDX, "1");
+    world_catch_up(&world);
+    expect_used("duo", 3, 3, 0);
+    store_set_moment(world.store, &moment);
+    for (int i = 0; i < 2; i++) {
+        store_decide(world.store, &moment);
+        store_unlock(world.store);
+        expect_used("duo", 3, i == 0 ? 3 : 0, 0);
+        moment.now_ms += WAIT_MAX_MS;
+    }
+    fake_cluster_annotate(cluster, "a", "ALIYUN_COM_GPU_MEM_ASSIGNED", "false"); /* nor does it wait again */
+    world_catch_up(&world);
+    expect_used("duo", 3, 0, 0);
+    const struct allocation *held = ledger_get(store_lock(world.store), "uid-a");
+    ck_assert(!held->waiting && held->waited_out);
+    store_unlock(world.store);
+    store_set_moment(world.store, NULL);
+}
+END_TEST
+
+static void expect_named(const char *uid, const char *cards)
 {
     store_lock(world.store);
-    g_autofree char *first = g_strdup(store_first_cards(world.store, uid));
+    g_autofree char *named = g_strdup(store_named_cards(world.store, uid));
     store_unlock(world.store);
-    ck_assert_msg(g_strcmp0(first, cards) == 0, "%s, not %s", first ? first : "none",
+    ck_assert_msg(g_strcmp0(named, cards) == 0, "%s, not %s", named ? named : "none",
                   cards ? cards : "none");
 }
 
@@ -237,34 +281,36 @@ START_TEST(the_first_card_is_remembered)
 {
     static const struct {
         const char *idx; /* NULL: taken away */
-        const char *first;
-    } edits[] = {{"1", "0"}, {"7", "0"}, {NULL, "0"}, {"x", "0"}, {"0", NULL}, {NULL, "0"}};
+        const char *named;
+    } edits[] = {{"1", "1"}, {"7", "7"}, {NULL, NULL}, {"x", NULL}, {"0", NULL}, {"1", "1"}};
 
     world_add_bound(&world, "a", "duo", 3, "0");
-    expect_first("uid-a", NULL);
+    expect_named("uid-a", NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(edits); i++) {
         fake_cluster_annotate(cluster, "a", IDX, edits[i].idx);
         world_catch_up(&world);
-        expect_first("uid-a", edits[i].first);
+        expect_named("uid-a", edits[i].named);
     }
     fake_cluster_set_phase(cluster, "a", "Succeeded");
     world_catch_up(&world);
-    expect_first("uid-a", NULL);
+    expect_named("uid-a", NULL);
 }
 END_TEST
 
 START_TEST(a_card_that_comes_late_is_the_first)
 {
-    world_add_bound(&world, "a", "duo", 3, NULL);
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "a", .node = "duo", .mem = 3});
+    world_catch_up(&world);
     fake_cluster_annotate(cluster, "a", IDX, "1");
     world_catch_up(&world);
-    expect_first("uid-a", NULL);
+    expect_named("uid-a", NULL);
+    expect_used("duo", 0, 3, 0);
     fake_cluster_annotate(cluster, "a", IDX, "0");
     world_catch_up(&world);
-    expect_first("uid-a", "1");
+    expect_named("uid-a", "0");
     fake_cluster_delete_pod(cluster, "a");
     world_sync(&world); /* its DELETED was missed */
-    expect_first("uid-a", NULL);
+    expect_named("uid-a", NULL);
 }
 END_TEST
 
@@ -389,8 +435,10 @@ static Suite *suite(void)
     tcase_add_test(tc, health_outlives_its_node);
     tcase_add_test(tc, bad_items_of_health_are_ignored_and_counted);
     tcase_add_loop_test(tc, other_configmaps_are_not_read, 0, 2);
-    tcase_add_loop_test(tc, a_pod_without_a_card_counts_on_all_of_them, 0, 7);
-    tcase_add_test(tc, annotations_may_change_later);
+    tcase_add_loop_test(tc, a_pod_without_a_card_counts_on_all_of_them, 0, 6);
+    tcase_add_test(tc, a_pod_that_nobody_marked_holds_what_the_plugin_gives);
+    tcase_add_test(tc, a_card_that_an_edit_names_is_held_beside_the_first);
+    tcase_add_test(tc, a_pod_stays_on_its_card_whatever_its_annotations_say);
     tcase_add_test(tc, the_first_card_is_remembered);
     tcase_add_test(tc, a_card_that_comes_late_is_the_first);
     tcase_add_test(tc, a_silent_store_says_and_counts_nothing);

@@ -244,13 +244,35 @@ START_TEST(what_a_bound_pod_holds)
 }
 END_TEST
 
-START_TEST(what_gpu_manager_does_not_serve_holds_nothing)
+START_TEST(what_gpu_manager_does_not_serve_counts_all_the_same)
 {
-    const struct pod_view pods[] = {POD(WITH("150", "4")), POD(WITH("0", "4")),
-                                    POD(WITH("40", "0")), POD(PLAIN, INIT("10", "4"))};
+    const struct {
+        struct pod_view pod;
+        int32_t n, core;
+        int64_t blocks;
+        bool exclusive, init;
+    } cases[] = {
+        {POD(WITH("150", "4")), 2, 1000, 0, true, false},
+        {POD(WITH("0", "4")), 1, 0, 4, false, false},
+        {POD(WITH("40", "0")), 1, 400, 0, false, false},
+        {POD(PLAIN, INIT("10", "4")), 1, 100, 4, false, true},
+    };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(pods); i++)
-        ck_assert_ptr_null(dialect_read_allocation(&pods[i], &options, NULL));
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *warning = NULL;
+        g_autoptr(allocation) held = dialect_read_allocation(&cases[i].pod, &options, &warning);
+        ck_assert_msg(held && held->n_shares == (uint32_t)cases[i].n, "case %zu", i);
+        ck_assert_int_eq(held->doubt, DOUBT_UNMARKED);
+        ck_assert_ptr_nonnull(warning);
+        for (uint32_t j = 0; j < held->n_shares; j++) {
+            const struct share *share = &held->shares[j];
+            ck_assert_int_eq(share->card, CARD_UNKNOWN);
+            ck_assert_int_eq(share->core, cases[i].core);
+            ck_assert_int_eq(share->memory.value, cases[i].blocks * BLOCK);
+            ck_assert_int_eq(share->exclusive, cases[i].exclusive);
+            ck_assert_int_eq(share->init, cases[i].init);
+        }
+    }
 }
 END_TEST
 
@@ -265,7 +287,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_limit_of_core_must_be_a_number, 0, 6);
     tcase_add_test(tcase, one_card_cannot_be_mistaken);
     tcase_add_loop_test(tcase, what_a_bound_pod_holds, 0, G_N_ELEMENTS(readings));
-    tcase_add_test(tcase, what_gpu_manager_does_not_serve_holds_nothing);
+    tcase_add_test(tcase, what_gpu_manager_does_not_serve_counts_all_the_same);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

@@ -81,6 +81,7 @@ static char *run(const char *uid, struct pod_view pod, enum stage stage)
     pod.annotations = (struct string_pairs){pairs, written.n};
     struct allocation *back = dialect_read_allocation(&pod, &options, NULL);
     back->node = allocation->node;
+    allocation->open = back->open; /* for dialect_continue to say of what was booked */
     ck_assert(stage != BOUND || allocation_equal(back, allocation));
     back = ledger_put(book, "n1", back);
     for (uint32_t i = 0; i < back->n_shares; i++)

@@ -121,7 +121,7 @@ START_TEST(nodes_show_cards_and_pods)
         "{\"card\":0,\"container\":0,\"memoryBytes\":6442450944,\"coreThousandths\":0,"
                "\"resource\":null,\"devices\":0}]},"
         "{\"namespace\":\"ml\",\"name\":\"b\",\"uid\":\"uid-b\",\"node\":\"n1\","
-        "\"dialect\":\"gpushare\",\"state\":\"confirmed\",\"waiting\":false,\"shares\":["
+        "\"dialect\":\"gpushare\",\"state\":\"assigned\",\"waiting\":false,\"shares\":["
         "{\"card\":null,\"container\":null,\"memoryBytes\":2147483648,\"coreThousandths\":0,"
                "\"resource\":null,\"devices\":0}]}]}";
     g_autofree char *all = g_strdup_printf("{\"nodes\":[%s]}", n1);
@@ -134,6 +134,7 @@ START_TEST(nodes_show_cards_and_pods)
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "b",
                                                      .node = "n1",
                                                      .phase = "Running",
+                                                     .card = "?",
                                                      .containers = "[" GPU "," GPU "]"});
     expect(view_nodes, NULL, true, all);
     expect(view_nodes, "n1", true, n1);
@@ -147,7 +148,7 @@ START_TEST(overbooked_cards_have_nothing_free)
 
     fake_cluster_put_node(cluster, "n1", 4, 2);
     add_bound("a", "n1", 3, "0");
-    add_bound("b", "n1", 1, NULL);
+    add_bound("b", "n1", 1, "lost");
     world_catch_up(&world);
     ck_assert(view_nodes(world.store, "n1", reply));
     ck_assert_ptr_nonnull(
@@ -243,7 +244,7 @@ START_TEST(the_table_is_for_people)
     fake_cluster_put_node(cluster, "plain", 0, 0);
     fake_cluster_put_unhealthy(cluster, "gpu-node-1", "1");
     add_bound("a", "gpu-node-1", 6, "0");
-    add_bound("lost", "gpu-node-1", 2, NULL);
+    add_bound("lost", "gpu-node-1", 2, "?");
     add_bound("b", "n2", 3000, "0");
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "zz/w", .node = "n2", .mem = 6000});
     expect(view_nodes_table, NULL, true, table);
@@ -374,7 +375,7 @@ START_TEST(metrics_mirror_the_ledger)
     fake_cluster_put_unhealthy(cluster, "n1", "1");
     add_bound("a", "n1", 6, "0");
     add_bound("b", "n1", 1, "0");
-    add_bound("c", "n1", 2, NULL);
+    add_bound("c", "n1", 2, "?");
     add_bound("d", "gone", 2, "0");
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 4});
     world_sync(&world);
@@ -406,7 +407,7 @@ START_TEST(each_container_has_its_series)
 
     fake_cluster_put_node(cluster, "n1", 20, 2);
     add_bound("a", "n1", 6, "1");
-    add_bound("lost", "n1", 2, NULL);
+    add_bound("lost", "n1", 2, "?");
     world_sync(&world);
     view_pod_metrics(world.store, text);
     lint(text->str);

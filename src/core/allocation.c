@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a pod holds. Most pods ask in one dialect, and all of it counts wherever they are. The others
+ * keep all that was read, and their shares are those that count on their node: see struct pod_reading and
+ * enum share_basis.
+ */
+#include "core/allocation.h"
+
+#include <gpuledger/mig.h>
+#include <string.h>
+
+struct allocation *allocation_new(const char *uid, const char *ns, const char *name,
+                                  size_t n_shares)
+{
+    g_assert(n_shares <= ALLOCATION_SHARES_MAX);
+    size_t fixed = sizeof(struct allocation) + n_shares * sizeof(struct share);
+    size_t uid_size = strlen(uid) + 1, ns_size = strlen(ns) + 1, name_size = strlen(name) + 1;
+    struct allocation *allocation = g_malloc0(fixed + uid_size + ns_size + name_size);
+    char *strings = (char *)allocation + fixed;
+
+    allocation->uid = memcpy(strings, uid, uid_size);
+    allocation->ns = memcpy(strings + uid_size, ns, ns_size);
+    allocation->name = memcpy(strings + uid_size + ns_size, name, name_size);
+    allocation->n_shares = (uint32_t)n_shares;
+    return allocation;
+}
+
+const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n)
+{
+    *ret_n = allocation->known ? allocation->n_known : allocation->n_shares;
+    return allocation->known ? allocation->known : allocation->shares;
+}
+
+static struct pod_reading *readings_dup(const struct pod_reading *readings, uint32_t n)
+{
+    struct pod_reading *copy = g_memdup2(readings, n * sizeof *readings);
+
+    for (uint32_t i = 0; i < n; i++)
+        terms_ref(copy[i].terms);
+    return copy;
+}
+
+struct allocation *allocation_dup(const struct allocation *allocation)
+{
+    uint32_t n;
+
+    allocation_known(allocation, &n);
+    struct allocation *copy =
+        allocation_new(allocation->uid, allocation->ns, allocation->name, n);
+    const char *const uid = copy->uid, *const ns = copy->ns, *const name = copy->name;
+
+    memcpy(copy, allocation,
+           sizeof *allocation + allocation->n_shares * sizeof(struct share));
+    copy->uid = uid;
+    copy->ns = ns;
+    copy->name = name;
+    copy->node = NULL;
+    copy->terms = terms_ref(allocation->terms);
+    copy->facts = pod_facts_ref(allocation->facts);
+    copy->readings = readings_dup(allocation->readings, allocation->n_readings);
+    copy->known = g_memdup2(allocation->known, allocation->n_known * sizeof *allocation->known);
+    return copy;
+}
+
+void allocation_free(struct allocation *allocation)
+{
+    if (!allocation)
+        return;
+    for (uint32_t i = 0; i < allocation->n_readings; i++)
+        terms_unref(allocation->readings[i].terms);
+    g_free(allocation->readings);
+    g_free(allocation->known);
+    terms_unref(allocation->terms);
+    pod_facts_unref(allocation->facts);
+    g_free(allocation);
+}
+
+/* --- all that was read ------------------------------------------------------------------------ */
+
+static struct pod_reading reading_of(const struct allocation *allocation)
+{
+    return (struct pod_reading){
+        .dialect = allocation->dialect,
+        .terms = terms_ref(allocation->terms),
+        .match_amount = allocation->match_amount,
+        .assume_time_ns = allocation->assume_time_ns,
+        .doubt = allocation->doubt,
+        .assigned = allocation->assigned,
+        .waiting = allocation->waiting,
+        .heeded = allocation->heeded,
+        .open = allocation->open,
+        .alternative = allocation->alternative,
+    };
+}
+
+static void copy_shares(const struct allocation *from, struct share *to)
+{
+    uint32_t n;
+    const struct share *known = allocation_known(from, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] = known[i];
+        if (!to[i].dialect)
+            to[i].dialect = from->dialect;
+    }
+}
+
+struct allocation *allocation_join(struct allocation *take_first, struct allocation *take_other)
+{
+    g_autoptr(allocation) first = take_first, other = take_other;
+    uint32_t n_first, n_other;
+
+    allocation_known(first, &n_first);
+    allocation_known(other, &n_other);
+    if (n_first + n_other > ALLOCATION_SHARES_MAX)
+        return NULL;
+    struct allocation *both =
+        allocation_new(first->uid, first->ns, first->name, n_first + n_other);
+    copy_shares(first, both->shares);
+    copy_shares(other, both->shares + n_first);
+    both->n_readings = MAX(first->n_readings, 1) + 1;
+    both->readings = g_new0(struct pod_reading, both->n_readings);
+    if (first->n_readings > 0) {
+        g_autofree struct pod_reading *before = readings_dup(first->readings, first->n_readings);
+        memcpy(both->readings, before, first->n_readings * sizeof *before);
+    } else {
+        both->readings[0] = reading_of(first);
+    }
+    both->readings[both->n_readings - 1] = reading_of(other);
+    /* Until it is on a node, what the first says is told of it. */
+    both->dialect = first->dialect;
+    both->terms = terms_ref(first->terms);
+    both->match_amount = first->match_amount;
+    both->assume_time_ns = first->assume_time_ns;
+    both->doubt = first->doubt;
+    both->assigned = first->assigned;
+    both->waiting = first->waiting;
+    both->open = first->open;
+    both->n_known = both->n_shares;
+    both->known = g_memdup2(both->shares, both->n_shares * sizeof *both->shares);
+    return both;
+}
+
+const struct dialect *allocation_share_dialect(const struct allocation *allocation,
+                                               const struct share *share)
+{
+    return share->dialect ? share->dialect : allocation->dialect;
+}
+
+void allocation_witness(struct allocation *allocation, const struct node *node)
+{
+    uint32_t n;
+
+    allocation_known(allocation, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct share *share = allocation->known ? &allocation->known[i] : &allocation->shares[i];
+        const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
+        if (pool)
+            share->replicas = pool->replicas;
+    }
+}
+
+/* --- what counts ------------------------------------------------------------------------------ */
+
+/* The first of the alternatives that the node serves; else the last of all. NULL: there are none. */
+static const struct dialect *pick_alternative(const struct allocation *allocation,
+                                              const struct node *node)
+{
+    const struct dialect *last = NULL;
+
+    for (uint32_t i = 0; i < allocation->n_readings; i++) {
+        const struct pod_reading *reading = &allocation->readings[i];
+        if (!reading->alternative)
+            continue;
+        if (node_offers(node, reading->dialect))
+            return reading->dialect;
+        last = reading->dialect;
+    }
+    return last;
+}
+
+/* Of alternatives that the node serves all count: nobody can say by which the pod was placed. */
+static bool reading_counts(const struct pod_reading *reading, const struct dialect *picked,
+                           const struct node *node)
+{
+    return !reading->alternative || reading->dialect == picked ||
+           node_offers(node, reading->dialect);
+}
+
+static bool share_counts(const struct allocation *allocation, const struct share *share,
+                         const struct dialect *picked, const struct node *node)
+{
+    if (share->basis == SHARE_NOT_GIVEN || (share->basis == SHARE_ON_ONE_CARD && node->n_cards != 1))
+        return false;
+    for (uint32_t i = 0; i < allocation->n_readings; i++) {
+        if (allocation->readings[i].dialect == share->dialect)
+            return reading_counts(&allocation->readings[i], picked, node);
+    }
+    return true;
+}
+
+/* What is told of the pod as a whole is that of the first reading that counts; it waits if it does so
+ * in any. */
+static void choose_reading(struct allocation *allocation, const struct dialect *picked,
+                           const struct node *node)
+{
+    const struct pod_reading *chosen = NULL;
+
+    allocation->waiting = allocation->heeded = allocation->open = false;
+    for (uint32_t i = 0; i < allocation->n_readings; i++) {
+        const struct pod_reading *reading = &allocation->readings[i];
+        if (!reading_counts(reading, picked, node))
+            continue;
+        chosen = chosen ? chosen : reading;
+        allocation->waiting |= reading->waiting;
+        allocation->heeded |= reading->heeded;
+        allocation->open |= reading->open;
+    }
+    if (!chosen)
+        return;
+    terms_ref(chosen->terms);
+    terms_unref(allocation->terms);
+    allocation->terms = chosen->terms;
+    allocation->dialect = chosen->dialect;
+    allocation->doubt = chosen->doubt;
+    allocation->assigned = chosen->assigned;
+    allocation->match_amount = chosen->match_amount;
+    allocation->assume_time_ns = chosen->assume_time_ns;
+}
+
+/* Keeps all shares before the first are left out. */
+static bool keep_known(struct allocation *allocation)
+{
+    bool conditional = allocation->n_readings > 0;
+
+    for (uint32_t i = 0; !allocation->known && i < allocation->n_shares; i++)
+        conditional |= allocation->shares[i].basis != SHARE_HELD;
+    if (conditional && !allocation->known) {
+        allocation->n_known = allocation->n_shares;
+        allocation->known =
+            g_memdup2(allocation->shares, allocation->n_shares * sizeof *allocation->shares);
+    }
+    return allocation->known;
+}
+
+void allocation_choose(struct allocation *allocation, const struct node *node)
+{
+    if (!keep_known(allocation))
+        return;
+    const struct dialect *picked = pick_alternative(allocation, node);
+    if (allocation->n_readings > 0)
+        choose_reading(allocation, picked, node);
+    allocation->n_shares = 0;
+    for (uint32_t i = 0; i < allocation->n_known; i++) {
+        if (share_counts(allocation, &allocation->known[i], picked, node))
+            allocation->shares[allocation->n_shares++] = allocation->known[i];
+    }
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+bool share_same_place(const struct share *a, const struct share *b)
+{
+    return a->key == b->key && (a->key || a->card == b->card) &&
+           g_strcmp0(a->device, b->device) == 0;
+}
+
+static bool share_equal(const struct share *a, const struct share *b)
+{
+    return a->memory.value == b->memory.value && a->memory.kind == b->memory.kind &&
+           a->container == b->container && share_same_place(a, b) && a->core == b->core &&
+           a->exclusive == b->exclusive && a->init == b->init &&
+           a->sidecar == b->sidecar && a->named == b->named &&
+           a->basis == b->basis && a->devices == b->devices && a->replicas == b->replicas &&
+           a->dialect == b->dialect && mig_place_equal(a->place, b->place);
+}
+
+static int64_t memory_wanted(const struct allocation *allocation)
+{
+    return allocation->terms ? allocation->terms->memory_wanted : 0;
+}
+
+static bool readings_equal(const struct allocation *a, const struct allocation *b)
+{
+    bool equal = a->n_readings == b->n_readings;
+
+    for (uint32_t i = 0; equal && i < a->n_readings; i++) {
+        const struct pod_reading *left = &a->readings[i], *right = &b->readings[i];
+        equal = left->dialect == right->dialect && left->match_amount == right->match_amount &&
+                left->assume_time_ns == right->assume_time_ns && left->doubt == right->doubt &&
+                left->assigned == right->assigned && left->waiting == right->waiting &&
+                left->heeded == right->heeded && left->open == right->open && left->alternative == right->alternative;
+    }
+    return equal;
+}
+
+bool allocation_equal(const struct allocation *a, const struct allocation *b)
+{
+    uint32_t n, n_other;
+    const struct share *known = allocation_known(a, &n), *other = allocation_known(b, &n_other);
+
+    if (a->node != b->node || a->dialect != b->dialect || a->doubt != b->doubt ||
+        a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
+        a->waiting != b->waiting || a->open != b->open || a->match_amount != b->match_amount ||
+        a->assume_time_ns != b->assume_time_ns || n != n_other || a->n_shares != b->n_shares ||
+        memory_wanted(a) != memory_wanted(b) || !host_equal(&a->host, &b->host) ||
+        !g_str_equal(a->uid, b->uid) || !g_str_equal(a->ns, b->ns) ||
+        !g_str_equal(a->name, b->name) || !readings_equal(a, b))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!share_equal(&known[i], &other[i]))
+            return false;
+    }
+    return true;
+}
