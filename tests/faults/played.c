@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "played.h"
+
+#include "../prop/chance.h"
+#include "sim.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct server server;
+struct played played;
+
+static GHashTable *names; /* "ns/name" -> struct played_pod */
+
+/* --- words ---------------------------------------------------------------------------------- */
+
+const char *words_get(const struct words *words, const char *key)
+{
+    for (unsigned i = 0; i < words->n; i++) {
+        if (g_str_equal(words->items[i].key, key))
+            return words->items[i].value;
+    }
+    return NULL;
+}
+
+void words_set(struct words *words, const char *key, const char *value)
+{
+    unsigned i = 0;
+
+    while (i < words->n && !g_str_equal(words->items[i].key, key))
+        i++;
+    if (i < words->n) {
+        g_free(words->items[i].value);
+        if (value) {
+            words->items[i].value = g_strdup(value);
+        } else {
+            g_free(words->items[i].key);
+            words->items[i] = words->items[--words->n];
+        }
+    } else if (value) {
+        words->items = g_renew(struct word, words->items, words->n + 1);
+        words->items[words->n++] = (struct word){g_strdup(key), g_strdup(value)};
+    }
+}
+
+void words_setf(struct words *words, const char *key, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    g_autofree char *value = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    words_set(words, key, value);
+}
+
+void words_add(struct words *words, const struct words *more)
+{
+    for (unsigned i = 0; i < more->n; i++)
+        words_set(words, more->items[i].key, more->items[i].value);
+}
+
+void words_clear(struct words *words)
+{
+    for (unsigned i = 0; i < words->n; i++) {
+        g_free(words->items[i].key);
+        g_free(words->items[i].value);
+    }
+    g_clear_pointer(&words->items, g_free);
+    words->n = 0;
+}
+
+void words_parse(struct words *words, const char *text)
+{
+    g_auto(GStrv) pairs = g_strsplit(text, " ", -1);
+
+    for (char **pair = pairs; *pair; pair++) {
+        char *value = strchr(*pair, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        words_set(words, *pair, value);
+    }
+}
+
+/* --- objects as texts ----------------------------------------------------------------------- */
+
+static void append_string(GString *text, const char *string)
+{
+    g_string_append_c(text, '"');
+    for (const unsigned char *at = (const unsigned char *)string; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            g_string_append_printf(text, "\\%c", *at);
+        else if (*at < 0x20)
+            g_string_append_printf(text, "\\u%04x", *at);
+        else
+            g_string_append_c(text, (char)*at);
+    }
+    g_string_append_c(text, '"');
+}
+
+static void append_words(GString *text, const char *key, const struct words *words)
+{
+    g_string_append_printf(text, "\"%s\":{", key);
+    for (unsigned i = 0; i < words->n; i++) {
+        if (i > 0)
+            g_string_append_c(text, ',');
+        append_string(text, words->items[i].key);
+        g_string_append_c(text, ':');
+        append_string(text, words->items[i].value);
+    }
+    g_string_append_c(text, '}');
+}
+
+/* As the API server's clock has it, which the program's own follows. */
+static void append_time(GString *text, const char *key, int64_t us)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(us / G_USEC_PER_SEC);
+    g_autofree char *iso = g_date_time_format(time, "%Y-%m-%dT%H:%M:%SZ");
+
+    g_string_append_printf(text, ",\"%s\":\"%s\"", key, iso);
+}
+
+static void append_boxes(GString *text, const struct played_pod *pod, bool init)
+{
+    const char *comma = "";
+
+    for (unsigned i = 0; i < pod->boxes->len; i++) {
+        const struct box *box = &g_array_index(pod->boxes, struct box, i);
+        if ((box->sort != BOX_APP) != init)
+            continue;
+        g_string_append_printf(text, "%s{\"name\":\"%s\"", comma, box->name);
+        if (box->sort == BOX_SIDECAR)
+            g_string_append(text, ",\"restartPolicy\":\"Always\"");
+        if (box->limits.n > 0) {
+            g_string_append(text, ",\"resources\":{");
+            append_words(text, "limits", &box->limits);
+            g_string_append_c(text, ',');
+            append_words(text, "requests", &box->limits);
+            g_string_append_c(text, '}');
+        }
+        g_string_append_c(text, '}');
+        comma = ",";
+    }
+}
+
+const char *played_json(struct played_pod *pod)
+{
+    static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
+
+    if (pod->text)
+        return pod->text;
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text,
+                           "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\","
+                           "\"resourceVersion\":\"%" G_GINT64_FORMAT "\"",
+                           pod->name, pod->ns, pod->uid, pod->version);
+    append_time(text, "creationTimestamp", pod->created_us);
+    if (pod->terminating)
+        append_time(text, "deletionTimestamp", pod->created_us);
+    g_string_append_c(text, ',');
+    append_words(text, "annotations", &pod->annotations);
+    g_string_append_c(text, ',');
+    append_words(text, "labels", &pod->labels);
+    g_string_append_printf(text, "},\"spec\":{\"priority\":0,\"schedulerName\":\"%s\",",
+                           pod->scheduler ? pod->scheduler : "default-scheduler");
+    if (pod->gated)
+        g_string_append(text, "\"schedulingGates\":[{\"name\":\"never\"}],");
+    if (pod->elsewhere)
+        g_string_append(text, "\"nodeSelector\":{\"zone\":\"nowhere\"},");
+    if (pod->node >= 0)
+        g_string_append_printf(text, "\"nodeName\":\"n%d\",", pod->node);
+    g_string_append(text, "\"containers\":[");
+    append_boxes(text, pod, false);
+    g_string_append(text, "],\"initContainers\":[");
+    append_boxes(text, pod, true);
+    g_string_append_printf(text, "]},\"status\":{\"phase\":\"%s\"", phases[pod->phase]);
+    if (pod->started)
+        append_time(text, "startTime", pod->started_real_us);
+    g_string_append(text, "}}");
+    return pod->text = g_string_free(text, FALSE);
+}
+
+static char *node_json(int i)
+{
+    const struct played_node *node = &played.nodes[i];
+    GString *text = g_string_new(NULL);
+
+    g_string_append_printf(text,
+                           "{\"metadata\":{\"name\":\"n%d\",\"uid\":\"uid-n%d\",\"resourceVersion\":"
+                           "\"%" G_GINT64_FORMAT "\",",
+                           i, i, node->version);
+    append_words(text, "annotations", &node->annotations);
+    g_string_append_c(text, ',');
+    append_words(text, "labels", &node->labels);
+    g_string_append(text, "},\"spec\":{},\"status\":{");
+    append_words(text, "capacity", &node->capacity);
+    g_string_append_c(text, ',');
+    append_words(text, "allocatable", &node->capacity);
+    g_string_append(text, "}}");
+    return g_string_free(text, FALSE);
+}
+
+/* --- the log -------------------------------------------------------------------------------- */
+
+static void change_free(gpointer data)
+{
+    struct change *change = data;
+    g_free(change->object);
+    g_free(change);
+}
+
+static void note(enum resource resource, const char *type, char *take_object)
+{
+    struct change *change = g_new(struct change, 1);
+
+    *change = (struct change){server.version, type, take_object};
+    g_ptr_array_add(server.log[resource], change);
+}
+
+const struct change *server_change(enum resource resource, uint64_t cursor, bool *ret_gone)
+{
+    GPtrArray *log = server.log[resource];
+
+    *ret_gone = cursor < server.cut[resource];
+    if (*ret_gone || cursor - server.cut[resource] >= log->len)
+        return NULL;
+    return g_ptr_array_index(log, cursor - server.cut[resource]);
+}
+
+struct snapshot {
+    int64_t version;
+    GPtrArray *objects; /* texts */
+};
+
+static void snapshot_free(gpointer data)
+{
+    struct snapshot *snapshot = data;
+    g_ptr_array_unref(snapshot->objects);
+    g_free(snapshot);
+}
+
+void server_compact(void)
+{
+    for (int resource = 0; resource < RESOURCES; resource++) {
+        GPtrArray *log = server.log[resource];
+        guint n = log->len > 0 ? chance_below(log->len + 1) : 0;
+        if (n == 0)
+            continue;
+        server.cut_version[resource] = ((struct change *)g_ptr_array_index(log, n - 1))->version;
+        server.cut[resource] += n;
+        g_ptr_array_remove_range(log, 0, n);
+    }
+    g_hash_table_remove_all(server.snapshots);
+}
+
+/* --- what happens --------------------------------------------------------------------------- */
+
+static void forget_spec(struct played_pod *pod)
+{
+    for (unsigned i = 0; pod->boxes && i < pod->boxes->len; i++) {
+        struct box *box = &g_array_index(pod->boxes, struct box, i);
+        g_free(box->name);
+        words_clear(&box->limits);
+    }
+    g_clear_pointer(&pod->boxes, g_array_unref);
+    words_clear(&pod->annotations);
+    words_clear(&pod->labels);
+    words_clear(&pod->grant);
+    g_clear_pointer(&pod->text, g_free);
+}
+
+static void pod_free(gpointer data)
+{
+    forget_spec(data);
+    g_free(data);
+}
+
+void played_reset(void)
+{
+    g_clear_pointer(&played.pods, g_ptr_array_unref);
+    g_clear_pointer(&played.bound, g_hash_table_unref);
+    g_clear_pointer(&names, g_hash_table_unref);
+    for (int i = 0; i < PLAYED_NODES; i++) {
+        words_clear(&played.nodes[i].capacity);
+        words_clear(&played.nodes[i].annotations);
+        words_clear(&played.nodes[i].labels);
+    }
+    for (int resource = 0; resource < RESOURCES; resource++)
+        g_clear_pointer(&server.log[resource], g_ptr_array_unref);
+    g_clear_pointer(&server.snapshots, g_hash_table_unref);
+    memset(&server, 0, sizeof server);
+    played = (struct played){
+        .pods = g_ptr_array_new_with_free_func(pod_free),
+        .bound = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+    };
+    names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    server.version = 1000;
+    server.token_before = -1;
+    server.snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, snapshot_free);
+    for (int resource = 0; resource < RESOURCES; resource++)
+        server.log[resource] = g_ptr_array_new_with_free_func(change_free);
+}
+
+unsigned played_n(void)
+{
+    return played.pods->len;
+}
+
+struct played_pod *played_at(unsigned slot)
+{
+    return g_ptr_array_index(played.pods, slot);
+}
+
+bool played_lives(const struct played_pod *pod)
+{
+    return pod->exists && pod->phase != SUCCEEDED && pod->phase != FAILED;
+}
+
+struct played_pod *played_slot(int max)
+{
+    for (unsigned i = 0; i < played_n(); i++) {
+        if (!played_at(i)->exists)
+            return played_at(i);
+    }
+    if (played_n() >= (unsigned)max)
+        return NULL;
+    struct played_pod *pod = g_new0(struct played_pod, 1);
+    pod->slot = (int)played_n();
+    g_ptr_array_add(played.pods, pod);
+    return pod;
+}
+
+struct played_pod *played_pod_new(struct played_pod *pod, const char *ns)
+{
+    int slot = pod->slot;
+
+    forget_spec(pod);
+    *pod = (struct played_pod){.slot = slot, .node = -1, .known = -1};
+    pod->boxes = g_array_new(FALSE, TRUE, sizeof(struct box));
+    g_strlcpy(pod->ns, ns, sizeof pod->ns);
+    g_snprintf(pod->name, sizeof pod->name, "p%d", slot);
+    g_snprintf(pod->uid, sizeof pod->uid, "uid-%d-%u", slot, server.uids++);
+    return pod;
+}
+
+struct box *played_add_box(struct played_pod *pod, enum box_sort sort, const char *limits)
+{
+    struct box box = {.sort = sort};
+
+    box.name = g_strdup_printf("c%u", pod->boxes->len);
+    words_parse(&box.limits, limits);
+    g_array_append_val(pod->boxes, box);
+    return &g_array_index(pod->boxes, struct box, pod->boxes->len - 1);
+}
+
+static char *key_of(const struct played_pod *pod)
+{
+    return g_strconcat(pod->ns, "/", pod->name, NULL);
+}
+
+void played_announce(struct played_pod *pod)
+{
+    pod->exists = true;
+    pod->created_us = g_get_real_time();
+    pod->version = ++server.version;
+    if (pod->node >= 0) {
+        pod->bound_version = pod->version;
+        pod->bound_us = sim_now_us();
+        g_hash_table_insert(played.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
+    }
+    g_hash_table_insert(names, key_of(pod), pod);
+    note(POD, "ADDED", g_strdup(played_json(pod)));
+}
+
+/* As a watcher is told whose selector leaves out what has ended. */
+void played_touch(struct played_pod *pod, bool was_seen)
+{
+    pod->version = ++server.version;
+    g_clear_pointer(&pod->text, g_free);
+    if (played_lives(pod))
+        note(POD, "MODIFIED", g_strdup(played_json(pod)));
+    else if (was_seen)
+        note(POD, "DELETED", g_strdup(played_json(pod)));
+}
+
+void played_delete(struct played_pod *pod)
+{
+    if (!pod->exists)
+        return;
+    g_autofree char *key = key_of(pod);
+    bool lived = played_lives(pod);
+
+    pod->version = ++server.version;
+    g_clear_pointer(&pod->text, g_free);
+    if (lived)
+        note(POD, "DELETED", g_strdup(played_json(pod)));
+    g_hash_table_remove(names, key);
+    pod->exists = false;
+}
+
+void played_edit(struct played_pod *pod, const char *key, const char *value)
+{
+    words_set(&pod->annotations, key, value);
+    played_touch(pod, played_lives(pod));
+    if (pod->node < 0) {
+        pod->wished_version = pod->version;
+        return;
+    }
+    pod->edited = true;
+    pod->edited_version = pod->version;
+    pod->edited_us = sim_now_us();
+    pod->edited_run = played.run;
+}
+
+void played_put_node(int i)
+{
+    g_snprintf(played.nodes[i].name, sizeof played.nodes[i].name, "n%d", i);
+    played.nodes[i].version = ++server.version;
+    note(NODE, "ADDED", node_json(i));
+}
+
+void played_node_changed(int i)
+{
+    played.nodes[i].version = ++server.version;
+    note(NODE, "MODIFIED", node_json(i));
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+void server_refuse(struct server_reply *reply, long status, const char *reason, const char *message)
+{
+    reply->status = status;
+    g_string_printf(reply->body,
+                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
+                    "\"%s\",\"reason\":\"%s\",\"code\":%ld}",
+                    message, reason, status);
+}
+
+/* Two Bindings of one pod that are under way are server.c's business. */
+struct pod *server_binding(const struct server_request *request, int *ret_card)
+{
+    return NULL;
+}
+
+static char *query(const char *url, const char *name)
+{
+    const char *question = strchr(url, '?');
+    g_auto(GStrv) pairs = g_strsplit(question ? question + 1 : "", "&", -1);
+
+    for (char **pair = pairs; *pair; pair++) {
+        size_t length = strlen(name);
+        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=')
+            return g_uri_unescape_string(*pair + length + 1, NULL);
+    }
+    return NULL;
+}
+
+/* `ret_rest`: what follows the name. NULL without it: no path of a pod. */
+static struct played_pod *find_pod(const char *path, const char **ret_rest)
+{
+    static const char prefix[] = "/api/v1/namespaces/";
+    g_auto(GStrv) parts = NULL;
+
+    *ret_rest = NULL;
+    if (!g_str_has_prefix(path, prefix))
+        return NULL;
+    parts = g_strsplit(path + strlen(prefix), "/", 4);
+    if (g_strv_length(parts) < 3 || !g_str_equal(parts[1], "pods"))
+        return NULL;
+    g_autofree char *name = g_strndup(parts[2], strcspn(parts[2], "?"));
+    g_autofree char *key = g_strconcat(parts[0], "/", name, NULL);
+    *ret_rest = parts[3] && g_str_has_prefix(parts[3], "binding") ? "binding" : "";
+    return g_hash_table_lookup(names, key);
+}
+
+static GPtrArray *all_objects(enum resource resource, const char *selector)
+{
+    GPtrArray *objects = g_ptr_array_new_with_free_func(g_free);
+    const char *of_node = selector ? strstr(selector, "spec.nodeName=n") : NULL;
+    int node = of_node ? atoi(of_node + strlen("spec.nodeName=n")) : -1;
+
+    for (unsigned i = 0; resource == POD && i < played_n(); i++) {
+        struct played_pod *pod = played_at(i);
+        if (played_lives(pod) && (!of_node || pod->node == node))
+            g_ptr_array_add(objects, g_strdup(played_json(pod)));
+    }
+    for (int i = 0; resource == NODE && i < PLAYED_NODES; i++) {
+        if (played.nodes[i].version > 0)
+            g_ptr_array_add(objects, node_json(i));
+    }
+    return objects;
+}
+
+static void list(const struct server_request *request, struct server_reply *reply)
+{
+    g_autofree char *limit_text = query(request->url, "limit");
+    g_autofree char *token = query(request->url, "continue");
+    g_autofree char *selector = query(request->url, "fieldSelector");
+    g_auto(GStrv) parts = g_strsplit(token ? token : "", "_", 2);
+    guint from = token ? (guint)atoi(parts[1]) : 0;
+    guint limit = limit_text ? (guint)atoi(limit_text) : G_MAXUINT;
+    struct snapshot *snapshot = token ? g_hash_table_lookup(server.snapshots, parts[0]) : NULL;
+    g_autofree char *id = token ? g_strdup(parts[0]) : g_strdup_printf("s%u", server.tokens_given++);
+
+    if (token && !snapshot) {
+        server_refuse(reply, 410, "Expired", "The provided continue parameter is too old");
+        return;
+    }
+    if (!snapshot) {
+        snapshot = g_new(struct snapshot, 1);
+        *snapshot = (struct snapshot){server.version, all_objects(reply->resource, selector)};
+        g_hash_table_insert(server.snapshots, g_strdup(id), snapshot);
+    }
+    guint to = limit < snapshot->objects->len - from ? from + limit : snapshot->objects->len;
+    reply->status = 200;
+    g_string_printf(reply->body,
+                    "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%"
+                    G_GINT64_FORMAT "\"",
+                    snapshot->version);
+    if (to < snapshot->objects->len)
+        g_string_append_printf(reply->body, ",\"continue\":\"%s_%u\"", id, to);
+    g_string_append(reply->body, "},\"items\":[");
+    for (guint i = from; i < to; i++)
+        g_string_append_printf(reply->body, "%s%s", i > from ? "," : "",
+                               (char *)g_ptr_array_index(snapshot->objects, i));
+    g_string_append(reply->body, "]}");
+    if (to == snapshot->objects->len) {
+        reply->list_version = snapshot->version;
+        g_hash_table_remove(server.snapshots, id);
+    }
+}
+
+static void watch(const struct server_request *request, struct server_reply *reply)
+{
+    g_autofree char *version_text = query(request->url, "resourceVersion");
+    GPtrArray *log = server.log[reply->resource];
+
+    HOLDS(version_text, "a watch from nowhere: %s", request->url);
+    int64_t version = g_ascii_strtoll(version_text, NULL, 10);
+    if (version < server.cut_version[reply->resource]) {
+        server_refuse(reply, 410, "Expired", "too old resource version");
+        return;
+    }
+    reply->watch = true;
+    reply->status = 200;
+    guint i = log->len;
+    while (i > 0 && ((struct change *)g_ptr_array_index(log, i - 1))->version > version)
+        i--;
+    reply->cursor = server.cut[reply->resource] + i;
+}
+
+static void take_words(struct words *words, const cJSON *pairs)
+{
+    const cJSON *pair;
+
+    cJSON_ArrayForEach (pair, pairs)
+        words_set(words, pair->string, cJSON_GetStringValue(pair));
+}
+
+static const cJSON *object_at(const cJSON *object, const char *outer, const char *inner)
+{
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, outer), inner);
+}
+
+static const char *text_at(const cJSON *object, const char *outer, const char *inner)
+{
+    const char *text = cJSON_GetStringValue(object_at(object, outer, inner));
+    return text ? text : "";
+}
+
+static void bind(struct played_pod *pod, const cJSON *binding, struct server_reply *reply)
+{
+    const char *node = text_at(binding, "target", "name");
+
+    HOLDS(node[0] == 'n' && node[1] >= '0' && node[1] < '0' + PLAYED_NODES && !node[2],
+          "a Binding to '%s'", node);
+    if (!pod) {
+        server_refuse(reply, 404, "NotFound", "pods not found");
+    } else if (!g_str_equal(text_at(binding, "metadata", "uid"), pod->uid) || pod->node >= 0 ||
+               pod->terminating) {
+        server_refuse(reply, 409, "Conflict", "Operation cannot be fulfilled on pods/binding");
+    } else {
+        bool was_seen = played_lives(pod);
+        const cJSON *annotations = object_at(binding, "metadata", "annotations");
+        pod->node = node[1] - '0';
+        pod->ours = true;
+        words_clear(&pod->grant);
+        take_words(&pod->grant, annotations);
+        take_words(&pod->annotations, annotations);
+        take_words(&pod->labels, object_at(binding, "metadata", "labels"));
+        g_hash_table_insert(played.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
+        server.n_granted++;
+        pod->bound_us = sim_now_us();
+        played_touch(pod, was_seen);
+        pod->bound_version = pod->version;
+        if (was_seen)
+            played.on_granted(pod);
+        reply->status = 201;
+        g_string_assign(reply->body, "{\"kind\":\"Status\",\"status\":\"Success\",\"code\":201}");
+    }
+}
+
+static void patch_pod(struct played_pod *pod, const cJSON *merge, struct server_reply *reply)
+{
+    if (!pod) {
+        server_refuse(reply, 404, "NotFound", "pods not found");
+    } else if (!g_str_equal(text_at(merge, "metadata", "uid"), pod->uid)) {
+        server_refuse(reply, 422, "Invalid", "metadata.uid: field is immutable");
+    } else {
+        take_words(&pod->annotations, object_at(merge, "metadata", "annotations"));
+        played_touch(pod, played_lives(pod));
+        played.n_patched++;
+        if (played.on_patched)
+            played.on_patched(pod);
+        reply->status = 200;
+        g_string_assign(reply->body, "{}");
+    }
+}
+
+static void serve_node(const struct server_request *request, int i, struct server_reply *reply)
+{
+    struct played_node *node = &played.nodes[i];
+
+    if (g_str_equal(request->method, "PATCH")) {
+        cJSON *body = cJSON_Parse(request->body);
+        const char *version = text_at(body, "metadata", "resourceVersion");
+        if (*version && g_ascii_strtoll(version, NULL, 10) != node->version) {
+            server_refuse(reply, 409, "Conflict", "the object has been modified");
+            cJSON_Delete(body);
+            return;
+        }
+        take_words(&node->annotations, object_at(body, "metadata", "annotations"));
+        played_node_changed(i);
+        cJSON_Delete(body);
+    }
+    g_autofree char *object = node_json(i);
+    reply->status = 200;
+    g_string_assign(reply->body, object);
+}
+
+static bool is_collection(const char *url, enum resource *ret_resource)
+{
+    static const char *const paths[RESOURCES] = {
+        [NODE] = "/api/v1/nodes",
+        [POD] = "/api/v1/pods",
+        [CONFIGMAP] = "/api/v1/namespaces/kube-system/configmaps",
+    };
+
+    for (int i = 0; i < RESOURCES; i++) {
+        size_t length = strlen(paths[i]);
+        if (strncmp(url, paths[i], length) == 0 && (url[length] == '?' || !url[length])) {
+            *ret_resource = (enum resource)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void server_serve(const struct server_request *request, struct server_reply *reply)
+{
+    static const char nodes[] = "/api/v1/nodes/n";
+    const char *rest;
+    struct played_pod *pod = find_pod(request->url, &rest);
+
+    server.n_requests++;
+    if (g_str_has_prefix(request->url, "/version")) {
+        reply->status = 200;
+        g_string_assign(reply->body, "{\"gitVersion\":\"v1.36.3\"}");
+    } else if (is_collection(request->url, &reply->resource)) {
+        if (strstr(request->url, "watch=1"))
+            watch(request, reply);
+        else
+            list(request, reply);
+    } else if (g_str_has_prefix(request->url, nodes)) {
+        serve_node(request, request->url[strlen(nodes)] - '0', reply);
+    } else if (rest && g_str_equal(request->method, "GET")) {
+        if (!pod)
+            server_refuse(reply, 404, "NotFound", "pods not found");
+        else
+            g_string_assign(reply->body, played_json(pod));
+        reply->status = pod ? 200 : 404;
+    } else if (rest) {
+        cJSON *body = cJSON_Parse(request->body);
+        HOLDS(body, "%s", request->body);
+        if (g_str_equal(request->method, "POST") && *rest)
+            bind(pod, body, reply);
+        else if (g_str_equal(request->method, "PATCH"))
+            patch_pod(pod, body, reply);
+        else
+            HOLDS(false, "%s %s", request->method, request->url);
+        cJSON_Delete(body);
+    } else {
+        server_refuse(reply, 404, "NotFound", "the server could not find the requested resource");
+    }
+}

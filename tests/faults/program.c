@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program.h"
+
+#include "../prop/chance.h"
+#include "net.h"
+#include "scales.h"
+#include "sim.h"
+
+#include "app/log.h"
+#include "app/views.h"
+#include "kube/api_cluster.h"
+#include "kube/reflector.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#define MS 1000
+#define S (1000 * MS)
+#define CALL_AGAIN_US (2 * (int64_t)S)
+
+static struct {
+    struct program_options options;
+    struct store_options store_options;
+    struct store *store;
+    struct api_client *client;
+    struct cluster *cluster;
+    struct extender extender;
+    struct reflector *reflectors[FEED_BUDGETS];
+    bool stopping, scheduling;
+    unsigned binding;
+    char *token_file;
+} program;
+static struct program_counts counts;
+
+void __wrap_log_write(enum log_level level, const char *message, const struct log_field *fields,
+                      size_t n_fields);
+
+void __wrap_log_write(enum log_level level, const char *message, const struct log_field *fields,
+                      size_t n_fields)
+{
+    g_autoptr(GString) text = g_string_new(message);
+
+    for (size_t i = 0; i < n_fields && sim_traces(); i++) {
+        if (strcmp(fields[i].key, "commit") == 0 || strcmp(fields[i].key, "file") == 0)
+            continue;
+        if (fields[i].text)
+            g_string_append_printf(text, " %s=%s", fields[i].key, fields[i].text);
+        else
+            g_string_append_printf(text, " %s=%" G_GINT64_FORMAT, fields[i].key, fields[i].number);
+    }
+    sim_trace("log: %s", text->str);
+}
+
+const struct program_counts *program_counts(void)
+{
+    return &counts;
+}
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+int program_filter(struct played_pod *pod)
+{
+    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
+    int passing = 0;
+    const cJSON *name;
+
+    g_string_printf(body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[", played_json(pod));
+    for (int i = 0; i < PLAYED_NODES; i++) {
+        if (played.nodes[i].version > 0)
+            g_string_append_printf(body, "%s\"n%d\"", i ? "," : "", i);
+    }
+    g_string_append(body, "]}");
+    counts.filters++;
+    extender_filter(&program.extender, body->str, body->len, reply);
+    cJSON *tree = cJSON_Parse(reply->str);
+    const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "Error"));
+    HOLDS(tree && error, "%s", reply->str);
+    cJSON_ArrayForEach (name, cJSON_GetObjectItemCaseSensitive(tree, "NodeNames"))
+        passing |= 1 << (cJSON_GetStringValue(name)[1] - '0');
+    if (*error)
+        passing = -1;
+    sim_trace("filter %s/%s %s: %s", pod->ns, pod->name, pod->uid, reply->str);
+    cJSON_Delete(tree);
+    return passing;
+}
+
+struct call {
+    char ns[24], name[16], uid[32];
+    int node, slot;
+};
+
+static struct call call_of(const struct played_pod *pod, int node)
+{
+    struct call call = {.node = node, .slot = pod->slot};
+
+    memcpy(call.ns, pod->ns, sizeof call.ns);
+    memcpy(call.name, pod->name, sizeof call.name);
+    memcpy(call.uid, pod->uid, sizeof call.uid);
+    return call;
+}
+
+static char *bind_call(const struct call *call)
+{
+    g_autofree char *text =
+        g_strdup_printf("{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":\"%s\",\"Node\":"
+                        "\"n%d\"}", call->name, call->ns, call->uid, call->node);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct played_pod *pod = played_at((unsigned)call->slot);
+
+    if (pod->exists && g_str_equal(pod->uid, call->uid) && store_is_synced(program.store))
+        scales_note_bind(pod);
+    counts.binds++;
+    sim_trace("bind %s to n%d", call->uid, call->node);
+    extender_bind(&program.extender, text, strlen(text), reply);
+    cJSON *tree = cJSON_Parse(reply->str);
+    char *error =
+        g_strdup(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "Error")));
+    HOLDS(error, "%s", reply->str);
+    cJSON_Delete(tree);
+    sim_trace("bind %s to n%d: '%s'", call->uid, call->node, error);
+    if (!*error) {
+        int bound = GPOINTER_TO_INT(g_hash_table_lookup(played.bound, call->uid)) - 1;
+        HOLDS(bound == call->node, "bind says that %s is on n%d, it is on n%d", call->uid,
+              call->node, bound);
+        counts.bound++;
+    }
+    return error;
+}
+
+char *program_bind(const struct played_pod *pod, int node)
+{
+    const struct call call = call_of(pod, node);
+    return bind_call(&call);
+}
+
+static void run_call(void *data)
+{
+    g_autofree struct call *call = data;
+
+    program.binding++;
+    g_free(bind_call(call));
+    program.binding--;
+}
+
+void program_bind_later(const struct played_pod *pod, int node)
+{
+    struct call *call = g_new(struct call, 1);
+
+    *call = call_of(pod, node);
+    sim_spawn(run_call, call);
+}
+
+unsigned program_binding(void)
+{
+    return program.binding;
+}
+
+char *program_nodes(void)
+{
+    GString *text = g_string_new(NULL);
+
+    view_nodes(program.store, NULL, text);
+    return g_string_free(text, FALSE);
+}
+
+bool program_is_synced(void)
+{
+    return store_is_synced(program.store);
+}
+
+/* --- a kube-scheduler ----------------------------------------------------------------------- */
+
+static bool asks(const struct played_pod *pod)
+{
+    return played_lives(pod) && pod->node < 0 && !pod->terminating && !pod->gated &&
+           !pod->elsewhere && !pod->quiet && !pod->scheduler;
+}
+
+static void schedule_one(struct played_pod *pod)
+{
+    int passing = program_filter(pod);
+    unsigned from = chance_below(PLAYED_NODES);
+
+    for (unsigned i = 0; passing > 0 && i < PLAYED_NODES; i++) {
+        int node = (int)((from + i) % PLAYED_NODES);
+        if (passing >> node & 1) {
+            program_bind_later(pod, node);
+            return;
+        }
+    }
+}
+
+static void run_scheduler(void *data)
+{
+    while (!program.stopping) {
+        sim_sleep(chance_below(200 * MS));
+        unsigned n = played_n();
+        if (!program.scheduling || n == 0 || sim_alive() > 60)
+            continue;
+        unsigned from = chance_below(n);
+        for (unsigned i = 0; i < n; i++) {
+            struct played_pod *pod = played_at((from + i) % n);
+            if (asks(pod)) {
+                schedule_one(pod);
+                break;
+            }
+        }
+    }
+}
+
+void program_schedule(bool goes_on)
+{
+    program.scheduling = goes_on;
+}
+
+/* --- its life ------------------------------------------------------------------------------- */
+
+static void keep_house(void *data)
+{
+    while (!program.stopping) {
+        if (store_is_synced(program.store)) {
+            extender_settle(&program.extender, 5000);
+            wake_run(program.extender.wake, program.store, program.cluster);
+        }
+        sim_sleep(S);
+    }
+}
+
+void program_init(const char *directory)
+{
+    program.token_file = g_build_filename(directory, "token", NULL);
+    HOLDS(g_file_set_contents(program.token_file, "token-0\n", -1, NULL), "%s", program.token_file);
+}
+
+static struct kube_config *where(void)
+{
+    struct kube_config *config = g_new0(struct kube_config, 1);
+
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strdup("https://server");
+    config->token_file = g_strdup(program.token_file);
+    return config;
+}
+
+static void start(void)
+{
+    const struct program_options *options = &program.options;
+
+    played.run++;
+    memset(server.known, 0, sizeof server.known);
+    for (unsigned i = 0; i < played_n(); i++)
+        played_at(i)->known = -1;
+    program.stopping = false;
+    program.binding = 0;
+    program.store_options = (struct store_options){.policy = policy_find(options->policy),
+                                                   .patience_ms = options->patience_ms,
+                                                   .hold_ms = options->hold_ms,
+                                                   .n_places = options->n_places};
+    program.store = store_new(&program.store_options);
+    program.client = api_client_new(where(), NULL);
+    program.cluster = api_cluster_new(program.client);
+    program.extender = (struct extender){
+        .store = program.store,
+        .cluster = program.cluster,
+        .wake = wake_new(),
+        .bind_timeout_ms = options->bind_timeout_ms,
+    };
+    for (int feed = 0; feed < FEED_BUDGETS; feed++)
+        program.reflectors[feed] = reflector_start(program.client, program.store, (enum feed)feed,
+                                                   &(struct reflector_options){0}, NULL);
+    sim_spawn(run_scheduler, NULL);
+    sim_spawn(keep_house, NULL);
+}
+
+void program_start(const struct program_options *options)
+{
+    program.options = *options;
+    start();
+}
+
+static void free_program(void)
+{
+    for (int feed = 0; feed < FEED_BUDGETS; feed++)
+        g_clear_pointer(&program.reflectors[feed], reflector_free);
+    wake_free(program.extender.wake);
+    api_cluster_free(program.cluster);
+    api_client_free(program.client);
+    store_free(program.store);
+}
+
+void program_crash(void)
+{
+    sim_trace("crash");
+    counts.crashes++;
+    net_crash();
+    sim_kill();
+    free_program();
+    start();
+}
+
+void program_end(void)
+{
+    program.stopping = true;
+    for (int feed = 0; feed < FEED_BUDGETS; feed++)
+        reflector_stop(program.reflectors[feed]);
+    while (sim_alive() > 0)
+        HOLDS(sim_step(SIM_FOREVER), "stuck");
+    free_program();
+}
+
+void program_let_pass(int64_t us)
+{
+    int64_t until_us = sim_now_us() + us;
+
+    while (sim_now_us() < until_us)
+        sim_step(until_us);
+}
+
+struct errand {
+    void (*run)(void *data);
+    void *data;
+    bool done;
+};
+
+static void run_errand(void *data)
+{
+    struct errand *errand = data;
+
+    errand->run(errand->data);
+    errand->done = true;
+}
+
+void program_run(void (*run)(void *data), void *data)
+{
+    struct errand errand = {run, data, false};
+
+    sim_spawn(run_errand, &errand);
+    while (!errand.done)
+        HOLDS(sim_step(SIM_FOREVER), "stuck");
+}

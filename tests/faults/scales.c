@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scales.h"
+
+#include "../prop/chance.h"
+#include "sim.h"
+
+#include <string.h>
+
+#define S INT64_C(1000000)
+/* For so long at least a card that an edit names is kept, and for so long at most anything waits that
+ * could have ended. */
+#define EDIT_KEPT_US (20 * S)
+#define WAIT_MAX_US (60 * S)
+#define SLACK_US (5 * S)
+
+static GString *collected;
+static uint64_t n_checked;
+
+void scales_collect(GString *found)
+{
+    collected = found;
+}
+
+uint64_t scales_n_checked(void)
+{
+    return n_checked;
+}
+
+#define FINDS(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (condition)                                                                             \
+            break;                                                                                 \
+        if (collected) {                                                                           \
+            g_string_append_printf(collected, __VA_ARGS__);                                        \
+            g_string_append_c(collected, '\n');                                                    \
+        } else {                                                                                   \
+            HOLDS(condition, __VA_ARGS__);                                                         \
+        }                                                                                          \
+    } while (0)
+
+/* --- what must be counted ------------------------------------------------------------------- */
+
+struct load {
+    struct amounts on[PLAYED_CARDS];
+    struct amounts somewhere;
+    int devices[POOLS];
+    int slots[PLAYED_CARDS]; /* of the tongues that count them */
+    GString *who;
+};
+
+static bool counts_slots(enum tongue tongue)
+{
+    return tongue == HAMI || tongue == PARADIGM || tongue == VVGPU;
+}
+
+static void load_card(struct load *load, int card, const struct amounts *amounts,
+                      enum tongue tongue)
+{
+    load->on[card].mib += amounts->mib;
+    load->on[card].core += amounts->core;
+    if (counts_slots(tongue))
+        load->slots[card] += amounts->slots;
+}
+
+static void load_add(struct load *load, const struct played_node *node,
+                     const struct holding *holding, enum tongue tongue)
+{
+    for (int card = 0; card < node->n_cards; card++) {
+        if (holding->where == PLACED && tongue != NVIDIA)
+            load_card(load, card, &holding->on[card], tongue);
+        else if (holding->where == ANYWHERE && tongue != NVIDIA)
+            load_card(load, card, &holding->sum, tongue);
+    }
+    if (holding->where == UNCLEAR)
+        load->somewhere.mib += holding->sum.mib;
+    for (int i = 0; i < POOLS; i++)
+        load->devices[i] += holding->devices[i];
+}
+
+static void describe(struct load *load, const struct played_node *node, const struct played_pod *pod,
+                     enum tongue tongue, const struct holding *holding)
+{
+    static const char *const wheres[] = {"nothing", "on", "anywhere", "somewhere"};
+
+    g_string_append_printf(load->who, "\n  %s/%s %s (%s%s%s%s): %s", pod->ns, pod->name,
+                           holders_tongue(tongue), pod->ours ? "bound by us" : "bound by others",
+                           pod->edited ? ", edited" : "", holding->unreadable ? ", unreadable" : "",
+                           pod->started ? "" : ", not started", wheres[holding->where]);
+    for (int card = 0; card < node->n_cards && holding->where == PLACED; card++) {
+        if (holding->on[card].slots > 0)
+            g_string_append_printf(load->who, " %d: %d MiB/%d", card, (int)holding->on[card].mib,
+                                   holding->on[card].core);
+    }
+    if (holding->where == ANYWHERE || holding->where == UNCLEAR)
+        g_string_append_printf(load->who, " %d MiB/%d", (int)holding->sum.mib, holding->sum.core);
+}
+
+/* An edit before the containers were admitted: the node side may still do what it says. */
+static void load_edit(struct load *load, const struct played_pod *other, enum tongue tongue,
+                      const struct holding *bound, const struct played_pod *pod)
+{
+    const struct played_node *node = &played.nodes[other->node];
+    struct holding named;
+
+    if (!other->edited || other->started || other->edited_version > pod->known ||
+        sim_now_us() > other->edited_us + EDIT_KEPT_US ||
+        !holders_read(other, node, tongue, &other->annotations, &named) || named.where != PLACED)
+        return;
+    for (int card = 0; card < node->n_cards; card++) {
+        struct amounts more = {
+            MAX(named.on[card].mib - bound->on[card].mib, 0),
+            MAX(named.on[card].core - bound->on[card].core, 0),
+            MAX(named.on[card].slots - bound->on[card].slots, 0),
+        };
+        load_card(load, card, &more, tongue);
+    }
+}
+
+static bool is_known(const struct played_pod *other, const struct played_pod *pod)
+{
+    return other == pod || other->ours || other->bound_version <= pod->known;
+}
+
+static void load_pod(struct load *load, const struct played_pod *other, const struct played_pod *pod)
+{
+    const struct played_node *node = &played.nodes[pod->node];
+    bool foreign_json = !other->ours && words_get(&other->annotations,
+                                                  "scheduler.framework.gpushare.allocation");
+
+    if (!played_lives(other) || other->node != pod->node || !is_known(other, pod))
+        return;
+    for (int i = 0; i < TONGUES; i++) {
+        enum tongue tongue = (enum tongue)i;
+        struct holding holding;
+        const struct words *record = other->ours ? &other->grant : &other->annotations;
+        if (!holders_read(other, node, tongue, record, &holding) || holding.where == NOWHERE)
+            continue;
+        /* Whose record is whose word: its author's. Nobody but it can know where it is. */
+        if (!other->ours && (other->edited || (foreign_json && tongue == GPUSHARE)) &&
+            tongue != NVIDIA)
+            holding.where = UNCLEAR;
+        load_add(load, node, &holding, tongue);
+        if (other->ours)
+            load_edit(load, other, tongue, &holding, pod);
+        describe(load, node, other, tongue, &holding);
+    }
+}
+
+void scales_note_bind(struct played_pod *pod)
+{
+    if (pod->known < 0)
+        pod->known = server.known[POD];
+}
+
+static void check_spec(const struct played_pod *pod, const struct played_node *node,
+                       enum tongue tongue, const struct holding *holding)
+{
+    FINDS(!holding->unreadable, "%s/%s, which cannot be read by %s, is bound to %s", pod->ns,
+          pod->name, holders_tongue(tongue), node->name);
+    FINDS(tongue == NVIDIA || holding->where == PLACED || holding->where == NOWHERE,
+          "%s/%s is bound to %s without a card of %s", pod->ns, pod->name, node->name,
+          holders_tongue(tongue));
+}
+
+static bool uses_card(const struct holding *holding, int card)
+{
+    return holding->where == PLACED && holding->on[card].slots > 0;
+}
+
+static void check_cards(const struct load *load, const struct played_pod *pod,
+                        const struct holding *own, enum tongue tongue)
+{
+    const struct played_node *node = &played.nodes[pod->node];
+    int64_t all = load->somewhere.mib;
+
+    for (int card = 0; card < node->n_cards; card++) {
+        all += load->on[card].mib;
+        if (!uses_card(own, card))
+            continue;
+        FINDS(load->on[card].mib <= node->card_mib && load->on[card].core <= 100 &&
+                  (!counts_slots(tongue) || load->slots[card] <= node->split),
+              "card %d of %s holds %d of %d MiB, %d of 100 compute, %d slots since %s/%s (%s) was "
+              "bound:%s", card, node->name, (int)load->on[card].mib, (int)node->card_mib,
+              load->on[card].core, load->slots[card], pod->ns, pod->name, pod->uid, load->who->str);
+    }
+    FINDS(all <= node->card_mib * node->n_cards || load->somewhere.mib == 0 ||
+              own->where != PLACED,
+          "the cards of %s hold %d of %d MiB since %s/%s was bound:%s", node->name, (int)all,
+          (int)(node->card_mib * node->n_cards), pod->ns, pod->name, load->who->str);
+}
+
+static void check_wish(const struct played_pod *pod)
+{
+    /* Its newest word, if that is older than the program's newest. */
+    const char *wish = words_get(&pod->annotations, "gpuledger.io/gpu-models");
+    const char *product = words_get(&played.nodes[pod->node].labels, "nvidia.com/gpu.product");
+
+    if (!wish || !product || pod->edited || pod->wished_version > pod->known)
+        return;
+    FINDS(strstr(product, wish), "%s/%s wants %s and is on %s, a %s", pod->ns, pod->name, wish,
+          played.nodes[pod->node].name, product);
+}
+
+void scales_check_grant(struct played_pod *pod)
+{
+    const struct played_node *node = &played.nodes[pod->node];
+    g_autoptr(GString) who = g_string_new(NULL);
+    struct load load = {.who = who};
+    unsigned named = holders_named(pod);
+
+    n_checked++;
+    HOLDS(pod->known >= 0, "%s was bound without being asked for", pod->uid);
+    if (named == 0)
+        return;
+    for (unsigned i = 0; i < played_n(); i++)
+        load_pod(&load, played_at(i), pod);
+    unsigned served = 0;
+    for (int i = 0; i < TONGUES; i++) {
+        enum tongue tongue = (enum tongue)i;
+        struct holding own;
+        if (!holders_read(pod, node, tongue, &pod->grant, &own))
+            continue;
+        served |= 1U << tongue;
+        check_spec(pod, node, tongue, &own);
+        if (tongue != NVIDIA)
+            check_cards(&load, pod, &own, tongue);
+        for (int pool = 0; pool < POOLS && tongue == NVIDIA; pool++) {
+            const char *has = words_get(&node->capacity, holders_pool(pool));
+            int there = has ? (int)g_ascii_strtoll(has, NULL, 10) : 0;
+            FINDS(own.devices[pool] == 0 || load.devices[pool] <= there,
+                  "%s of %s: %d of %d are held since %s/%s was bound:%s", holders_pool(pool),
+                  node->name, load.devices[pool], there, pod->ns, pod->name, who->str);
+        }
+    }
+    FINDS(served != 0, "%s/%s names nothing that %s has", pod->ns, pod->name, node->name);
+    check_wish(pod);
+}
+
+/* --- what may be counted -------------------------------------------------------------------- */
+
+/* The node side has had its time, whatever the words say. */
+static bool may_wait(const struct played_pod *pod)
+{
+    return !pod->started || sim_now_us() < pod->started_us + WAIT_MAX_US + SLACK_US;
+}
+
+/* False: the node is closed to a pod of that tongue by the other one. */
+static bool hold_at_most(struct load *load, const struct played_pod *other, enum tongue asks,
+                         const struct played_node *node, bool *blocked)
+{
+    for (int i = 0; i < TONGUES; i++) {
+        enum tongue tongue = (enum tongue)i;
+        struct holding holding;
+        const struct words *record = other->ours ? &other->grant : &other->annotations;
+        if (!holders_read(other, node, tongue, record, &holding))
+            continue;
+        if (holding.unreadable || may_wait(other))
+            return false;
+        if (holding.where == NOWHERE)
+            continue;
+        if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
+            return false;
+        if (!other->ours || (other->edited && other->edited_run != played.run))
+            holding.where = ANYWHERE; /* it is not known again where it was bound to */
+        load_add(load, node, &holding, tongue);
+        for (int card = 0; card < node->n_cards && tongue != asks; card++)
+            blocked[card] |= holding.where == ANYWHERE || uses_card(&holding, card);
+    }
+    return true;
+}
+
+static bool fits(const struct load *load, const struct played_node *node,
+                 const struct holding *wanted, enum tongue tongue, const bool *blocked)
+{
+    int places = 0;
+
+    if (tongue == NVIDIA) {
+        for (int pool = 0; pool < POOLS; pool++) {
+            const char *has = words_get(&node->capacity, holders_pool(pool));
+            int there = has ? (int)g_ascii_strtoll(has, NULL, 10) : 0;
+            if (wanted->devices[pool] > 0 && load->devices[pool] + wanted->devices[pool] > there)
+                return false;
+        }
+        return true;
+    }
+    for (int card = 0; card < node->n_cards; card++)
+        places += !blocked[card] && load->on[card].mib + wanted->sum.mib <= node->card_mib &&
+                  load->on[card].core + MAX(wanted->sum.core, 1) <= 100 &&
+                  load->slots[card] + wanted->sum.slots <= node->split;
+    return places >= wanted->cards;
+}
+
+bool scales_open(const struct played_pod *pod, int at)
+{
+    const struct played_node *node = &played.nodes[at];
+    static const struct words nothing;
+    struct load load = {0};
+    bool blocked[PLAYED_CARDS] = {false};
+    struct holding wanted;
+    enum tongue asks = 0;
+    const char *wish = words_get(&pod->annotations, "gpuledger.io/gpu-models");
+    const char *product = words_get(&node->labels, "nvidia.com/gpu.product");
+
+    while (!holders_read(pod, node, asks, &nothing, &wanted)) {
+        if (++asks == TONGUES)
+            return false;
+    }
+    if (wanted.where == NOWHERE || wanted.unreadable || asks == QGPU || asks == KOORDINATOR)
+        return false;
+    if (wish && (!product || !strstr(product, wish)))
+        return false;
+    for (unsigned i = 0; i < played_n(); i++) {
+        const struct played_pod *other = played_at(i);
+        if (!played_lives(other) || other->node != at || other == pod)
+            continue;
+        if (!hold_at_most(&load, other, asks, node, blocked))
+            return false;
+    }
+    return fits(&load, node, &wanted, asks, blocked);
+}

@@ -1,0 +1,808 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tenants.h"
+
+#include "kubelets.h"
+
+#include "sim.h"
+
+#include <string.h>
+
+#define MODELS "A10"
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static void add_capacity(struct played_node *node, const char *key, int64_t amount)
+{
+    words_setf(&node->capacity, key, "%" G_GINT64_FORMAT, amount);
+}
+
+static void serve_gpushare(struct played_node *node)
+{
+    add_capacity(node, "aliyun.com/gpu-mem", node->n_cards * (node->card_mib / node->unit_mib));
+    add_capacity(node, "aliyun.com/gpu-count", node->n_cards);
+}
+
+static void serve_gpushare_core(struct played_node *node)
+{
+    serve_gpushare(node);
+    add_capacity(node, "aliyun.com/gpu-core.percentage", node->n_cards * 100);
+    words_set(&node->labels, "ack.node.gpu.schedule", "core_mem");
+    node->core_divided = true;
+}
+
+static void serve_tencent(struct played_node *node)
+{
+    add_capacity(node, "tencent.com/vcuda-core", node->n_cards * 100);
+    add_capacity(node, "tencent.com/vcuda-memory", node->n_cards * (node->card_mib / 256));
+}
+
+static void register_cards(struct played_node *node, const char *key, const char *count,
+                           const char *format)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (int card = 0; card < node->n_cards; card++) {
+        g_autofree char *uuid = holders_uuid(node, card);
+        g_string_append_printf(text, "%s,%d,%d,", uuid, node->split, (int)node->card_mib);
+        g_string_append_printf(text, "%s", format);
+        g_string_append_c(text, ':');
+    }
+    words_set(&node->annotations, key, text->str);
+    add_capacity(node, count, node->n_cards * node->split);
+}
+
+static void serve_hami(struct played_node *node)
+{
+    register_cards(node, "hami.io/node-nvidia-register", "nvidia.com/gpu", "100,NVIDIA-A10,0,true");
+}
+
+static void serve_paradigm(struct played_node *node)
+{
+    register_cards(node, "4pd.io/node-nvidia-register", "nvidia.com/gpu", "100,NVIDIA-A10,0,true");
+}
+
+static void serve_vvgpu(struct played_node *node)
+{
+    register_cards(node, "volcano.sh/node-vgpu-register", "volcano.sh/vgpu-number",
+                   "NVIDIA-A10,true,hami-core");
+}
+
+static void serve_volcano(struct played_node *node)
+{
+    add_capacity(node, "volcano.sh/gpu-memory", node->n_cards * node->card_mib);
+    add_capacity(node, "volcano.sh/gpu-number", node->n_cards);
+}
+
+static void serve_volcano_number(struct played_node *node)
+{
+    add_capacity(node, "volcano.sh/gpu-number", node->n_cards);
+}
+
+static void serve_elastic(struct played_node *node)
+{
+    add_capacity(node, "elasticgpu.io/gpu-core", node->n_cards * 100);
+    add_capacity(node, "elasticgpu.io/gpu-memory", node->n_cards * node->card_mib);
+}
+
+static void serve_elastic_com(struct played_node *node)
+{
+    add_capacity(node, "elasticgpu.com/gpu-core", node->n_cards * 100);
+    add_capacity(node, "elasticgpu.com/gpu-memory", node->n_cards * node->card_mib);
+}
+
+static void serve_nano_io(struct played_node *node)
+{
+    add_capacity(node, "nano-gpu.io/gpu-core", node->n_cards * 100);
+    add_capacity(node, "nano-gpu.io/gpu-memory", node->n_cards * node->card_mib);
+}
+
+static void serve_nano(struct played_node *node)
+{
+    add_capacity(node, "nano-gpu/gpu-percent", node->n_cards * 100);
+}
+
+static void label_nvidia(struct played_node *node, int replicas)
+{
+    words_setf(&node->labels, "nvidia.com/gpu.count", "%d", node->n_cards);
+    words_setf(&node->labels, "nvidia.com/gpu.replicas", "%d", replicas);
+    words_set(&node->labels, "nvidia.com/gpu.sharing-strategy",
+              replicas > 1 ? "time-slicing" : "none");
+    words_setf(&node->labels, "nvidia.com/gpu.memory", "%d", (int)node->card_mib);
+}
+
+static void serve_nvidia(struct played_node *node)
+{
+    add_capacity(node, "nvidia.com/gpu", node->n_cards);
+    label_nvidia(node, 1);
+}
+
+static void serve_slices(struct played_node *node)
+{
+    add_capacity(node, "nvidia.com/gpu", node->n_cards * 4);
+    label_nvidia(node, 4);
+}
+
+static void serve_mig(struct played_node *node)
+{
+    add_capacity(node, "nvidia.com/mig-1g.5gb", node->n_cards * 3);
+    add_capacity(node, "nvidia.com/mig-3g.20gb", node->n_cards);
+    words_set(&node->labels, "nvidia.com/mig.strategy", "mixed");
+}
+
+static void serve_qgpu(struct played_node *node)
+{
+    add_capacity(node, "tke.cloud.tencent.com/qgpu-core", node->n_cards * 100);
+    add_capacity(node, "tke.cloud.tencent.com/qgpu-memory", node->n_cards * (node->card_mib >> 10));
+}
+
+static void serve_koordinator(struct played_node *node)
+{
+    add_capacity(node, "koordinator.sh/gpu-core", node->n_cards * 100);
+    add_capacity(node, "koordinator.sh/gpu-memory-ratio", node->n_cards * 100);
+    add_capacity(node, "koordinator.sh/gpu-memory", node->n_cards * (node->card_mib << 20));
+}
+
+static const struct kind {
+    const char *name;
+    enum tongue tongue;
+    void (*serve)(struct played_node *node);
+} kinds[] = {
+    {"gpushare", GPUSHARE, serve_gpushare},
+    {"gpushare-core", GPUSHARE, serve_gpushare_core},
+    {"tencent", TENCENT, serve_tencent},
+    {"hami", HAMI, serve_hami},
+    {"4paradigm", PARADIGM, serve_paradigm},
+    {"volcano-vgpu", VVGPU, serve_vvgpu},
+    {"volcano", VOLCANO, serve_volcano},
+    {"volcano-number", VOLCANO, serve_volcano_number},
+    {"elastic", ELASTIC, serve_elastic},
+    {"elastic-com", ELASTIC_COM, serve_elastic_com},
+    {"nano-io", NANO_IO, serve_nano_io},
+    {"nano", NANO, serve_nano},
+    {"nvidia", NVIDIA, serve_nvidia},
+    {"nvidia-slices", NVIDIA, serve_slices},
+    {"nvidia-mig", NVIDIA, serve_mig},
+    {"qgpu", QGPU, serve_qgpu},
+    {"koordinator", KOORDINATOR, serve_koordinator},
+};
+
+static const struct kind *kind_of(const char *name)
+{
+    size_t i = 0;
+
+    while (!g_str_equal(kinds[i].name, name))
+        HOLDS(++i < G_N_ELEMENTS(kinds), "no kind '%s'", name);
+    return &kinds[i];
+}
+
+void tenants_put_node(int at, const char *text, int cards, int64_t card_mib)
+{
+    struct played_node *node = &played.nodes[at];
+    g_auto(GStrv) names = g_strsplit(text, "+", -1);
+
+    node->n_cards = cards;
+    node->card_mib = card_mib;
+    node->unit_mib = 1024;
+    node->split = 10;
+    g_snprintf(node->name, sizeof node->name, "n%d", at);
+    words_set(&node->labels, "nvidia.com/gpu.product", at % 2 ? "NVIDIA-H100" : "NVIDIA-" MODELS);
+    for (char **name = names; *name; name++) {
+        const struct kind *kind = kind_of(*name);
+        node->serves |= 1U << kind->tongue;
+        kind->serve(node);
+    }
+    played_put_node(at);
+}
+
+void tenants_draw_nodes(void)
+{
+    static const char *const mixtures[] = {
+        "gpushare+volcano", "gpushare+elastic", "gpushare+hami", "hami+koordinator",
+        "gpushare+koordinator", "gpushare+nvidia", "gpushare+qgpu", "elastic+nano",
+        "gpushare+tencent", "volcano+volcano-vgpu",
+    };
+
+    for (int i = 0; i < PLAYED_NODES; i++) {
+        unsigned drawn = chance_below(G_N_ELEMENTS(kinds) + G_N_ELEMENTS(mixtures));
+        int cards = (int)chance_between(1, 4);
+        int64_t mib = chance_between(6, 24) * 1024;
+        if (i > 0 && chance_percent(20)) /* two alike */
+            drawn = (unsigned)chance_below(3);
+        tenants_put_node(i, drawn < G_N_ELEMENTS(kinds) ? kinds[drawn].name
+                                                        : mixtures[drawn - G_N_ELEMENTS(kinds)],
+                         cards, mib);
+    }
+}
+
+/* --- what is asked -------------------------------------------------------------------------- */
+
+static struct box *ask_amounts(struct played_pod *pod, enum box_sort sort, enum tongue tongue,
+                               const struct played_node *node, int eighths)
+{
+    struct box *box = played_add_box(pod, sort, "");
+    struct words *limits = &box->limits;
+    int64_t mib = node->card_mib * eighths / 8;
+    int core = 100 * eighths / 8;
+
+    switch (tongue) {
+    case GPUSHARE:
+        words_setf(limits, "aliyun.com/gpu-mem", "%d", (int)MAX(mib / node->unit_mib, 1));
+        break;
+    case TENCENT:
+        words_setf(limits, "tencent.com/vcuda-core", "%d", MAX(core, 1));
+        words_setf(limits, "tencent.com/vcuda-memory", "%d", (int)MAX(mib / 256, 1));
+        break;
+    case HAMI:
+    case PARADIGM:
+        words_set(limits, "nvidia.com/gpu", "1");
+        words_setf(limits, "nvidia.com/gpumem", "%d", (int)mib);
+        if (chance_percent(30))
+            words_setf(limits, "nvidia.com/gpucores", "%d", core);
+        break;
+    case VVGPU:
+        words_set(limits, "volcano.sh/vgpu-number", "1");
+        words_setf(limits, "volcano.sh/vgpu-memory", "%d", (int)mib);
+        break;
+    case VOLCANO:
+        if (words_get(&node->capacity, "volcano.sh/gpu-memory"))
+            words_setf(limits, "volcano.sh/gpu-memory", "%d", (int)mib);
+        else
+            words_set(limits, "volcano.sh/gpu-number", eighths == 8 && node->n_cards > 1 ? "2" : "1");
+        break;
+    case ELASTIC:
+    case ELASTIC_COM:
+    case NANO_IO: {
+        static const char *const prefixes[] = {
+            [ELASTIC] = "elasticgpu.io", [ELASTIC_COM] = "elasticgpu.com", [NANO_IO] = "nano-gpu.io"};
+        g_autofree char *core_key = g_strconcat(prefixes[tongue], "/gpu-core", NULL);
+        g_autofree char *memory_key = g_strconcat(prefixes[tongue], "/gpu-memory", NULL);
+        words_setf(limits, core_key, "%d", MAX(core, 1));
+        if (eighths < 8)
+            words_setf(limits, memory_key, "%d", (int)mib);
+        break;
+    }
+    case NANO:
+        words_setf(limits, "nano-gpu/gpu-percent", "%d", MAX(core, 1));
+        break;
+    case NVIDIA:
+        for (int pool = 0; pool < POOLS; pool++) {
+            if (words_get(&node->capacity, holders_pool(pool)) && (pool == 0 || chance_percent(70))) {
+                words_set(limits, holders_pool(pool), eighths == 8 ? "2" : "1");
+                return box;
+            }
+        }
+        words_set(limits, "nvidia.com/gpu", "1");
+        break;
+    case QGPU:
+        words_setf(limits, "tke.cloud.tencent.com/qgpu-core", "%d", MAX(core / 5 * 5, 5));
+        words_setf(limits, "tke.cloud.tencent.com/qgpu-memory", "%d", (int)MAX(mib >> 10, 1));
+        break;
+    case KOORDINATOR:
+        words_setf(limits, "koordinator.sh/gpu-core", "%d", MAX(core, 1));
+        words_setf(limits, "koordinator.sh/gpu-memory-ratio", "%d", MAX(core, 1));
+        break;
+    default:
+        break;
+    }
+    return box;
+}
+
+void tenants_ask(struct played_pod *pod, enum tongue tongue, const struct played_node *node,
+                 int eighths)
+{
+    ask_amounts(pod, BOX_APP, tongue, node, eighths);
+}
+
+static enum tongue any_tongue_of(const struct played_node *node)
+{
+    enum tongue tongue;
+
+    do
+        tongue = (enum tongue)chance_below(TONGUES);
+    while (!(node->serves >> tongue & 1));
+    return tongue;
+}
+
+/* Something that its node may serve; at times in several containers. */
+static void ask_anything(struct played_pod *pod)
+{
+    const struct played_node *node = &played.nodes[chance_below(PLAYED_NODES)];
+    enum tongue tongue = any_tongue_of(node);
+    int eighths = chance_percent(30) ? 8 : (int)chance_between(1, 7);
+
+    ask_amounts(pod, BOX_APP, tongue, node, eighths);
+    if (chance_percent(15))
+        ask_amounts(pod, BOX_APP, tongue, node, (int)chance_between(1, 4));
+    if (chance_percent(8)) /* in two tongues */
+        ask_amounts(pod, BOX_APP, any_tongue_of(&played.nodes[chance_below(PLAYED_NODES)]), node, 2);
+    if (chance_percent(8))
+        played_add_box(pod, BOX_APP, "");
+    if (chance_percent(6))
+        ask_amounts(pod, chance_percent(50) ? BOX_INIT : BOX_SIDECAR, tongue, node,
+                    (int)chance_between(1, 8));
+}
+
+/* What no node side serves, and what nobody expected. */
+static void ask_unreadable(struct played_pod *pod)
+{
+    const struct played_node *node = &played.nodes[chance_below(PLAYED_NODES)];
+    enum tongue tongue = any_tongue_of(node);
+    struct box *box = ask_amounts(pod, BOX_APP, tongue, node, (int)chance_between(4, 8));
+    static const char *const more[] = {
+        "aliyun.com/gpu-core.percentage=101", "nvidia.com/gpucores=101",
+        "nvidia.com/gpumem-percentage=101", "volcano.sh/vgpu-cores=101",
+        "koordinator.sh/gpu-core=150", "aliyun.com/gpu-mem=1e30", "nvidia.com/gpumem=8Ei",
+        "tencent.com/vcuda-core=150", "elasticgpu.io/gpu-core=150", "volcano.sh/gpu-number=1",
+    };
+
+    switch (chance_below(4)) {
+    case 0: { /* more containers than anybody counts */
+        int n = chance_percent(80) ? 65 : 1025;
+        for (int i = 1; i < n; i++) {
+            struct box *next = played_add_box(pod, BOX_APP, "");
+            if (n == 65)
+                words_add(&next->limits, &g_array_index(pod->boxes, struct box, 0).limits);
+        }
+        break;
+    }
+    case 1:
+        if (box->limits.n > 0)
+            words_set(&box->limits, box->limits.items[0].key, "9999999");
+        break;
+    default:
+        words_parse(&box->limits, more[chance_below(G_N_ELEMENTS(more))]);
+    }
+}
+
+/* --- what is planted ------------------------------------------------------------------------ */
+
+static const char *const keys[] = {
+    "ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_POD",
+    "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+    "scheduler.framework.gpushare.allocation", "scheduler.framework.gpushare.assigned",
+    "scheduler.framework.gpushare.assume-time", "gpushare.alibabacloud.com/core-percentage",
+    "tencent.com/predicate-time", "tencent.com/predicate-node", "tencent.com/predicate-gpu-idx-0",
+    "tencent.com/predicate-gpu-idx-1", "tencent.com/gpu-assigned", "tencent.com/vcuda-core-limit",
+    "elasticgpu.io/container-c0", "elasticgpu.io/assumed", "elasticgpu.com/container-c0",
+    "elasticgpu.com/assumed", "nano-gpu.io/gpu-c0", "nano-gpu.io/gpu", "nano-gpu/container-c0",
+    "nano-gpu/assume", "4pd.io/vgpu-node", "4pd.io/vgpu-time", "4pd.io/vgpu-ids-new",
+    "4pd.io/devices-to-allocate", "4pd.io/bind-time", "4pd.io/bind-phase",
+    "hami.sh/vgpu-devices-allocated", "hami.sh/vgpu-devices-to-allocate", "hami.io/vgpu-node",
+    "hami.io/vgpu-time", "hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devices-allocated",
+    "hami.io/bind-time", "hami.io/bind-phase", "hami.io/vgpu-mig-allocations",
+    "volcano.sh/gpu-index", "volcano.sh/predicate-time", "volcano.sh/gpu-assigned",
+    "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate", "volcano.sh/vgpu-node",
+    "volcano.sh/vgpu-time", "volcano.sh/bind-time", "volcano.sh/bind-phase",
+    "nvidia.com/pre-allocated", "nvidia.com/real-allocated", "nvidia.com/predicate-node",
+    "nvidia.com/predicate-time", "scheduling.koordinator.sh/device-allocated",
+    "scheduling.koordinator.sh/gpu-minors", "gpu-fraction", "gpu-memory", "received-resource-type",
+    "run.ai/reserve_for_gpu_index", "gas-ts", "gas-container-cards", "gas-container-tiles",
+    "gpuledger.io/gpu-replicas", "gpuledger.io/gpu-memory", "gpuledger.io/woken",
+    "gpuledger.io/seal", "gpuledger.io/gpu-memory-min", "gpuledger.io/isolation",
+};
+static const char *const label_keys[] = {
+    "hami.io/vgpu-node", "elasticgpu.io/assumed", "runai-gpu-group", "kai.scheduler/queue",
+    "aliyun.com/gpu-count", "nvidia.com/assigned-phase", "app",
+};
+
+static void append_devices(GString *text)
+{
+    int n = (int)chance_between(1, 4);
+
+    for (int i = 0; i < n; i++) {
+        const struct played_node *node = &played.nodes[chance_below(PLAYED_NODES)];
+        int card = (int)chance_below(5);
+        g_autofree char *uuid = holders_uuid(node, card);
+        int64_t mib = chance_percent(50) ? 1 : node->card_mib;
+        g_string_append_printf(text, "%s,NVIDIA,%d,%d:", uuid, (int)mib,
+                               chance_percent(30) ? 100 : 0);
+        if (chance_percent(30))
+            g_string_append_c(text, ';');
+    }
+    if (chance_percent(80))
+        g_string_append_c(text, ';');
+}
+
+/* Of any key: who knows what a reader makes of it. */
+static char *any_value(void)
+{
+    static const char *const values[] = {
+        "0", "1", "2", "7", "-1", "x", "", "0,1", "0,1,2,3", "1,0", "99999999999999999999",
+        "4000000000000000000", "4102444800", "true", "false", "allocating", "success", "failed",
+        "1000Gi", "card0", "card0,card1|card2", "{", "null", "[]",
+        "{\"gpu\":[{\"minor\":0,\"resources\":{\"koordinator.sh/gpu-memory\":\"1\"}}]}",
+        "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-core\":\"100\","
+        "\"koordinator.sh/gpu-memory-ratio\":\"100\"}}]}",
+        "{\"0\":{\"0\":1}}", "{\"0\":{\"1\":100,\"2\":100}}", "0.5",
+    };
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    switch (chance_below(6)) {
+    case 0:
+        append_devices(text);
+        return g_strdup(text->str);
+    case 1:
+        return g_strdup_printf("n%u", chance_below(PLAYED_NODES + 1));
+    case 2:
+        return g_strdup_printf("%" G_GINT64_FORMAT,
+                               g_get_real_time() / (chance_percent(50) ? 1 : 1000000) *
+                                   (chance_percent(50) ? 1000 : 1));
+    default:
+        return g_strdup(values[chance_below(G_N_ELEMENTS(values))]);
+    }
+}
+
+/* Of the kind that the key's readers expect, so that it says something. */
+static char *fitting_value(const char *key)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (strstr(key, "devices") || strstr(key, "ids-new")) {
+        append_devices(text);
+        return g_strdup(text->str);
+    }
+    if (g_str_has_suffix(key, "time") || g_str_has_suffix(key, "TIME") || g_str_has_suffix(key, "-ts"))
+        return g_strdup(chance_percent(50) ? "4000000000000000000" : "4102444800");
+    if (g_str_has_suffix(key, "node"))
+        return g_strdup_printf("n%u", chance_below(PLAYED_NODES));
+    if (g_str_has_suffix(key, "phase"))
+        return g_strdup(chance_percent(60) ? "allocating" : "success");
+    if (g_str_has_suffix(key, "ssigned") || g_str_has_suffix(key, "ASSIGNED"))
+        return g_strdup(chance_percent(60) ? "false" : "true");
+    if (strstr(key, "device-allocated"))
+        return g_strdup_printf("{\"gpu\":[{\"minor\":%u,\"resources\":{\"koordinator.sh/gpu-core\":"
+                               "\"1\",\"koordinator.sh/gpu-memory\":\"1\"}}]}", chance_below(4));
+    return g_strdup_printf("%u", chance_below(4));
+}
+
+static char *value_for(const char *key)
+{
+    return chance_percent(60) ? fitting_value(key) : any_value();
+}
+
+static const char *any_key(void)
+{
+    return keys[chance_below(G_N_ELEMENTS(keys))];
+}
+
+/* A few keys, mostly of one family: then they mean something together. */
+static void plant(struct words *words)
+{
+    const char *first = any_key();
+    size_t prefix = strcspn(first, "/_");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        bool kin = strncmp(keys[i], first, prefix) == 0;
+        if (!chance_percent(kin ? 70 : 3))
+            continue;
+        g_autofree char *value = value_for(keys[i]);
+        words_set(words, keys[i], value);
+    }
+}
+
+static struct played_pod *pick(bool (*fits)(const struct played_pod *pod))
+{
+    unsigned n = played_n(), from = n > 0 ? chance_below(n) : 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct played_pod *pod = played_at((from + i) % n);
+        if (fits(pod))
+            return pod;
+    }
+    return NULL;
+}
+
+static bool is_bound(const struct played_pod *pod)
+{
+    return played_lives(pod) && pod->node >= 0;
+}
+
+static bool is_attackers(const struct played_pod *pod)
+{
+    return played_lives(pod) && pod->ns[0] == 'm';
+}
+
+static bool is_attackers_bound(const struct played_pod *pod)
+{
+    return is_attackers(pod) && pod->node >= 0;
+}
+
+void tenants_copy_words(struct played_pod *pod)
+{
+    const struct played_pod *from = pick(is_bound);
+
+    if (!from)
+        return;
+    words_add(&pod->annotations, &from->annotations);
+    words_add(&pod->labels, &from->labels);
+}
+
+/* --- what they do --------------------------------------------------------------------------- */
+
+static struct played_pod *begin_pod(bool attackers)
+{
+    static const char *const honest[] = {"bank", "lab"}, *const others[] = {"mallory", "mob"};
+    struct played_pod *pod = played_slot(TENANTS_PODS);
+
+    if (!pod)
+        return NULL;
+    return played_pod_new(pod, attackers ? others[chance_below(2)] : honest[chance_below(2)]);
+}
+
+static void create_honest(void *data)
+{
+    struct played_pod *pod = begin_pod(chance_percent(30));
+
+    if (!pod)
+        return;
+    ask_anything(pod);
+    if (chance_percent(10))
+        words_set(&pod->annotations, "gpuledger.io/gpu-models",
+                  chance_percent(50) ? MODELS : "H100");
+    pod->image_missing = chance_percent(10);
+    played_announce(pod);
+}
+
+static void create_planted(void *data)
+{
+    struct played_pod *pod = begin_pod(true);
+
+    if (!pod)
+        return;
+    ask_anything(pod);
+    plant(&pod->annotations);
+    if (chance_percent(20))
+        plant(&pod->annotations);
+    pod->image_missing = chance_percent(30);
+    played_announce(pod);
+}
+
+/* The YAML of a running pod, as a backup keeps it; its node at times, too. */
+static void create_copy(void *data)
+{
+    const struct played_pod *from = pick(is_bound);
+    struct played_pod *pod = from ? begin_pod(chance_percent(60)) : NULL;
+
+    if (!pod)
+        return;
+    for (unsigned i = 0; i < from->boxes->len; i++) {
+        const struct box *box = &g_array_index(from->boxes, struct box, i);
+        words_add(&played_add_box(pod, box->sort, "")->limits, &box->limits);
+    }
+    words_add(&pod->annotations, &from->annotations);
+    words_add(&pod->labels, &from->labels);
+    if (pod->ns[0] == 'm' && chance_percent(15))
+        pod->node = from->node;
+    played_announce(pod);
+}
+
+static void create_bound(void *data)
+{
+    struct played_pod *pod = begin_pod(true);
+
+    if (!pod)
+        return;
+    if (chance_percent(40))
+        ask_unreadable(pod);
+    else
+        ask_anything(pod);
+    if (chance_percent(50))
+        plant(&pod->annotations);
+    if (chance_percent(20))
+        tenants_copy_words(pod);
+    pod->node = (int)chance_below(PLAYED_NODES);
+    pod->image_missing = chance_percent(30);
+    played_announce(pod);
+}
+
+static void create_unreadable(void *data)
+{
+    struct played_pod *pod = begin_pod(true);
+
+    if (!pod)
+        return;
+    ask_unreadable(pod);
+    played_announce(pod);
+}
+
+/* Pods that will never come, of all that an older one would be waited for. */
+static void create_never(void *data)
+{
+    struct played_pod *pod = begin_pod(true);
+
+    if (!pod)
+        return;
+    const struct played_node *node = &played.nodes[chance_below(PLAYED_NODES)];
+    struct box *box = ask_amounts(pod, BOX_APP, any_tongue_of(node), node, 8);
+    if (words_get(&box->limits, "nvidia.com/gpu"))
+        words_setf(&box->limits, "nvidia.com/gpu", "%d", node->n_cards);
+    switch (chance_below(3)) {
+    case 0:
+        pod->gated = true;
+        break;
+    case 1:
+        pod->elsewhere = true;
+        break;
+    default:
+        pod->scheduler = "volcano";
+    }
+    if (chance_percent(30))
+        plant(&pod->annotations);
+    played_announce(pod);
+}
+
+static void edit_one(struct played_pod *pod)
+{
+    const char *key = any_key();
+
+    if (pod->annotations.n > 0 && chance_percent(60))
+        key = pod->annotations.items[chance_below(pod->annotations.n)].key;
+    g_autofree char *copy = g_strdup(key);
+    g_autofree char *value = chance_percent(20) ? NULL : value_for(copy);
+    if (value || words_get(&pod->annotations, copy))
+        played_edit(pod, copy, value);
+}
+
+static void edit_any(void *data)
+{
+    struct played_pod *pod = pick(is_attackers);
+
+    if (pod)
+        edit_one(pod);
+}
+
+static void edit_bound(void *data)
+{
+    struct played_pod *pod = pick(is_attackers_bound);
+
+    if (pod)
+        edit_one(pod);
+}
+
+static void remove_all(void *data)
+{
+    struct played_pod *pod = pick(is_attackers_bound);
+
+    while (pod && pod->annotations.n > 1) {
+        g_autofree char *key = g_strdup(pod->annotations.items[0].key);
+        words_set(&pod->annotations, key, NULL);
+    }
+    if (pod && pod->annotations.n > 0) {
+        g_autofree char *key = g_strdup(pod->annotations.items[0].key);
+        played_edit(pod, key, NULL);
+    }
+}
+
+/* All the words of another pod. */
+static void take_words(void *data)
+{
+    struct played_pod *pod = pick(is_attackers_bound);
+    const struct played_pod *from = pick(is_bound);
+
+    if (!pod || !from || pod == from || from->annotations.n == 0)
+        return;
+    words_add(&pod->annotations, &from->annotations);
+    g_autofree char *value = g_strdup(from->annotations.items[0].value);
+    g_autofree char *key = g_strdup(from->annotations.items[0].key);
+    played_edit(pod, key, value);
+}
+
+static void edit_label(void *data)
+{
+    struct played_pod *pod = pick(is_attackers);
+    const char *key = label_keys[chance_below(G_N_ELEMENTS(label_keys))];
+    g_autofree char *value = g_strdup_printf("n%u", chance_below(PLAYED_NODES));
+
+    if (!pod)
+        return;
+    words_set(&pod->labels, key, chance_percent(20) ? NULL : value);
+    played_touch(pod, true);
+}
+
+static bool has_wish(const struct played_pod *pod)
+{
+    return played_lives(pod) && pod->node < 0 &&
+           words_get(&pod->annotations, "gpuledger.io/gpu-models");
+}
+
+static void change_wish(void *data)
+{
+    struct played_pod *pod = pick(has_wish);
+
+    if (pod)
+        played_edit(pod, "gpuledger.io/gpu-models", chance_percent(50) ? MODELS : "H100");
+}
+
+static bool can_end(const struct played_pod *pod)
+{
+    return played_lives(pod) && (pod->node >= 0 || chance_percent(10));
+}
+
+static void end_pod(void *data)
+{
+    struct played_pod *pod = pick(can_end);
+
+    if (!pod)
+        return;
+    pod->phase = chance_percent(50) ? SUCCEEDED : FAILED;
+    played_touch(pod, true);
+}
+
+static bool is_there(const struct played_pod *pod)
+{
+    return pod->exists;
+}
+
+static void delete_pod(void *data)
+{
+    struct played_pod *pod = pick(is_there);
+
+    if (pod)
+        played_delete(pod);
+}
+
+static void terminate_pod(void *data)
+{
+    struct played_pod *pod = pick(is_there);
+
+    if (!pod || pod->terminating)
+        return;
+    pod->terminating = true;
+    played_touch(pod, played_lives(pod));
+}
+
+static void stop_asking(void *data)
+{
+    struct played_pod *pod = pick(is_attackers);
+
+    if (pod && pod->node < 0)
+        pod->quiet = chance_percent(70);
+}
+
+static void node_sides(void *data)
+{
+    kubelets_act();
+}
+
+static void compact(void *data)
+{
+    server_compact();
+}
+
+static void step_clock(void *data)
+{
+    sim_step_clock(chance_between(-20, 20) * G_USEC_PER_SEC);
+}
+
+const struct chance_action tenants_actions[] = {
+    {"create pod", 24, create_honest},
+    {"create pod with planted keys", 14, create_planted},
+    {"create copy of a pod", 8, create_copy},
+    {"create pod with a node", 5, create_bound},
+    {"create unreadable pod", 3, create_unreadable},
+    {"create pod that never comes", 4, create_never},
+    {"edit pod", 10, edit_any},
+    {"edit bound pod", 20, edit_bound},
+    {"remove all annotations", 3, remove_all},
+    {"take another pod's annotations", 4, take_words},
+    {"edit label", 3, edit_label},
+    {"change wish", 6, change_wish},
+    {"stop asking", 3, stop_asking},
+    {"node side", 120, node_sides},
+    {"end pod", 14, end_pod},
+    {"delete pod", 20, delete_pod},
+    {"terminate pod", 3, terminate_pod},
+    {"compact", 1, compact},
+    {"step clock", 1, step_clock},
+    {0},
+};
+
+const struct chance_action tenants_sieges[] = {
+    {"create pod that never comes", 4, create_never},
+    {"edit bound pod", 30, edit_bound},
+    {"remove all annotations", 2, remove_all},
+    {"take another pod's annotations", 3, take_words},
+    {"edit label", 3, edit_label},
+    {"node side", 30, node_sides},
+    {0},
+};
