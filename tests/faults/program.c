@@ -29,6 +29,7 @@ static struct {
     bool stopping, scheduling;
     unsigned binding;
     char *token_file;
+    GString *last; /* of filter's answers */
 } program;
 static struct program_counts counts;
 
@@ -80,6 +81,9 @@ int program_filter(struct played_pod *pod)
     if (*error)
         passing = -1;
     sim_trace("filter %s/%s %s: %s", pod->ns, pod->name, pod->uid, reply->str);
+    if (!program.last)
+        program.last = g_string_new(NULL);
+    g_string_assign(program.last, reply->str);
     cJSON_Delete(tree);
     return passing;
 }
@@ -155,11 +159,16 @@ unsigned program_binding(void)
     return program.binding;
 }
 
-char *program_nodes(void)
+const char *program_last(void)
+{
+    return program.last ? program.last->str : "";
+}
+
+char *program_node(int node)
 {
     GString *text = g_string_new(NULL);
 
-    view_nodes(program.store, NULL, text);
+    view_nodes(program.store, played.nodes[node].name, text);
     return g_string_free(text, FALSE);
 }
 

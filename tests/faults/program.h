@@ -29,8 +29,10 @@ char *program_bind(const struct played_pod *pod, int node);
 void program_bind_later(const struct played_pod *pod, int node);
 /* Binds that are under way. */
 unsigned program_binding(void);
-/* All nodes, as people see them. */
-char *program_nodes(void);
+/* A node, as people see it. */
+char *program_node(int node);
+/* What filter said last. */
+const char *program_last(void);
 
 /* A kube-scheduler: while it is not paused, pods are asked about again and again. */
 void program_schedule(bool goes_on);

@@ -236,6 +236,20 @@ void scales_check_grant(struct played_pod *pod)
     check_wish(pod);
 }
 
+char *scales_describe(struct played_pod *pod, int node)
+{
+    struct load load = {.who = g_string_new(NULL)};
+    struct played_pod there = *pod;
+
+    there.node = node;
+    there.known = G_MAXINT64;
+    for (unsigned i = 0; i < played_n(); i++) {
+        if (played_at(i) != pod)
+            load_pod(&load, played_at(i), &there);
+    }
+    return g_string_free(load.who, FALSE);
+}
+
 /* --- what may be counted -------------------------------------------------------------------- */
 
 /* The node side has had its time, whatever the words say. */
@@ -290,6 +304,22 @@ static bool fits(const struct load *load, const struct played_node *node,
     return places >= wanted->cards;
 }
 
+/* What the node's plugin does not register, or a share on a node of devices. */
+static bool is_served(const struct played_pod *pod, const struct played_node *node,
+                      enum tongue tongue)
+{
+    bool shares = words_get(&node->capacity, "volcano.sh/gpu-memory") != NULL;
+
+    for (unsigned i = 0; i < pod->boxes->len; i++) {
+        const struct words *limits = &g_array_index(pod->boxes, struct box, i).limits;
+        if (tongue == NVIDIA && words_get(limits, "nvidia.com/gpumem"))
+            return false;
+        if (tongue == VOLCANO && (words_get(limits, "volcano.sh/gpu-memory") != NULL) != shares)
+            return false;
+    }
+    return true;
+}
+
 bool scales_open(const struct played_pod *pod, int at)
 {
     const struct played_node *node = &played.nodes[at];
@@ -306,6 +336,8 @@ bool scales_open(const struct played_pod *pod, int at)
             return false;
     }
     if (wanted.where == NOWHERE || wanted.unreadable || asks == QGPU || asks == KOORDINATOR)
+        return false;
+    if (!is_served(pod, node, asks))
         return false;
     if (wish && (!product || !strstr(product, wish)))
         return false;

@@ -17,6 +17,9 @@ void scales_check_grant(struct played_pod *pod);
  * it that may be. */
 bool scales_open(const struct played_pod *pod, int node);
 
+/* Who holds what there, one a line. */
+char *scales_describe(struct played_pod *pod, int node);
+
 /* For scripts: what would have ended the run is counted instead; NULL: it ends the run again. */
 void scales_collect(GString *found);
 

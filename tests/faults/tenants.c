@@ -36,16 +36,18 @@ static void serve_tencent(struct played_node *node)
     add_capacity(node, "tencent.com/vcuda-memory", node->n_cards * (node->card_mib / 256));
 }
 
+/* `before` and `after` the model. */
 static void register_cards(struct played_node *node, const char *key, const char *count,
-                           const char *format)
+                           const char *before, const char *after)
 {
+    const char *model = words_get(&node->labels, "nvidia.com/gpu.product");
+
     g_autoptr(GString) text = g_string_new(NULL);
 
     for (int card = 0; card < node->n_cards; card++) {
         g_autofree char *uuid = holders_uuid(node, card);
         g_string_append_printf(text, "%s,%d,%d,", uuid, node->split, (int)node->card_mib);
-        g_string_append_printf(text, "%s", format);
-        g_string_append_c(text, ':');
+        g_string_append_printf(text, "%s%s%s:", before, model, after);
     }
     words_set(&node->annotations, key, text->str);
     add_capacity(node, count, node->n_cards * node->split);
@@ -53,18 +55,18 @@ static void register_cards(struct played_node *node, const char *key, const char
 
 static void serve_hami(struct played_node *node)
 {
-    register_cards(node, "hami.io/node-nvidia-register", "nvidia.com/gpu", "100,NVIDIA-A10,0,true");
+    register_cards(node, "hami.io/node-nvidia-register", "nvidia.com/gpu", "100,", ",0,true");
 }
 
 static void serve_paradigm(struct played_node *node)
 {
-    register_cards(node, "4pd.io/node-nvidia-register", "nvidia.com/gpu", "100,NVIDIA-A10,0,true");
+    register_cards(node, "4pd.io/node-nvidia-register", "nvidia.com/gpu", "100,", ",0,true");
 }
 
 static void serve_vvgpu(struct played_node *node)
 {
     register_cards(node, "volcano.sh/node-vgpu-register", "volcano.sh/vgpu-number",
-                   "NVIDIA-A10,true,hami-core");
+                   "", ",true,hami-core");
 }
 
 static void serve_volcano(struct played_node *node)
@@ -788,6 +790,17 @@ const struct chance_action tenants_actions[] = {
     {"edit label", 3, edit_label},
     {"change wish", 6, change_wish},
     {"stop asking", 3, stop_asking},
+    {"node side", 120, node_sides},
+    {"end pod", 14, end_pod},
+    {"delete pod", 20, delete_pod},
+    {"terminate pod", 3, terminate_pod},
+    {"compact", 1, compact},
+    {"step clock", 1, step_clock},
+    {0},
+};
+
+const struct chance_action tenants_honest[] = {
+    {"create pod", 30, create_honest},
     {"node side", 120, node_sides},
     {"end pod", 14, end_pod},
     {"delete pod", 20, delete_pod},

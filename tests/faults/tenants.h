@@ -11,6 +11,7 @@
 #define TENANTS_PODS 40
 
 extern const struct chance_action tenants_actions[]; /* all that they may do */
+extern const struct chance_action tenants_honest[];  /* what no tenant means any harm by */
 extern const struct chance_action tenants_sieges[];  /* what must not keep others waiting */
 
 /* Any nodes, of any dialects and mixtures. */
