@@ -262,7 +262,11 @@ static void start(void)
         played_at(i)->known = -1;
     program.stopping = false;
     program.binding = 0;
-    program.store_options = (struct store_options){.policy = policy_find(options->policy),
+    program.store_options = (struct store_options){.policy = policy_find(options->policy
+                                                                              ? options->policy
+                                                                              : "binpack"),
+                                                   .dialects.nvidia_memory_guard =
+                                                       options->memory_guard,
                                                    .patience_ms = options->patience_ms,
                                                    .hold_ms = options->hold_ms,
                                                    .n_places = options->n_places};
@@ -273,7 +277,7 @@ static void start(void)
         .store = program.store,
         .cluster = program.cluster,
         .wake = wake_new(),
-        .bind_timeout_ms = options->bind_timeout_ms,
+        .bind_timeout_ms = options->bind_timeout_ms > 0 ? options->bind_timeout_ms : 27000,
     };
     for (int feed = 0; feed < FEED_BUDGETS; feed++)
         program.reflectors[feed] = reflector_start(program.client, program.store, (enum feed)feed,

@@ -10,7 +10,8 @@
 
 struct program_options {
     int64_t patience_ms, hold_ms, n_places, bind_timeout_ms;
-    const char *policy;
+    const char *policy; /* NULL: binpack */
+    bool memory_guard;  /* --nvidia-memory-guard */
 };
 
 /* `directory`: for the token's file. */
