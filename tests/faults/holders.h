@@ -20,7 +20,6 @@ enum where {
     NOWHERE,   /* it holds nothing */
     PLACED,    /* on the cards that the record names */
     ANYWHERE,  /* on cards that nobody has named: it may be each of them */
-    UNCLEAR,   /* the record may be read in two ways; it holds its sum somewhere */
 };
 
 struct amounts {

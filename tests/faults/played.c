@@ -320,7 +320,7 @@ bool played_lives(const struct played_pod *pod)
 
 struct played_pod *played_slot(int max)
 {
-    for (unsigned i = 0; i < played_n(); i++) {
+    for (unsigned i = 0; i < MIN(played_n(), (unsigned)max); i++) {
         if (!played_at(i)->exists)
             return played_at(i);
     }
@@ -368,6 +368,7 @@ void played_announce(struct played_pod *pod)
     if (pod->node >= 0) {
         pod->bound_version = pod->version;
         pod->bound_us = sim_now_us();
+        words_add(&pod->grant, &pod->annotations);
         g_hash_table_insert(played.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
     }
     g_hash_table_insert(names, key_of(pod), pod);

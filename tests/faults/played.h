@@ -46,6 +46,7 @@ struct played_pod {
     bool gated;
     bool elsewhere; /* its selector names no node: kube-scheduler never asks us about it */
     bool quiet;     /* its scheduler has stopped asking */
+    int64_t not_before_us; /* it asks again then */
     int node;       /* -1: unbound */
     enum pod_phase phase;
     bool terminating, started;
@@ -53,10 +54,11 @@ struct played_pod {
 
     /* For the oracle: */
     bool ours;          /* bound by a Binding of the program */
-    struct words grant; /* what that wrote */
+    struct words grant; /* what that wrote; of pods bound by others: what they said at first */
     int64_t bound_version, bound_us, edited_version, edited_us, wished_version;
     int64_t started_us, started_real_us; /* by the simulation's clock, by the API server's */
     bool edited;        /* by a tenant, since it was bound */
+    bool tainted;       /* it has words that neither we nor a node side nor an honest user wrote */
     unsigned edited_run; /* of the program, at the last edit */
     int64_t known;      /* up to which version of the pods a bind of it may be founded on; -1: none */
     bool taken_up;      /* the node side has done its part */
@@ -87,7 +89,7 @@ extern struct played played;
 
 void played_reset(void);
 
-/* A slot that is free, or one more if there are less than `max`; NULL: none. */
+/* A free slot of the first `max`, made if need be; NULL: none. */
 struct played_pod *played_slot(int max);
 /* Empty, not known to anybody yet: add boxes and words, then announce it. */
 struct played_pod *played_pod_new(struct played_pod *slot, const char *ns);

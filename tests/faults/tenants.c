@@ -468,11 +468,13 @@ static const char *any_key(void)
 }
 
 /* A few keys, mostly of one family: then they mean something together. */
-static void plant(struct words *words)
+static void plant(struct played_pod *pod)
 {
+    struct words *words = &pod->annotations;
     const char *first = any_key();
     size_t prefix = strcspn(first, "/_");
 
+    pod->tainted = true;
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         bool kin = strncmp(keys[i], first, prefix) == 0;
         if (!chance_percent(kin ? 70 : 3))
@@ -499,6 +501,11 @@ static bool is_bound(const struct played_pod *pod)
     return played_lives(pod) && pod->node >= 0;
 }
 
+static bool is_honestly_bound(const struct played_pod *pod)
+{
+    return is_bound(pod) && pod->ours && !pod->tainted;
+}
+
 static bool is_attackers(const struct played_pod *pod)
 {
     return played_lives(pod) && pod->ns[0] == 'm';
@@ -511,7 +518,7 @@ static bool is_attackers_bound(const struct played_pod *pod)
 
 void tenants_copy_words(struct played_pod *pod)
 {
-    const struct played_pod *from = pick(is_bound);
+    const struct played_pod *from = pick(is_honestly_bound);
 
     if (!from)
         return;
@@ -552,9 +559,9 @@ static void create_planted(void *data)
     if (!pod)
         return;
     ask_anything(pod);
-    plant(&pod->annotations);
+    plant(pod);
     if (chance_percent(20))
-        plant(&pod->annotations);
+        plant(pod);
     pod->image_missing = chance_percent(30);
     played_announce(pod);
 }
@@ -573,6 +580,7 @@ static void create_copy(void *data)
     }
     words_add(&pod->annotations, &from->annotations);
     words_add(&pod->labels, &from->labels);
+    pod->tainted = from->tainted;
     if (pod->ns[0] == 'm' && chance_percent(15))
         pod->node = from->node;
     played_announce(pod);
@@ -589,7 +597,7 @@ static void create_bound(void *data)
     else
         ask_anything(pod);
     if (chance_percent(50))
-        plant(&pod->annotations);
+        plant(pod);
     if (chance_percent(20))
         tenants_copy_words(pod);
     pod->node = (int)chance_below(PLAYED_NODES);
@@ -629,7 +637,7 @@ static void create_never(void *data)
         pod->scheduler = "volcano";
     }
     if (chance_percent(30))
-        plant(&pod->annotations);
+        plant(pod);
     played_announce(pod);
 }
 
@@ -641,6 +649,8 @@ static void edit_one(struct played_pod *pod)
         key = pod->annotations.items[chance_below(pod->annotations.n)].key;
     g_autofree char *copy = g_strdup(key);
     g_autofree char *value = chance_percent(20) ? NULL : value_for(copy);
+
+    pod->tainted = true;
     if (value || words_get(&pod->annotations, copy))
         played_edit(pod, copy, value);
 }
@@ -683,6 +693,7 @@ static void take_words(void *data)
 
     if (!pod || !from || pod == from || from->annotations.n == 0)
         return;
+    pod->tainted = true;
     words_add(&pod->annotations, &from->annotations);
     g_autofree char *value = g_strdup(from->annotations.items[0].value);
     g_autofree char *key = g_strdup(from->annotations.items[0].key);
@@ -697,6 +708,7 @@ static void edit_label(void *data)
 
     if (!pod)
         return;
+    pod->tainted = true;
     words_set(&pod->labels, key, chance_percent(20) ? NULL : value);
     played_touch(pod, true);
 }
