@@ -91,7 +91,7 @@ void kubelets_admit(struct played_pod *pod)
 static bool is_due(const struct played_pod *pod)
 {
     return played_lives(pod) && pod->node >= 0 &&
-           (!pod->started || (pod->phase == PENDING && !pod->image_missing));
+           (!pod->started || pod->terminating || (pod->phase == PENDING && !pod->image_missing));
 }
 
 bool kubelets_act(void)
@@ -102,7 +102,10 @@ bool kubelets_act(void)
         struct played_pod *pod = played_at((from + i) % n);
         if (!is_due(pod))
             continue;
-        if (!pod->started) {
+        if (pod->terminating) { /* its containers stop within the grace period */
+            pod->phase = FAILED;
+            played_touch(pod, true);
+        } else if (!pod->started) {
             kubelets_admit(pod);
         } else {
             pod->phase = RUNNING;

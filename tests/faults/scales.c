@@ -361,7 +361,8 @@ bool scales_open(const struct played_pod *pod, int at)
         return false;
     if (!is_served(pod, node, asks))
         return false;
-    if (wish && (!product || !strstr(product, wish)))
+    /* Of MIG instances another label says the model, which the nodes played here do not have. */
+    if (wish && (!product || !strstr(product, wish) || (asks == NVIDIA && wanted.devices[0] == 0)))
         return false;
     for (unsigned i = 0; i < played_n(); i++) {
         const struct played_pod *other = played_at(i);
