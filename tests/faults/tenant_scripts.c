@@ -395,6 +395,30 @@ static void h1(const struct named *row, enum h1_way way)
     must_not_come(announce(begin_part("bank", row->tongue, 0, 7)), "both cards are taken");
 }
 
+/* The words of a pod on the other card, with whatever seals them. */
+static void h1_copied(const struct named *row, bool restart)
+{
+    one_node(row->kind, 2);
+    start();
+    struct played_pod *thief = run_part("mallory", row->tongue, 0, 7);
+    struct played_pod *other = run_part("lab", row->tongue, 0, 2);
+    if (thief->node < 0 || other->node < 0)
+        return;
+    words_add(&thief->annotations, &other->annotations);
+    words_add(&thief->labels, &other->labels);
+    edit(thief, "touched", "1");
+    if (restart) {
+        program_crash();
+        pass(30 * S);
+    }
+    pass(70 * S);
+    struct played_pod *victim = announce(begin_part("bank", row->tongue, 0, 6));
+    if (restart) /* nobody knows any more: nothing, or rightly */
+        comes_within(victim, 10);
+    else
+        must_come(victim, 10, "the other card has room");
+}
+
 /* Before the containers are admitted the node side may still do what an edit says. */
 static void h1_early(const struct named *row)
 {
@@ -458,6 +482,26 @@ static void h2_amounts(const struct named *row)
          "\"koordinator.sh/gpu-core\":\"100\",\"koordinator.sh/gpu-memory-ratio\":\"100\"}}]}");
     for (int i = 0; i < 3; i++) {
         struct played_pod *pod = announce(begin_part("bank", row->tongue, 0, 7));
+        must_come(pod, SOON_S, "the tiny pod holds what it asks for");
+        if (pod->node >= 0)
+            admit(pod);
+    }
+}
+
+/* Bound by others, with a record of much more than it asks for. */
+static void h2_record(const char *kind, const char *limits, const char *key, const char *value,
+                      const char *asks)
+{
+    one_node(kind, 4);
+    start();
+    struct played_pod *tiny = begin("mallory", limits);
+    words_set(&tiny->annotations, key, value);
+    words_set(&tiny->annotations, "hami.io/vgpu-node", "n0");
+    words_set(&tiny->annotations, "ALIYUN_COM_GPU_MEM_IDX", "0");
+    bound_by_itself(tiny);
+    pass(70 * S);
+    for (int i = 0; i < 3; i++) {
+        struct played_pod *pod = announce(begin("bank", asks));
         must_come(pod, SOON_S, "the tiny pod holds what it asks for");
         if (pod->node >= 0)
             admit(pod);
@@ -706,6 +750,43 @@ static void m3_two_tongues(void)
     comes(announce(begin("bank", "volcano.sh/gpu-memory=20000")));
 }
 
+/* One container that nobody serves hides no other. */
+static void m3_hides_none(void)
+{
+    struct played_pod *pod;
+
+    one_node("gpushare+hami", 1);
+    start();
+    pod = begin("mallory", "aliyun.com/gpu-mem=1 aliyun.com/gpu-core.percentage=101");
+    played_add_box(pod, BOX_APP, "nvidia.com/gpu=1 nvidia.com/gpumem=20000");
+    words_parse(&pod->annotations, "ALIYUN_COM_GPU_MEM_IDX=0 hami.io/vgpu-node=n0 "
+                                   "hami.io/vgpu-devices-allocated=;GPU-n0-0,NVIDIA,20000,0:;");
+    bound_by_itself(pod);
+    comes(announce(begin("bank", "nvidia.com/gpu=1 nvidia.com/gpumem=8000")));
+    comes(announce(begin("bank", "aliyun.com/gpu-mem=8")));
+}
+
+/* Sidecars run beside what comes after them; other init containers before. */
+static void m3_sidecar(void)
+{
+    struct played_pod *pod;
+
+    one_node("hami", 1);
+    start();
+    pod = begin("mallory", "nvidia.com/gpu=1 nvidia.com/gpumem=10000");
+    played_add_box(pod, BOX_SIDECAR, "nvidia.com/gpu=1 nvidia.com/gpumem=10000");
+    played_add_box(pod, BOX_INIT, "nvidia.com/gpu=1 nvidia.com/gpumem=12000");
+    words_parse(&pod->annotations, "hami.io/vgpu-node=n0 hami.io/vgpu-devices-allocated="
+                                   "GPU-n0-0,NVIDIA,10000,0:;GPU-n0-0,NVIDIA,12000,0:;"
+                                   "GPU-n0-0,NVIDIA,10000,0:;");
+    bound_by_itself(pod);
+    must_not_come(announce(begin("bank", "nvidia.com/gpu=1 nvidia.com/gpumem=3000")),
+                  "22,000 of 24,576 MiB are in use at the worst time");
+    pass(70 * S);
+    must_come(announce(begin("bank", "nvidia.com/gpu=1 nvidia.com/gpumem=2000")), 10,
+              "2,576 MiB are always free");
+}
+
 /* --- backups: words that somebody else's pod was given -------------------------------------- */
 
 static void backup(const struct named *row)
@@ -792,6 +873,8 @@ static void run_named(const struct named *row)
     SCRIPT(g_strconcat("C2-", row->kind, NULL), c2(row));
     for (int way = 0; way < H1_WAYS; way++)
         SCRIPT(g_strdup_printf("H1-%s-%s", ways[way], row->kind), h1(row, (enum h1_way)way));
+    SCRIPT(g_strconcat("H1-copied-", row->kind, NULL), h1_copied(row, false));
+    SCRIPT(g_strconcat("H1-copied-restart-", row->kind, NULL), h1_copied(row, true));
     SCRIPT(g_strconcat("H1-early-", row->kind, NULL), h1_early(row));
     SCRIPT(g_strconcat("H2-amounts-", row->kind, NULL), h2_amounts(row));
     SCRIPT(g_strconcat("H2-waits-", row->kind, NULL), h2_waits(row, false));
@@ -810,6 +893,13 @@ static void run_all(void)
     SCRIPT(g_strdup("C3-nvidia-65-containers"), c3_nvidia_65());
     SCRIPT(g_strdup("C3-hami-65-containers"), c3_hami_65());
     SCRIPT(g_strdup("C3-1025-containers"), c3_containers_1025());
+    SCRIPT(g_strdup("H2-record-hami"),
+           h2_record("hami", "nvidia.com/gpu=1 nvidia.com/gpumem=1", "hami.io/vgpu-devices-allocated",
+                     "GPU-n0-0,NVIDIA,24576,100:GPU-n0-1,NVIDIA,24576,100:GPU-n0-2,NVIDIA,24576,100:"
+                     "GPU-n0-3,NVIDIA,24576,100:;", "nvidia.com/gpu=1 nvidia.com/gpumem=20000"));
+    SCRIPT(g_strdup("H2-record-gpushare"),
+           h2_record("gpushare", "aliyun.com/gpu-mem=1", "scheduler.framework.gpushare.allocation",
+                     "{\"0\":{\"0\":24,\"1\":24,\"2\":24,\"3\":24}}", "aliyun.com/gpu-mem=20"));
     SCRIPT(g_strdup("H2-replicas-whole"), h2_replicas("nvidia"));
     SCRIPT(g_strdup("H2-replicas-sliced"), h2_replicas("nvidia-slices"));
     SCRIPT(g_strdup("H2-replicas-mig"), h2_replicas_mig());
@@ -829,6 +919,8 @@ static void run_all(void)
     SCRIPT(g_strdup("M3-hami-node-at-creation"), m3_pool("hami.io/vgpu-node", "n0", true));
     SCRIPT(g_strdup("M3-vgpu-manager"), m3_pool("nvidia.com/pre-allocated", "c0[0]", true));
     SCRIPT(g_strdup("M3-two-tongues"), m3_two_tongues());
+    SCRIPT(g_strdup("M3-hides-none"), m3_hides_none());
+    SCRIPT(g_strdup("M3-sidecar"), m3_sidecar());
 }
 
 int main(int argc, char **argv)

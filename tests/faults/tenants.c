@@ -319,9 +319,10 @@ static void ask_anything(struct played_pod *pod)
         ask_amounts(pod, BOX_APP, any_tongue_of(&played.nodes[chance_below(PLAYED_NODES)]), node, 2);
     if (chance_percent(8))
         played_add_box(pod, BOX_APP, "");
-    if (chance_percent(6))
+    /* Before them, one after the other, or beside them. */
+    for (int i = 0; i < 3 && chance_percent(i > 0 ? 50 : 8); i++)
         ask_amounts(pod, chance_percent(50) ? BOX_INIT : BOX_SIDECAR, tongue, node,
-                    (int)chance_between(1, 8));
+                    (int)chance_between(1, i > 0 ? 4 : 8));
 }
 
 /* What no node side serves, and what nobody expected. */
