@@ -22,6 +22,7 @@
 #include "program.h"
 #include "scales.h"
 #include "sim.h"
+#include "sites.h"
 #include "tenants.h"
 
 #include "app/log.h"
@@ -240,7 +241,7 @@ static void run_world(uint64_t seed, uint64_t until)
     counts.granted += server.n_granted;
     played_reset();
     played.on_granted = scales_check_grant;
-    tenants_draw_nodes();
+    sites_draw();
     options.policy = policies[chance_below(G_N_ELEMENTS(policies))];
     options.patience_ms = chance_between(0, 30000);
     options.bind_timeout_ms = timeouts_ms[chance_below(G_N_ELEMENTS(timeouts_ms))];

@@ -13,6 +13,7 @@
 #include "program.h"
 #include "scales.h"
 #include "sim.h"
+#include "sites.h"
 #include "tenants.h"
 
 #include "app/log.h"
@@ -161,7 +162,7 @@ static struct played_pod *run_part(const char *ns, enum tongue tongue, int node,
 
 static void one_node(const char *kind, int cards)
 {
-    tenants_put_node(0, kind, cards, MIB_OF_A_CARD);
+    sites_put(0, kind, cards, MIB_OF_A_CARD);
 }
 
 static const struct named {
@@ -329,7 +330,7 @@ static void c3_hami_65(void)
 {
     struct played_pod *pod;
 
-    tenants_put_node(0, "hami", 1, MIB_OF_A_CARD);
+    sites_put(0, "hami", 1, MIB_OF_A_CARD);
     start();
     pod = begin("mallory", "nvidia.com/gpu=1 nvidia.com/gpumem=100");
     many_boxes(pod, 65, "nvidia.com/gpu=1 nvidia.com/gpumem=100");
@@ -593,8 +594,8 @@ static void h2_guard(void)
 
 static void h3(const char *kind, const char *limits, const char *before, const char *after, int wanted)
 {
-    tenants_put_node(0, kind, 2, MIB_OF_A_CARD); /* A10 */
-    tenants_put_node(1, kind, 2, MIB_OF_A_CARD); /* H100 */
+    sites_put(0, kind, 2, MIB_OF_A_CARD); /* A10 */
+    sites_put(1, kind, 2, MIB_OF_A_CARD); /* H100 */
     start();
     struct played_pod *pod = begin("bank", limits);
     words_set(&pod->annotations, "gpuledger.io/gpu-models", before);

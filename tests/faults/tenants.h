@@ -3,7 +3,7 @@
 /*
  * Tenants: who may create pods in a namespace, and patch them. They write whatever the API server
  * takes: keys of every dialect, at any time, copies of pods, nodes' names, specs that nobody can
- * serve. And the nodes of every dialect on which they do it.
+ * serve.
  */
 #include "../prop/chance.h"
 #include "holders.h"
@@ -13,12 +13,6 @@
 extern const struct chance_action tenants_actions[]; /* all that they may do */
 extern const struct chance_action tenants_honest[];  /* what no tenant means any harm by */
 extern const struct chance_action tenants_sieges[];  /* what must not keep others waiting */
-
-/* Any nodes, of any dialects and mixtures. */
-void tenants_draw_nodes(void);
-
-/* A node of that kind: "gpushare", "hami" … or a mixture, "gpushare+volcano". */
-void tenants_put_node(int node, const char *kind, int cards, int64_t card_mib);
 
 /* Boxes by which a pod of that tongue asks for a part of a card of the node: `eighths` of it. */
 void tenants_ask(struct played_pod *pod, enum tongue tongue, const struct played_node *node,
