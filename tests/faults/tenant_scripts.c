@@ -170,17 +170,28 @@ static const struct named {
     enum tongue tongue;
     const char *index_key; /* an edit of which names another card */
     const char *other_card;
+    const char *least; /* that a pod can ask for */
 } named[] = {
-    {"gpushare", GPUSHARE, "ALIYUN_COM_GPU_MEM_IDX", "1"},
-    {"tencent", TENCENT, "tencent.com/predicate-gpu-idx-0", "1"},
-    {"hami", HAMI, "hami.io/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;"},
-    {"4paradigm", PARADIGM, "hami.sh/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;"},
-    {"volcano-vgpu", VVGPU, "volcano.sh/vgpu-ids-new", "GPU-n0-1,NVIDIA,1,0:"},
-    {"volcano", VOLCANO, "volcano.sh/gpu-index", "1"},
-    {"elastic", ELASTIC, "elasticgpu.io/container-c0", "1"},
-    {"elastic-com", ELASTIC_COM, "elasticgpu.com/container-c0", "1"},
-    {"nano-io", NANO_IO, "nano-gpu.io/gpu-c0", "1"},
-    {"nano", NANO, "nano-gpu/container-c0", "1"},
+    {"gpushare", GPUSHARE, "ALIYUN_COM_GPU_MEM_IDX", "1",
+     "aliyun.com/gpu-mem=1"},
+    {"tencent", TENCENT, "tencent.com/predicate-gpu-idx-0", "1",
+     "tencent.com/vcuda-core=1 tencent.com/vcuda-memory=1"},
+    {"hami", HAMI, "hami.io/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;",
+     "nvidia.com/gpu=1 nvidia.com/gpumem=1"},
+    {"4paradigm", PARADIGM, "hami.sh/vgpu-devices-allocated", "GPU-n0-1,NVIDIA,1,0:;",
+     "nvidia.com/gpu=1 nvidia.com/gpumem=1"},
+    {"volcano-vgpu", VVGPU, "volcano.sh/vgpu-ids-new", "GPU-n0-1,NVIDIA,1,0:",
+     "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=1"},
+    {"volcano", VOLCANO, "volcano.sh/gpu-index", "1",
+     "volcano.sh/gpu-memory=1"},
+    {"elastic", ELASTIC, "elasticgpu.io/container-c0", "1",
+     "elasticgpu.io/gpu-core=1 elasticgpu.io/gpu-memory=1"},
+    {"elastic-com", ELASTIC_COM, "elasticgpu.com/container-c0", "1",
+     "elasticgpu.com/gpu-core=1 elasticgpu.com/gpu-memory=1"},
+    {"nano-io", NANO_IO, "nano-gpu.io/gpu-c0", "1",
+     "nano-gpu.io/gpu-core=1 nano-gpu.io/gpu-memory=1"},
+    {"nano", NANO, "nano-gpu/container-c0", "1",
+     "nano-gpu/gpu-percent=1"},
 };
 
 /* The first card, or the second: whichever the pod is not on. */
@@ -448,18 +459,7 @@ static struct played_pod *run_tiny(const struct named *row)
     struct played_pod *pod = played_slot(PODS_MAX);
 
     played_pod_new(pod, "mallory");
-    switch (row->tongue) {
-    case GPUSHARE: played_add_box(pod, BOX_APP, "aliyun.com/gpu-mem=1"); break;
-    case TENCENT: played_add_box(pod, BOX_APP, "tencent.com/vcuda-core=1 tencent.com/vcuda-memory=1"); break;
-    case HAMI:
-    case PARADIGM: played_add_box(pod, BOX_APP, "nvidia.com/gpu=1 nvidia.com/gpumem=1"); break;
-    case VVGPU: played_add_box(pod, BOX_APP, "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=1"); break;
-    case VOLCANO: played_add_box(pod, BOX_APP, "volcano.sh/gpu-memory=1"); break;
-    case ELASTIC: played_add_box(pod, BOX_APP, "elasticgpu.io/gpu-core=1 elasticgpu.io/gpu-memory=1"); break;
-    case ELASTIC_COM: played_add_box(pod, BOX_APP, "elasticgpu.com/gpu-core=1 elasticgpu.com/gpu-memory=1"); break;
-    case NANO_IO: played_add_box(pod, BOX_APP, "nano-gpu.io/gpu-core=1 nano-gpu.io/gpu-memory=1"); break;
-    default: played_add_box(pod, BOX_APP, "nano-gpu/gpu-percent=1"); break;
-    }
+    played_add_box(pod, BOX_APP, row->least);
     announce(pod);
     must_come(pod, 10, "there is room");
     if (pod->node >= 0)
@@ -476,7 +476,8 @@ static void h2_amounts(const struct named *row)
     struct played_pod *tiny = run_tiny(row);
     edit(tiny, row->index_key, strchr(row->other_card, ',') ? devices : "0,1,2,3");
     edit(tiny, "ALIYUN_COM_GPU_MEM_POD", "9999");
-    edit(tiny, "scheduler.framework.gpushare.allocation", "{\"0\":{\"0\":24,\"1\":24,\"2\":24,\"3\":24}}");
+    edit(tiny, "scheduler.framework.gpushare.allocation",
+         "{\"0\":{\"0\":24,\"1\":24,\"2\":24,\"3\":24}}");
     edit(tiny, "scheduling.koordinator.sh/device-allocated",
          "{\"gpu\":[{\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"100\","
          "\"koordinator.sh/gpu-memory-ratio\":\"100\"}},{\"minor\":1,\"resources\":{"
@@ -592,7 +593,8 @@ static void h2_guard(void)
 
 /* --- H3: wishes of pending pods ------------------------------------------------------------- */
 
-static void h3(const char *kind, const char *limits, const char *before, const char *after, int wanted)
+static void h3(const char *kind, const char *limits, const char *before, const char *after,
+               int wanted)
 {
     sites_put(0, kind, 2, MIB_OF_A_CARD); /* A10 */
     sites_put(1, kind, 2, MIB_OF_A_CARD); /* H100 */
