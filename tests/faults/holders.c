@@ -516,8 +516,10 @@ bool holders_read(const struct played_pod *pod, const struct played_node *node, 
         if (ask.cards == 0)
             continue;
         uint32_t cards = row->cards(record, pod, i, node);
-        if (__builtin_popcount(cards) != ask.cards)
+        if (__builtin_popcount(cards) != ask.cards) {
             unplaced = true;
+            cards = (1U << node->n_cards) - 1;
+        }
         if (box->sort == BOX_APP) {
             tally_add(&apps, &ask, cards);
         } else if (box->sort == BOX_SIDECAR) {

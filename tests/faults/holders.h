@@ -19,7 +19,7 @@ enum tongue {
 enum where {
     NOWHERE,   /* it holds nothing */
     PLACED,    /* on the cards that the record names */
-    ANYWHERE,  /* on cards that nobody has named: it may be each of them */
+    ANYWHERE,  /* a container is on cards that nobody has named: it may be each of them */
 };
 
 struct amounts {
@@ -33,8 +33,8 @@ struct amounts {
 struct holding {
     enum where where;
     bool unreadable; /* what can be read of it is here; its node side makes of the rest what it will */
-    struct amounts on[PLAYED_CARDS]; /* PLACED */
-    struct amounts sum;              /* of all its cards, or what it may have of each */
+    struct amounts on[PLAYED_CARDS]; /* what it has there, or may have */
+    struct amounts sum;              /* on one card, were all of it there */
     int cards;                       /* whole ones or shares, at most at once */
     int devices[POOLS];              /* NVIDIA */
 };

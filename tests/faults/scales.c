@@ -65,10 +65,8 @@ static void load_add(struct load *load, const struct played_node *node,
                      const struct holding *holding, enum tongue tongue)
 {
     for (int card = 0; card < node->n_cards; card++) {
-        if (holding->where == PLACED && tongue != NVIDIA)
+        if (tongue != NVIDIA)
             load_card(load, card, &holding->on[card], tongue);
-        else if (holding->where == ANYWHERE && tongue != NVIDIA)
-            load_card(load, card, &holding->sum, tongue);
     }
     for (int i = 0; i < POOLS; i++)
         load->devices[i] += holding->devices[i];
@@ -83,13 +81,11 @@ static void describe(struct load *load, const struct played_node *node, const st
                            holders_tongue(tongue), pod->ours ? "bound by us" : "bound by others",
                            pod->edited ? ", edited" : "", holding->unreadable ? ", unreadable" : "",
                            pod->started ? "" : ", not started", wheres[holding->where]);
-    for (int card = 0; card < node->n_cards && holding->where == PLACED; card++) {
+    for (int card = 0; card < node->n_cards; card++) {
         if (holding->on[card].slots > 0)
             g_string_append_printf(load->who, " %d: %d MiB/%d", card, (int)holding->on[card].mib,
                                    holding->on[card].core);
     }
-    if (holding->where == ANYWHERE)
-        g_string_append_printf(load->who, " %d MiB/%d", (int)holding->sum.mib, holding->sum.core);
 }
 
 /* An edit before the containers were admitted: the node side may still do what it says. */
@@ -126,8 +122,7 @@ static void keep_common(const struct played_pod *other, enum tongue tongue, stru
 
     holders_read(other, node, tongue, &other->grant, &first);
     for (int card = 0; card < node->n_cards; card++) {
-        const struct amounts *now = holding->where == PLACED ? &holding->on[card] : &holding->sum;
-        const struct amounts *then = first.where == PLACED ? &first.on[card] : &first.sum;
+        const struct amounts *now = &holding->on[card], *then = &first.on[card];
         holding->on[card] = (struct amounts){
             MIN(now->mib, then->mib), MIN(now->core, then->core), MIN(now->slots, then->slots)};
     }
@@ -266,6 +261,13 @@ static bool may_wait(const struct played_pod *pod)
     return !pod->started || sim_now_us() < pod->started_us + WAIT_MAX_US + SLACK_US;
 }
 
+static void spread(struct holding *holding)
+{
+    holding->where = ANYWHERE;
+    for (int card = 0; card < PLAYED_CARDS; card++)
+        holding->on[card] = holding->sum;
+}
+
 /* It names what the node does not report. kubelet gives it nothing, but a plugin may be away for a
  * while: it may be counted. */
 static bool names_strange(const struct played_pod *other, const struct played_node *node)
@@ -297,7 +299,7 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
         if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
             return false;
         if (!other->ours || (other->edited && other->edited_run != played.run))
-            holding.where = ANYWHERE; /* it is not known again where it was bound to */
+            spread(&holding); /* it is not known again where it was bound to */
         load_add(load, node, &holding, tongue);
         for (int card = 0; card < node->n_cards && tongue != asks; card++)
             blocked[card] |= holding.where == ANYWHERE || uses_card(&holding, card);
