@@ -39,8 +39,11 @@ class Verdict:
         for field in dataclasses.fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
-    def report(self, tap, what, rejected=0):
-        """A line each. `rejected`: how many pods kubelet may turn away, by what the scenario did."""
+    def report(self, tap, what, pods, rejected=0):
+        """A line each. `pods`: how many there are; `rejected`: how many of them kubelet may turn
+        away, by what the scenario did."""
+        seen = self.served + len(self.broken) + len(self.failed)
+        tap.ok(seen >= pods, f"{what}: kubelet has dealt with {pods} pods", f"{seen} of {pods}")
         tap.ok(not self.broken, f"{what}: no pod is without a card"
                f" ({len(self.broken)} of {self.served + len(self.broken)})", self.broken)
         tap.ok(not self.swapped, f"{what}: every container has the card of its pod's annotation"

@@ -26,7 +26,9 @@ type resource interface {
 
 // What a resource may do besides.
 type (
-	preferrer  interface{ prefer(available, must []string, size int) []string }
+	preferrer interface {
+		prefer(available, must []string, size int) []string
+	}
 	prestarter interface{ preStart(ids []string) error }
 	registrant interface{ registered() }
 )
