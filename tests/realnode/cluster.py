@@ -209,7 +209,7 @@ class Cluster:
     # Pods
 
     def pod(self, name, *limits, init=(), grace=1, node=None, labels=None, annotations=None,
-            namespace="default", priority=None):
+            namespace="default", tolerates=None):
         """A pod whose containers print their environment; `limits`: those of each container."""
 
         def container(name, amounts):
@@ -236,6 +236,8 @@ class Cluster:
         }
         if node:
             spec["nodeSelector"] = {"kubernetes.io/hostname": node}
+        if tolerates:
+            spec["tolerations"] = [{"key": tolerates, "operator": "Exists"}]
         meta = {"name": name, "namespace": namespace, "labels": labels or {},
                 "annotations": annotations or {}}
         return self.client.create(

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CGROUP = "gpuledger-realnode"
@@ -89,10 +90,16 @@ def _cgroups_make(name):
 
 
 def _cgroups_remove(name):
-    for hierarchy in _hierarchies():
-        for path, _, _ in os.walk(hierarchy / name, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+    """Processes that were killed take a moment to leave theirs."""
+    for _ in range(100):
+        left = [hierarchy / name for hierarchy in _hierarchies() if (hierarchy / name).exists()]
+        if not left:
+            return
+        for group in left:
+            for path, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+        time.sleep(0.05)
 
 
 def _leftovers():

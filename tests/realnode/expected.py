@@ -6,6 +6,7 @@ ORDER = "eight pods of one size that wait for the plugin are too many"
 GONE = "a pod that vanished is no longer counted as waiting, though kubelet still has it"
 ZERO = "amounts of a node whose capacity is 0 for a moment have no unit and no card"
 HOLE = "a node that rejects what it is given is chosen again"
+FREEZE = "a pod that ends takes its address along, and calls to it are waited for in vain"
 
 EXPECTED = {
     "gpushare-burst": ORDER,
@@ -15,4 +16,9 @@ EXPECTED = {
     "gpushare-zero": ZERO,
     "gpushare-waiting": ZERO,
     "gpushare-stopped": HOLE,
+    "freeze-one-rollout": FREEZE,
+    "freeze-two-rollout": FREEZE,
+    "freeze-two-deleted": FREEZE,
+    "freeze-two-forced": FREEZE,
+    "freeze-two-takeover": FREEZE,
 }

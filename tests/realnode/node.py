@@ -145,6 +145,9 @@ class Node:
     def load(self, archive):
         self._ctr("images", "import", archive)
 
+    def tag(self, name, another):
+        self._ctr("images", "tag", "--force", name, another)
+
     # kubelet
 
     def kubelet_start(self):

@@ -60,14 +60,9 @@ func (g *gpushare) devices() []*pluginapi.Device {
 func (g *gpushare) registered() {
 	count := map[string]string{gpuCount: strconv.Itoa(len(g.cards))}
 	status := map[string]any{"status": map[string]any{"capacity": count, "allocatable": count}}
-	for try := 0; try < 20; try++ {
-		err := g.api.do("PATCH", "/api/v1/nodes/"+g.node+"/status", strategicPatch, status, nil)
-		if err == nil {
-			return
-		}
-		log.Printf("gpu-count: %v", err)
-		time.Sleep(500 * time.Millisecond)
-	}
+	g.insist(func() error {
+		return g.api.do("PATCH", "/api/v1/nodes/"+g.node+"/status", strategicPatch, status, nil)
+	})
 }
 
 func podTotal(p *pod, resource string) int64 {

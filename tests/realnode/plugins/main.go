@@ -139,6 +139,18 @@ func main() {
 	}
 }
 
+// Until it is done: the Node may not be there yet.
+func (h *host) insist(try func() error) {
+	for count := 0; count < 60; count++ {
+		err := try()
+		if err == nil {
+			return
+		}
+		log.Print(err)
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
 func signalChannel() chan os.Signal {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)

@@ -31,6 +31,7 @@ type (
 	}
 	prestarter interface{ preStart(ids []string) error }
 	registrant interface{ registered() }
+	reporter   interface{ report() } // when the health of cards has changed
 )
 
 type server struct {
@@ -113,6 +114,9 @@ func (s *server) register() error {
 
 // The devices have changed.
 func (s *server) tell() {
+	if r, ok := s.resource.(reporter); ok {
+		r.report()
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for stream := range s.streams {
