@@ -20,5 +20,4 @@ EXPECTED = {
     "freeze-two-rollout": FREEZE,
     "freeze-two-deleted": FREEZE,
     "freeze-two-forced": FREEZE,
-    "freeze-two-takeover": FREEZE,
 }

@@ -13,7 +13,8 @@ import time
 
 import images
 from cluster import MANIFESTS, NODE_PORT, PATIENCE_S, ROOT, SYSTEM, program
-from gpushare import ASSIGNED
+from controlplane import load_config
+from gpushare import ASSIGNED, IDX
 from kubeapi import ApiError, node_object, wait_for
 from scenarios.gpushare import MEMORY, await_served
 
@@ -209,6 +210,31 @@ def pid_of_gpuledger(cluster, uid=None):
             if uid is None or uid in groups:
                 return int(path.name)
     raise RuntimeError("no gpuledger runs in a container")
+
+
+def scenario_kind(cluster, rounds):
+    """What examples/kind needs of a cluster: its kube-scheduler configuration, and workers that
+    fake-gpus makes look like nodes with cards. Pods get a card and annotations, and no device."""
+    installed(cluster, "nodeport")
+    other = cluster.node("other-node")
+    config = load_config(ROOT / "examples/kind/scheduler.yaml")
+    del config["clientConnection"]
+    cluster.plane.scheduler_stop()
+    cluster.plane.scheduler_start(config)
+    answer = subprocess.run(
+        [ROOT / "examples/kind/fake-gpus", "2", "15"], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+        env={"PATH": "/usr/bin:/bin", "KUBECTL": str(cluster.kubectl), "NODES": other.name,
+             "KUBECONFIG": str(cluster.plane.kubeconfig())})
+    cluster.tap.equal(answer.returncode, 0, "fake-gpus makes a node look so")
+    cluster.tap.note(answer.stdout)
+    cluster.tap.equal(other.amount(MEMORY), 30, "its kubelet leaves that alone")
+    cluster.pod("faked", {MEMORY: 8}, node=other.name)
+    cluster.await_settled(["faked"])
+    pod = cluster.client.get("Pod", "faked")
+    said = pod["metadata"]["annotations"]
+    cluster.tap.equal((pod["status"]["phase"], said.get(IDX), said.get(ASSIGNED)),
+                      ("Running", "0", "false"), "a pod runs with a card that nobody hands out")
 
 
 # No freeze

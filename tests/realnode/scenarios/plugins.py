@@ -213,7 +213,10 @@ class Trial:
         node.plugin_stop()
         resource = self.plugin.judged.resource
         self.cluster.await_amount(NODE, resource, 0)
-        names += self.make("away-", 1)
+        if not any(self.plugin.managed.values()):
+            # kube-scheduler 1.36 does not look again at pods with resources that it is to ignore when
+            # a node changes: it forgets there that it is to ignore them. They wait for 5 minutes.
+            names += self.make("away-", 1)
         node.plugin_again()
         self.await_capacity()
         self.cluster.await_settled(names)
@@ -222,7 +225,7 @@ class Trial:
         self.await_capacity()
         names += self.make("new-", 1)
         self.cluster.await_settled(names)
-        self.judge("restarts", 4, 1)
+        self.judge("restarts", len(names), 1)
 
     def deletions(self, rounds):
         """Two of ten pods are deleted at their Binding, with every grace."""
