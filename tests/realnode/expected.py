@@ -7,6 +7,7 @@ GONE = "a pod that vanished is no longer counted as waiting, though kubelet stil
 ZERO = "amounts of a node whose capacity is 0 for a moment have no unit and no card"
 HOLE = "a node that rejects what it is given is chosen again"
 FREEZE = "a pod that ends takes its address along, and calls to it are waited for in vain"
+ENDING = "Volcano's plugin passes over a pod that is being deleted, whose call then takes another's match"
 
 EXPECTED = {
     "gpushare-burst": ORDER,
@@ -16,6 +17,8 @@ EXPECTED = {
     "gpushare-zero": ZERO,
     "gpushare-waiting": ZERO,
     "gpushare-stopped": HOLE,
+    "hami-deletions": GONE,
+    "volcano-deletions": ENDING,
     "freeze-one-rollout": FREEZE,
     "freeze-two-rollout": FREEZE,
     "freeze-two-deleted": FREEZE,

@@ -239,6 +239,8 @@ class Trial:
                     self.cluster.await_bound([victim])
                     self.cluster.client.delete("Pod", victim, grace_s=grace)
                 self.cluster.await_settled(set(names) - set(victims))
+                wait_for(lambda: len(self.cluster.pods("deleted-")) == count - 2, 60, 0.1,
+                         "two pods gone")
                 total.add(judge(self.cluster, self.plugin.judged))
                 self.cluster.drop_pods()
             total.report(self.tap, f"{self.name}, deleted with grace {grace}",
