@@ -18,6 +18,7 @@ EXPECTED = {
     "gpushare-waiting": ZERO,
     "gpushare-stopped": HOLE,
     "hami-deletions": GONE,
+    "volcano-burst": ORDER,
     "volcano-deletions": ENDING,
     "freeze-one-rollout": FREEZE,
     "freeze-two-rollout": FREEZE,

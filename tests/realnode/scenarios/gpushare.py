@@ -80,7 +80,7 @@ def burst(cluster, rounds, count=TOTAL, units=1):
         found = judge(cluster, FAMILY, prefix=prefix)
         calls = [each["seconds"] for each in allocations(cluster)[before:]]
         slowest = f", slowest Allocate {max(calls):.2f} s" if calls else ""
-        lines.append(f"{len(found.broken)} broken; {figures(cluster.diary.entries(prefix))}{slowest}")
+        lines.append(f"{len(found.broken)} broken; {figures(cluster.diary.entries(prefix)[-count:])}{slowest}")
         cluster.tap.note(f"round {number + 1}: {lines[-1]}")
         total.add(found)
         cluster.drop_pods()
