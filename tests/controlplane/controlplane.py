@@ -101,6 +101,12 @@ class ControlPlane:
     Not thread-safe; the clients it hands out are.
     """
 
+    # Both need a controller manager: one waits for service account objects, the other taints every
+    # new node until its taint controller has seen it Ready.
+    disabled_admission = ("ServiceAccount", "TaintNodesByCondition")
+    authorization = "RBAC"
+    certificate_names = "IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+
     def __init__(self, folder, version="current", users=None, apiserver_args=()):
         self.folder = pathlib.Path(folder).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -262,16 +268,14 @@ class ControlPlane:
                 f"--tls-private-key-file={folder}/apiserver.key",
                 f"--client-ca-file={folder}/apiserver.crt",
                 f"--token-auth-file={folder}/tokens.csv",
-                "--authorization-mode=RBAC",
+                f"--authorization-mode={self.authorization}",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-key-file={folder}/service-account.key",
                 f"--service-account-signing-key-file={folder}/service-account.key",
                 "--service-cluster-ip-range=10.255.0.0/24",
                 "--endpoint-reconciler-type=none",
                 "--allow-privileged=true",
-                # Both need a controller manager: one waits for service account objects, the
-                # other taints every new node until its taint controller has seen it Ready.
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                f"--disable-admission-plugins={','.join(self.disabled_admission)}",
                 *self.apiserver_args,
             ],
             self._environment(),
@@ -407,7 +411,7 @@ class ControlPlane:
         self._openssl(
             *"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30".split(),
             *("-subj", "/CN=test control plane"),
-            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"),
+            *("-addext", f"subjectAltName={self.certificate_names}"),
             *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
             *("-keyout", str(folder / "apiserver.key"), "-out", str(folder / "apiserver.crt")),
         )
