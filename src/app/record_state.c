@@ -10,6 +10,8 @@ struct known {
     uint64_t number;     /* when it was first heard of; the order of arrival follows it */
     uint32_t generation; /* the list of its feed that named it last */
     char *text;          /* of the object, JSON */
+    char *first;         /* of a bound pod that has changed since: as it was heard of first, by which its
+                          * cards are known; else NULL */
     bool pending;
     bool picky;          /* these two as a record has them */
     char *scheduler;
@@ -33,6 +35,7 @@ static void known_free(gpointer data)
     struct known *known = data;
     g_free(known->key);
     g_free(known->text);
+    g_free(known->first);
     g_free(known->settled);
     g_free(known->scheduler);
     g_free(known);
@@ -88,7 +91,11 @@ static void note_object(struct record_state *state, enum feed feed, const struct
     struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
 
     /* A pod that waits keeps its turn; word that a bound one waits is old. */
-    if (!known || !record->pending) {
+    if (known && feed == FEED_PODS && !known->pending && !record->pending) {
+        known->first = known->first ? known->first : g_steal_pointer(&known->text);
+        g_free(known->text);
+        known->text = object_text(record);
+    } else if (!known || !record->pending) {
         known = known_new(record);
         g_hash_table_replace(state->objects[feed], known->key, known);
     } else if (known->pending) {
@@ -260,20 +267,6 @@ void record_state_lose(struct record_state *state)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-static void write_known(GString *text, enum record_kind kind, const struct known *known)
-{
-    struct json_writer writer;
-
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
-    record_write_asking(&writer, known->picky, known->scheduler);
-    json_key(&writer, "object");
-    json_raw(&writer, known->text, strlen(known->text));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
-}
-
 static void write_object(GString *text, enum record_kind kind, const char *object)
 {
     struct json_writer writer;
@@ -285,6 +278,22 @@ static void write_object(GString *text, enum record_kind kind, const char *objec
         json_key_bool(&writer, "confirmed", false);
     json_key(&writer, "object");
     json_raw(&writer, object, strlen(object));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    struct json_writer writer;
+
+    if (known->first)
+        write_object(text, kind, known->first);
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_asking(&writer, known->picky, known->scheduler);
+    json_key(&writer, "object");
+    json_raw(&writer, known->text, strlen(known->text));
     json_end_object(&writer);
     g_string_append_c(text, '\n');
 }

@@ -195,6 +195,33 @@ START_TEST(objects_come_in_the_order_in_which_they_came)
 }
 END_TEST
 
+/* A pod is on the card that it was bound to, in the next file, too. */
+START_TEST(an_edited_pod_stays_on_its_card)
+{
+    const struct node_view node = {.name = "n9", .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})};
+    struct pod_view pod = {.ns = "ml",
+                           .name = "u",
+                           .uid = "u",
+                           .node_name = "n9",
+                           .phase = "Running",
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+
+    list_all();
+    store_apply_node(live, &node);
+    note(record_node(++number, &node));
+    for (int i = 1; i >= 0; i--) {
+        pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? "1" : "0"});
+        store_apply_pod(live, &pod);
+        note(record_pod(++number, &pod));
+    }
+    begin_file();
+    const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
+    ck_assert_int_eq(known->shares[0].card, 1);
+    ck_assert_int_eq(known->doubt, DOUBT_EDITED);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 /* What it has not named by its end goes; what it has named stays. */
 START_TEST(a_list_under_way_goes_on)
 {
@@ -586,6 +613,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
+    tcase_add_test(tests, an_edited_pod_stays_on_its_card);
     tcase_add_test(tests, a_list_under_way_goes_on);
     tcase_add_loop_test(tests, a_settled_pod_is_known, 0, 2);
     tcase_add_test(tests, budgets_are_known);
