@@ -3,11 +3,16 @@
 
 #include <string.h>
 
-static int64_t next_assume_time(const struct node *node, int64_t time_ns)
+/* Clocks differ by less; later times are a tenant's word. */
+#define AHEAD_NS INT64_C(3600000000000)
+
+static int64_t next_assume_time(const struct node *node, int64_t now_ns)
 {
+    int64_t time_ns = now_ns;
+
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
-        if (other->assume_time_ns >= time_ns)
+        if (other->assume_time_ns >= time_ns && other->assume_time_ns - now_ns < AHEAD_NS)
             time_ns = other->assume_time_ns + 1;
     }
     return time_ns;

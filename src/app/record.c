@@ -28,6 +28,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_CALL] = "call",
     [RECORD_LOOK] = "look",
     [RECORD_CONCLUDE] = "conclude",
+    [RECORD_WAITS] = "waits",
+    [RECORD_TIME] = "time",
     [RECORD_REFUSED] = "refused",
     [RECORD_DROP] = "drop",
     [RECORD_INHERIT] = "inherit",
@@ -219,6 +221,32 @@ struct record *record_resource_quota(uint64_t number, const struct resource_quot
     return record;
 }
 
+struct record *record_waits(uint64_t number, const struct waits *waits,
+                            const struct ledger *ledger)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_WAITS, number, &writer);
+    begin_object(record, &writer, "object");
+    waits_encode(&writer, waits, ledger);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_time(uint64_t number, const struct moment *moment)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_TIME, number, &writer);
+    write_moment(&writer, moment);
+    json_end_object(&writer);
+    return record;
+}
+
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key)
 {
     struct json_writer writer;
@@ -363,7 +391,7 @@ struct record *record_conclude(const struct moment *moment, const char *uid,
     struct record *record = begin(RECORD_CONCLUDE, moment->number, &writer);
     record->key = g_strdup(uid);
     record->result = result;
-    json_key_int(&writer, "ms", moment->now_ms);
+    write_moment(&writer, moment);
     json_key_string(&writer, "key", uid);
     json_key_string(&writer, "result", bind_result_names[result]);
     json_end_object(&writer);

@@ -26,6 +26,7 @@
  * A record is made by the thread that took its number, without the lock. All functions but
  * record_free give NULL for the number 0, which stands for what is not recorded.
  */
+#include "app/waits.h"
 #include "app/call.h"
 #include "app/grant.h"
 #include "app/metrics.h"
@@ -51,6 +52,8 @@ enum record_kind {
     RECORD_CALL,
     RECORD_LOOK,
     RECORD_CONCLUDE,
+    RECORD_WAITS,   /* who has been waited for, and since when, by now */
+    RECORD_TIME,    /* nobody is waited for any longer who was for too long (app/waits.h) */
     RECORD_REFUSED, /* no Binding of a booking was carried out */
     RECORD_DROP,    /* an allocation that was found to have no pod */
     RECORD_INHERIT, /* a booking that another replica left */
@@ -105,6 +108,10 @@ struct record *record_configmap(uint64_t number, const struct configmap_view *co
 struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
 struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
                                      bool gone);
+struct record *record_waits(uint64_t number, const struct waits *waits,
+                            const struct ledger *ledger);
+struct record *record_time(uint64_t number, const struct moment *moment);
+
 /* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);

@@ -16,6 +16,8 @@ struct known {
     bool picky;          /* these two as a record has them */
     char *scheduler;
     enum allocation_state state; /* of a booking */
+    bool refused;          /* of a booking: no Binding of it was carried out */
+    struct known *booking; /* of a bound pod: that by which it was bound; owned, or NULL */
     char *settled;       /* the bound pod that a booking was found to be; NULL: none */
 };
 
@@ -27,6 +29,7 @@ struct record_state {
     bool listed[FEED_N]; /* what is known is all that the store knows; at first that is nothing */
     char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
     char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
+    char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
@@ -36,6 +39,8 @@ static void known_free(gpointer data)
     g_free(known->key);
     g_free(known->text);
     g_free(known->first);
+    if (known->booking)
+        known_free(known->booking);
     g_free(known->settled);
     g_free(known->scheduler);
     g_free(known);
@@ -61,6 +66,7 @@ void record_state_free(struct record_state *state)
     g_free(state->policy);
     g_free(state->arrivals);
     g_free(state->learned);
+    g_free(state->waits);
     g_free(state);
 }
 
@@ -106,6 +112,29 @@ static void note_object(struct record_state *state, enum feed feed, const struct
     known->generation = state->generation[feed];
 }
 
+/* A pod that is seen bound was bound by its booking, unless that was refused. */
+static void keep_booking(struct record_state *state, const char *uid)
+{
+    struct known *pod = g_hash_table_lookup(state->objects[FEED_PODS], uid);
+    struct known *booking = g_hash_table_lookup(state->bookings, uid);
+
+    if (!booking)
+        return;
+    g_hash_table_steal(state->bookings, uid);
+    if (pod && !pod->booking && !booking->refused)
+        pod->booking = booking;
+    else
+        known_free(booking);
+}
+
+static void note_refused(struct record_state *state, const char *uid)
+{
+    struct known *booking = g_hash_table_lookup(state->bookings, uid);
+
+    if (booking)
+        booking->refused = true;
+}
+
 static void note_pod(struct record_state *state, const struct record *record)
 {
     const struct known *known = g_hash_table_lookup(state->objects[FEED_PODS], record->key);
@@ -117,7 +146,7 @@ static void note_pod(struct record_state *state, const struct record *record)
     }
     note_object(state, FEED_PODS, record);
     if (!record->pending)
-        g_hash_table_remove(state->bookings, record->key);
+        keep_booking(state, record->key);
 }
 
 static void note_settled(struct record_state *state, const struct record *record)
@@ -241,12 +270,19 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->arrivals);
         state->arrivals = object_text(record);
         break;
+    case RECORD_WAITS:
+        g_free(state->waits);
+        state->waits = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
         break;
-    case RECORD_CALL:
     case RECORD_REFUSED:
+        note_refused(state, record->key);
+        break;
+    case RECORD_CALL:
+    case RECORD_TIME:
     case RECORD_BOOKING:
     case RECORD_LOST:
     case RECORD_HEADER:
@@ -263,6 +299,7 @@ void record_state_lose(struct record_state *state)
     g_hash_table_remove_all(state->bookings);
     g_clear_pointer(&state->arrivals, g_free);
     g_clear_pointer(&state->learned, g_free);
+    g_clear_pointer(&state->waits, g_free);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -278,22 +315,6 @@ static void write_object(GString *text, enum record_kind kind, const char *objec
         json_key_bool(&writer, "confirmed", false);
     json_key(&writer, "object");
     json_raw(&writer, object, strlen(object));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
-}
-
-static void write_known(GString *text, enum record_kind kind, const struct known *known)
-{
-    struct json_writer writer;
-
-    if (known->first)
-        write_object(text, kind, known->first);
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
-    record_write_asking(&writer, known->picky, known->scheduler);
-    json_key(&writer, "object");
-    json_raw(&writer, known->text, strlen(known->text));
     json_end_object(&writer);
     g_string_append_c(text, '\n');
 }
@@ -328,6 +349,24 @@ static void write_booking(GString *text, const struct known *known)
     write_object(text, RECORD_SETTLE, known->settled);
     if (known->state == ALLOCATION_UNKNOWN) /* what was settled is in doubt again */
         write_doubt(text, known->key);
+}
+
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    struct json_writer writer;
+
+    if (known->booking)
+        write_booking(text, known->booking);
+    if (known->first)
+        write_object(text, kind, known->first);
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_asking(&writer, known->picky, known->scheduler);
+    json_key(&writer, "object");
+    json_raw(&writer, known->text, strlen(known->text));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
 }
 
 static void write_list(GString *text, enum record_kind kind, int feed)
@@ -389,6 +428,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_booking(text, item->data);
     if (state->arrivals)
         write_object(text, RECORD_ARRIVALS, state->arrivals);
+    if (state->waits)
+        write_object(text, RECORD_WAITS, state->waits);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }

@@ -174,6 +174,8 @@ static const struct {
     [RECORD_CALL] = {replay_call},
     [RECORD_LOOK] = {replay_look},
     [RECORD_CONCLUDE] = {replay_booking, .is_event = true},
+    [RECORD_WAITS] = {replay_waits, .is_event = true, .has_object = true},
+    [RECORD_TIME] = {replay_booking, .is_event = true},
     [RECORD_REFUSED] = {replay_booking, .is_event = true},
     [RECORD_DROP] = {replay_booking, .is_event = true},
     [RECORD_INHERIT] = {replay_booking, .is_event = true, .has_booking = true},

@@ -82,7 +82,8 @@ static bool is_orphan(const struct replay *replay, const struct record_line *lin
                       const struct grant *grant)
 {
     struct store *store = replay->extender.store;
-    struct ledger *ledger = store_lock(store);
+    struct moment moment;
+    struct ledger *ledger = store_decide_recorded(store, &moment); /* as the look did */
     const bool orphan = !grant->request && line->call != line->number &&
                         !ledger_get(ledger, line->uid) && !store_pending(store, line->uid);
 

@@ -56,6 +56,13 @@ static bool drop_booking(struct replay *replay, const struct record_line *line, 
     return true;
 }
 
+static bool end_waits(struct replay *replay, const struct record_line *line, GError **error)
+{
+    store_set_moment(replay->extender.store, &line->moment);
+    store_end_waits(replay->extender.store);
+    return true;
+}
+
 static bool refuse_booking(struct replay *replay, const struct record_line *line, GError **error)
 {
     if (!line->key)
@@ -71,8 +78,9 @@ static bool conclude(struct replay *replay, const struct record_line *line, GErr
     for (int result = 0; result < BIND_RESULT_N; result++) {
         if (g_strcmp0(line->result, bind_result_names[result]) != 0)
             continue;
-        grant_conclude(store_lock(replay->extender.store), line->key, (enum bind_result)result,
-                       &line->moment);
+        struct moment moment;
+        grant_conclude(store_decide_recorded(replay->extender.store, &moment), line->key,
+                       (enum bind_result)result, &line->moment);
         store_unlock(replay->extender.store);
         return true;
     }
@@ -83,6 +91,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
                                             GError **error) = {
     [RECORD_CONCLUDE] = conclude,
     [RECORD_DROP] = drop_booking,
+    [RECORD_TIME] = end_waits,
     [RECORD_REFUSED] = refuse_booking,
     [RECORD_INHERIT] = inherit_booking,
     [RECORD_BOOKING] = know_booking,

@@ -247,3 +247,8 @@ bool replay_event(struct replay *replay, const struct record_line *line, GError 
 {
     return players[line->kind](replay, line, error);
 }
+
+bool replay_waits(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_waits(replay->extender.store, replay->arena, line->object, error);
+}

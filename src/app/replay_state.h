@@ -36,6 +36,7 @@ bool replay_put_booking(struct replay *replay, const struct record_line *line,
  * what is known here. */
 bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error);
 bool replay_learned(struct replay *replay, const struct record_line *line, GError **error);
+bool replay_waits(struct replay *replay, const struct record_line *line, GError **error);
 
 /* A call, and a look of a bind at the ledger: decided once more and compared. */
 bool replay_call(struct replay *replay, const struct record_line *line, GError **error);

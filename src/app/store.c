@@ -134,9 +134,6 @@ struct ledger *store_decide(struct store *store, struct moment *ret_moment)
         ret_moment->now_ms = g_get_monotonic_time() / 1000;
         ret_moment->number = 0;
     }
-    waits_begin(store->waits, store->ledger, ret_moment->now_ms, ret_moment->now_ns);
-    if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
-        store_notify(store);
     return store->ledger;
 }
 
@@ -146,6 +143,10 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
 
     if (store->recorder)
         ret_moment->number = recorder_number(store->recorder);
+    if (ret_moment->now_ns > 0) /* older records do not tell */
+        waits_begin(store->waits, store->ledger, ret_moment->now_ms);
+    if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
+        store_notify(store);
     return ledger;
 }
 
@@ -204,12 +205,28 @@ const char *store_named_cards(const struct store *store, const char *uid)
     return g_hash_table_lookup(store->named, uid);
 }
 
+bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error)
+{
+    struct ledger *ledger = store_lock(store);
+    const bool learned = waits_decode(store->waits, ledger, arena, object, error);
+
+    store_unlock(store);
+    return learned;
+}
+
 void store_end_waits(struct store *store)
 {
-    store_lock(store);
-    if (waits_end(store->waits, store->ledger, g_get_monotonic_time() / 1000))
+    struct moment moment;
+    uint64_t number = 0;
+
+    store_decide(store, &moment);
+    if (waits_end(store->waits, store->ledger, moment.now_ms)) {
+        number = recorder_number(store->recorder);
         store_notify(store);
+    }
     store_unlock(store);
+    recorder_take(store->recorder, record_time(number, &moment));
 }
 
 const struct quotas *store_quotas(const struct store *store)
@@ -267,6 +284,12 @@ static uint64_t tell_known(void *data)
 
     store_lock(store);
     struct record *arrivals = tell_arrivals(store, &lost);
+    struct record *waits = NULL;
+    if (!lost) {
+        const uint64_t of_waits = recorder_number(store->recorder);
+        waits = record_waits(of_waits, store->waits, store->ledger);
+        lost = of_waits == 0;
+    }
     const uint64_t number = lost ? 0 : recorder_number(store->recorder);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
@@ -274,6 +297,7 @@ static uint64_t tell_known(void *data)
     }
     store_unlock(store);
     recorder_take(store->recorder, arrivals);
+    recorder_take(store->recorder, waits);
     recorder_take(store->recorder, record_learned(number, learned));
     return number;
 }

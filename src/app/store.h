@@ -20,6 +20,7 @@
 #include "app/nominations.h"
 #include "app/quotas.h"
 #include "app/ratings.h"
+#include "json/json.h"
 
 #include <gpuledger/dialect.h>
 #include <pthread.h>
@@ -159,6 +160,9 @@ const char *store_named_cards(const struct store *store, const char *uid);
 /* From time to time: ends what has been waited for too long (app/waits.h), which every decision does,
  * too. */
 void store_end_waits(struct store *store);
+/* Takes what a record says has come of waiting; false: it cannot be understood. */
+bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error);
 
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */

@@ -83,19 +83,14 @@ void waits_forget(struct waits *waits, const char *uid)
     g_hash_table_remove(waits->pods, uid);
 }
 
-void waits_begin(struct waits *waits, struct ledger *ledger, int64_t now_ms, int64_t now_ns)
+void waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms)
 {
     for (guint i = 0; i < waits->untimed->len; i++) {
         struct wait *wait = g_hash_table_lookup(waits->pods, waits->untimed->pdata[i]);
-        struct allocation *allocation = ledger_get(ledger, waits->untimed->pdata[i]);
-        if (!wait || !allocation)
+        if (!wait || !ledger_get(ledger, waits->untimed->pdata[i]))
             continue;
         wait->since_ms = now_ms;
         waits->earliest_ms = MIN(waits->earliest_ms, now_ms);
-        allocation->assume_time_ns = MIN(allocation->assume_time_ns, now_ns);
-        for (uint32_t j = 0; j < allocation->n_readings; j++)
-            allocation->readings[j].assume_time_ns =
-                MIN(allocation->readings[j].assume_time_ns, now_ns);
     }
     g_ptr_array_set_size(waits->untimed, 0);
 }
@@ -153,4 +148,95 @@ bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
         g_hash_table_iter_remove(&iter);
     }
     return ended;
+}
+
+/* --- for who goes on from it ------------------------------------------------------------------ */
+
+static void write_over(struct allocation *allocation, void *data)
+{
+    struct json_writer *writer = data;
+
+    if (!allocation->waited_out)
+        return;
+    json_begin_object(writer);
+    json_key_string(writer, "uid", allocation->uid);
+    json_key_bool(writer, "over", true);
+    json_end_object(writer);
+}
+
+void waits_encode(struct json_writer *writer, const struct waits *waits,
+                  const struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer uid, value;
+
+    json_begin_object(writer);
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    g_hash_table_iter_init(&iter, waits->pods);
+    while (g_hash_table_iter_next(&iter, &uid, &value)) {
+        const struct wait *wait = value;
+        json_begin_object(writer);
+        json_key_string(writer, "uid", uid);
+        json_key_int(writer, "since", wait->since_ms);
+        json_key_bool(writer, "started", wait->started);
+        json_end_object(writer);
+    }
+    ledger_each(ledger, write_over, writer);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+struct wait_object {
+    const char *uid;
+    int64_t since;
+    bool started, over;
+};
+
+static const struct json_field wait_fields[] = {
+    JSON_FIELD_STRING(struct wait_object, uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct wait_object, since, "since", 0),
+    JSON_FIELD_BOOL(struct wait_object, started, "started", 0),
+    JSON_FIELD_BOOL(struct wait_object, over, "over", 0),
+    JSON_FIELD_END,
+};
+
+struct waits_object {
+    const cJSON *pods;
+};
+
+static const struct json_field waits_fields[] = {
+    JSON_FIELD_ARRAY(struct waits_object, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena *arena,
+                  const cJSON *object, GError **error)
+{
+    struct waits_object list = {0};
+    const cJSON *item;
+
+    if (!json_decode(arena, object, waits_fields, &list, error))
+        return false;
+    g_hash_table_remove_all(waits->pods);
+    g_ptr_array_set_size(waits->untimed, 0);
+    waits->earliest_ms = INT64_MAX;
+    cJSON_ArrayForEach (item, list.pods) {
+        struct wait_object fields = {0};
+        if (!json_decode(arena, item, wait_fields, &fields, error))
+            return false;
+        const struct allocation *allocation = ledger_get(ledger, fields.uid);
+        if (fields.over && allocation && !allocation->waited_out)
+            ledger_put(ledger, allocation->node->name, settle(allocation));
+        if (fields.over || !allocation)
+            continue;
+        struct wait *wait = g_new0(struct wait, 1);
+        *wait = (struct wait){fields.since, fields.started};
+        g_hash_table_insert(waits->pods, g_strdup(fields.uid), wait);
+        if (wait->since_ms == 0)
+            g_ptr_array_add(waits->untimed, g_strdup(fields.uid));
+        else
+            waits->earliest_ms = MIN(waits->earliest_ms, wait->since_ms);
+    }
+    return true;
 }

@@ -11,6 +11,8 @@
  *
  * Guarded by the store's lock.
  */
+#include "json/json.h"
+
 #include <gpuledger/ledger.h>
 
 #define WAIT_MAX_MS 60000
@@ -28,9 +30,16 @@ void waits_copy(struct waits *waits, const struct waits *from);
 void waits_note(struct waits *waits, const struct allocation *allocation, bool started);
 void waits_forget(struct waits *waits, const char *uid);
 
-/* A decision is made: the time of those that are new begins. Nobody was bound later than now, whatever
- * annotations say. */
-void waits_begin(struct waits *waits, struct ledger *ledger, int64_t now_ms, int64_t now_ns);
+/* A decision is made: the time of those that are new begins. */
+void waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
+
+/* What has come of waiting so far, as a record has it, and back; false: it cannot be understood.
+ *
+ *   {"pods":[{"uid":"u1","since":MS,"started":true},{"uid":"u2","over":true}]} */
+void waits_encode(struct json_writer *writer, const struct waits *waits,
+                  const struct ledger *ledger);
+bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena *arena,
+                  const cJSON *object, GError **error);
 
 /* Ends what has lasted too long, in the ledger. Returns whether there was any. */
 bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms);

@@ -236,6 +236,11 @@ static void drop_named(struct pairing *pairing, const struct share *shares, uint
     }
 }
 
+static enum doubt doubt_of(const struct pod_reading *now, bool waited_out)
+{
+    return now->doubt == DOUBT_NONE && waited_out && now->waiting ? DOUBT_WAITED : now->doubt;
+}
+
 /* How far the node side has come, by the reading in the words that the pod is known by. */
 static void take_progress(const struct allocation *known, const struct allocation *fresh,
                           struct allocation *next)
@@ -249,7 +254,7 @@ static void take_progress(const struct allocation *known, const struct allocatio
         struct pod_reading *reading = &next->readings[i];
         bool found;
         const struct pod_reading now = find_reading(fresh, reading->dialect, &found);
-        reading->doubt = found ? now.doubt : reading->doubt;
+        reading->doubt = found ? doubt_of(&now, waited_out) : reading->doubt;
         reading->assigned |= now.assigned;
         reading->waiting = found && now.waiting && waits && !waited_out;
         reading->heeded = found && now.heeded && heeds && !waited_out;
@@ -257,7 +262,7 @@ static void take_progress(const struct allocation *known, const struct allocatio
     }
     bool found;
     const struct pod_reading now = find_reading(fresh, known->dialect, &found);
-    next->doubt = found ? now.doubt : DOUBT_UNMARKED;
+    next->doubt = found ? doubt_of(&now, waited_out) : DOUBT_UNMARKED;
     next->assigned = known->assigned | (found && now.assigned);
     next->waiting = found && now.waiting && waits && !waited_out;
     next->heeded = found && now.heeded && heeds && !waited_out;

@@ -134,6 +134,7 @@ static void start_pod(void *data)
     if (!pod)
         return;
     pod->started = true;
+    pod->moved_us = sim_now_us();
     server_touch_pod(pod, true);
 }
 
@@ -157,26 +158,16 @@ static void end_pod(void *data)
     server_touch_pod(pod, true);
 }
 
+/* A pod of which a Binding of the program may be on its way is taken to be bound by it. */
 static void bind_bare(void *data)
 {
     struct pod *pod = unpredictable ? pick(can_be_bound) : NULL;
 
-    if (!pod)
+    if (!pod || pod->known[NODE] >= 0)
         return;
     pod->node = (int)chance_below(NODES);
     g_hash_table_insert(server.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
     server_touch_pod(pod, true);
-}
-
-static void edit_pod(void *data)
-{
-    static const char *const cards[] = {NULL, "0", "1", "7", "x"};
-    struct pod *pod = unpredictable ? pick(truth_holds) : NULL;
-
-    if (!pod)
-        return;
-    pod->edited = true;
-    server_annotate(pod, IDX, cards[chance_below(G_N_ELEMENTS(cards))]);
 }
 
 static void put_node(void *data)
@@ -247,7 +238,6 @@ const struct chance_action happenings[] = {
     {"run pod", 20, run_pod},
     {"end pod", 10, end_pod},
     {"bind pod by another scheduler", 2, bind_bare},
-    {"edit annotations", 2, edit_pod},
     {"change node", 2, put_node},
     {"delete node", 1, delete_node},
     {"flap node", 2, flap_node},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server.h"
 
+#include "sim.h"
+
 #include "../prop/chance.h"
 
 #include <cjson/cJSON.h>
@@ -453,6 +455,7 @@ static void bind(struct pod *pod, const cJSON *binding, struct server_reply *rep
         bool was_seen = is_seen(pod);
         pod->node = node[1] - '0';
         take_annotations(pod, annotations);
+        pod->moved_us = sim_now_us();
         pod->granted = cJSON_GetArraySize(annotations) > 0;
         g_hash_table_insert(server.bound, g_strdup(uid), GINT_TO_POINTER(pod->node + 1));
         server.n_granted += pod->granted;

@@ -34,7 +34,7 @@ struct pod {
 
     /* For the oracle: */
     bool granted;   /* its node and card come from a Binding of the program */
-    bool edited;    /* and the annotations are not those any more */
+    int64_t moved_us; /* when it was bound, or started, last */
     int late;       /* Bindings on their way that may still be carried out */
     int late_card;  /* what they say */
     int64_t known[RESOURCES]; /* the oldest state that a bind of it may be founded on; -1: none */

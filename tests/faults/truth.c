@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "truth.h"
 
+#include "sim.h"
+
 #include "../prop/chance.h"
 
 #include <cjson/cJSON.h>
@@ -27,6 +29,8 @@ static int card_of(const struct pod *pod)
         return NO_CARD;
     return atoi(text);
 }
+
+#define WAITED_FOR_US INT64_C(60000000) /* nobody waits for another for longer */
 
 static bool is_waiting(const struct pod *pod)
 {
@@ -99,12 +103,13 @@ void truth_check_grant(const struct pod *pod)
           pod->node);
     for (int i = 0; i < PODS; i++) {
         const struct pod *other = &server.pods[i];
-        if (!truth_holds(other) || other->node != pod->node || !other->granted || other->edited)
+        if (!truth_holds(other) || other->node != pod->node || !other->granted)
             continue;
         if (card_of(other) == card)
             held += other->units;
         else
-            HOLDS(looks.cards_min <= 1 || other->units != pod->units || !is_waiting(other),
+            HOLDS(looks.cards_min <= 1 || other->units != pod->units || !is_waiting(other) ||
+                      sim_now_us() - other->moved_us >= WAITED_FOR_US,
                   "%s on card %d and %s on card %d of n%d wait, and ask for the same", pod->uid,
                   card, other->uid, card_of(other), pod->node);
     }
@@ -129,6 +134,8 @@ static struct usage usage_of(int node)
         if (!truth_holds(pod) || pod->node != node)
             continue;
         int card = shape->cards == 1 ? 0 : card_of(pod);
+        if (!pod->annotations[IDX] && card == NO_CARD) /* the plugin gives it none of several */
+            continue;
         if (card != NO_CARD && card < shape->cards) {
             usage.used[card] += pod->units;
             usage.holders[card]++;
@@ -168,8 +175,7 @@ static void describe_pods(GString *text, int node)
                                         2,  20, 21, 22, 23, 3,  4,  5,  6,  7,  8,  9};
         const struct pod *pod = &server.pods[order[i]];
         if (truth_holds(pod) && pod->node == node)
-            g_string_append_printf(text, "  %s %s card %d%s\n", pod->name, pod->uid, card_of(pod),
-                                   is_waiting(pod) ? " waits" : "");
+            g_string_append_printf(text, "  %s %s card %d\n", pod->name, pod->uid, card_of(pod));
     }
 }
 
@@ -222,10 +228,9 @@ static void describe_pod(GString *text, const cJSON *pod)
     const cJSON *card = cJSON_GetObjectItemCaseSensitive(share, "card");
     const char *state = string(pod, "state");
 
-    HOLDS(cJSON_GetArraySize(shares) == 1, "%s", string(pod, "uid"));
-    g_string_append_printf(text, "  %s %s card %d%s%s%s\n", string(pod, "name"), string(pod, "uid"),
+    HOLDS(cJSON_GetArraySize(shares) <= 1, "%s", string(pod, "uid"));
+    g_string_append_printf(text, "  %s %s card %d%s%s\n", string(pod, "name"), string(pod, "uid"),
                            cJSON_IsNumber(card) ? (int)cJSON_GetNumberValue(card) : NO_CARD,
-                           is_true(pod, "waiting") ? " waits" : "",
                            strcmp(state, "confirmed") && strcmp(state, "assigned") ? " " : "",
                            strcmp(state, "confirmed") && strcmp(state, "assigned") ? state : "");
 }

@@ -252,7 +252,7 @@ START_TEST(a_card_that_an_edit_names_is_held_beside_the_first)
     expect_used("duo", 3, 3, 0);
     store_set_moment(world.store, &moment);
     for (int i = 0; i < 2; i++) {
-        store_decide(world.store, &moment);
+        store_decide_recorded(world.store, &moment);
         store_unlock(world.store);
         expect_used("duo", 3, i == 0 ? 3 : 0, 0);
         moment.now_ms += WAIT_MAX_MS;
