@@ -345,6 +345,8 @@ class World:
         found = {}
         for node in self.ops("/api/v1/nodes")["nodes"]:
             for pod in node["pods"]:
+                if not pod["shares"]:
+                    continue
                 cards = {share["card"] for share in pod["shares"]}
                 card = cards.pop() if len(cards) == 1 else NO_CARD
                 size = sum(share["memoryBytes"] for share in pod["shares"])
@@ -358,8 +360,16 @@ class World:
     def cluster(self):
         """The same from a list of the API server."""
         found = {}
+        cards = {node["metadata"]["name"]: int(
+            node.get("status", {}).get("capacity", {}).get(RESOURCE_COUNT, 0))
+                 for node in self.client.items("Node")}
         for pod in self.client.items("Pod"):
             held = holding(pod)
+            marked = any(key.startswith("ALIYUN_COM_GPU_MEM_")
+                         for key in pod["metadata"].get("annotations", {}))
+            # Of several cards the plugin gives none to whom nobody has marked.
+            if held and held.card == NO_CARD and not marked and cards.get(held.node, 0) > 1:
+                continue
             if held:
                 found[pod["metadata"]["uid"]] = (held.node, held.card, held.units)
         return found

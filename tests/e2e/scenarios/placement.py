@@ -225,7 +225,8 @@ def scenario_foreign(tap):
         world.node("n1", [10, 10])
         world.pod("stray", 4, scheduler="another")
         world.client.bind("stray", "n1")
-        wait_for(lambda: len(world.ledger()) == 1, 10, what="the stray pod is counted")
+        wait_for(lambda: len(world.ops("/api/v1/nodes/n1")["pods"]) == 1, 10,
+                 what="the stray pod is known")
         node = world.ops("/api/v1/nodes/n1")
         used = [card["memoryUsedBytes"] for card in node["cards"]] + [node["unplacedMemoryBytes"]]
         tap.equal(used, [0, 0, 0], "of several cards the plugin gives it none")
