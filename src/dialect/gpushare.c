@@ -293,8 +293,8 @@ static bool read_usage(const struct pod_view *view, bool strict, struct usage *r
             return false;
         if (amount == 0 && percentage == 0)
             continue;
-        if (!(sums_add(&memory, container, amount) & sums_add(&core, container, percentage)) &&
-            strict) {
+        const bool fits = sums_add(&memory, container, amount);
+        if (!(sums_add(&core, container, percentage) && fits) && strict) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
                         "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
                         container->name);

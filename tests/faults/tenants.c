@@ -207,8 +207,8 @@ static char *any_value(void)
         "4000000000000000000", "4102444800", "true", "false", "allocating", "success", "failed",
         "1000Gi", "card0", "card0,card1|card2", "{", "null", "[]",
         "{\"gpu\":[{\"minor\":0,\"resources\":{\"koordinator.sh/gpu-memory\":\"1\"}}]}",
-        "{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-core\":\"100\","
-        "\"koordinator.sh/gpu-memory-ratio\":\"100\"}}]}",
+        ("{\"gpu\":[{\"minor\":1,\"resources\":{\"koordinator.sh/gpu-core\":\"100\","
+         "\"koordinator.sh/gpu-memory-ratio\":\"100\"}}]}"),
         "{\"0\":{\"0\":1}}", "{\"0\":{\"1\":100,\"2\":100}}", "0.5",
     };
     g_autoptr(GString) text = g_string_new(NULL);
