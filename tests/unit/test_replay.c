@@ -5,6 +5,7 @@
 #include "suite.h"
 #include "world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define RUNS 15
@@ -151,14 +152,28 @@ static void terminate_pod(void)
     fake_cluster_terminate(cluster, any_pod());
 }
 
-static void bind_bare(void)
-{
-    fake_cluster_bind_bare(cluster, any_pod(), any_node());
-}
-
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
 
 static GHashTable *written; /* pod's UID -> the card that it was bound to, of those whose word was edited */
+static GHashTable *doubted; /* UIDs of pods that others bound while a bind of ours was under way */
+
+/*
+ * Beside a bind of ours whose outcome is unknown, its card stays held: a list sees no card, and cannot
+ * tell a pod that others bound from one of ours whose word was removed.
+ */
+static void bind_bare(void)
+{
+    const char *pod = any_pod();
+    char *uid = fake_cluster_uid(cluster, pod);
+
+    if (uid) {
+        if (ledger_get(store_lock(world.store), uid))
+            g_hash_table_add(doubted, g_strdup(uid));
+        store_unlock(world.store);
+    }
+    g_free(uid);
+    fake_cluster_bind_bare(cluster, pod, any_node());
+}
 
 /* What a pod is on, whoever edits it; a list would believe the edit, so that this is undone in the end. */
 static void annotate_pod(void)
@@ -190,10 +205,11 @@ static void undo_edits(void)
         g_autofree char *pod = g_strdup_printf("p%d", i);
         g_autofree char *uid = fake_cluster_uid(cluster, pod);
         const char *card = uid ? g_hash_table_lookup(written, uid) : NULL;
-        if (card)
+        if (uid && g_hash_table_contains(doubted, uid))
+            fake_cluster_delete_pod(cluster, pod);
+        else if (card)
             fake_cluster_annotate(cluster, pod, IDX, card);
     }
-    g_hash_table_remove_all(written);
 }
 
 static void put_node(void)
@@ -285,6 +301,7 @@ START_TEST(replay_equals_what_grew)
 
         setup();
         written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         chance = g_rand_new_with_seed(seed);
         fake_cluster_set_chaos(cluster, seed, 25);
         for (int i = 0; i < 6; i++)
@@ -305,9 +322,12 @@ START_TEST(replay_equals_what_grew)
         g_autofree char *copied = world_copied(&world);
         g_autofree char *fresh = world_replay(&world);
         ck_assert_str_eq(copied, grown);
-        ck_assert_msg(g_str_equal(grown, fresh), "seed %u:\n%s\nis not\n%s", seed, grown, fresh);
+        if (!g_str_equal(grown, fresh)) /* longer than what Check can pass on */
+            fprintf(stderr, "seed %u:\n%s\nis not\n%s\n", seed, grown, fresh);
+        ck_assert_msg(g_str_equal(grown, fresh), "seed %u", seed);
         n_bound += fake_cluster_n_bound(cluster);
         g_hash_table_unref(written);
+        g_hash_table_unref(doubted);
         g_rand_free(chance);
         teardown();
     }
