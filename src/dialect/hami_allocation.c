@@ -188,10 +188,21 @@ static bool read_place(const struct vgpu *vgpu, char *text, int32_t container, i
     return true;
 }
 
-/* The devices that the text names, in order. Their container is CONTAINER_POD where the text does
- * not have a place for every container. */
-static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, const char *text,
-                      const GArray *instances, GArray *pieces)
+/* The n-th container that asks for cards and is no init container, or CONTAINER_POD. */
+static int32_t nth_asker(const struct request *request, int32_t n)
+{
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        if (!request->asks[i].init && n-- == 0)
+            return request->asks[i].container;
+    }
+    return CONTAINER_POD;
+}
+
+/* The devices that the text names, in order. Without a place for every container, which ret_placed
+ * tells, those that ask for cards have one each, but for init containers. */
+static bool read_text(const struct vgpu *vgpu, const struct pod_view *view,
+                      const struct request *request, const char *text, const GArray *instances,
+                      GArray *pieces, bool *ret_placed)
 {
     g_auto(GStrv) places = g_strsplit(text, ";", -1);
     int32_t n = (int32_t)g_strv_length(places), n_init = 0;
@@ -201,12 +212,18 @@ static bool read_text(const struct vgpu *vgpu, const struct pod_view *view, cons
     for (size_t i = 0; i < view->n_containers; i++)
         n_init += view->containers[i].init;
     const int32_t n_containers = (int32_t)view->n_containers;
-    const bool placed = n == count_places(vgpu, n_containers, n_init);
-    for (int32_t place = 0; place < n; place++) {
-        const int32_t container =
-            placed ? container_at(vgpu, n_containers, n_init, place) : CONTAINER_POD;
+    *ret_placed = n == count_places(vgpu, n_containers, n_init);
+    for (int32_t place = 0, n_askers = 0; place < n; place++) {
+        const guint before = pieces->len;
+        const int32_t container = *ret_placed ? container_at(vgpu, n_containers, n_init, place)
+                                              : nth_asker(request, n_askers);
         if (!read_place(vgpu, places[place], container, place, instances, pieces))
             return false;
+        if (!*ret_placed && pieces->len > before) {
+            if (container == CONTAINER_POD)
+                return false;
+            n_askers++;
+        }
     }
     return pieces->len > 0;
 }
@@ -243,23 +260,19 @@ static bool take_piece(const struct share *piece, struct share *share)
 /* Whether the text names more cards than a container asks for, so that nobody can say which it is on. */
 static bool names_too_many(const struct request *request, const GArray *pieces)
 {
-    int64_t placed = 0, asked = 0;
-
     for (uint32_t i = 0; i < request->n_asks; i++) {
         int32_t n = 0;
         for (guint j = 0; j < pieces->len; j++)
             n += g_array_index(pieces, struct share, j).container == request->asks[i].container;
         if (n > request->asks[i].count)
             return true;
-        placed += n;
-        asked += request->asks[i].count;
     }
-    return placed == 0 && pieces->len > asked;
+    return false;
 }
 
 /* Deals the cards that the text names out to what the containers ask for. A card that nobody asks for
  * is nobody's; who is left without one may be on any. Returns whether both are the same. */
-static bool deal(const struct request *request, const GArray *pieces, GArray *shares)
+static bool deal(const struct request *request, const GArray *pieces, bool placed, GArray *shares)
 {
     g_autofree bool *dealt = g_new0(bool, pieces->len + 1);
     guint n_dealt = 0;
@@ -273,9 +286,8 @@ static bool deal(const struct request *request, const GArray *pieces, GArray *sh
             const struct share *piece = NULL;
             for (; !piece && at < pieces->len; at++) {
                 const struct share *next = &g_array_index(pieces, struct share, at);
-                /* Before v2.9 init containers had no place, and were given what came next. */
-                if (next->container == CONTAINER_POD ? !dealt[at] || ask->init
-                                                     : next->container == ask->container) {
+                /* Before v2.9 init containers had no place, and were given what came first. */
+                if (next->container == ask->container || (!placed && ask->init)) {
                     piece = next;
                     n_dealt += !dealt[at];
                     dealt[at] = true;
@@ -322,9 +334,11 @@ static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *vi
     g_autoptr(GArray) instances = hami_mig_read(vgpu->instances, view, ret_warning);
     g_autoptr(GArray) pieces = g_array_new(FALSE, TRUE, sizeof(struct share));
 
-    if (text && read_text(vgpu, view, text, instances, pieces) &&
+    bool placed;
+
+    if (text && read_text(vgpu, view, request, text, instances, pieces, &placed) &&
         !names_too_many(request, pieces)) {
-        if (deal(request, pieces, shares))
+        if (deal(request, pieces, placed, shares))
             return DOUBT_NONE;
         warn(ret_warning, g_strdup_printf("annotation '%s' promises something else than the "
                                           "containers' limits, which count",

@@ -334,16 +334,47 @@ static unsigned n_init(const struct played_pod *pod)
     return n;
 }
 
+static bool asks_for_vgpu(const struct box *box)
+{
+    return words_get(&box->limits, "nvidia.com/gpu") || words_get(&box->limits, "volcano.sh/vgpu-number");
+}
+
+/* Old texts leave out who asks for nothing and init containers, which then take what comes first. */
+static uint32_t cards_of_askers(char *const *segments, const struct played_pod *pod,
+                                unsigned container, const struct played_node *node)
+{
+    unsigned askers = 0, own = 0, filled = 0;
+    uint32_t bits = 0;
+
+    for (unsigned i = 0; i < pod->boxes->len; i++) {
+        const struct box *box = &g_array_index(pod->boxes, struct box, i);
+        if (i == container)
+            own = box->sort == BOX_APP ? askers : 0;
+        askers += box->sort == BOX_APP && asks_for_vgpu(box);
+    }
+    for (; *segments; segments++) {
+        if (!**segments)
+            continue;
+        if (filled++ == own)
+            bits = devices_of(*segments, node);
+    }
+    return filled <= askers ? bits : 0;
+}
+
 /* Segments are in the order of containers. With `inits`, init containers come first. */
 static uint32_t cards_of_segments(const char *text, const struct played_pod *pod, unsigned container,
                                   const struct played_node *node, bool inits)
 {
     g_auto(GStrv) segments = g_strsplit(text ? text : "", ";", -1);
-    unsigned n = n_init(pod), at = container;
+    unsigned n = n_init(pod), at = container, there = g_strv_length(segments);
 
+    if (there > 0 && !*segments[there - 1])
+        there--;
+    if (there != pod->boxes->len - (inits ? 0 : n))
+        return cards_of_askers(segments, pod, container, node);
     if (inits) /* played pods have theirs after the others */
         at = container >= pod->boxes->len - n ? container - (pod->boxes->len - n) : container + n;
-    return at < g_strv_length(segments) ? devices_of(segments[at], node) : 0;
+    return at < there ? devices_of(segments[at], node) : 0;
 }
 
 static uint32_t cards_hami(const struct words *record, const struct played_pod *pod,

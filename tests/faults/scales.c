@@ -211,6 +211,18 @@ static void check_cards(const struct load *load, const struct played_pod *pod,
     }
 }
 
+/* One of the models between commas. */
+static bool is_wished(const char *product, const char *wish)
+{
+    g_auto(GStrv) models = g_strsplit(wish, ",", -1);
+
+    for (char **model = models; *model; model++) {
+        if (strcasestr(product, g_strstrip(*model)))
+            return true;
+    }
+    return false;
+}
+
 static void check_wish(const struct played_pod *pod)
 {
     /* Its newest word, if that is older than the program's newest. */
@@ -219,7 +231,7 @@ static void check_wish(const struct played_pod *pod)
 
     if (!wish || !product || pod->edited || pod->wished_version > pod->known)
         return;
-    FINDS(strstr(product, wish), "%s/%s wants %s and is on %s, a %s", pod->ns, pod->name, wish,
+    FINDS(is_wished(product, wish), "%s/%s wants %s and is on %s, a %s", pod->ns, pod->name, wish,
           played.nodes[pod->node].name, product);
 }
 
@@ -297,6 +309,11 @@ static bool names_strange(const struct played_pod *other, const struct played_no
 
     if (node->serves & same)
         strange &= ~same;
+    for (unsigned i = 0; i < other->boxes->len && !(node->serves & same); i++) {
+        const struct words *limits = &g_array_index(other->boxes, struct box, i).limits;
+        if (words_get(limits, "nvidia.com/gpumem") || words_get(limits, "nvidia.com/gpucores"))
+            return true;
+    }
     return strange != 0;
 }
 
@@ -314,7 +331,8 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
             continue;
         if (holding.unreadable || may_wait(other))
             return false;
-        if (holding.where == NOWHERE)
+        bool named_once = !other->ours && other->edited; /* a card, which it may have kept */
+        if (holding.where == NOWHERE && (!named_once || holding.cards == 0))
             continue;
         if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
             return false;

@@ -377,6 +377,36 @@ START_TEST(the_words_of_the_nodes_plugin_count)
 }
 END_TEST
 
+/* Before v2.9 only who asks had a place in the text, and no init container. What cannot have been written
+ * for these containers says nothing: each may be anywhere. */
+START_TEST(places_of_old_texts_are_those_who_ask)
+{
+    static const struct {
+        const char *text;
+        int64_t memory[2]; /* of cards a and b, MiB */
+    } cases[] = {
+        {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,1000,0:;", {1000, 3000}},
+        {"GPU-b,NVIDIA,3000,0:;", {1000, 4000}}, /* the other one may be on any */
+        {"GPU-a,NVIDIA,3000,0:GPU-b,NVIDIA,1000,0:;", {4000, 4000}},
+        {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,1000,0:;;GPU-a,NVIDIA,1000,0:;GPU-a,NVIDIA,1000,0:;",
+         {4000, 4000}},
+    };
+    const struct pod_view view = {
+        .ns = "ml", .name = "a", .uid = "u", .node_name = "n1", .phase = "Running",
+        .annotations = PAIRS({ALLOCATED, cases[_i].text}),
+        CONTAINERS(WITH({GPU, "1"}, {MEM, "3000"}), PLAIN, WITH({GPU, "1"}, {MEM, "1000"}),
+                   INIT({GPU, "1"}, {MEM, "500"})),
+    };
+    g_autofree char *warning = NULL;
+
+    ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
+    for (int32_t i = 0; i < 2; i++) {
+        const struct card *card = node_card(node, i);
+        ck_assert_int_eq(card->memory - card_memory_free(node, card), cases[_i].memory[i] * MIB);
+    }
+}
+END_TEST
+
 /* A pod of the ancestor, on its node: that HAMi finds no mark of its own is nobody's trouble. */
 START_TEST(the_ancestors_pods_are_not_doubted)
 {
@@ -531,6 +561,7 @@ int main(void)
     tcase_add_loop_test(bound, what_is_written_is_read_again, 0, 4);
     tcase_add_test(bound, each_ends_its_text_in_its_own_way);
     tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
+    tcase_add_loop_test(bound, places_of_old_texts_are_those_who_ask, 0, 4);
     tcase_add_test(bound, the_words_of_the_nodes_plugin_count);
     tcase_add_test(bound, the_ancestors_pods_are_not_doubted);
     tcase_add_test(bound, another_schedulers_annotation_takes_no_pod_away);
