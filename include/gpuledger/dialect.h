@@ -98,6 +98,11 @@ struct dialect {
      * begin so. Where two dialects read a pod, and see the same resources, the node decides. */
     const char *const *resources;
 
+    /* Annotations and labels of pods that say what a pod was given: only schedulers and node sides
+     * write them, users never; their own words, such as wishes, are not among them.
+     * NULL-terminated, '*' as above; NULL: there are none. */
+    const char *const *records;
+
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;

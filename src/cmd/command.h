@@ -44,6 +44,7 @@ enum exit_code audit_run(const struct config *config, const struct config_inputs
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code replay_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code certs_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code guard_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code completion_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code manual_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code version_run(const struct config *config, const struct config_inputs *inputs);

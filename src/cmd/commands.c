@@ -143,6 +143,17 @@ const struct command commands[] = {
          "is. The extender takes changed Secrets while it runs; kube-scheduler reads its own "
          "certificate at its start.",
      .run = certs_run},
+    {.name = "guard",
+     .bit = COMMAND_GUARD,
+     .words = "",
+     .summary = "Print the policy that guards what pods were given",
+     .description =
+         "Prints a ValidatingAdmissionPolicy and its binding, for Kubernetes 1.30 and later: only "
+         "the accounts and groups of the ConfigMap gpuledger-guard may set, change or remove the "
+         "annotations and labels of pods by which schedulers and node sides say what a pod was "
+         "given, or create a pod with spec.nodeName.\n\n"
+         "manifests/overlays/guard is that, with the ConfigMap.",
+     .run = guard_run},
     {.name = "completion",
      .bit = COMMAND_COMPLETION,
      .words = "bash|zsh|fish",

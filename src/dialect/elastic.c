@@ -27,6 +27,7 @@ struct spelling {
     const struct dialect *dialect;
     /* Hundredths of a card; MiB, or NULL: that release shares by compute only. */
     const char *resources[3];
+    const char *records[3]; /* mark and container */
     const char *mark;      /* annotation "true" of every pod that was placed */
     const char *container; /* annotation of each GPU container: the cards; its name follows */
     bool whole_cards;      /* several cards for one container */
@@ -35,6 +36,7 @@ struct spelling {
 static const struct spelling elastic_io = {
     .dialect = &dialect_elastic,
     .resources = {"elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"},
+    .records = {"elasticgpu.io/assumed", "elasticgpu.io/container-*"},
     .mark = "elasticgpu.io/assumed",
     .container = "elasticgpu.io/container-",
     .whole_cards = true,
@@ -42,6 +44,7 @@ static const struct spelling elastic_io = {
 static const struct spelling elastic_com = {
     .dialect = &dialect_elastic_com,
     .resources = {"elasticgpu.com/gpu-core", "elasticgpu.com/gpu-memory"},
+    .records = {"elasticgpu.com/assumed", "elasticgpu.com/container-*"},
     .mark = "elasticgpu.com/assumed",
     .container = "elasticgpu.com/container-",
     .whole_cards = true,
@@ -49,12 +52,14 @@ static const struct spelling elastic_com = {
 static const struct spelling nano_io = {
     .dialect = &dialect_nano_io,
     .resources = {"nano-gpu.io/gpu-core", "nano-gpu.io/gpu-memory"},
+    .records = {"nano-gpu.io/gpu", "nano-gpu.io/gpu-*"},
     .mark = "nano-gpu.io/gpu",
     .container = "nano-gpu.io/gpu-",
 };
 static const struct spelling nano = {
     .dialect = &dialect_nano,
     .resources = {"nano-gpu/gpu-percent"},
+    .records = {"nano-gpu/assume", "nano-gpu/container-*"},
     .mark = "nano-gpu/assume",
     .container = "nano-gpu/container-",
 };
@@ -414,7 +419,8 @@ FUNCTIONS(nano_io)
 FUNCTIONS(nano)
 
 #define MEMBERS(spelling)                                                                          \
-    .resources = spelling.resources, .names_cards = true, .isolation = ISOLATION_NONE,             \
+    .resources = spelling.resources, .records = spelling.records, .names_cards = true,             \
+    .isolation = ISOLATION_NONE,                                                                   \
     .read_topology = spelling##_topology, .read_request = spelling##_request,                      \
     .read_allocation = spelling##_allocation, .refuse = refuse,                                    \
     .write_annotations = write_annotations

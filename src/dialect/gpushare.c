@@ -476,6 +476,11 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 
 static const char *const resources[] = {RESOURCE_MEM, RESOURCE_CORE, NULL};
 
+static const char *const records[] = {
+    "ALIYUN_COM_GPU_MEM_*", "scheduler.framework.gpushare.*", /* ACK's */
+    NULL,
+};
+
 const struct dialect dialect_gpushare = {
     .name = "gpushare",
     .title = "Aliyun gpushare",
@@ -507,6 +512,7 @@ const struct dialect dialect_gpushare = {
         },
     .words = {.memory = RESOURCE_MEM, .core = RESOURCE_CORE},
     .resources = resources,
+    .records = records,
     .names_cards = true,
     .node_units = true,
     .isolation = ISOLATION_NONE,

@@ -176,6 +176,19 @@ READERS(volcano)
     .write_annotations = write_annotations, .write_assigned = write_assigned,                      \
     .names_cards = true, .isolation = ISOLATION_HOOK
 
+static const char *const hami_records[] = {
+    "hami.io/vgpu-node", "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time",
+    "hami.io/vgpu-devices-*", "hami.io/vgpu-mig-allocations", NULL,
+};
+static const char *const paradigm_records[] = {
+    "4pd.io/vgpu-node", "4pd.io/vgpu-time", "4pd.io/bind-phase", "4pd.io/bind-time",
+    "4pd.io/vgpu-ids-new", "4pd.io/devices-to-allocate", "hami.sh/vgpu-devices-*", NULL,
+};
+static const char *const volcano_records[] = {
+    "volcano.sh/vgpu-node", "volcano.sh/vgpu-time", "volcano.sh/bind-phase",
+    "volcano.sh/bind-time", "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate", NULL,
+};
+
 static const char *const nvidia_resources[] = {
     "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
     NULL};
@@ -246,6 +259,7 @@ const struct dialect dialect_hami = {
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
+    .records = hami_records,
     QUOTA_KEYS,
     .lock_key = "hami.io/mutex.lock",
     .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
@@ -269,6 +283,7 @@ const struct dialect dialect_4paradigm = {
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
+    .records = paradigm_records,
     QUOTA_KEYS,
     FUNCTIONS(paradigm),
 };
@@ -296,5 +311,6 @@ const struct dialect dialect_volcano_vgpu = {
         },
     .words = VGPU_WORDS("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"),
     .resources = volcano_resources,
+    .records = volcano_records,
     FUNCTIONS(volcano),
 };

@@ -222,6 +222,10 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
 static const char *const resources[] = {STEM "*", NULL};
 
+static const char *const records[] = {
+    "gas-ts", KEY_CARDS, "gas-container-tiles", NULL,
+};
+
 const struct dialect dialect_intel = {
     .name = "intel",
     .title = "Intel GAS",
@@ -238,6 +242,7 @@ const struct dialect dialect_intel = {
                       "are not told apart.",
         },
     .resources = resources,
+    .records = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,

@@ -71,6 +71,10 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
 static const char *const resources[] = {RESOURCE, NULL};
 
+static const char *const records[] = {
+    "runai-gpu-group", "runai-gpu-group/*", "received-resource-type", KEY_INDEX, NULL,
+};
+
 const struct dialect dialect_kai = {
     .name = "kai",
     .title = "KAI",
@@ -85,6 +89,7 @@ const struct dialect dialect_kai = {
             .limits = "The pods that share a reserved card are not told apart.",
         },
     .resources = resources,
+    .records = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,

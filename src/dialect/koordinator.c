@@ -232,6 +232,11 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
 static const char *const resources[] = {STEM "*", NULL};
 
+static const char *const records[] = {
+    KEY_ALLOCATED, "scheduling.koordinator.sh/gpu-minors",
+    "scheduling.koordinator.sh/bind-timestamp", NULL,
+};
+
 const struct dialect dialect_koordinator = {
     .name = "koordinator",
     .title = "Koordinator",
@@ -246,6 +251,7 @@ const struct dialect dialect_koordinator = {
             .limits = "Pods that ask for its resources and come to gpuledger all the same.",
         },
     .resources = resources,
+    .records = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,

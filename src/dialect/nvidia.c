@@ -596,6 +596,10 @@ static void write_annotations(const struct allocation *allocation, const struct 
 
 static const char *const resources[] = {GPU, GPU_SHARED, MIG_PREFIX "*", NULL};
 
+static const char *const records[] = {
+    KEY_REPLICAS, NULL,
+};
+
 const struct dialect dialect_nvidia = {
     .name = "nvidia",
     .title = "NVIDIA device plugin",
@@ -629,6 +633,7 @@ const struct dialect dialect_nvidia = {
         },
     .words = {.whole = GPU, .whole_units = 1},
     .resources = resources,
+    .records = records,
     .isolation = ISOLATION_HARDWARE,
     .read_topology = read_topology,
     .read_request = read_request,

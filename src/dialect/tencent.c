@@ -570,6 +570,8 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 }
 
 static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
+static const char *const records[] = {KEY_TIME, KEY_OWN_TIME, KEY_NODE, KEY_IDX "*", KEY_ASSIGNED,
+                                      NULL};
 
 const struct dialect dialect_tencent = {
     .name = "tencent",
@@ -577,6 +579,7 @@ const struct dialect dialect_tencent = {
     .words = {.memory = RESOURCE_MEMORY, .memory_unit = BLOCK_BYTES, .core = RESOURCE_CORE,
               .core_needed = true, .whole = RESOURCE_CORE, .whole_units = CARD_CORE},
     .resources = resources,
+    .records = records,
     .isolation = ISOLATION_HOOK,
     .filter_only = true,
     .policy = &policy,

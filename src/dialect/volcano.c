@@ -430,6 +430,10 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 
 static const char *const resources[] = {RESOURCE_MEMORY, RESOURCE_NUMBER, NULL};
 
+static const char *const records[] = {
+    "volcano.sh/gpu-index", "volcano.sh/predicate-time", "volcano.sh/gpu-assigned", NULL,
+};
+
 const struct dialect dialect_volcano = {
     .name = "volcano",
     .title = "Volcano gpushare",
@@ -453,6 +457,7 @@ const struct dialect dialect_volcano = {
     .words = {.memory = RESOURCE_MEMORY, .memory_unit = MIB, .whole = RESOURCE_NUMBER,
               .whole_units = 1},
     .resources = resources,
+    .records = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,

@@ -302,6 +302,11 @@ def check_dialects(tap):
         tap.ok(name in rows, f"README: the matrix has {name}")
 
 
+def check_guard(tap):
+    tap.equal(text("manifests/overlays/guard/policy.yaml"), run("guard").stdout,
+              "overlays/guard: its policy is what `gpuledger guard` prints")
+
+
 def check_urls(tap):
     """What kube-scheduler is told to call is a port and a prefix that we have."""
     ports = set(facts.ports().values())
@@ -362,6 +367,7 @@ def check(tap):
     check_numbers(tap, readme)
     check_layers(tap)
     check_dialects(tap)
+    check_guard(tap)
     check_urls(tap)
     check_advice(tap)
     check_container(tap)

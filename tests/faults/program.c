@@ -12,6 +12,7 @@
 #include "kube/reflector.h"
 
 #include <cjson/cJSON.h>
+#include <gpuledger/dialect.h>
 #include <string.h>
 
 #define MS 1000
@@ -183,6 +184,27 @@ char *program_node(int node)
 bool program_is_synced(void)
 {
     return store_is_synced(program.store);
+}
+
+static bool is_record(const char *key)
+{
+    if (g_str_has_prefix(key, "gpuledger.io/seal")) /* whatever the dialect */
+        return true;
+    for (size_t i = 0; dialects[i]; i++) {
+        for (const char *const *at = dialects[i]->records; at && *at; at++) {
+            const bool prefix = g_str_has_suffix(*at, "*");
+            if (prefix ? strncmp(key, *at, strlen(*at) - 1) == 0 : g_str_equal(key, *at))
+                return true;
+        }
+    }
+    return false;
+}
+
+void program_check_words(const struct played_pod *pod)
+{
+    for (unsigned i = 0; i < pod->grant.n; i++)
+        HOLDS(is_record(pod->grant.items[i].key), "a Binding has '%s', which no dialect guards",
+              pod->grant.items[i].key);
 }
 
 /* --- a kube-scheduler ----------------------------------------------------------------------- */

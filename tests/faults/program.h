@@ -32,6 +32,8 @@ void program_bind_later(const struct played_pod *pod, int node);
 unsigned program_binding(void);
 /* A node, as people see it. */
 char *program_node(int node);
+/* What a Binding writes is what the guard of pods' records guards (cmd/guard.c). */
+void program_check_words(const struct played_pod *pod);
 /* What filter said last. */
 const char *program_last(void);
 

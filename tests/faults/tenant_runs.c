@@ -50,6 +50,12 @@ static bool honest;
 static char **without;
 static struct chance_action actions[32], sieges[32];
 
+static void check_grant(struct played_pod *pod)
+{
+    program_check_words(pod);
+    scales_check_grant(pod);
+}
+
 static uint64_t n_events(void)
 {
     const struct program_counts *calls = program_counts();
@@ -240,7 +246,7 @@ static void run_world(uint64_t seed, uint64_t until)
     counts.requests += server.n_requests;
     counts.granted += server.n_granted;
     played_reset();
-    played.on_granted = scales_check_grant;
+    played.on_granted = check_grant;
     sites_draw();
     options.policy = policies[chance_below(G_N_ELEMENTS(policies))];
     options.patience_ms = chance_between(0, 30000);

@@ -826,6 +826,12 @@ static bool is_wanted(const char *name)
     return !*wanted;
 }
 
+static void check_grant(struct played_pod *pod)
+{
+    program_check_words(pod);
+    scales_check_grant(pod);
+}
+
 static bool begin_script(const char *name)
 {
     if (!is_wanted(name))
@@ -835,7 +841,7 @@ static bool begin_script(const char *name)
     sim_reset();
     net_reset();
     played_reset();
-    played.on_granted = scales_check_grant;
+    played.on_granted = check_grant;
     faults_set_trouble(0);
     options = (struct program_options){0};
     g_string_truncate(found, 0);

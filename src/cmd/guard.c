@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command "guard": a ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1, Kubernetes 1.30
+ * and later) that lets only schedulers and node sides write what a pod was given, from the dialects'
+ * table. manifests/overlays/guard/policy.yaml is what it prints.
+ *
+ * Who may write is in the ConfigMap that the policy takes as its parameter: `accounts` and `groups`, a
+ * name a line. The API server hands a Binding's annotations on to the pod, so that Bindings are
+ * judged like pods. Requests that leave annotations and labels alone pass before anything is looked
+ * at: kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has
+ * written there.
+ */
+#include "cmd/command.h"
+
+#include <gpuledger/dialect.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the program writes whatever the dialect. */
+static const char *const own_records[] = {"gpuledger.io/seal", "gpuledger.io/sealed",
+                                          "gpuledger.io/woken", NULL};
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_records(GPtrArray *keys, const char *const *records)
+{
+    for (; records && *records; records++) {
+        if (!g_ptr_array_find_with_equal_func(keys, *records, g_str_equal, NULL))
+            g_ptr_array_add(keys, (char *)*records);
+    }
+}
+
+static bool is_prefix(const char *key)
+{
+    return g_str_has_suffix(key, "*");
+}
+
+/* A list of CEL: of those keys that end with '*', without it, or of the others. */
+static void write_list(GString *text, const char *name, const GPtrArray *keys, bool prefixes)
+{
+    const char *comma = "";
+
+    g_string_append_printf(text, "    - name: %s\n      expression: >-\n        [", name);
+    for (guint i = 0; i < keys->len; i++) {
+        const char *key = g_ptr_array_index(keys, i);
+        if (is_prefix(key) != prefixes)
+            continue;
+        g_string_append_printf(text, "%s'%.*s'", comma, (int)(strlen(key) - prefixes), key);
+        comma = ",\n        ";
+    }
+    g_string_append(text, "]\n");
+}
+
+#define HEADER                                                                                     \
+    "# Printed by `" PROGRAM " guard` from the program's table of dialects.\n"                     \
+    "apiVersion: admissionregistration.k8s.io/v1\n"                                                \
+    "kind: ValidatingAdmissionPolicy\n"                                                            \
+    "metadata:\n"                                                                                  \
+    "  name: gpuledger-guard\n"                                                                    \
+    "  labels:\n"                                                                                  \
+    "    app.kubernetes.io/name: gpuledger\n"                                                      \
+    "spec:\n"                                                                                      \
+    "  failurePolicy: Fail\n"                                                                      \
+    "  paramKind:\n"                                                                               \
+    "    apiVersion: v1\n"                                                                         \
+    "    kind: ConfigMap\n"                                                                        \
+    "  matchConstraints:\n"                                                                        \
+    "    resourceRules:\n"                                                                         \
+    "      - apiGroups: [\"\"]\n"                                                                  \
+    "        apiVersions: [v1]\n"                                                                  \
+    "        operations: [CREATE, UPDATE]\n"                                                       \
+    "        resources: [pods, pods/status, pods/binding, pods/ephemeralcontainers, pods/resize, " \
+    "bindings]\n"                                                                                  \
+    "  matchConditions:\n"                                                                         \
+    "    - name: comes-or-changes-its-words\n"                                                     \
+    "      expression: >-\n"                                                                       \
+    "        oldObject == null ||\n"                                                               \
+    "        has(object.metadata.annotations) != has(oldObject.metadata.annotations) ||\n"         \
+    "        has(object.metadata.labels) != has(oldObject.metadata.labels) ||\n"                   \
+    "        (has(object.metadata.annotations) &&\n"                                               \
+    "        object.metadata.annotations != oldObject.metadata.annotations) ||\n"                  \
+    "        (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)\n" \
+    "  variables:\n"                                                                               \
+    "    - name: accounts\n"                                                                       \
+    "      expression: >-\n"                                                                       \
+    "        has(params.data) && 'accounts' in params.data ? params.data['accounts'].split('\\n') : []\n" \
+    "    - name: groups\n"                                                                         \
+    "      expression: >-\n"                                                                       \
+    "        has(params.data) && 'groups' in params.data ? params.data['groups'].split('\\n') : []\n" \
+    "    - name: trusted\n"                                                                        \
+    "      expression: >-\n"                                                                       \
+    "        request.userInfo.username in variables.accounts ||\n"                                 \
+    "        (has(request.userInfo.groups) &&\n"                                                   \
+    "        request.userInfo.groups.exists(group, group in variables.groups))\n"
+
+#define MAP(name, object, field)                                                                   \
+    "    - name: " name "\n"                                                                       \
+    "      expression: >-\n"                                                                       \
+    "        " object " != null && has(" object ".metadata." field ") ? " object ".metadata." field \
+    " : {}\n"
+
+/* What is there now and was not, or otherwise; and what was there and is no more. */
+#define CHANGED(name, is, was)                                                                     \
+    "    - name: " name "\n"                                                                       \
+    "      expression: >-\n"                                                                       \
+    "        variables.keys.filter(key, (key in variables." is ") != (key in variables." was ") ||\n" \
+    "        (key in variables." is " && variables." is "[key] != variables." was "[key])) +\n"    \
+    "        variables." is ".filter(key, variables.prefixes.exists(prefix, key.startsWith(prefix)) " \
+    "&&\n"                                                                                         \
+    "        !(key in variables." was " && variables." was "[key] == variables." is "[key])) +\n"  \
+    "        variables." was ".filter(key, variables.prefixes.exists(prefix, "                     \
+    "key.startsWith(prefix)) &&\n"                                                                 \
+    "        !(key in variables." is "))\n"
+
+#define VALIDATIONS                                                                                \
+    MAP("annotations", "object", "annotations")                                                    \
+    MAP("oldAnnotations", "oldObject", "annotations")                                              \
+    MAP("labels", "object", "labels")                                                              \
+    MAP("oldLabels", "oldObject", "labels")                                                        \
+    CHANGED("changedAnnotations", "annotations", "oldAnnotations")                                 \
+    CHANGED("changedLabels", "labels", "oldLabels")                                                \
+    "  validations:\n"                                                                             \
+    "    - expression: >-\n"                                                                       \
+    "        variables.trusted || size(variables.changedAnnotations) + "                           \
+    "size(variables.changedLabels) == 0\n"                                                         \
+    "      messageExpression: >-\n"                                                                \
+    "        'only schedulers and node sides, which the ConfigMap gpuledger-guard names, may set, ' +\n" \
+    "        'change or remove ' + (variables.changedAnnotations + "                               \
+    "variables.changedLabels).join(', ')\n"                                                        \
+    "      reason: Forbidden\n"                                                                    \
+    "    - expression: >-\n"                                                                       \
+    "        variables.trusted || request.operation != 'CREATE' || request.kind.kind != 'Pod' ||\n" \
+    "        !has(object.spec.nodeName) || object.spec.nodeName == ''\n"                           \
+    "      message: only those whom the ConfigMap gpuledger-guard names may create a pod with "    \
+    "spec.nodeName\n"                                                                              \
+    "      reason: Forbidden\n"
+
+#define BINDING                                                                                    \
+    "---\n"                                                                                        \
+    "apiVersion: admissionregistration.k8s.io/v1\n"                                                \
+    "kind: ValidatingAdmissionPolicyBinding\n"                                                     \
+    "metadata:\n"                                                                                  \
+    "  name: gpuledger-guard\n"                                                                    \
+    "  labels:\n"                                                                                  \
+    "    app.kubernetes.io/name: gpuledger\n"                                                      \
+    "spec:\n"                                                                                      \
+    "  policyName: gpuledger-guard\n"                                                              \
+    "  validationActions: [Deny]\n"                                                                \
+    "  paramRef:\n"                                                                                \
+    "    name: gpuledger-guard\n"                                                                  \
+    "    namespace: kube-system\n"                                                                 \
+    "    parameterNotFoundAction: Deny\n"
+
+enum exit_code guard_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    g_autoptr(GString) text = g_string_new(HEADER);
+
+    add_records(keys, own_records);
+    for (size_t i = 0; dialects[i]; i++)
+        add_records(keys, dialects[i]->records);
+    g_ptr_array_sort(keys, compare);
+    write_list(text, "keys", keys, false);
+    write_list(text, "prefixes", keys, true);
+    g_string_append(text, VALIDATIONS BINDING);
+    fputs(text->str, stdout);
+    return EXIT_OK;
+}
