@@ -203,10 +203,10 @@ void server_compact(void)
 
 static bool is_seen(const struct pod *pod)
 {
-    return pod->exists && pod->phase != SUCCEEDED && pod->phase != FAILED;
+    return pod->exists && pod->phase != SUCCEEDED;
 }
 
-/* As a watcher is told whose selector leaves out what has ended. */
+/* As a watcher is told whose selector leaves out what has succeeded. */
 void server_touch_pod(struct pod *pod, bool was_seen)
 {
     pod->version = ++server.version;
