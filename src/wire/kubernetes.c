@@ -392,8 +392,9 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_key(writer, "regarding");
     json_begin_object(writer);
     json_key_string(writer, "apiVersion", "v1");
-    json_key_string(writer, "kind", "Pod");
-    json_key_string(writer, "namespace", event->ns);
+    json_key_string(writer, "kind", event->node ? "Node" : "Pod");
+    if (!event->node)
+        json_key_string(writer, "namespace", event->ns);
     json_key_string(writer, "name", event->pod);
     json_key_string(writer, "uid", event->pod_uid);
     json_end_object(writer);
