@@ -34,8 +34,8 @@ const char *const option_groups[GROUP_N] = {
 #define ADDRESS(member_) AT(OPTION_ADDRESS, struct address, member_)
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
-#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | PLANS)
-#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | PLANS)
+#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
+#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 

@@ -44,7 +44,8 @@ enum command_bit {
     COMMAND_REPLAY = 1 << 11,
     COMMAND_FIT = 1 << 12,
     COMMAND_CERTS = 1 << 13,
-    COMMAND_ANY = (1 << 14) - 1,
+    COMMAND_RESUME = 1 << 14,
+    COMMAND_ANY = (1 << 15) - 1,
 };
 
 enum option_group {
