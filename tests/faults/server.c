@@ -129,6 +129,8 @@ char *server_pod_json(const struct pod *pod)
     g_string_append_printf(text, "]},\"status\":{\"phase\":\"%s\"", phases[pod->phase]);
     if (pod->started)
         g_string_append(text, ",\"startTime\":\"2026-01-02T03:04:05Z\"");
+    if (pod->rejected)
+        g_string_append(text, ",\"reason\":\"UnexpectedAdmissionError\"");
     g_string_append(text, "}}");
     return g_string_free(text, FALSE);
 }
