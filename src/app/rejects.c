@@ -1,65 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sources: kubelet's pkg/kubelet/lifecycle (predicate.go: "OutOf" and the resource), cm/devicemanager
- * and cm/topologymanager, 1.20 to 1.36.
- */
 #include "app/rejects_state.h"
 
 #include <string.h>
 
 #define SITE_REJECTS_MAX 256
 #define SITE_PAUSES_MAX 64
-
-const char *const rejection_names[REJECTION_N] = {
-    [REJECTION_ADMISSION] = "admission",
-    [REJECTION_TOPOLOGY] = "topology",
-    [REJECTION_RESOURCE] = "resource",
-};
-
-/* --- what kubelet says ------------------------------------------------------------------------ */
-
-/* What gRPC says where nobody, or nobody who knows, has answered. */
-static const char *const unanswered[] = {"Unavailable", "DeadlineExceeded", "Canceled",
-                                         "Unimplemented"};
-
-/* "Allocate failed due to rpc error: code = Unknown desc = ..., which is unexpected" */
-static bool plugin_refused(const char *message)
-{
-    static const char start[] = "rpc error: code = ";
-    const char *at = message ? strstr(message, start) : NULL;
-
-    for (size_t i = 0; at && i < G_N_ELEMENTS(unanswered); i++) {
-        if (g_str_has_prefix(at + strlen(start), unanswered[i]))
-            return false;
-    }
-    return at;
-}
-
-bool rejection_read(const struct pod_view *pod, struct rejection *ret_rejection)
-{
-    static const struct {
-        const char *reason;
-        bool prefix;
-        enum rejection_kind kind;
-    } reasons[] = {
-        {"UnexpectedAdmissionError", false, REJECTION_ADMISSION},
-        {"TopologyAffinityError", false, REJECTION_TOPOLOGY},
-        {"OutOf", true, REJECTION_RESOURCE},
-    };
-
-    if (g_strcmp0(pod->phase, "Failed") != 0 || !pod->status_reason)
-        return false;
-    for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
-        if (reasons[i].prefix ? !g_str_has_prefix(pod->status_reason, reasons[i].reason)
-                              : !g_str_equal(pod->status_reason, reasons[i].reason))
-            continue;
-        *ret_rejection = (struct rejection){
-            reasons[i].kind,
-            reasons[i].kind == REJECTION_ADMISSION && plugin_refused(pod->status_message)};
-        return true;
-    }
-    return false;
-}
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
@@ -304,19 +249,17 @@ static struct count count_of(const struct site *site, const char *ns)
     return count;
 }
 
-/* The same of all, with as many of each as may count for everybody. */
-static struct count count_all(const struct rejects *rejects, const struct site *site)
+/* The same of all. */
+static struct count count_all(const struct site *site)
 {
-    const int64_t share = MAX(rejects->limit - 1, 1);
     g_autoptr(GHashTable) spaces = g_hash_table_new(g_str_hash, g_str_equal);
     struct count count = {0};
 
     for (guint i = 0; i < site->recent->len; i++) {
         const struct reject *reject = site->recent->pdata[i];
-        const int64_t n = GPOINTER_TO_INT(g_hash_table_lookup(spaces, reject->ns));
-        if (reject->since_ms == 0 || n >= share)
+        if (reject->since_ms == 0)
             continue;
-        g_hash_table_insert(spaces, reject->ns, GINT_TO_POINTER((gint)n + 1));
+        g_hash_table_add(spaces, reject->ns);
         add_count(&count, reject);
     }
     count.n_spaces = g_hash_table_size(spaces);
@@ -411,7 +354,7 @@ static void judge(struct rejects *rejects, struct site *site, const struct rejec
     if (own.n >= rejects->limit && !find_pause(site, reject->ns, CARD_UNKNOWN) &&
         !find_pause(site, reject->ns, own.card))
         begin_pause(site, reject->ns, own.card, reject->ns, now_ms);
-    const struct count all = count_all(rejects, site);
+    const struct count all = count_all(site);
     if (all.n >= rejects->limit && all.n_spaces > 1 && !find_pause(site, NULL, CARD_UNKNOWN) &&
         !find_pause(site, NULL, all.card))
         begin_pause(site, NULL, all.card, reject->ns, now_ms);
@@ -569,7 +512,7 @@ static bool is_closed(const struct site *site, const struct pause *pause, const 
 static bool is_suspect(const struct rejects *rejects, const struct site *site,
                        const struct node *node, const char *ns)
 {
-    const struct count own = count_of(site, ns), all = count_all(rejects, site);
+    const struct count own = count_of(site, ns), all = count_all(site);
 
     return (own.n > 0 &&
             own.n + count_coming(node, site->dialect, ns, NULL) > rejects->limit) ||

@@ -10,9 +10,9 @@
  * asked of one card fails, it is that card alone.
  *
  * Whoever may write a pod's status can say that it was rejected. So a pod counts once, and only if the
- * ledger has it on the node; the pods of a namespace close the node to that namespace; and to everybody
- * only together with those of another, each counted to one less than the limit at most. One namespace
- * that fails every trial does not double the pause of the others, and waits longer than they do itself.
+ * ledger has it on the node; the pods of a namespace close the node to that namespace, and to everybody
+ * only together with those of another. One namespace that fails every trial does not double the pause
+ * of the others, and waits longer than they do itself.
  *
  * Time passes from the first decision that finds a pod rejected, as in app/waits.h. Memory only.
  * Guarded by the store's lock.

@@ -356,6 +356,20 @@ START_TEST(a_namespace_closes_a_node_for_itself_alone)
 }
 END_TEST
 
+START_TEST(a_limit_of_one_does_not_change_that)
+{
+    store_free(extender.store);
+    begin_with(&(struct store_options){
+        .patience_ms = 60000, .reject_limit = 1, .reject_window_ms = 60000});
+    reject("p", "evil");
+    expect("ml", "a,b");
+    expect("evil", "b");
+    reject("q", "ml");
+    expect("ml", "b");
+    expect("other", "b");
+}
+END_TEST
+
 START_TEST(several_namespaces_close_it_for_all)
 {
     reject("p", "ml");
@@ -425,6 +439,18 @@ static void reject_on(const char *uid, const char *card, const char *message)
     turn_down(uid, "ml", ADMISSION, message);
 }
 
+static void fill_card(const char *card)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "web",
+                                       .name = "full",
+                                       .uid = "full",
+                                       .node_name = "a",
+                                       .phase = "Running",
+                                       .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", card}),
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "40"})})});
+}
+
 /* The card that a pod of namespace ml would get on "a"; -1: none. */
 static int32_t card_of(void)
 {
@@ -449,14 +475,19 @@ static int32_t card_of(void)
 
 START_TEST(only_the_card_is_left_out_that_the_plugin_refuses)
 {
-    bind_on("warm", "ml", "a", "1"); /* binpack would go on there */
+    bind_on("warm", "ml", "a", "0"); /* binpack would go on there */
     start("warm", "ml", "a");
+    ck_assert_int_eq(card_of(), 0);
     for (int i = 0; i < 3; i++) {
         g_autofree char *uid = g_strdup_printf("p%d", i);
         reject_on(uid, "0", PLUGIN_SAYS);
     }
     ck_assert_int_eq(card_of(), 1);
     expect("ml", "a,b");
+    expect("web", "a,b");
+    fill_card("1");
+    expect("ml", "b"); /* for the other card has no room */
+    store_delete_pod(extender.store, "full");
     reject_on("other", "1", PLUGIN_SAYS); /* it is not that card, then */
     ck_assert_int_eq(card_of(), -1);
     expect("ml", "b");
@@ -590,6 +621,7 @@ int main(void)
     tcase_add_test(tcase, who_was_on_the_way_before_is_no_trial);
     tcase_add_test(tcase, a_trial_of_which_kubelet_says_nothing_ends);
     tcase_add_test(tcase, a_namespace_closes_a_node_for_itself_alone);
+    tcase_add_test(tcase, a_limit_of_one_does_not_change_that);
     tcase_add_test(tcase, several_namespaces_close_it_for_all);
     tcase_add_test(tcase, a_namespace_that_fails_every_trial_does_not_double_the_pause_of_others);
     tcase_add_test(tcase, a_node_of_another_name_or_dialect_is_none_of_it);
