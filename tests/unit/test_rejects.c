@@ -5,10 +5,14 @@
 #include "quota_extender.h"
 #include "suite.h"
 
+#include "app/audit.h"
+#include "app/auditor.h"
+#include "app/explain.h"
 #include "app/feasibility.h"
 #include "app/grant.h"
 #include "app/log.h"
 #include "app/metrics.h"
+#include "app/views.h"
 
 #define MEM "aliyun.com/gpu-mem"
 #define COUNT "aliyun.com/gpu-count"
@@ -580,6 +584,95 @@ START_TEST(copies_and_records_know_it)
 }
 END_TEST
 
+START_TEST(the_audit_names_the_node)
+{
+    reject_three("ml");
+    expect("ml", "b");
+    g_autoptr(audit_report) report =
+        audit_look(extender.store, &(struct audit_options){.stuck_ms = 60000});
+    ck_assert_uint_eq(report->counts[AUDIT_LEFT_OUT], 1);
+    ck_assert_uint_eq(audit_report_differences(report), 1);
+    const struct audit_row *row = report->rows->pdata[0];
+    ck_assert_str_eq(row->node, "a");
+    ck_assert_ptr_null(row->name);
+    ck_assert_str_eq(row->cluster, "rejected pods: 3 (admission)");
+    ck_assert_str_eq(row->ledger, "is left out, for pods of namespace ml");
+}
+END_TEST
+
+START_TEST(a_gauge_names_the_node_once)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    reject_three("ml");
+    reject_three("web");
+    expect("ml", "b");
+    view_metrics(extender.store, text);
+    const char *found = strstr(text->str, "gpuledger_node_left_out{node=\"a\"} 1\n");
+    ck_assert_ptr_nonnull(found);
+    ck_assert_ptr_null(strstr(found + 1, "gpuledger_node_left_out{"));
+    ck_assert_ptr_nonnull(strstr(text->str, "\ngpuledger_nodes_left_out 1\n"));
+}
+END_TEST
+
+static char *sentence_of(const char *ns)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    const struct pod_view pod = {.ns = ns,
+                                 .name = "x",
+                                 .uid = "x",
+                                 CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})};
+    g_autoptr(explanation) explanation = explain_pod(extender.store, extender.cluster, &pod);
+
+    explanation_write(text, explanation, true);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+START_TEST(explain_says_for_whom_and_why)
+{
+    reject_three("ml");
+    expect("ml", "b");
+    g_autofree char *told = sentence_of("ml");
+    ck_assert_msg(strstr(told, ", for pods of namespace ml, for its kubelet has rejected 3 pods "
+                               "(admission)"), "%s", told);
+    g_autofree char *others = sentence_of("web");
+    ck_assert_msg(!strstr(others, "rejected"), "%s", others);
+    pass(10000);
+    bind_on("trial", "ml", "a", "0");
+    expect("ml", "b");
+    g_autofree char *trial = sentence_of("ml");
+    ck_assert_msg(strstr(trial, "takes one pod at a time, until one is admitted"), "%s", trial);
+}
+END_TEST
+
+static GAsyncQueue *posted; /* char * */
+
+static void post_event(struct cluster *cluster, const struct pod_event *event)
+{
+    g_async_queue_push(posted, g_strdup_printf("%s %s %s %s: %s", pod_event_info(event->cause)->reason,
+                                               event->ns ? event->ns : "-", event->name, event->uid,
+                                               event->note));
+}
+
+START_TEST(the_node_gets_an_event)
+{
+    static const struct cluster_ops ops = {.name = "test", .post_event = post_event};
+    struct cluster cluster = {&ops};
+
+    posted = g_async_queue_new();
+    extender.cluster = &cluster;
+    reject_three("ml");
+    expect("ml", "b");
+    struct auditor *auditor = auditor_start(&extender, &(struct auditor_options){0}, NULL);
+    g_autofree char *text = g_async_queue_timeout_pop(posted, 30 * G_USEC_PER_SEC);
+    auditor_free(auditor);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_msg(g_str_has_prefix(text, "GPUNodeLeftOut - a a: On node a: its kubelet rejects pods"),
+                  "%s", text);
+    g_async_queue_unref(posted);
+}
+END_TEST
+
 START_TEST(what_is_no_record_is_refused)
 {
     static const char *const texts[] = {
@@ -631,6 +724,10 @@ int main(void)
     tcase_add_test(tcase, a_new_value_of_the_annotation_ends_it_and_an_old_one_does_not);
     tcase_add_test(tcase, a_node_that_is_deleted_begins_anew);
     tcase_add_test(tcase, copies_and_records_know_it);
+    tcase_add_test(tcase, the_audit_names_the_node);
+    tcase_add_test(tcase, a_gauge_names_the_node_once);
+    tcase_add_test(tcase, explain_says_for_whom_and_why);
+    tcase_add_test(tcase, the_node_gets_an_event);
     tcase_add_loop_test(tcase, what_is_no_record_is_refused, 0, 7);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
