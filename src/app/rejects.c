@@ -407,6 +407,7 @@ bool rejects_settle(struct rejects *rejects, struct ledger *ledger, int64_t now_
 {
     bool any = false;
 
+    now_ms = CLAMP(now_ms, 1, REJECTS_TIME_MAX);
     for (guint i = rejects->sites->len; i > 0; i--) {
         struct site *site = rejects->sites->pdata[i - 1];
         const struct node *node = ledger_node(ledger, site->node);

@@ -5,6 +5,8 @@
 
 #include <gpuledger/dialect.h>
 
+#define REJECTS_TIME_MAX (INT64_MAX / 2) /* of a clock; a record may say anything */
+
 /* A pod that was rejected. */
 struct reject {
     char *uid, *ns;

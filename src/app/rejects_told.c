@@ -182,6 +182,11 @@ static bool is_card(int64_t card)
     return card >= CARD_UNKNOWN && card < NODE_CARDS_MAX;
 }
 
+static bool is_time(int64_t time_ms)
+{
+    return time_ms >= 0 && time_ms <= REJECTS_TIME_MAX + REJECTS_PAUSE_MAX_MS;
+}
+
 static bool read_rejects(struct json_arena *arena, const cJSON *list, struct site *site,
                          GError **error)
 {
@@ -191,8 +196,8 @@ static bool read_rejects(struct json_arena *arena, const cJSON *list, struct sit
         struct reject_object fields = {0};
         if (!json_decode(arena, item, reject_fields, &fields, error))
             return false;
-        if (!is_card(fields.card))
-            return refuse("card", error);
+        if (!is_card(fields.card) || !is_time(fields.since))
+            return refuse("rejects", error);
         g_ptr_array_add(site->recent,
                         reject_new(fields.uid, fields.ns, (int32_t)fields.card, fields.since));
     }
@@ -208,7 +213,8 @@ static bool read_pauses(struct json_arena *arena, const cJSON *list, struct site
         struct pause_object fields = {0};
         if (!json_decode(arena, item, pause_fields, &fields, error))
             return false;
-        if (!is_card(fields.card) || fields.length < 1 || fields.length > REJECTS_PAUSE_MAX_MS)
+        if (!is_card(fields.card) || !is_time(fields.until) || !is_time(fields.tried) ||
+            fields.length < 1 || fields.length > REJECTS_PAUSE_MAX_MS)
             return refuse("pauses", error);
         struct pause *pause =
             pause_new(fields.ns, (int32_t)fields.card, fields.until, fields.length);

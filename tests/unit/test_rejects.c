@@ -684,6 +684,8 @@ START_TEST(what_is_no_record_is_refused)
         "\"namespace\":\"n\",\"card\":-2}],\"pauses\":[]}]}",
         "{\"sites\":[{\"node\":\"a\",\"dialect\":\"gpushare\",\"rejects\":[],\"pauses\":["
         "{\"card\":0,\"until\":1,\"length\":0}]}]}",
+        "{\"sites\":[{\"node\":\"a\",\"dialect\":\"gpushare\",\"rejects\":[],\"pauses\":["
+        "{\"card\":0,\"until\":-1,\"length\":1}]}]}",
     };
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;
@@ -728,7 +730,7 @@ int main(void)
     tcase_add_test(tcase, a_gauge_names_the_node_once);
     tcase_add_test(tcase, explain_says_for_whom_and_why);
     tcase_add_test(tcase, the_node_gets_an_event);
-    tcase_add_loop_test(tcase, what_is_no_record_is_refused, 0, 7);
+    tcase_add_loop_test(tcase, what_is_no_record_is_refused, 0, 8);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
