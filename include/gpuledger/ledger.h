@@ -205,6 +205,7 @@ struct allocation {
     enum allocation_state state;
     enum doubt doubt;
     bool oversubscribes;     /* accepts memory that its card does not really have */
+    bool started;            /* kubelet has admitted it */
     bool assigned;           /* the node side has taken it */
     bool waiting;            /* not assigned, and the node side may still match it */
     bool heeded;             /* the node side may still go by what its annotations say */

@@ -51,6 +51,8 @@ struct pod_view {
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name;
     const char *phase;
+    const char *status_reason;  /* these two: why it is in that phase, as kubelet has it */
+    const char *status_message;
     const char *resource_version;
     const char *created; /* RFC 3339, UTC, whole seconds */
     bool terminating; /* metadata.deletionTimestamp is set */

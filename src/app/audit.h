@@ -22,6 +22,7 @@ enum audit_cause {
     AUDIT_CARD_GONE,
     AUDIT_OVERBOOKED,
     AUDIT_UNASSIGNED,
+    AUDIT_LEFT_OUT,
     /* The ledger against the cluster: */
     AUDIT_MISSING,
     AUDIT_LEFT_OVER,

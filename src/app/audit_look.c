@@ -158,6 +158,23 @@ static void look_at_fullness(const struct look *look, const struct card *card)
     }
 }
 
+/* --- nodes that are left out ---------------------------------------------------------------- */
+
+static void find_pause(const struct rejects_pause *pause, void *data)
+{
+    const struct look *look = data;
+
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = AUDIT_LEFT_OUT,
+                         .node = pause->node,
+                         .take_cluster = g_strdup_printf(
+                             "rejected pods: %" G_GUINT64_FORMAT " (%s)", pause->total,
+                             rejection_names[pause->last]),
+                         .take_ledger = rejects_tell(pause, 0),
+                     });
+}
+
 /* --- all of it ------------------------------------------------------------------------------ */
 
 /* Everything that is wrong with a node's pods and cards as they stand. */
@@ -187,6 +204,7 @@ static void look_at_node(struct audit_report *report, struct store *store, const
     }
     for (int32_t i = 0; node && i < node->n_cards; i++)
         look_at_fullness(&look, &node->cards[i]);
+    rejects_each(store_rejects(store), name, find_pause, (void *)&look);
     store_unlock(store);
 }
 

@@ -46,8 +46,8 @@ static void tell_pod(struct cluster *cluster, const struct audit_row *row)
     pod_event_post(cluster, &(struct pod_event){
                                 .cause = (enum pod_event_cause)info->event,
                                 .ns = row->ns,
-                                .name = row->name,
-                                .uid = row->uid,
+                                .name = row->name ? row->name : row->node,
+                                .uid = row->uid ? row->uid : row->node,
                                 .note = note,
                             });
 }

@@ -2,6 +2,7 @@
 #include "app/feasibility.h"
 
 #include "app/telling.h"
+#include "core/node.h"
 
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about)
@@ -14,6 +15,8 @@ void feasibility_init(struct feasibility *question, struct store *store,
     *question = (struct feasibility){
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
+        .rejects = store_rejects(store),
+        .ns = pod->ns ? pod->ns : "",
         .constraints = pod->constraints,
         .without = about->without,
         .admission = {.request = about->request,
@@ -45,6 +48,7 @@ void feasibility_clear(struct feasibility *question)
     g_clear_pointer(&question->room, quota_room_free);
     nominees_clear(&question->nominees);
     g_clear_pointer(&question->cover, trial_free);
+    g_clear_pointer(&question->left, trial_free);
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
 }
 
@@ -83,6 +87,36 @@ static enum reason beside_older(struct feasibility *question, struct placement *
     return question->older.title ? REASON_EARLIER_POD : covered;
 }
 
+/* The node without the cards that are left out; whether there are any. */
+static bool leave_cards_out(struct feasibility *question, const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (!rejects_close_card(question->rejects, node, question->admission.request, question->ns,
+                                node->cards[i].index))
+            continue;
+        if (!question->left)
+            question->left = trial_new(question->seen);
+        node_set_healthy(question->left->node, &question->left->node->cards[i], false);
+    }
+    if (question->left)
+        question->seen = question->left->node;
+    return question->left;
+}
+
+/* The same as admit, of a node that has rejected pods. */
+static enum reason admit_spared(struct feasibility *question, const struct node *node,
+                                struct placement *ret_placement)
+{
+    const struct request *request = question->admission.request;
+    const enum reason without =
+        rejects_close(question->rejects, node, request, question->ns) ? REASON_REJECTING
+                                                                      : admit(question, ret_placement);
+
+    if (without != REASON_NONE || !leave_cards_out(question, node))
+        return without;
+    return admit(question, ret_placement) == REASON_NONE ? REASON_NONE : REASON_REJECTING;
+}
+
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,
                             struct placement *ret_placement)
 {
@@ -90,11 +124,14 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
     enum reason reason;
 
     g_clear_pointer(&question->cover, trial_free);
+    g_clear_pointer(&question->left, trial_free);
     /* What a quota leaves depends on the cards, and what older pods leave. */
     if ((room || question->ordered) && !ret_placement)
         ret_placement = &question->scratch;
     question->seen = nominees_see(&question->nominees, node);
-    reason = admit(question, ret_placement);
+    reason = rejects_concern(question->rejects, node)
+                 ? admit_spared(question, node, ret_placement)
+                 : admit(question, ret_placement);
     if (reason == REASON_NONE)
         reason = quota_room_refuse(room, question->seen, ret_placement);
     return reason != REASON_NONE || !question->ordered ? reason
@@ -104,6 +141,7 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !limits(question) && !question->ordered &&
+           !rejects_concern(question->rejects, node) &&
            nominees_see(&question->nominees, node) == node;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * May this pod go on this node now, and why not: whether a card is free for it (dialect_admit) beside
- * those for whom room is kept, within its quotas, in the order of arrival. filter, prioritize, bind and
+ * May this pod go on this node now, and why not: whether the node is left out for what it has rejected
+ * (app/rejects.h), whether a card is free for it (dialect_admit) beside those for whom room is kept,
+ * within its quotas, in the order of arrival. filter, prioritize, bind and
  * wake ask it, and so does whoever explains or foresees what they say; what one of them leaves out on
  * purpose it says.
  *
@@ -37,6 +38,8 @@ struct feasibility {
     struct arrivals_query turn; /* points to `nominees`: a question stays where it is */
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
+    const struct rejects *rejects;
+    const char *ns;
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
     unsigned without;
     bool ordered; /* somebody older may have to be left a node */
@@ -44,6 +47,7 @@ struct feasibility {
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
+    struct trial *left;      /* the same without cards that are left out */
     struct trial *cover;     /* the same, where that is for older pods */
     bool waits;                  /* it takes the pod, after one that waits there */
     struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */

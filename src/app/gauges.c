@@ -185,6 +185,36 @@ void view_pod_metrics(struct store *store, GString *reply)
     }
 }
 
+struct left_out {
+    GString *text;
+    GHashTable *nodes; /* a set of names */
+};
+
+/* Once for each node, for whomever it is. */
+static void append_pause(const struct rejects_pause *pause, void *data)
+{
+    struct left_out *left_out = data;
+
+    if (!g_hash_table_contains(left_out->nodes, pause->node))
+        append_node_gauge(left_out->text, "gpuledger_node_left_out", pause->node, 1);
+    g_hash_table_add(left_out->nodes, (gpointer)pause->node);
+}
+
+/* Under the lock. */
+static void append_left_out(GString *text, const struct rejects *rejects)
+{
+    g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    struct left_out left_out = {text, nodes};
+
+    g_string_append(text, "# HELP gpuledger_node_left_out 1 for each node that is left out, or a card "
+                          "of it, for pods that its kubelet has rejected.\n"
+                          "# TYPE gpuledger_node_left_out gauge\n");
+    rejects_each(rejects, NULL, append_pause, &left_out);
+    g_string_append_printf(text, "# HELP gpuledger_nodes_left_out How many there are.\n"
+                                 "# TYPE gpuledger_nodes_left_out gauge\n"
+                                 "gpuledger_nodes_left_out %u\n", g_hash_table_size(nodes));
+}
+
 struct state_counts {
     int64_t n[G_N_ELEMENTS(view_states)];
     int64_t waiting;
@@ -206,6 +236,7 @@ void view_metrics(struct store *store, GString *reply)
     bool sound = ledger_verify(ledger, &drift);
 
     ledger_each(ledger, count_state, &counts);
+    append_left_out(reply, store_rejects(store));
     store_unlock(store);
 
     append_card_gauges(reply, nodes);

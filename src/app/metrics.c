@@ -138,6 +138,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
                              "Pods that their node side had not taken after the longest time that "
                              "others wait for one.", NULL, 1},
+    [COUNTER_REJECTED] = {"gpuledger_rejected_pods_total",
+                          "Pods of the ledger that kubelet rejected.", "reason",
+                          CELLS(rejection_names)},
     [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
                           "Pods seen to hold GPU memory on no known card.", NULL, 1},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",

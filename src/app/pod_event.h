@@ -13,6 +13,7 @@ enum pod_event_cause {
     POD_EVENT_OVERBOOKED,   /* its card holds more than it has */
     POD_EVENT_UNASSIGNED,   /* the node side has not taken it for long */
     POD_EVENT_UNREAD,       /* what it asks for cannot be read or served: it holds all that it may */
+    POD_EVENT_LEFT_OUT,     /* of a Node: its kubelet rejects pods */
     POD_EVENT_INVALID,      /* what it asks for cannot be understood */
     POD_EVENT_N
 };
@@ -25,7 +26,7 @@ struct pod_event_info {
 /* Never NULL; any thread. */
 const struct pod_event_info *pod_event_info(enum pod_event_cause cause);
 
-/* All borrowed. */
+/* All borrowed. About a Node: no `ns`, and its name for both name and UID. */
 struct pod_event {
     enum pod_event_cause cause;
     const char *ns, *name, *uid;

@@ -29,6 +29,9 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_LOOK] = "look",
     [RECORD_CONCLUDE] = "conclude",
     [RECORD_WAITS] = "waits",
+    [RECORD_REJECTED] = "rejected",
+    [RECORD_REJECTS] = "rejects",
+    [RECORD_RESUME] = "resume",
     [RECORD_TIME] = "time",
     [RECORD_REFUSED] = "refused",
     [RECORD_DROP] = "drop",
@@ -243,6 +246,34 @@ struct record *record_time(uint64_t number, const struct moment *moment)
         return NULL;
     struct record *record = begin(RECORD_TIME, number, &writer);
     write_moment(&writer, moment);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_REJECTED, number, &writer);
+    record->key = g_strdup(uid);
+    json_key_string(&writer, "key", uid);
+    json_key_string(&writer, "result", rejection_names[rejection->kind]);
+    json_key_bool(&writer, "confirmed", rejection->refused);
+    json_end_object(&writer);
+    return record;
+}
+
+struct record *record_rejects(uint64_t number, const struct rejects *rejects)
+{
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(RECORD_REJECTS, number, &writer);
+    begin_object(record, &writer, "object");
+    rejects_encode(&writer, rejects);
     json_end_object(&writer);
     return record;
 }

@@ -14,6 +14,10 @@
  *                                                the API server told it, for one that no feed did
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
+ *   {"n":10,"kind":"rejected","key":UID,"result":"admission","confirmed":true}
+ *                                                  kubelet rejected the pod (app/rejects.h); confirmed:
+ *                                                  its plugin answered, and said no
+ *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
  *                                                  (app/standings.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
@@ -53,6 +57,9 @@ enum record_kind {
     RECORD_LOOK,
     RECORD_CONCLUDE,
     RECORD_WAITS,   /* who has been waited for, and since when, by now */
+    RECORD_REJECTED, /* kubelet has rejected a pod */
+    RECORD_REJECTS, /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,  /* a node is left out no longer */
     RECORD_TIME,    /* nobody is waited for any longer who was for too long (app/waits.h) */
     RECORD_REFUSED, /* no Binding of a booking was carried out */
     RECORD_DROP,    /* an allocation that was found to have no pod */
@@ -112,7 +119,10 @@ struct record *record_waits(uint64_t number, const struct waits *waits,
                             const struct ledger *ledger);
 struct record *record_time(uint64_t number, const struct moment *moment);
 
-/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP. */
+struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection);
+struct record *record_rejects(uint64_t number, const struct rejects *rejects);
+
+/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP, RECORD_RESUME. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
 struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers);

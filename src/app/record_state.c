@@ -30,6 +30,7 @@ struct record_state {
     char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
     char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
     char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
+    char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
@@ -67,6 +68,7 @@ void record_state_free(struct record_state *state)
     g_free(state->arrivals);
     g_free(state->learned);
     g_free(state->waits);
+    g_free(state->rejects);
     g_free(state);
 }
 
@@ -243,6 +245,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
         break;
     case RECORD_POD_GONE:
+    case RECORD_REJECTED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
         g_hash_table_remove(state->bookings, record->key);
         break;
@@ -274,6 +277,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->waits);
         state->waits = object_text(record);
         break;
+    case RECORD_REJECTS:
+        g_free(state->rejects);
+        state->rejects = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
@@ -283,6 +290,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_CALL:
     case RECORD_TIME:
+    case RECORD_RESUME:
     case RECORD_BOOKING:
     case RECORD_LOST:
     case RECORD_HEADER:
@@ -300,6 +308,7 @@ void record_state_lose(struct record_state *state)
     g_clear_pointer(&state->arrivals, g_free);
     g_clear_pointer(&state->learned, g_free);
     g_clear_pointer(&state->waits, g_free);
+    g_clear_pointer(&state->rejects, g_free);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -430,6 +439,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_object(text, RECORD_ARRIVALS, state->arrivals);
     if (state->waits)
         write_object(text, RECORD_WAITS, state->waits);
+    if (state->rejects)
+        write_object(text, RECORD_REJECTS, state->rejects);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }

@@ -90,6 +90,35 @@ static bool remove_pod(struct replay *replay, const struct record_line *line, GE
     return true;
 }
 
+static bool reject_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct rejection rejection = {.refused = line->confirmed};
+
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    for (int kind = 0; kind < REJECTION_N; kind++) {
+        if (g_strcmp0(line->result, rejection_names[kind]) != 0)
+            continue;
+        rejection.kind = (enum rejection_kind)kind;
+        store_reject_pod(replay->extender.store, line->key, &rejection);
+        return true;
+    }
+    return replay_fail(error, "field 'result': there is none of that name");
+}
+
+static bool learn_rejects(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_rejects(replay->extender.store, replay->arena, line->object, error);
+}
+
+static bool resume_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_resume_node(replay->extender.store, line->key);
+    return true;
+}
+
 static bool apply_configmap(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct configmap_view configmap = {0};
@@ -234,6 +263,9 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_POD] = apply_pod,
     [RECORD_POD_GONE] = remove_pod,
     [RECORD_SETTLE] = settle_pod,
+    [RECORD_REJECTED] = reject_pod,
+    [RECORD_REJECTS] = learn_rejects,
+    [RECORD_RESUME] = resume_node,
     [RECORD_CONFIGMAP] = apply_configmap,
     [RECORD_CONFIGMAP_GONE] = remove_configmap,
     [RECORD_BUDGET] = apply_budget,

@@ -41,6 +41,7 @@ struct store *store_new(const struct store_options *options)
     store->budgets = budgets_new();
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->waits = waits_new();
+    store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -80,6 +81,7 @@ struct store *store_copy(struct store *store)
     copy->demand = demand_dup(store->demand);
     copy_pending(copy, store);
     waits_copy(copy->waits, store->waits);
+    rejects_copy(copy->rejects, store->rejects);
     for (guint i = 0; i < names->len; i++) {
         const struct node *node = ledger_node(ledger, names->pdata[i]);
         if (node)
@@ -110,6 +112,7 @@ void store_free(struct store *store)
     g_hash_table_unref(store->pending);
     g_hash_table_unref(store->named);
     waits_free(store->waits);
+    rejects_free(store->rejects);
     g_hash_table_unref(store->health);
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
@@ -146,6 +149,9 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
     if (ret_moment->now_ns > 0) /* older records do not tell */
         waits_begin(store->waits, store->ledger, ret_moment->now_ms);
     if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
+        store_notify(store);
+    if (ret_moment->now_ns > 0 &&
+        rejects_settle(store->rejects, store->ledger, ret_moment->now_ms))
         store_notify(store);
     return ledger;
 }
@@ -221,7 +227,8 @@ void store_end_waits(struct store *store)
     uint64_t number = 0;
 
     store_decide(store, &moment);
-    if (waits_end(store->waits, store->ledger, moment.now_ms)) {
+    const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
+    if (waits_end(store->waits, store->ledger, moment.now_ms) || resumed) {
         number = recorder_number(store->recorder);
         store_notify(store);
     }
@@ -290,6 +297,12 @@ static uint64_t tell_known(void *data)
         waits = record_waits(of_waits, store->waits, store->ledger);
         lost = of_waits == 0;
     }
+    struct record *rejects = NULL;
+    if (!lost) {
+        const uint64_t of_rejects = recorder_number(store->recorder);
+        rejects = record_rejects(of_rejects, store->rejects);
+        lost = of_rejects == 0;
+    }
     const uint64_t number = lost ? 0 : recorder_number(store->recorder);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
@@ -298,6 +311,7 @@ static uint64_t tell_known(void *data)
     store_unlock(store);
     recorder_take(store->recorder, arrivals);
     recorder_take(store->recorder, waits);
+    recorder_take(store->recorder, rejects);
     recorder_take(store->recorder, record_learned(number, learned));
     return number;
 }

@@ -20,6 +20,7 @@
 #include "app/nominations.h"
 #include "app/quotas.h"
 #include "app/ratings.h"
+#include "app/rejects.h"
 #include "json/json.h"
 
 #include <gpuledger/dialect.h>
@@ -45,6 +46,8 @@ struct store_options {
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for app/quotas.h, or NULL */
     bool resource_quotas; /* app/resource_quotas.h; else there are none */
+    int64_t reject_limit; /* these two: see app/rejects.h */
+    int64_t reject_window_ms;
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -157,12 +160,22 @@ struct arrivals *store_arrivals(struct store *store);
  * there are none. */
 const char *store_named_cards(const struct store *store, const char *uid);
 
-/* From time to time: ends what has been waited for too long (app/waits.h), which every decision does,
- * too. */
+/* From time to time: ends what has been waited for too long (app/waits.h), and pauses of nodes
+ * (app/rejects.h), which every decision does, too. */
 void store_end_waits(struct store *store);
 /* Takes what a record says has come of waiting; false: it cannot be understood. */
 bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
                        GError **error);
+
+/* kubelet has rejected the pod: it is gone. False: the ledger did not have it, and it does not count. */
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection);
+/* A node is left out no longer for what it has rejected; false: it was not. */
+bool store_resume_node(struct store *store, const char *name);
+/* Under the lock. */
+const struct rejects *store_rejects(const struct store *store);
+/* Takes what a record says of rejected pods; false: it cannot be understood. */
+bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
+                         GError **error);
 
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */

@@ -49,8 +49,10 @@ static void sweep_nodes(struct store *store)
         if (node->present && node->generation != store->generation[FEED_NODES])
             g_ptr_array_add(stale, g_strdup(node->name));
     }
-    for (guint i = 0; i < stale->len; i++)
+    for (guint i = 0; i < stale->len; i++) {
         ledger_remove_node(store->ledger, g_ptr_array_index(stale, i));
+        rejects_forget_node(store->rejects, g_ptr_array_index(stale, i));
+    }
 }
 
 static void sweep_configmaps(struct store *store)

@@ -41,6 +41,9 @@ void store_apply_node(struct store *store, const struct node_view *view)
     node->traits = g_steal_pointer(&traits);
     traits = former;
     mark_node(store, view);
+    if (rejects_see_mark(store->rejects, view->name,
+                         string_pairs_get(&view->annotations, REJECTS_RESUME)))
+        ledger_mark_freed(store->ledger, view->name);
     store_notify(store);
     store_unlock(store);
     recorder_take(store->recorder, record_node(number, view));
@@ -57,6 +60,7 @@ void store_delete_node(struct store *store, const char *name)
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     ledger_remove_node(store->ledger, name);
+    rejects_forget_node(store->rejects, name);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store);
     store_unlock(store);

@@ -13,12 +13,14 @@ static void forget_pending(struct store *store, const char *uid)
     g_hash_table_remove(store->pending, uid);
 }
 
-void store_forget_pod(struct store *store, const char *uid)
+bool store_forget_pod(struct store *store, const char *uid)
 {
+    const bool pending = store_pending(store, uid) != NULL;
+
     forget_pending(store, uid);
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
-    ledger_drop(store->ledger, uid);
+    return ledger_drop(store->ledger, uid) || pending;
 }
 
 /* The cards that annotations name and that the pod is not on. */
@@ -82,6 +84,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     g_autoptr(allocation) told = allocation_dup(take_allocation);
     const bool new = !known;
     const enum doubt before = known ? known->doubt : DOUBT_NONE;
+    const bool had_started = known && known->started;
     bool edited = false;
 
     if (known && known->node == node && is_our_binding(known, told)) {
@@ -93,11 +96,16 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
         allocation_witness(take_allocation, node);
     }
     take_allocation->state = state;
+    take_allocation->started = pod->started || g_strcmp0(pod->phase, "Running") == 0;
     take_allocation->since_ms = g_get_monotonic_time() / 1000;
     take_allocation->generation = store->generation[FEED_PODS];
     const struct allocation *held =
         ledger_put(store->ledger, pod->node_name, take_allocation);
     waits_note(store->waits, held, pod->started);
+    if (held->started && !had_started && rejects_concern(store->rejects, held->node)) {
+        rejects_note_start(store->rejects, held);
+        ledger_mark_freed(store->ledger, held->node->name);
+    }
     if (edited)
         g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
     else
@@ -248,10 +256,39 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     recorder_take(store->recorder, record_pod(number, pod));
 }
 
+static void report_rejection(const struct pod_view *pod)
+{
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+
+    log_event_limited(LOG_LEVEL_WARN, "kubelet has rejected a pod", LOG_TEXT("pod", name),
+                      LOG_TEXT("node", pod->node_name), LOG_TEXT("reason", pod->status_reason),
+                      LOG_TEXT("message", pod->status_message));
+}
+
+/* It holds nothing any more. A list names many that have ended long ago, and nobody knows. */
+static void end_pod(struct store *store, const struct pod_view *pod)
+{
+    struct rejection rejection;
+    uint64_t number = 0;
+
+    if (rejection_read(pod, &rejection)) {
+        if (store_reject_pod(store, pod->uid, &rejection) && !store->options.silent)
+            report_rejection(pod);
+        return;
+    }
+    store_lock(store);
+    if (store_forget_pod(store, pod->uid)) {
+        number = recorder_number(store->recorder);
+        store_notify(store);
+    }
+    store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_POD_GONE, number, pod->uid));
+}
+
 void store_apply_pod(struct store *store, const struct pod_view *pod)
 {
     if (pod_view_is_terminal(pod))
-        store_delete_pod(store, pod->uid);
+        end_pod(store, pod);
     else if (pod_view_is_bound(pod))
         apply_bound_pod(store, pod, NULL);
     else
@@ -280,7 +317,7 @@ void store_note_refused(struct store *store, const char *uid)
 void store_settle_pod(struct store *store, const struct pod_view *pod, uint32_t asked)
 {
     if (pod_view_is_terminal(pod))
-        store_delete_pod(store, pod->uid);
+        end_pod(store, pod);
     else if (pod_view_is_bound(pod))
         apply_bound_pod(store, pod, &asked);
 }

@@ -25,6 +25,7 @@ struct store {
     struct pod_facts_pool *facts; /* of the pods with allocations */
     struct budgets *budgets;
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
+    struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
@@ -38,5 +39,5 @@ struct store {
 /* Under the lock: quotas leave more than before, on whatever node. */
 void store_note_quotas(struct store *store);
 
-/* Under the lock: it is gone, whatever its state. */
-void store_forget_pod(struct store *store, const char *uid);
+/* Under the lock: it is gone, whatever its state. False: it was not known. */
+bool store_forget_pod(struct store *store, const char *uid);

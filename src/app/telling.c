@@ -463,6 +463,26 @@ static void tell_waiting(const struct telling *telling)
     g_string_append(telling->text, " yet");
 }
 
+static void append_pause(const struct rejects_pause *pause, void *data)
+{
+    const struct telling *telling = data;
+    g_autofree char *told = rejects_tell(pause, telling->question->turn.now_ms);
+
+    if (pause->ns && !g_str_equal(pause->ns, telling->question->ns))
+        return;
+    g_string_append_printf(telling->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT
+                           " pods (%s)", telling->text->len > 0 ? "; " : "", told, pause->total,
+                           rejection_names[pause->last]);
+}
+
+static void tell_rejecting(const struct telling *telling)
+{
+    rejects_each(telling->question->rejects, telling->node->name, append_pause, (void *)telling);
+    if (telling->text->len == 0)
+        g_string_append(telling->text, "has rejected a pod, and has as many on their way as may be "
+                                       "lost");
+}
+
 static void tell_none(const struct telling *telling)
 {
     g_string_append(telling->text, "takes the pod");
@@ -494,6 +514,7 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_QUOTA] = tell_quota,
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_EARLIER_POD] = tell_earlier,
+    [REASON_REJECTING] = tell_rejecting,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
     [REASON_AWAITING_TURN] = tell_waiting,
 };

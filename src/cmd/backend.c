@@ -127,6 +127,8 @@ struct store_options backend_store_options(const struct config *config)
         .patience_ms = config->assign_patience_ms,
         .hold_ms = config->arrival_hold_ms,
         .n_places = config->arrival_places,
+        .reject_limit = config->reject_limit,
+        .reject_window_ms = config->reject_window_ms,
         .model_label = config->quota_model_label,
         .pool_label = config->quota_pool_label,
         .resource_quotas = config->hami_resource_quotas,

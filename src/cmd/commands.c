@@ -86,6 +86,18 @@ const struct command commands[] = {
          "cards that are gone or overbooked, and pods that their node side does not take.\n\n"
          "Exit status: 0 nothing found, 3 something found, 1 it could not be done.",
      .run = audit_run},
+    {.name = "resume",
+     .bit = COMMAND_RESUME,
+     .words = "NODE",
+     .max_words = 1,
+     .summary = "Let a node take pods again that is left out",
+     .description =
+         "A node whose kubelet has rejected several pods is left out for a while (serve "
+         "--reject-limit); 'audit' and 'explain' name it. This ends it at once, once kubelet and "
+         "device plugin are known to work again.\n\n"
+         "It asks one running extender. Of several replicas each counts for itself: there, set the "
+         "node's annotation gpuledger.io/resume to any new value, which all of them see.",
+     .run = resume_run},
     {.name = "replay",
      .bit = COMMAND_REPLAY,
      .words = "FILE",

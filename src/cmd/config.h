@@ -71,6 +71,8 @@ struct config {
     int64_t assign_patience_ms;
     int64_t arrival_hold_ms;
     int64_t arrival_places;
+    int64_t reject_limit;
+    int64_t reject_window_ms;
     char *quota_model_label; /* "": no quotas */
     char *quota_pool_label;
     bool hami_resource_quotas;

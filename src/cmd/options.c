@@ -34,8 +34,8 @@ const char *const option_groups[GROUP_N] = {
 #define ADDRESS(member_) AT(OPTION_ADDRESS, struct address, member_)
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
-#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | PLANS)
-#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | PLANS)
+#define CLIENT (COMMAND_NODES | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
+#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
@@ -252,6 +252,23 @@ const struct option options[] = {
      .help = "With --arrival-hold: keep a place for each of the N oldest pods that fit nowhere, "
              "where least must become free for it, however long that takes. Younger pods pass where "
              "they fit beside it. 0: pods for which there is no room are passed."},
+    {.name = "reject-limit",
+     INT(reject_limit, 0, 100),
+     .metavar = "N",
+     .fallback = "3",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Leave a node, or one of its cards, out once its kubelet has rejected so many pods within "
+             "--reject-window: for 10s, then with one pod at a time, and twice as long after each that "
+             "is rejected again, up to 10m. The pods of one namespace close a node to that namespace, "
+             "those of several to all. 0: never."},
+    {.name = "reject-window",
+     DURATION(reject_window_ms, 1000, 60 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "1m",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "See --reject-limit."},
     {.name = "quota-model-label",
      TEXT(quota_model_label),
      .metavar = "LABEL",

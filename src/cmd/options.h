@@ -45,7 +45,8 @@ enum command_bit {
     COMMAND_FIT = 1 << 12,
     COMMAND_CERTS = 1 << 13,
     COMMAND_GUARD = 1 << 14,
-    COMMAND_ANY = (1 << 15) - 1,
+    COMMAND_RESUME = 1 << 15,
+    COMMAND_ANY = (1 << 16) - 1,
 };
 
 enum option_group {

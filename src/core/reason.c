@@ -77,6 +77,9 @@ static const struct reason_info table[REASON_N] = {
          "The namespace's ResourceQuota leaves less of GPUs than the pod asks for", false},
     [REASON_EARLIER_POD] =
         {"earlier_pod", "The room on the node is left to a pod that has waited for longer", false},
+    [REASON_REJECTING] =
+        {"rejecting", "The node has rejected pods that were bound to it, and is left out for a while",
+         false},
     [REASON_AWAITING_ASSIGNMENT] =
         {"awaiting_assignment",
          "A pod of the same size on the node still waits for its GPU", false},

@@ -2,6 +2,7 @@
 /* The listener for probes, Prometheus and people. */
 #include "http/routes.h"
 
+#include "app/log.h"
 #include "app/version.h"
 #include "app/views.h"
 #include "http/answers.h"
@@ -183,6 +184,30 @@ static void handle_pod(void *context, const struct http_request *request,
         http_response_fail(response, MHD_HTTP_NOT_FOUND, "pod '%s/%s' holds no GPU", ns, name);
 }
 
+static void handle_resume(void *context, const struct http_request *request,
+                          struct http_response *response)
+{
+    const struct operations *operations = context;
+    const char *name = http_request_param(request, "name");
+    struct store *store = operations->extender->store;
+    struct json_writer writer;
+    const bool known = ledger_node(store_lock(store), name) != NULL;
+
+    store_unlock(store);
+    if (!known) {
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "node '%s' is not known", name);
+        return;
+    }
+    const bool resumed = store_resume_node(store, name);
+    if (resumed)
+        log_event(LOG_LEVEL_INFO, "node resumed", LOG_TEXT("node", name));
+    json_writer_init(&writer, response->body);
+    json_begin_object(&writer);
+    json_key_string(&writer, "node", name);
+    json_key_bool(&writer, "resumed", resumed);
+    json_end_object(&writer);
+}
+
 /* --- audits --------------------------------------------------------------------------------- */
 
 static void handle_audit(void *context, const struct http_request *request,
@@ -318,6 +343,8 @@ const struct route operations_routes[] = {
     {"GET", "/api/v1/nodes", JSON, handle_nodes,
      "nodes, cards and who holds them; ?output=table for terminals", ROUTE_VIEW},
     {"GET", "/api/v1/nodes/{name}", JSON, handle_nodes, "one node"},
+    {"POST", "/api/v1/nodes/{name}/resume", JSON, handle_resume,
+     "a node that is left out takes pods again"},
     {"GET", "/api/v1/pods/{namespace}/{name}", JSON, handle_pod, "what a pod holds"},
     {"GET", "/api/v1/explain", JSON, plans_explain,
      "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide",

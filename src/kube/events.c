@@ -229,7 +229,8 @@ static char *event_name(const char *pod, int64_t time_us)
 static enum outcome send_letter(struct events *events, const struct letter *letter,
                                 GError **error)
 {
-    g_autofree char *ns = transport_escape(letter->ns, "namespace", error);
+    const char *place = letter->ns ? letter->ns : EVENT_NODE_NAMESPACE;
+    g_autofree char *ns = transport_escape(place, "namespace", error);
     g_autofree char *time = micro_time_format(letter->seen_us);
     g_autofree char *new_name = event_name(letter->pod, letter->seen_us);
     g_autoptr(GString) path = g_string_new(NULL);
@@ -247,7 +248,8 @@ static enum outcome send_letter(struct events *events, const struct letter *lett
     } else {
         const struct pod_event_info *info = pod_event_info(letter->cause);
         event_encode(&writer, &(struct event_object){
-                                  .ns = letter->ns,
+                                  .ns = place,
+                                  .node = !letter->ns,
                                   .name = new_name,
                                   .pod = letter->pod,
                                   .pod_uid = letter->uid,

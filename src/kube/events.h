@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Writes Events about pods (events.k8s.io/v1), from a thread of its own, and never more than people
+ * Writes Events about pods and Nodes (events.k8s.io/v1), from a thread of its own, and never more than people
  * can read: what is said again about a pod for the same cause is one Event whose series counts,
  * written anew after pauses that double; each cause and all of them together have a budget; what
  * is too much is dropped and counted (gpuledger_pod_events_total).

@@ -151,11 +151,11 @@ static bool forget_resource_quota(struct store *store, struct json_arena *arena,
 
 #define CORE "/api/v1"
 
-/* A pod that turns terminal stops matching the selector, which the watch reports as DELETED. The
- * roles that people have installed for other extenders do not all grant ConfigMaps. */
+/* A pod that succeeds stops matching the selector, which the watch reports as DELETED, with what it was
+ * before: so those that fail are shown, since kubelet may have rejected them. The roles that people have installed for other extenders do not all grant ConfigMaps. */
 const struct feed_row feeds[FEED_N] = {
     [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, forget_node},
-    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded,status.phase!=Failed", CORE, NULL,
+    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL,
                    false, apply_pod, forget_pod},
     [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap,
                          forget_configmap},

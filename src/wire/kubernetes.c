@@ -30,6 +30,8 @@ static const struct json_field pod_fields[] = {
     POD(ARRAY, containers, "spec.containers", 0),
     POD(ARRAY, init_containers, "spec.initContainers", 0),
     POD(STRING, view.phase, "status.phase", 0),
+    POD(STRING, view.status_reason, "status.reason", 0),
+    POD(STRING, view.status_message, "status.message", 0),
     POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),
     POD(PRESENT, view.started, "status.startTime", 0),
     POD(PRESENT, pod_level, "spec.resources", 0),
@@ -267,6 +269,7 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
     g_autofree struct string_pair *kept = without_secrets(&pod->annotations, &n);
 
     object.view.annotations = (struct string_pairs){kept, n};
+    object.view.status_reason = object.view.status_message = NULL; /* a record says it otherwise */
     object.pod_level = pod->particular; /* one of its reasons stands for all */
     json_encode(writer, &(struct json_encoding){pod_fields, &object, write_containers});
 }
@@ -389,8 +392,9 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_key(writer, "regarding");
     json_begin_object(writer);
     json_key_string(writer, "apiVersion", "v1");
-    json_key_string(writer, "kind", "Pod");
-    json_key_string(writer, "namespace", event->ns);
+    json_key_string(writer, "kind", event->node ? "Node" : "Pod");
+    if (!event->node)
+        json_key_string(writer, "namespace", event->ns);
     json_key_string(writer, "name", event->pod);
     json_key_string(writer, "uid", event->pod_uid);
     json_end_object(writer);

@@ -81,14 +81,16 @@ void node_annotation_encode(struct json_writer *writer, const struct node_annota
 #define LABEL_VALUE_MAX 63 /* bytes; longer names of nodes are left out */
 
 #define EVENT_NOTE_MAX 1024 /* bytes; the API server refuses more */
+#define EVENT_NODE_NAMESPACE "default"
 #define EVENT_NAME_MAX 253
 #define EVENT_WORD_MAX 128 /* reason, action, instance */
 
-/* A Warning about a pod: the body of POST /apis/events.k8s.io/v1/namespaces/{ns}/events. Borrowed
- * strings, within the limits above. */
+/* A Warning about a pod or a Node: the body of POST /apis/events.k8s.io/v1/namespaces/{ns}/events.
+ * Borrowed strings, within the limits above. */
 struct event_object {
-    const char *ns; /* the pod's, and therefore the event's */
+    const char *ns; /* the pod's, and therefore the event's; EVENT_NODE_NAMESPACE if it is a Node's */
     const char *name;
+    bool node;      /* it is about a Node, and its UID is its name, as kubelet has it */
     const char *pod;
     const char *pod_uid;
     const char *time; /* micro_time_format */

@@ -352,6 +352,15 @@ def check_fit(walk):
     walk.ask("operations", "POST", path, body=large, status=413)
 
 
+def check_resume(walk):
+    path = "/api/v1/nodes/gpu-t4-0/resume"
+    answer = walk.ask("operations", "POST", path)
+    walk.tap.equal(answer, {"node": "gpu-t4-0", "resumed": False}, "it was not left out")
+    walk.ask("operations", "POST", "/api/v1/nodes/nope/resume", status=404)
+    large = b" " * (BODY_MAX["operations"] + 1)
+    walk.ask("operations", "POST", path, body=large, status=413)
+
+
 def check_audit(walk):
     """A pod that somebody else has bound, found by the audit that was asked for."""
     path = "/api/v1/audit"
@@ -471,8 +480,8 @@ def check(tap: Tap):
     with Server() as server:
         walk = Walk(tap, document, server)
         for part in (check_index, check_methods, check_spellings, check_unknown, check_about,
-                     check_metrics, check_nodes, check_explain, check_fit, check_new_pods, check_audit, check_verbs, check_no_admission,
-                     check_nodes, check_pods, check_inspect, check_status, check_old_pods):
+                     check_metrics, check_nodes, check_explain, check_fit, check_new_pods,
+                     check_resume, check_audit, check_verbs, check_no_admission, check_nodes, check_pods, check_inspect, check_status, check_old_pods):
             part(walk)
         for listener in walk.bases:
             check_sizes(walk, listener)

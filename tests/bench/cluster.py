@@ -194,7 +194,7 @@ class Bench:
                          os.path.join(self.folder, "gpuledger.log"))
 
     def list_once(self):
-        selector = "&fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed"
+        selector = "&fieldSelector=status.phase!%3DSucceeded"
         urls = [f"{self.control.url}/api/v1/{kind}?limit=1000{query}"
                 for kind, query in (("nodes", ""), ("pods", selector))]
         return float(subprocess.run([self.arguments.list, *self.auth, *urls],

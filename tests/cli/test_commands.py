@@ -20,7 +20,8 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "inspect", "explain", "fit", "audit", "completion", "man", "version", "help"]
+COMMANDS = ["serve", "nodes", "inspect", "explain", "fit", "audit", "resume",
+            "completion", "man", "version", "help"]
 
 
 def options_of(command):
@@ -398,6 +399,16 @@ class Client(Case):
             self.server.get("/api/v1/nodes/gpu-t4-0?output=table")[1],
         )
         self.assertIn("ml/recommender-0(6GiB)", text)
+
+    def test_resume(self):
+        self.assertEqual(self.ask("resume", "gpu-t4-0"), "node gpu-t4-0 was not left out\n")
+        self.assertEqual(json.loads(self.ask("resume", "gpu-t4-0", "-o", "json")),
+                         {"node": "gpu-t4-0", "resumed": False})
+        self.fails(2, "which node? gpuledger resume NODE", "resume", "--server",
+                   self.server.operations)
+        self.fails(1, f"'{self.server.operations}/api/v1/nodes/no%20such/resume': status 404: node "
+                      "'no such' is not known", "resume", "no such", "--server",
+                   self.server.operations)
 
     def test_the_server_may_come_from_the_environment(self):
         result = run("nodes", env={"GPULEDGER_SERVER": self.server.operations + "/"})

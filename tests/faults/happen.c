@@ -155,6 +155,7 @@ static void end_pod(void *data)
     if (!pod)
         return;
     pod->phase = chance_percent(50) ? SUCCEEDED : FAILED;
+    pod->rejected = pod->phase == FAILED && chance_percent(60);
     server_touch_pod(pod, true);
 }
 

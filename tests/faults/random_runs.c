@@ -191,6 +191,10 @@ static void start_program(void)
         world.options.hold_ms = chance_between(1, 120000);
         world.options.n_places = chance_between(0, 6);
     }
+    if (chance_percent(50)) {
+        world.options.reject_limit = chance_between(1, 4);
+        world.options.reject_window_ms = chance_between(1000, 600000);
+    }
     world.store = store_new(&world.options);
     world.recorder = recorder_new(
         &(struct recorder_options){record_file, 1 << chance_between(16, 18), "{}"}, NULL);
@@ -262,6 +266,15 @@ static void audit(void *data)
               audit_cause_info((enum audit_cause)cause)->code);
     counts.audits++;
     *(bool *)data = true;
+}
+
+/* Of nodes that are left out the oracle knows nothing. */
+static void resume_nodes(void)
+{
+    for (int node = 0; node < NODES; node++) {
+        g_autofree char *name = g_strdup_printf("n%d", node);
+        store_resume_node(world.store, name);
+    }
 }
 
 /* Who has room gets it, and only they. */
@@ -337,6 +350,7 @@ static void be_quiet(void)
     let_time_pass(QUIET_US);
     check_ledger();
     run_to_end(audit);
+    resume_nodes();
     check_verdicts();
     run_to_end(bind_all);
     let_time_pass(S);

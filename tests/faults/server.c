@@ -129,6 +129,8 @@ char *server_pod_json(const struct pod *pod)
     g_string_append_printf(text, "]},\"status\":{\"phase\":\"%s\"", phases[pod->phase]);
     if (pod->started)
         g_string_append(text, ",\"startTime\":\"2026-01-02T03:04:05Z\"");
+    if (pod->rejected)
+        g_string_append(text, ",\"reason\":\"UnexpectedAdmissionError\"");
     g_string_append(text, "}}");
     return g_string_free(text, FALSE);
 }
@@ -203,10 +205,10 @@ void server_compact(void)
 
 static bool is_seen(const struct pod *pod)
 {
-    return pod->exists && pod->phase != SUCCEEDED && pod->phase != FAILED;
+    return pod->exists && pod->phase != SUCCEEDED;
 }
 
-/* As a watcher is told whose selector leaves out what has ended. */
+/* As a watcher is told whose selector leaves out what has succeeded. */
 void server_touch_pod(struct pod *pod, bool was_seen)
 {
     pod->version = ++server.version;

@@ -30,6 +30,7 @@ struct pod {
     int node;      /* -1: unbound */
     enum pod_phase phase;
     bool terminating, started;
+    bool rejected; /* FAILED, by kubelet */
     char *annotations[KEYS];
 
     /* For the oracle: */

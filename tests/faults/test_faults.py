@@ -7,6 +7,7 @@ ledger is what the API server has.
 
 import asyncio
 import contextlib
+import os
 import pathlib
 import sys
 import tempfile
@@ -19,6 +20,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from apiserver import Fault  # noqa: E402
 from cluster import IDX, PATIENCE, Cluster, Program, require  # noqa: E402
 from pki import Authority  # noqa: E402
+from program import PROGRAM, environment  # noqa: E402
 
 PATIENT = "--bind-timeout=50s"  # however slow the machine is
 GONE = {"status": 410, "reason": "Expired"}
@@ -264,6 +266,100 @@ async def restart_test():
         await program.settle()
 
 
+def reject(cluster):
+    """kubelet of n0, whose plugin is gone, and that of the other nodes. How many pods it rejects."""
+    lost = 0
+    for key, obj in list(cluster.pods().items()):
+        if obj["status"]["phase"] == "Pending" and obj["spec"].get("nodeName") == "n0":
+            cluster.api.change("pods", key, fail_pod)
+            lost += 1
+    cluster.play()
+    return lost
+
+
+def fail_pod(obj):
+    obj["status"].update(phase="Failed", reason="UnexpectedAdmissionError",
+                         message="Allocate failed due to no healthy devices present")
+
+
+async def resume(program, node):
+    """What the command prints."""
+    command = await asyncio.create_subprocess_exec(
+        os.environ.get("GPULEDGER", PROGRAM), "resume", node,
+        f"--server=http://127.0.0.1:{program.ports['operations']}", env=environment(),
+        stdout=asyncio.subprocess.PIPE)
+    text, _ = await command.communicate()
+    require(command.returncode == 0, "resume failed")
+    return text.decode().strip()
+
+
+async def audited(program):
+    """The nodes that an audit finds to be left out."""
+    before = (await program.call("operations", "GET", "/api/v1/audit"))["run"]
+    await program.call("operations", "POST", "/api/v1/audit")
+    while True:
+        answer = await program.call("operations", "GET", "/api/v1/audit")
+        if answer["run"] > before:
+            return [row["node"] for row in answer["report"]["rows"] if row["cause"] == "left_out"]
+        await asyncio.sleep(0.02)
+
+
+async def black_hole_test():
+    """A node whose plugin is gone rejects all it gets, and prioritize favours it: at most one and three
+    pods are lost, their replacements run elsewhere, and what is recorded is decided alike again."""
+    async with cluster_of((2, 16), (2, 16)) as cluster:
+        record = cluster.api.directory / "record"
+        lost = n = 0
+        # No pause ends by itself, however slow the machine is: of each trial one more may be lost.
+        async with running(cluster, PATIENT, f"--record={record}") as program:
+            while len(running_on(cluster)) < 8:
+                for _ in range(2):
+                    obj = cluster.create(f"p{n}", 1)
+                    n += 1
+                    passing = await program.filter(obj)
+                    require("n1" in passing, f"a node that works is left out: {passing}")
+                    error = await program.bind(obj, passing[0])
+                    require(error == "", f"bind: {error}")
+                lost += reject(cluster)
+                await program.settle()
+                if lost == 4:
+                    require(await program.filter(cluster.create("asks", 1)) == ["n1"], "it is open")
+                    require(await audited(program) == ["n0"], "the audit names the node")
+            require(lost == 4, f"{lost} pods are lost")
+            require(set(running_on(cluster)) == {"n1"}, "the replacements run elsewhere")
+            require(await resume(program, "n0") == "node n0 is asked again", "resume")
+            require(await resume(program, "n0") == "node n0 was not left out", "resume again")
+            require(await audited(program) == [], "the audit has no more to say")
+            for _ in range(3):
+                obj = cluster.create(f"p{n}", 1)
+                n += 1
+                require(await program.bind(obj, "n0") == "", "bind after resume")
+                reject(cluster)
+                await program.settle()
+            obj = cluster.create("last", 1)
+            require(await program.filter(obj) == ["n1"], "it is left out again")
+            error = await program.bind(obj, "n0")
+            require("left out for a while" in error, f"bind refuses: {error}")
+            cluster.api.change("nodes", (None, "n0"), mark_node)
+            while await program.filter(obj) != ["n0", "n1"]:
+                await asyncio.sleep(0.02)
+            await program.end(kill=False)
+        replayed = await asyncio.create_subprocess_exec(
+            os.environ.get("GPULEDGER", PROGRAM), "replay", str(record), env=environment(),
+            stdout=asyncio.subprocess.PIPE)
+        text, _ = await replayed.communicate()
+        require(replayed.returncode == 0, text.decode())
+
+
+def mark_node(obj):
+    obj["metadata"].setdefault("annotations", {})["gpuledger.io/resume"] = "now"
+
+
+def running_on(cluster):
+    return [obj["spec"]["nodeName"] for obj in cluster.pods().values()
+            if obj["status"]["phase"] == "Running"]
+
+
 async def token_test():
     """The token is replaced; the old one ends with it."""
     async with cluster_of() as cluster, running(cluster) as program:
@@ -327,6 +423,7 @@ def tests():
     yield "Lease: a Binding that comes after a crash", late_binding_test()
     yield "watch: compaction", compaction_test()
     yield "the API server restarts", restart_test()
+    yield "a node rejects what it gets", black_hole_test()
     yield "the token is rotated", token_test()
     yield "the certificate is replaced", certificate_test()
 

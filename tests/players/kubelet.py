@@ -59,6 +59,7 @@ class Kubelet:
         self.node = node
         self.random = random.Random(f"{seed}/{node}")
         self.cards = range(len(sizes))
+        self.unserved = False  # the plugin is gone: kubelet rejects whoever asks for its resource
         fleet.hardware.set_cards(node, sizes)
         self._lock = threading.Lock()
         self._inbox = []
@@ -131,6 +132,10 @@ class Kubelet:
 
     def _admit(self, pod):
         if not self._take_up(pod):
+            return
+        if self.unserved and any(limit(each, self.resource) for _, each in containers_of(pod)):
+            self.report(pod, {"phase": "Failed", "reason": "UnexpectedAdmissionError",
+                              "message": "Allocate failed due to no healthy devices present"})
             return
         starts = []
         for init, container in containers_of(pod):

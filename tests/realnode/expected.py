@@ -5,7 +5,6 @@ take the line out when the defect is mended."""
 ORDER = "eight pods of one size that wait for the plugin are too many"
 GONE = "a pod that vanished is no longer counted as waiting, though kubelet still has it"
 ZERO = "amounts of a node whose capacity is 0 for a moment have no unit and no card"
-HOLE = "a node that rejects what it is given is chosen again"
 FREEZE = "a pod that ends takes its address along, and calls to it are waited for in vain"
 ENDING = "Volcano's plugin passes over a pod that is being deleted, whose call then takes another's match"
 
@@ -16,7 +15,6 @@ EXPECTED = {
     "gpushare-forced": GONE,
     "gpushare-zero": ZERO,
     "gpushare-waiting": ZERO,
-    "gpushare-stopped": HOLE,
     "hami-deletions": GONE,
     "volcano-burst": ORDER,
     "volcano-deletions": ENDING,

@@ -340,8 +340,8 @@ static void fake_post_event(struct cluster *cluster, const struct pod_event *eve
 
     lock(fake);
     g_ptr_array_add(fake->posted,
-                    g_strdup_printf("%s %s/%s: %s", pod_event_info(event->cause)->reason, event->ns,
-                                    event->name, event->note));
+                    g_strdup_printf("%s %s/%s: %s", pod_event_info(event->cause)->reason,
+                                    event->ns ? event->ns : "", event->name, event->note));
     unlock(fake);
 }
 

@@ -104,6 +104,20 @@ START_TEST(an_event_is_written)
 }
 END_TEST
 
+START_TEST(a_node_has_events_in_the_default_namespace)
+{
+    answer("POST /apis/events.k8s.io/v1/namespaces/default/events ", 201, 1);
+    start(NULL);
+    events_post(events, &(struct pod_event){POD_EVENT_LEFT_OUT, NULL, "n1", "n1", "why"});
+    await(POD_EVENT_RESULT_WRITTEN, 1);
+    g_autofree char *request = fake_server_request(server, 0);
+    ck_assert_msg(strstr(request, "\"namespace\":\"default\"},") &&
+                      strstr(request, "\"regarding\":{\"apiVersion\":\"v1\",\"kind\":\"Node\","
+                                      "\"name\":\"n1\",\"uid\":\"n1\"}"),
+                  "%s", request);
+}
+END_TEST
+
 START_TEST(long_words_are_cut)
 {
     g_autoptr(GString) pod = g_string_new(NULL);
@@ -336,6 +350,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, an_event_is_written);
+    tcase_add_test(tests, a_node_has_events_in_the_default_namespace);
     tcase_add_test(tests, long_words_are_cut);
     tcase_add_test(tests, a_namespace_cannot_lead_elsewhere);
     tcase_add_test(tests, what_is_said_again_is_counted);

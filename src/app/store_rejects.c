@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods that kubelet rejects, and nodes that are left out for it. */
+#include "app/metrics.h"
+#include "app/recorder.h"
+#include "app/store_state.h"
+
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
+{
+    store_lock(store);
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+    const bool counts = allocation != NULL;
+    uint64_t number = 0;
+
+    if (counts)
+        rejects_note(store->rejects, allocation, rejection);
+    if (store_forget_pod(store, uid)) {
+        number = recorder_number(store->recorder);
+        store_notify(store);
+    }
+    store_unlock(store);
+    recorder_take(store->recorder, record_rejected(number, uid, rejection));
+    if (counts && !store->options.silent)
+        metrics_count(COUNTER_REJECTED, rejection->kind);
+    return counts;
+}
+
+bool store_resume_node(struct store *store, const char *name)
+{
+    store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
+    const bool resumed = rejects_resume(store->rejects, name);
+
+    if (resumed) {
+        ledger_mark_freed(store->ledger, name);
+        store_notify(store);
+    }
+    store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_RESUME, number, name));
+    return resumed;
+}
+
+const struct rejects *store_rejects(const struct store *store)
+{
+    return store->rejects;
+}
+
+bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
+                         GError **error)
+{
+    store_lock(store);
+    const bool learned = rejects_decode(store->rejects, arena, object, error);
+
+    store_unlock(store);
+    return learned;
+}
