@@ -20,6 +20,7 @@
 #include "app/nominations.h"
 #include "app/quotas.h"
 #include "app/ratings.h"
+#include "app/sealing.h"
 #include "json/json.h"
 
 #include <gpuledger/dialect.h>
@@ -45,6 +46,7 @@ struct store_options {
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for app/quotas.h, or NULL */
     bool resource_quotas; /* app/resource_quotas.h; else there are none */
+    struct seals *seals; /* app/seals.h; borrowed; NULL: annotations are believed */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -176,6 +178,12 @@ struct recorder *store_recorder(const struct store *store);
 
 /* Decisions are made at that moment instead of now; for one thread alone. */
 void store_set_moment(struct store *store, const struct moment *moment);
+
+/* Of the next pod that is applied that is believed, instead of what the keys say; likewise. */
+void store_set_trust(struct store *store, enum trust trust);
+
+/* Under the lock: whose seals are to be written (app/sealing.h). */
+struct sealing *store_sealing(const struct store *store);
 
 /* For a reload of the configuration. Takes the lock itself. */
 void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms);

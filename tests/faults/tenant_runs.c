@@ -230,7 +230,7 @@ static void run_world(uint64_t seed, uint64_t until)
     /* Those that learn take their time, and choose among the same cards. */
     static const char *const policies[] = {"binpack", "spread", "first-fit"};
     static const int64_t timeouts_ms[] = {1500, 9000, 27000};
-    struct program_options options = {0};
+    struct program_options options = {.sealed = g_getenv("GPULEDGER_SEALED") != NULL};
     uint64_t events = n_events();
 
     chance_restart(seed);

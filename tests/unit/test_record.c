@@ -113,7 +113,7 @@ static void add_pod(const char *uid, const char *mem, const char *nominated)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static void add_running(const char *uid, const char *mem, const char *node)
@@ -127,7 +127,7 @@ static void add_running(const char *uid, const char *mem, const char *node)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static void remove_pod(const char *uid)
@@ -212,7 +212,7 @@ START_TEST(an_edited_pod_stays_on_its_card)
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? "1" : "0"});
         store_apply_pod(live, &pod);
-        note(record_pod(++number, &pod));
+        note(record_pod(++number, &pod, TRUST_ANNOTATIONS));
     }
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
@@ -402,7 +402,7 @@ static void add_asking(const char *uid, const char *mem, bool picky, const char 
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static const struct {
