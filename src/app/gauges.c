@@ -202,9 +202,7 @@ static void append_seals(struct store *store, GString *reply)
 {
     struct seals *seals = store_options(store)->seals;
 
-    if (!seals)
-        return;
-    g_autoptr(keyring) keyring = seals_keyring(seals);
+    g_autoptr(keyring) keyring = seals ? seals_keyring(seals) : keyring_new();
     g_string_append(reply, "# HELP gpuledger_pods_sealed Pods by the key of their seal.\n"
                            "# TYPE gpuledger_pods_sealed gauge\n");
     store_lock(store);
