@@ -225,21 +225,75 @@ static void unplace(struct share *shares, uint32_t n)
     }
 }
 
+/* What the pod asks for as one dialect reads it, on every card. */
+static struct allocation *hold_request(const struct pod_view *pod, const struct request *request)
+{
+    struct allocation *held = allocation_new(pod->uid, pod->ns, pod->name, request->n_asks);
+
+    held->dialect = request->dialect;
+    held->terms = terms_ref(request->terms);
+    held->match_amount = request->match_amount;
+    held->alternative = true;
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        held->shares[i] = (struct share){
+            .memory = ask->memory,
+            .container = ask->container,
+            .card = CARD_UNKNOWN,
+            .core = ask->core,
+            .exclusive = ask->exclusive,
+            .init = ask->init,
+            .sidecar = ask->sidecar,
+            .device = ask->device,
+            .devices = ask->device ? ask->count : 0,
+        };
+    }
+    return held;
+}
+
+/* As all dialects read it that could have placed it; NULL: none could. */
+static struct allocation *hold_requests(const struct pod_view *pod, const struct request *request)
+{
+    struct allocation *held = NULL;
+
+    for (; request; request = request->alternative) {
+        if (!request->dialect->write_annotations)
+            continue;
+        struct allocation *other = hold_request(pod, request);
+        held = held ? allocation_join(held, other) : other;
+        if (!held) /* more shares than a pod can have */
+            return NULL;
+    }
+    return held;
+}
+
 struct allocation *seal_distrust(struct allocation *take_told, const struct pod_view *pod,
                                  const struct dialect_options *options)
 {
+    g_autoptr(allocation) told = take_told;
+    g_autoptr(request) request = NULL;
     struct pod_view bare = *pod;
 
     bare.annotations.n = 0;
-    struct allocation *asked = dialect_read_allocation(&bare, options, NULL);
-    if (!asked) /* it is of a scheduler whose pods ask by annotations */
-        return take_told;
-    asked->facts = pod_facts_ref(take_told->facts);
-    allocation_free(take_told);
-    unplace(asked->shares, asked->n_shares);
-    unplace(asked->known, asked->n_known);
+    request = dialect_read_request(&bare, options, NULL);
+    struct allocation *asked = hold_requests(pod, request);
+    if (!asked && !request) { /* what cannot be read holds all that it may be */
+        asked = dialect_read_allocation(&bare, options, NULL);
+        if (asked) {
+            unplace(asked->shares, asked->n_shares);
+            unplace(asked->known, asked->n_known);
+        }
+    }
+    if (!asked) /* another scheduler places it, and it is not ours to seal */
+        return g_steal_pointer(&told);
+    asked->facts = pod_facts_ref(told->facts);
+    asked->host = told->host;
+    asked->priority = told->priority;
+    asked->created_s = told->created_s;
+    asked->terminating = told->terminating;
+    asked->assigned = told->assigned;
     asked->doubt = DOUBT_UNSEALED;
-    asked->open = false;
+    asked->open = asked->alternative = false;
     for (uint32_t i = 0; i < asked->n_readings; i++) {
         asked->readings[i].doubt = DOUBT_UNSEALED;
         asked->readings[i].open = false;

@@ -265,6 +265,27 @@ START_TEST(who_was_there_before_the_key_is_adopted)
 }
 END_TEST
 
+/* A pod that names nvidia.com/gpu alone, as HAMi's pods of whole cards do: without their words it would be
+ * one of NVIDIA's own plugin, of which the node has nothing to give. */
+START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
+{
+    fake_cluster_put_other_node(
+        cluster, "h",
+        "{\"capacity\":{\"nvidia.com/gpu\":\"20\"},\"allocatable\":{\"nvidia.com/gpu\":\"20\"}}");
+    fake_cluster_annotate_node(cluster, "h", "hami.io/node-nvidia-register",
+                               "GPU-0,10,24576,100,NVIDIA-A10,0,true:"
+                               "GPU-1,10,24576,100,NVIDIA-A10,0,true:");
+    fake_cluster_add_pod(
+        cluster, &(struct fake_pod){.name = "w", .node = "h",
+                                    .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                                                  "\"nvidia.com/gpu\":\"1\"}}}]"});
+    restart();
+    const struct node *node = ledger_node(store_lock(now.store), "h");
+    ck_assert_int_eq(node->unplaced_memory, INT64_C(24576) << 20);
+    store_unlock(now.store);
+}
+END_TEST
+
 START_TEST(a_rotated_key_seals_anew)
 {
     run_p();
@@ -327,6 +348,7 @@ int main(void)
     tcase_add_test(tests, who_is_bound_by_others_is_sealed_as_first_seen);
     tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
+    tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
     tcase_add_test(tests, a_rotated_key_seals_anew);
     tcase_add_test(tests, a_lost_key_leaves_nothing_sealed);
     tcase_add_test(tests, a_failed_patch_is_tried_again_later);
