@@ -44,7 +44,7 @@ struct dialect_options {
                                    * card; NULL or "": not known */
 };
 
-#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 16)
+#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 17)
 
 /* Annotations to write; keys and values are owned. */
 struct annotations {

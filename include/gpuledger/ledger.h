@@ -151,6 +151,7 @@ enum doubt {
     DOUBT_UNREAD,    /* what the pod asks for cannot be read, or not served: it counts as the most that
                       * it may be */
     DOUBT_WAITED,    /* its node side has not taken it for longer than anybody may wait */
+    DOUBT_UNSEALED,  /* whoever may patch the pod may have written them: it counts on every card */
     DOUBT_N
 };
 

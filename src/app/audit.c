@@ -24,6 +24,10 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                       "what it asks for cannot be read, or not served: it counts as the most that it "
                       "may be",
                       "see what the warning says of it, then " DELETE_POD, true, POD_EVENT_UNREAD},
+    [AUDIT_UNSEALED] = {"unsealed",
+                        "it was bound while nobody watched, and has no seal: it counts on every card",
+                        "find out who bound it or took its seal away, then " DELETE_POD, true,
+                        POD_EVENT_NO_CARD},
     [AUDIT_CARD_GONE] = {"card_gone", "its card does not exist on the node any more",
                          "see what has happened to the node's cards, then " DELETE_POD, true,
                          POD_EVENT_CARD_GONE},

@@ -357,6 +357,7 @@ static struct store *store_like(struct store *store)
     options = *store_options(store);
     store_unlock(store);
     options.silent = true;
+    options.seals = NULL; /* what is told of a pod, for the ledger to continue */
     return store_new(&options);
 }
 

@@ -39,7 +39,7 @@ static void look_at_annotations(const struct look *look, const struct allocation
         [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
         [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
         [DOUBT_EDITED] = AUDIT_EDITED,       [DOUBT_UNREAD] = AUDIT_UNREAD,
-        [DOUBT_WAITED] = AUDIT_UNASSIGNED,
+        [DOUBT_WAITED] = AUDIT_UNASSIGNED,   [DOUBT_UNSEALED] = AUDIT_UNSEALED,
     };
     static const char *const counted[] = {"counted on every card", "counted on its only card"};
     const char *named = store_named_cards(look->store, pod->uid);

@@ -381,6 +381,15 @@ static void unlock_node(struct bind *bind)
         node_lock_release(&lock, bind->deadline_ms);
 }
 
+/* The seal is no part of what was decided, and is not recorded: its key is a secret. */
+static void add_seal(struct bind *bind)
+{
+    char *seal = seals_make(store_options(bind->extender->store)->seals, bind->grant.facts);
+
+    if (seal)
+        annotations_add(&bind->grant.annotations, SEAL_ANNOTATION, seal);
+}
+
 static bool run(struct bind *bind, GError **error)
 {
     switch (secure(bind, error)) {
@@ -393,6 +402,7 @@ static bool run(struct bind *bind, GError **error)
     case STEP_SEND:
         break;
     }
+    add_seal(bind);
     bool bound = publish(bind, error) && lock_node(bind, error) && send_binding(bind, error);
     unlock_node(bind);
     conclude(bind);
@@ -456,6 +466,7 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
         .grant = {.args = &args,
                   .journal = extender->journal,
                   .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
+                  .seals = store_options(extender->store)->seals != NULL,
                   .card = CARD_UNKNOWN},
     };
     struct json_writer writer;

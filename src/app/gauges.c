@@ -227,6 +227,28 @@ static void count_state(struct allocation *allocation, void *data)
     counts->waiting += allocation->waiting;
 }
 
+/* How many pods each key has sealed: one that is not the newest can go when it has none. */
+static void append_seals(struct store *store, GString *reply)
+{
+    struct seals *seals = store_options(store)->seals;
+
+    g_autoptr(keyring) keyring = seals ? seals_keyring(seals) : keyring_new();
+    g_string_append(reply, "# HELP gpuledger_pods_sealed Pods by the key of their seal.\n"
+                           "# TYPE gpuledger_pods_sealed gauge\n");
+    store_lock(store);
+    const struct sealing *sealing = store_sealing(store);
+    for (unsigned i = 0; i < keyring_size(keyring); i++)
+        g_string_append_printf(reply, "gpuledger_pods_sealed{key=\"%s\"} %u\n",
+                               keyring_id(keyring, i),
+                               sealing_count(sealing, keyring_id(keyring, i)));
+    g_string_append_printf(reply,
+                           "# HELP gpuledger_pods_to_seal Pods whose seal is still to be written.\n"
+                           "# TYPE gpuledger_pods_to_seal gauge\n"
+                           "gpuledger_pods_to_seal %u\n",
+                           sealing_count(sealing, NULL));
+    store_unlock(store);
+}
+
 void view_metrics(struct store *store, GString *reply)
 {
     g_autoptr(GArray) nodes = node_copies(store, NULL, false);
@@ -265,4 +287,5 @@ void view_metrics(struct store *store, GString *reply)
                            "# TYPE gpuledger_ledger_drift gauge\n"
                            "gpuledger_ledger_drift %d\n",
                            counts.waiting, !sound);
+    append_seals(store, reply);
 }

@@ -31,6 +31,8 @@ static void describe(struct grant *grant, const struct allocation *allocation)
     grant->dialect = allocation->dialect;
     allocation->dialect->write_annotations(allocation, allocation->node, &grant->annotations);
     grant->card = allocation->shares[0].card;
+    g_free(grant->facts);
+    grant->facts = grant->seals ? seal_describe(allocation) : NULL;
 }
 
 /* A booking that another replica left holds no names that annotations carry. */
@@ -179,6 +181,7 @@ void grant_conclude(struct ledger *ledger, const char *uid, enum bind_result res
 void grant_clear(struct grant *grant)
 {
     annotations_clear(&grant->annotations);
+    g_clear_pointer(&grant->facts, g_free);
     request_free(grant->request);
     grant->request = NULL;
     if (grant->asks)

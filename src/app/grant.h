@@ -29,6 +29,8 @@ struct grant {
     int64_t send_until_ms;         /* a reservation made later cannot be sent */
     int32_t card;
     bool doubtful; /* an earlier Binding of the pod may still be carried out */
+    bool seals;                    /* what is granted is to be sealed */
+    char *facts;                   /* what is to be sealed of it; owned, or NULL */
     struct annotations annotations;
     enum bind_result result;
     enum reason waits; /* GRANT_WAIT_NODE: for what */

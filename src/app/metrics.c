@@ -54,6 +54,7 @@ static const char *const audit_result_names[AUDIT_RESULT_N] = {
     [AUDIT_RESULT_FAILED] = "failed",
 };
 
+static const char *const seal_result_names[SEAL_RESULT_N] = {"written", "failed"};
 static const char *const wake_result_names[WAKE_RESULT_N] = {"woken", "failed"};
 static const char *const pod_event_result_names[POD_EVENT_RESULT_N] = {
     [POD_EVENT_RESULT_WRITTEN] = "written",       [POD_EVENT_RESULT_MERGED] = "merged",
@@ -143,6 +144,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                           CELLS(rejection_names)},
     [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
                           "Pods seen to hold GPU memory on no known card.", NULL, 1},
+    [COUNTER_SEALS] = {"gpuledger_seals_written_total",
+                       "Seals that were written, or not, on pods that were bound already.", "result",
+                       CELLS(seal_result_names)},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",
                        "Refused pods woken, or not, because room had appeared for them.", "result",
                        CELLS(wake_result_names)},

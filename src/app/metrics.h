@@ -24,6 +24,7 @@ enum counter {
     COUNTER_WAITS_ENDED,          /* pods that nobody waits for any longer (app/waits.h) */
     COUNTER_REJECTED,             /* by enum rejection_kind */
     COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
+    COUNTER_SEALS,                /* by enum seal_result */
     COUNTER_WAKES,                /* by enum wake_result */
     COUNTER_HTTP_RESPONSES,       /* by first digit of the status code */
     COUNTER_LEASE_CHANGES,        /* by enum lease_change */
@@ -41,6 +42,13 @@ enum record_result {
     RECORD_RESULT_WRITTEN,
     RECORD_RESULT_LOST, /* the disk is slower than things happen, or full */
     RECORD_RESULT_N
+};
+
+/* What became of a seal that was to be written on a pod that is bound already. */
+enum seal_result {
+    SEAL_RESULT_WRITTEN,
+    SEAL_RESULT_FAILED, /* the API server did not take it, or does not let us */
+    SEAL_RESULT_N
 };
 
 /* What became of a try to wake a pod for which room had appeared. */

@@ -198,6 +198,10 @@ bool predicate_book(struct extender *extender, const struct filter_args *args,
     if (held) {
         node = g_strdup(held->node->name);
         held->dialect->write_annotations(held, held->node, &annotations);
+        g_autofree char *facts = seal_describe(held);
+        char *seal = seals_make(store_options(extender->store)->seals, facts);
+        if (seal)
+            annotations_add(&annotations, SEAL_ANNOTATION, seal);
         pass_only(args, node, ret_reasons);
     }
     store_unlock(extender->store);

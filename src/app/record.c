@@ -112,6 +112,24 @@ struct record *record_list(enum record_kind kind, uint64_t number, enum feed fee
     return record;
 }
 
+static const char *const record_trusts[] = {
+    [TRUST_ANNOTATIONS] = NULL, [TRUST_SEAL] = "valid", [TRUST_NOTHING] = "missing"};
+
+void record_write_trust(struct json_writer *writer, enum trust trust)
+{
+    if (record_trusts[trust])
+        json_key_string(writer, "seal", record_trusts[trust]);
+}
+
+enum trust record_trust(const char *name)
+{
+    for (int trust = TRUST_ANNOTATIONS; name && trust <= TRUST_NOTHING; trust++) {
+        if (g_strcmp0(name, record_trusts[trust]) == 0)
+            return (enum trust)trust;
+    }
+    return TRUST_ANNOTATIONS;
+}
+
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler)
 {
     if (picky)
@@ -120,7 +138,7 @@ void record_write_asking(struct json_writer *writer, bool picky, const char *sch
         json_key_string(writer, "scheduler", scheduler);
 }
 
-struct record *record_pod(uint64_t number, const struct pod_view *pod)
+struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trust trust)
 {
     struct json_writer writer;
 
@@ -134,6 +152,8 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod)
         record->scheduler = g_strdup(pod->scheduler_name);
         record_write_asking(&writer, record->picky, record->scheduler);
     }
+    record->trust = trust;
+    record_write_trust(&writer, trust);
     begin_object(record, &writer, "object");
     pod_view_encode(&writer, pod);
     json_end_object(&writer);
@@ -142,7 +162,7 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod)
 
 struct record *record_unread_pod(uint64_t number, const struct pod_view *pod)
 {
-    struct record *record = record_pod(number, pod);
+    struct record *record = record_pod(number, pod, TRUST_ANNOTATIONS);
 
     if (record)
         record->unread = true;

@@ -93,6 +93,7 @@ struct record {
     size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
     bool pending;     /* a pod without a node */
     bool unread;      /* what it asks for cannot be read */
+    enum trust trust; /* of a pod: what is believed of it if nothing was known */
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
     bool confirmed;   /* RECORD_SETTLE: as good as the watch's word */
@@ -105,7 +106,7 @@ void record_free(struct record *record);
 
 /* Begins or ends a list. */
 struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed);
-struct record *record_pod(uint64_t number, const struct pod_view *pod);
+struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trust trust);
 /* A pod without a node that asks for nothing, or nothing that can be read, any more. */
 struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
 struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed);
@@ -142,6 +143,10 @@ struct record *record_inherit(uint64_t number, const char *uid, const char *book
 
 /* What of a pod without a node stands beside its object. */
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);
+
+/* Whether a pod was believed for its seal, or for the lack of one not believed. */
+void record_write_trust(struct json_writer *writer, enum trust trust);
+enum trust record_trust(const char *name);
 
 /* What a look answered, as text that is compared byte by byte. */
 void record_answer_encode(struct json_writer *writer, const struct grant *grant,

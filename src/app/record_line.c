@@ -35,6 +35,7 @@ static const struct json_field line_fields[] = {
     LINE(STRING, version, "version"),
     LINE(STRING, commit, "commit"),
     LINE(STRING, scheduler, "scheduler"),
+    LINE(STRING, seal, "seal"),
     LINE(BOOL, confirmed, "confirmed"),
     LINE(BOOL, picky, "picky"),
     LINE(OBJECT, object, "object"),

@@ -13,6 +13,7 @@ struct known {
     char *first;         /* of a bound pod that has changed since: as it was heard of first, by which its
                           * cards are known; else NULL */
     bool pending;
+    enum trust trust;    /* when it was heard of first */
     bool picky;          /* these two as a record has them */
     char *scheduler;
     enum allocation_state state; /* of a booking */
@@ -89,6 +90,7 @@ static struct known *known_new(const struct record *record)
     known->number = record->number;
     known->text = object_text(record);
     known->pending = record->pending;
+    known->trust = record->trust;
     known->picky = record->picky;
     known->scheduler = g_strdup(record->scheduler);
     return known;
@@ -99,7 +101,8 @@ static void note_object(struct record_state *state, enum feed feed, const struct
     struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
 
     /* A pod that waits keeps its turn; word that a bound one waits is old. */
-    if (known && feed == FEED_PODS && !known->pending && !record->pending) {
+    if (known && feed == FEED_PODS && !known->pending && !record->pending &&
+        (known->trust != TRUST_NOTHING || record->trust != TRUST_SEAL)) {
         known->first = known->first ? known->first : g_steal_pointer(&known->text);
         g_free(known->text);
         known->text = object_text(record);
@@ -313,6 +316,20 @@ void record_state_lose(struct record_state *state)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
+static void write_pod(GString *text, enum record_kind kind, enum trust trust, const char *object)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_trust(&writer, trust);
+    json_key(&writer, "object");
+    json_raw(&writer, object, strlen(object));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
 static void write_object(GString *text, enum record_kind kind, const char *object)
 {
     struct json_writer writer;
@@ -367,11 +384,12 @@ static void write_known(GString *text, enum record_kind kind, const struct known
     if (known->booking)
         write_booking(text, known->booking);
     if (known->first)
-        write_object(text, kind, known->first);
+        write_pod(text, kind, known->trust, known->first);
     json_writer_init(&writer, text);
     json_begin_object(&writer);
     json_key_string(&writer, "kind", record_kinds[kind]);
     record_write_asking(&writer, known->picky, known->scheduler);
+    record_write_trust(&writer, known->trust);
     json_key(&writer, "object");
     json_raw(&writer, known->text, strlen(known->text));
     json_end_object(&writer);

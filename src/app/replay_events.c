@@ -67,7 +67,9 @@ static bool apply_pod(struct replay *replay, const struct record_line *line, GEr
     pod.object = NULL;
     pod.constraints = line->picky ? &picky : NULL;
     pod.scheduler_name = line->scheduler;
+    store_set_trust(replay->extender.store, record_trust(line->seal));
     store_apply_pod(replay->extender.store, &pod);
+    store_set_trust(replay->extender.store, TRUST_ANNOTATIONS);
     return true;
 }
 

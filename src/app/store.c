@@ -42,6 +42,7 @@ struct store *store_new(const struct store_options *options)
     store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->waits = waits_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
+    store->sealing = sealing_new();
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -113,10 +114,21 @@ void store_free(struct store *store)
     g_hash_table_unref(store->named);
     waits_free(store->waits);
     rejects_free(store->rejects);
+    sealing_free(store->sealing);
     g_hash_table_unref(store->health);
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
+}
+
+struct sealing *store_sealing(const struct store *store)
+{
+    return store->sealing;
+}
+
+void store_set_trust(struct store *store, enum trust trust)
+{
+    store->replayed_trust = trust;
 }
 
 /* --- lock ----------------------------------------------------------------------------------- */

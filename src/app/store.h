@@ -21,6 +21,7 @@
 #include "app/quotas.h"
 #include "app/ratings.h"
 #include "app/rejects.h"
+#include "app/sealing.h"
 #include "json/json.h"
 
 #include <gpuledger/dialect.h>
@@ -48,6 +49,7 @@ struct store_options {
     bool resource_quotas; /* app/resource_quotas.h; else there are none */
     int64_t reject_limit; /* these two: see app/rejects.h */
     int64_t reject_window_ms;
+    struct seals *seals; /* app/seals.h; borrowed; NULL: annotations are believed */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -189,6 +191,12 @@ struct recorder *store_recorder(const struct store *store);
 
 /* Decisions are made at that moment instead of now; for one thread alone. */
 void store_set_moment(struct store *store, const struct moment *moment);
+
+/* Of the next pod that is applied that is believed, instead of what the keys say; likewise. */
+void store_set_trust(struct store *store, enum trust trust);
+
+/* Under the lock: whose seals are to be written (app/sealing.h). */
+struct sealing *store_sealing(const struct store *store);
 
 /* For a reload of the configuration. Takes the lock itself. */
 void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms);

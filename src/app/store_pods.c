@@ -20,6 +20,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     forget_pending(store, uid);
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
+    sealing_forget(store->sealing, uid);
     return ledger_drop(store->ledger, uid) || pending;
 }
 
@@ -74,22 +75,89 @@ static bool is_our_binding(const struct allocation *booking, const struct alloca
     return !edited && next->doubt == DOUBT_NONE;
 }
 
+/* What a pod's seal says. */
+struct sealed {
+    struct allocation *allocation; /* NULL: it has none that counts */
+    char key[KEYRING_ID_SIZE];
+    enum trust trust;
+};
+
+static struct sealed read_seal(struct store *store, const struct pod_view *pod)
+{
+    struct sealed sealed = {.trust = TRUST_ANNOTATIONS};
+
+    if (store->options.seals || store->replayed_trust == TRUST_SEAL)
+        sealed.allocation = seals_read(store->options.seals, pod, sealed.key);
+    return sealed;
+}
+
+/* Under the lock: whom to believe of a pod of which nothing is known. Who was seen being bound had no
+ * time to write anything else. */
+static enum trust trust_in(const struct store *store, const struct sealed *sealed)
+{
+    struct seals *seals = store->options.seals;
+
+    if (!seals)
+        return store->replayed_trust;
+    if (sealed->allocation)
+        return TRUST_SEAL;
+    return store->listing[FEED_PODS] && !seals_adopt(seals) ? TRUST_NOTHING : TRUST_ANNOTATIONS;
+}
+
+/* Under the lock: the pod as it is known, of this node. */
+static const struct allocation *find_known(struct store *store, const struct pod_view *pod,
+                                           const struct allocation *told, struct sealed *sealed)
+{
+    const struct allocation *known = ledger_get(store->ledger, told->uid);
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+
+    if (known && known->node == node && is_our_binding(known, told) &&
+        (known->doubt != DOUBT_UNSEALED || sealed->trust != TRUST_SEAL))
+        return known;
+    if (sealed->trust != TRUST_SEAL)
+        return NULL;
+    seal_call_cards(sealed->allocation, told);
+    return ledger_put(store->ledger, pod->node_name, allocation_dup(sealed->allocation));
+}
+
+/* Under the lock: whether a seal is to be written, or another one. A Binding's does where its cards are
+ * those of the Binding for good. */
+static void note_seal(struct store *store, const struct allocation *held,
+                      const struct sealed *sealed)
+{
+    const struct allocation *said = sealed->allocation;
+
+    if (!store->options.seals || held->state != ALLOCATION_CONFIRMED)
+        return;
+    if (!sealing_concerns(held)) {
+        sealing_forget(store->sealing, held->uid);
+        return;
+    }
+    const bool chosen = said && said->state != ALLOCATION_CONFIRMED && held->dialect->policy &&
+                        !held->waiting && !held->heeded && !held->open;
+    sealing_note(store->sealing, held->uid, said ? sealed->key : NULL, !chosen);
+}
+
 /* Under the lock: what the pod holds, now that its object says that it is on the node. Returns whether
  * something is wrong with it that was not before. */
 static bool record_allocation(struct store *store, const struct pod_view *pod,
-                              struct allocation *take_allocation, enum allocation_state state)
+                              struct allocation *take_allocation, struct sealed *sealed,
+                              enum allocation_state state)
 {
-    const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
-    const struct node *node = ledger_node(store->ledger, pod->node_name);
     g_autoptr(allocation) told = allocation_dup(take_allocation);
-    const bool new = !known;
-    const enum doubt before = known ? known->doubt : DOUBT_NONE;
-    const bool had_started = known && known->started;
+    const struct allocation *before = ledger_get(store->ledger, told->uid);
+    const bool new = !before;
+    const enum doubt doubted = before ? before->doubt : DOUBT_NONE;
+    const bool had_started = before && before->started;
+    const struct allocation *known = find_known(store, pod, told, sealed);
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
     bool edited = false;
 
-    if (known && known->node == node && is_our_binding(known, told)) {
+    if (known) {
         take_allocation = dialect_continue(known, take_allocation, &edited);
         take_allocation->facts = pod_facts_ref(told->facts);
+    } else if (sealed->trust == TRUST_NOTHING) {
+        take_allocation = seal_distrust(take_allocation, pod, &store->options.dialects);
     } else if (node && !store->listing[FEED_PODS]) {
         /* Somebody else has bound it just now, and the node side gives it what the node has now,
          * whatever the pod says of that. */
@@ -106,11 +174,12 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
         rejects_note_start(store->rejects, held);
         ledger_mark_freed(store->ledger, held->node->name);
     }
+    note_seal(store, held, sealed);
     if (edited)
         g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
     else
         g_hash_table_remove(store->named, held->uid);
-    return new || held->doubt != before;
+    return new || held->doubt != doubted;
 }
 
 /* Under the lock: a pod with a node that holds no GPU. */
@@ -159,9 +228,13 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         dialect_read_allocation(pod, &store->options.dialects, &warning);
     bool unplaced = allocation && allocation->doubt != DOUBT_NONE &&
                     allocation->doubt != DOUBT_EDITED;
+    struct sealed sealed = read_seal(store, pod);
     bool news = false;
 
     store_lock(store);
+    sealed.trust = trust_in(store, &sealed);
+    if (!allocation && sealed.trust == TRUST_SEAL)
+        allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
     const uint64_t number = recorder_number(store->recorder);
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
@@ -174,7 +247,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         forget_pending(store, pod->uid);
         if (allocation) {
             allocation->facts = pod_facts_pool_get(store->facts, pod);
-            news = record_allocation(store, pod, allocation,
+            news = record_allocation(store, pod, allocation, &sealed,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
         } else {
             record_guest(store, pod);
@@ -183,7 +256,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     }
     store_unlock(store);
     recorder_take(store->recorder, asked ? record_settle(number, pod, confirmed)
-                                         : record_pod(number, pod));
+                                         : record_pod(number, pod, sealed.trust));
+    allocation_free(sealed.allocation);
     if (news && warning && !store->options.silent)
         report_distrust(pod, unplaced, warning);
 }
@@ -253,7 +327,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     if (replace_pending(store, pod, request, plain))
         store_notify(store); /* a bind of it may be waiting */
     store_unlock(store);
-    recorder_take(store->recorder, record_pod(number, pod));
+    recorder_take(store->recorder, record_pod(number, pod, TRUST_ANNOTATIONS));
 }
 
 static void report_rejection(const struct pod_view *pod)

@@ -27,12 +27,14 @@ struct store {
     GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
+    struct sealing *sealing; /* pods by their seals */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
     struct recorder *recorder; /* NULL: none */
+    enum trust replayed_trust;
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 

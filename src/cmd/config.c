@@ -375,6 +375,12 @@ static bool check(struct config *config, GError **error)
                     "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
         return false;
     }
+    if (*config->seal_secret && (*config->seal_key_file || *config->snapshot)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'seal-secret' is set as well as '%s'; leave one of them out",
+                    *config->seal_key_file ? "seal-key-file" : "snapshot");
+        return false;
+    }
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                     "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");

@@ -91,6 +91,8 @@ struct config {
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
     int64_t drain_timeout_ms;
+    char *seal_key_file; /* these two "": nothing is sealed */
+    char *seal_secret;
     char *record; /* "": nothing is recorded */
     int64_t record_max; /* bytes */
 

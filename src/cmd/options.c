@@ -403,6 +403,23 @@ const struct option options[] = {
      .flags = OPTION_LIVE,
      .help = "How long calls that are under way may take to finish after SIGTERM. Keep it below "
              "the pod's terminationGracePeriodSeconds (30 unless configured)."},
+    {.name = "seal-key-file",
+     PATH(seal_key_file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "Seal every grant with the key in this file, which is made if it is not there: what a pod "
+             "was given is known after a restart, whatever its annotations were made to say. Without "
+             "a key annotations are believed."},
+    {.name = "seal-secret",
+     TEXT(seal_secret),
+     .metavar = "NAMESPACE/NAME",
+     .fallback = "",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "The same with a key in a Secret, which must exist and may be empty; see "
+             "manifests/overlays/seal."},
     {.name = "record",
      PATH(record),
      .metavar = "FILE",

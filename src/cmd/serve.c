@@ -13,6 +13,7 @@
 #include "app/version.h"
 #include "cmd/backend.h"
 #include "cmd/command.h"
+#include "cmd/keys.h"
 #include "cmd/replica.h"
 #include "http/bearer.h"
 #include "http/outgoing.h"
@@ -43,6 +44,7 @@ struct housekeeping {
     pthread_cond_t wake;
     bool stop; /* under the lock */
     struct extender *extender;
+    struct keys *keys;
     int64_t started_ms;
 };
 
@@ -53,6 +55,7 @@ struct serve {
     struct store *store;
     struct recorder *recorder; /* NULL: nothing is recorded */
     struct backend *backend;
+    struct keys *keys;       /* NULL: nothing is sealed */
     struct replica *replica; /* NULL: the only one */
     struct extender extender;
     struct auditor *auditor;
@@ -118,6 +121,9 @@ static void *keep_house(void *data)
         if (synced) {
             extender_settle(housekeeping->extender, SETTLE_AGE_MS);
             store_end_waits(housekeeping->extender->store);
+            keys_tend(housekeeping->keys, housekeeping->extender->store,
+                      housekeeping->extender->cluster,
+                      fence_term(housekeeping->extender->fence) != 0);
             /* Whoever serves has refused the pods. */
             if (housekeeping->extender->wake && fence_term(housekeeping->extender->fence) != 0)
                 wake_run(housekeeping->extender->wake, housekeeping->extender->store,
@@ -140,6 +146,7 @@ static bool start_housekeeping(struct serve *serve, GError **error)
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&housekeeping->lock, NULL);
     housekeeping->extender = &serve->extender;
+    housekeeping->keys = serve->keys;
     housekeeping->started_ms = now_ms();
     int code = pthread_create(&housekeeping->thread, NULL, keep_house, housekeeping);
     if (code != 0) {
@@ -252,6 +259,14 @@ static void warn_of_open_doors(const struct config *config)
                   LOG_TEXT("closed-by", "--ops-token-file"), LOG_TEXT("hint", hint));
 }
 
+static void warn_of_no_seal(const struct config *config)
+{
+    if (!*config->seal_key_file && !*config->seal_secret)
+        log_event(LOG_LEVEL_INFO, "after a restart annotations are believed, whoever may have changed them",
+                  LOG_TEXT("option", "--seal-secret"),
+                  LOG_TEXT("hint", "see docs/security.md"));
+}
+
 static bool listen_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
@@ -274,6 +289,7 @@ static bool listen_all(struct serve *serve, GError **error)
     if (!serve->scheduler_server)
         return false;
     warn_of_open_doors(config);
+    warn_of_no_seal(config);
     if (config->ops_listen.port == ADDRESS_OFF)
         return true;
     serve->operations = (struct operations){
@@ -435,7 +451,9 @@ static bool start_recorder(struct serve *serve, GError **error)
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
-    const struct store_options store_options = backend_store_options(config);
+    struct store_options store_options = backend_store_options(config);
+    serve->keys = keys_new(config);
+    store_options.seals = keys_seals(serve->keys);
     serve->store = store_new(&store_options);
     if (!start_recorder(serve, error))
         return false;
@@ -466,7 +484,7 @@ static bool open_all(struct serve *serve, GError **error)
     serve->auditor = auditor_start(
         &serve->extender, &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
     return serve->auditor && read_secrets(serve, error) && listen_all(serve, error) &&
-           start_housekeeping(serve, error) && backend_start(serve->backend, error);
+           keys_open(serve->keys, config, serve->backend, error) && start_housekeeping(serve, error) && backend_start(serve->backend, error);
 }
 
 static void close_all(struct serve *serve)
@@ -484,6 +502,7 @@ static void close_all(struct serve *serve)
     wake_free(serve->extender.wake);
     recorder_free(serve->recorder);
     store_free(serve->store);
+    keys_free(serve->keys);
     config_free(serve->current);
 }
 

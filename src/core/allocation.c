@@ -179,12 +179,14 @@ static const struct dialect *pick_alternative(const struct allocation *allocatio
     return last;
 }
 
-/* Of alternatives that the node serves all count: nobody can say by which the pod was placed. */
+/* Of alternatives that the node serves all count: nobody can say by which the pod was placed. If it
+ * serves none, one stands for all, but for a pod that may have been made to look so. */
 static bool reading_counts(const struct pod_reading *reading, const struct dialect *picked,
                            const struct node *node)
 {
     return !reading->alternative || reading->dialect == picked ||
-           node_offers(node, reading->dialect);
+           node_offers(node, reading->dialect) ||
+           (reading->doubt == DOUBT_UNSEALED && !node_offers(node, picked));
 }
 
 static bool share_counts(const struct allocation *allocation, const struct share *share,

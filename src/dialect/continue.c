@@ -254,7 +254,8 @@ static void take_progress(const struct allocation *known, const struct allocatio
         struct pod_reading *reading = &next->readings[i];
         bool found;
         const struct pod_reading now = find_reading(fresh, reading->dialect, &found);
-        reading->doubt = found ? doubt_of(&now, waited_out) : reading->doubt;
+        if (reading->doubt != DOUBT_UNSEALED)
+            reading->doubt = found ? doubt_of(&now, waited_out) : reading->doubt;
         reading->assigned |= now.assigned;
         reading->waiting = found && now.waiting && waits && !waited_out;
         reading->heeded = found && now.heeded && heeds && !waited_out;
@@ -262,7 +263,9 @@ static void take_progress(const struct allocation *known, const struct allocatio
     }
     bool found;
     const struct pod_reading now = find_reading(fresh, known->dialect, &found);
-    next->doubt = found ? doubt_of(&now, waited_out) : DOUBT_UNMARKED;
+    next->doubt = known->doubt == DOUBT_UNSEALED ? DOUBT_UNSEALED /* nobody will ever know */
+                  : found                        ? doubt_of(&now, waited_out)
+                                                 : DOUBT_UNMARKED;
     next->assigned = known->assigned | (found && now.assigned);
     next->waiting = found && now.waiting && waits && !waited_out;
     next->heeded = found && now.heeded && heeds && !waited_out;

@@ -83,6 +83,7 @@ struct played {
     unsigned run;      /* of the program */
     uint64_t n_patched; /* pods */
     void (*on_granted)(struct played_pod *pod);
+    bool sealed; /* who is edited while the program does not know him may count on every card */
     void (*on_patched)(struct played_pod *pod);
 };
 extern struct played played;

@@ -27,6 +27,7 @@ static struct {
     struct cluster *cluster;
     struct extender extender;
     struct reflector *reflectors[FEED_BUDGETS];
+    struct seals *seals; /* NULL: there is no key */
     bool stopping, scheduling;
     unsigned binding;
     char *token_file;
@@ -260,6 +261,7 @@ static void keep_house(void *data)
     while (!program.stopping) {
         if (store_is_synced(program.store)) {
             extender_settle(&program.extender, 5000);
+            sealing_run(program.store, program.cluster);
             wake_run(program.extender.wake, program.store, program.cluster);
         }
         sim_sleep(S);
@@ -283,6 +285,17 @@ static struct kube_config *where(void)
     return config;
 }
 
+static struct seals *make_seals(void)
+{
+    static const char text[] =
+        "key 00000001 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f 1\n"
+        "adopted 1\n";
+    struct seals *seals = seals_new();
+
+    seals_set(seals, keyring_parse(text, NULL));
+    return seals;
+}
+
 static void start(void)
 {
     const struct program_options *options = &program.options;
@@ -293,7 +306,10 @@ static void start(void)
         played_at(i)->known = -1;
     program.stopping = false;
     program.binding = 0;
-    program.store_options = (struct store_options){.policy = policy_find(options->policy
+    played.sealed = options->sealed;
+    program.seals = options->sealed ? make_seals() : NULL;
+    program.store_options = (struct store_options){.seals = program.seals,
+                                                   .policy = policy_find(options->policy
                                                                               ? options->policy
                                                                               : "binpack"),
                                                    .dialects.nvidia_memory_guard =
@@ -331,6 +347,7 @@ static void free_program(void)
     api_cluster_free(program.cluster);
     api_client_free(program.client);
     store_free(program.store);
+    g_clear_pointer(&program.seals, seals_free);
 }
 
 void program_crash(void)

@@ -14,7 +14,8 @@
  * the first failure but tries N worlds, each in a process of its own, and prints what each found.
  * With GPULEDGER_HONEST nobody means any harm: then a failure is the oracle's, or a plain defect.
  * GPULEDGER_WITHOUT="edit,crash" leaves out what has one of these in its name (tenants.c; "crash",
- * "hold"), to find out what a failure needs.
+ * "hold", "seal"), to find out what a failure needs. Without seals who is edited while the program is
+ * down is believed, and worlds with crashes fail.
  */
 #include "faults.h"
 #include "kubelets.h"
@@ -236,7 +237,7 @@ static void run_world(uint64_t seed, uint64_t until)
     /* Those that learn take their time, and choose among the same cards. */
     static const char *const policies[] = {"binpack", "spread", "first-fit"};
     static const int64_t timeouts_ms[] = {1500, 9000, 27000};
-    struct program_options options = {0};
+    struct program_options options = {.sealed = !is_left_out("seal")};
     uint64_t events = n_events();
 
     chance_restart(seed);

@@ -113,7 +113,7 @@ static void add_pod(const char *uid, const char *mem, const char *nominated)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static void add_running(const char *uid, const char *mem, const char *node)
@@ -127,7 +127,7 @@ static void add_running(const char *uid, const char *mem, const char *node)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static void remove_pod(const char *uid)
@@ -212,12 +212,84 @@ START_TEST(an_edited_pod_stays_on_its_card)
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? "1" : "0"});
         store_apply_pod(live, &pod);
-        note(record_pod(++number, &pod));
+        note(record_pod(++number, &pod, TRUST_ANNOTATIONS));
     }
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
     ck_assert_int_eq(known->shares[0].card, 1);
     ck_assert_int_eq(known->doubt, DOUBT_EDITED);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
+/* Of "u", on card 1; by which key it was made nobody asks. */
+static const char sealed[] =
+    "v1:0000000a:0000000000000000000000000000000000000000000000000000000000000000:"
+    "{\"settled\":true,\"booking\":{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\","
+    "\"node\":\"n9\",\"dialect\":\"gpushare\",\"amount\":6,\"time\":\"1\",\"shares\":["
+    "{\"memory\":6,\"units\":true,\"card\":1,\"container\":0,\"exclusive\":false}]}}";
+
+/* "u" of 6 units on card 1 says so, and then that it is on card 0. A record has what was believed of it,
+ * not the key. */
+static const struct {
+    enum trust trust;
+    const char *annotation;
+    int card;
+    enum doubt doubt;
+} trusts[] = {
+    {TRUST_ANNOTATIONS, "1", 1, DOUBT_EDITED},
+    {TRUST_NOTHING, "1", CARD_UNKNOWN, DOUBT_UNSEALED},
+    {TRUST_SEAL, "0", 1, DOUBT_EDITED},
+};
+
+START_TEST(what_was_believed_of_a_pod_is_believed)
+{
+    const struct node_view node = {.name = "n9", .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})};
+    struct pod_view pod = {.ns = "ml",
+                           .name = "u",
+                           .uid = "u",
+                           .node_name = "n9",
+                           .phase = "Running",
+                           .started = true,
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+
+    list_all();
+    store_apply_node(live, &node);
+    note(record_node(++number, &node));
+    for (int i = 1; i >= 0; i--) {
+        pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? trusts[_i].annotation : "0"},
+                                {SEAL_ANNOTATION, sealed});
+        note(record_pod(++number, &pod, trusts[_i].trust));
+    }
+    begin_file();
+    const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
+    ck_assert_int_eq(known->shares[0].card, trusts[_i].card);
+    ck_assert_int_eq(known->doubt, trusts[_i].doubt);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
+/* A seal that comes back is believed from then on. */
+START_TEST(a_seal_that_comes_back_is_believed)
+{
+    const struct node_view node = {.name = "n9", .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})};
+    struct pod_view pod = {.ns = "ml",
+                           .name = "u",
+                           .uid = "u",
+                           .node_name = "n9",
+                           .phase = "Running",
+                           .started = true,
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+
+    list_all();
+    store_apply_node(live, &node);
+    note(record_node(++number, &node));
+    note(record_pod(++number, &pod, TRUST_NOTHING));
+    pod.annotations = PAIRS({SEAL_ANNOTATION, sealed});
+    note(record_pod(++number, &pod, TRUST_SEAL));
+    begin_file();
+    const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
+    ck_assert_int_eq(known->shares[0].card, 1);
     store_unlock(replay_store(next_file));
 }
 END_TEST
@@ -402,7 +474,7 @@ static void add_asking(const char *uid, const char *mem, bool picky, const char 
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view));
+    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
 }
 
 static const struct {
@@ -614,6 +686,8 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
     tcase_add_test(tests, an_edited_pod_stays_on_its_card);
+    tcase_add_loop_test(tests, what_was_believed_of_a_pod_is_believed, 0, G_N_ELEMENTS(trusts));
+    tcase_add_test(tests, a_seal_that_comes_back_is_believed);
     tcase_add_test(tests, a_list_under_way_goes_on);
     tcase_add_loop_test(tests, a_settled_pod_is_known, 0, 2);
     tcase_add_test(tests, budgets_are_known);

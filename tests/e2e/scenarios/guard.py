@@ -37,7 +37,7 @@ RECORDS = {
         "elasticgpu.io/assumed", "elasticgpu.io/container-c0", "elasticgpu.com/container-c0",
         "nano-gpu.io/gpu-c0", "nano-gpu/container-c0",
     ],
-    "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal", "gpuledger.io/sealed",
+    "gpuledger": ["gpuledger.io/gpu-replicas", "gpuledger.io/seal",
                   "scheduling.koordinator.sh/device-allocated", "run.ai/reserve_for_gpu_index"],
 }
 LABELS = ["hami.io/vgpu-node", "elasticgpu.io/assumed", "runai-gpu-group", "runai-gpu-group/a"]

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where the keys of seals are, as the options say.
+ */
+#include "app/keeper.h"
+#include "cmd/backend.h"
+
+struct keys;
+
+/* NULL: the options name no place, and nothing is sealed. */
+struct keys *keys_new(const struct config *config);
+void keys_free(struct keys *keys);
+
+/* NULL is fine; what they seal is known once keys_open has read them. */
+struct seals *keys_seals(const struct keys *keys);
+
+/* Reads them, and makes one if there is none; before anything else is read of the cluster. */
+bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
+               GError **error);
+
+/* Of the housekeeping: looks after the keys, and writes seals that are missing. NULL is fine. */
+void keys_tend(struct keys *keys, struct store *store, struct cluster *cluster, bool serves);

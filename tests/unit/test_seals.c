@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ledger believes after a restart, of pods whose annotations were changed while nobody looked:
+ * one cluster, and one extender after the other on it.
+ */
+#include "world.h"
+
+#include "suite.h"
+
+#include <string.h>
+
+#define KEY "key 0000000a 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f 1000\n"
+#define OTHER_KEY "key 0000000b 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f 2000\n"
+#define ADOPTED "adopted 1000\n"
+#define INDEX "ALIYUN_COM_GPU_MEM_IDX"
+
+static struct world first, now;
+static struct fake_cluster *cluster;
+static struct seals *seals;
+
+static void set_keys(const char *text)
+{
+    seals_set(seals, keyring_parse(text, NULL));
+}
+
+static void begin(struct world *world)
+{
+    const struct store_options options = {
+        .policy = &policies[0], .patience_ms = 60000, .seals = seals};
+
+    world->store = store_new(&options);
+    world->cluster = cluster;
+    world->extender = (struct extender){
+        .store = world->store,
+        .cluster = fake_cluster_base(cluster),
+        .bind_timeout_ms = 400,
+    };
+    world_sync(world);
+}
+
+/* "duo" has two cards of 10 units; "p" and "q" want 3 and are pending. */
+static void setup(void)
+{
+    cluster = fake_cluster_new();
+    seals = seals_new();
+    set_keys(KEY ADOPTED);
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 3});
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "q", .mem = 3});
+    begin(&first);
+}
+
+static void end(struct world *world)
+{
+    if (!world->store)
+        return;
+    world_verify(world);
+    store_free(world->store);
+    world->store = NULL;
+}
+
+static void teardown(void)
+{
+    end(&first);
+    end(&now);
+    fake_cluster_free(cluster);
+    seals_free(seals);
+}
+
+static void restart(void)
+{
+    end(&now);
+    begin(&now);
+}
+
+/* "p" is on card 0 of "duo", and runs. */
+static void run_p(void)
+{
+    world_expect_bind(&first, "p", "duo", "");
+    fake_cluster_assign(cluster, "p");
+    fake_cluster_start(cluster, "p");
+    world_catch_up(&first);
+    ck_assert_int_eq(world_card(&first, "uid-p"), 0);
+}
+
+/* "r" is on card 1, and runs. */
+static void others_run_r(void)
+{
+    fake_cluster_add_pod(cluster, &(struct fake_pod){
+                                      .name = "r", .node = "duo", .mem = 3, .card = "1"});
+    fake_cluster_assign(cluster, "r");
+    fake_cluster_start(cluster, "r");
+}
+
+static void expect_used(struct world *world, int64_t card0, int64_t card1, int64_t unplaced)
+{
+    ck_assert_int_eq(world_used(world, "duo", 0), card0);
+    ck_assert_int_eq(world_used(world, "duo", 1), card1);
+    ck_assert_int_eq(world_unplaced(world, "duo"), unplaced);
+}
+
+static enum doubt doubt_of(struct world *world, const char *uid)
+{
+    const struct allocation *held = ledger_get(store_lock(world->store), uid);
+    const enum doubt doubt = held->doubt;
+
+    store_unlock(world->store);
+    return doubt;
+}
+
+START_TEST(a_binding_carries_a_seal)
+{
+    run_p();
+    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    g_autofree char *sent = fake_cluster_sent(cluster, 0);
+
+    ck_assert(g_str_has_prefix(seal, "v1:0000000a:"));
+    ck_assert_ptr_nonnull(strstr(sent, SEAL_ANNOTATION));
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
+}
+END_TEST
+
+START_TEST(without_a_key_there_is_none)
+{
+    set_keys("");
+    run_p();
+    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    ck_assert_ptr_null(seal);
+}
+END_TEST
+
+START_TEST(an_edited_pod_is_where_it_was_bound)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    restart();
+    ck_assert_int_eq(world_card(&now, "uid-p"), 0);
+    expect_used(&now, 3, 0, 0);
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_EDITED);
+}
+END_TEST
+
+START_TEST(the_order_of_lists_does_not_matter)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    now = first;
+    now.store = store_new(store_options(first.store));
+    now.extender.store = now.store;
+    fake_cluster_list(cluster, now.store, FEED_PODS);
+    fake_cluster_list(cluster, now.store, FEED_NODES);
+    expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+START_TEST(who_has_lost_all_words_is_where_it_was_bound)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", INDEX, NULL);
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_POD", NULL);
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_DEV", NULL);
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_ASSIGNED", NULL);
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", NULL);
+    restart();
+    expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+static const char *const bad_seals[] = {NULL, "", "x", "v1:0000000a:00:{}"};
+
+START_TEST(who_has_lost_its_seal_counts_on_every_card)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, bad_seals[_i]);
+    restart();
+    expect_used(&now, 0, 0, 3);
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    /* And goes on to, whatever it says from then on. */
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    world_catch_up(&now);
+    expect_used(&now, 0, 0, 3);
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 0);
+}
+END_TEST
+
+START_TEST(the_seal_of_another_pod_is_none)
+{
+    run_p();
+    world_expect_bind(&first, "q", "duo", "");
+    world_catch_up(&first);
+    g_autofree char *seal = fake_cluster_annotation(cluster, "q", SEAL_ANNOTATION);
+    fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, seal);
+    restart();
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_int_eq(doubt_of(&now, "uid-q"), DOUBT_NONE);
+}
+END_TEST
+
+START_TEST(a_seal_that_comes_back_counts)
+{
+    run_p();
+    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, NULL);
+    restart();
+    expect_used(&now, 0, 0, 3);
+    fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, seal);
+    world_catch_up(&now);
+    expect_used(&now, 3, 0, 0);
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_NONE);
+}
+END_TEST
+
+START_TEST(a_seal_that_is_taken_away_while_somebody_watches_is_written_again)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, NULL);
+    world_catch_up(&first);
+    expect_used(&first, 3, 0, 0);
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    world_catch_up(&first);
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    restart();
+    expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+/* Whose Binding was seen. */
+START_TEST(who_is_bound_by_others_is_sealed_as_first_seen)
+{
+    others_run_r();
+    world_catch_up(&first);
+    expect_used(&first, 0, 3, 0);
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    world_catch_up(&first);
+    fake_cluster_annotate(cluster, "r", INDEX, "0");
+    restart();
+    expect_used(&now, 0, 3, 0);
+}
+END_TEST
+
+START_TEST(who_was_bound_while_nobody_watched_counts_on_every_card)
+{
+    others_run_r();
+    restart();
+    expect_used(&now, 0, 0, 3);
+    world_expect_bind(&now, "p", "duo", "");
+    world_catch_up(&now);
+    expect_used(&now, 3, 0, 3);
+}
+END_TEST
+
+START_TEST(who_was_there_before_the_key_is_adopted)
+{
+    others_run_r();
+    set_keys(KEY);
+    restart();
+    expect_used(&now, 0, 3, 0);
+    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 1);
+    set_keys(KEY ADOPTED);
+    world_catch_up(&now);
+    fake_cluster_annotate(cluster, "r", INDEX, "0");
+    restart();
+    expect_used(&now, 0, 3, 0);
+}
+END_TEST
+
+/* A pod that names nvidia.com/gpu alone, as HAMi's pods of whole cards do: without their words it would be
+ * one of NVIDIA's own plugin, of which the node has nothing to give. */
+START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
+{
+    fake_cluster_put_other_node(
+        cluster, "h",
+        "{\"capacity\":{\"nvidia.com/gpu\":\"20\"},\"allocatable\":{\"nvidia.com/gpu\":\"20\"}}");
+    fake_cluster_annotate_node(cluster, "h", "hami.io/node-nvidia-register",
+                               "GPU-0,10,24576,100,NVIDIA-A10,0,true:"
+                               "GPU-1,10,24576,100,NVIDIA-A10,0,true:");
+    fake_cluster_add_pod(
+        cluster, &(struct fake_pod){.name = "w", .node = "h",
+                                    .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                                                  "\"nvidia.com/gpu\":\"1\"}}}]"});
+    restart();
+    const struct node *node = ledger_node(store_lock(now.store), "h");
+    ck_assert_int_eq(node->unplaced_memory, INT64_C(24576) << 20);
+    store_unlock(now.store);
+}
+END_TEST
+
+START_TEST(a_rotated_key_seals_anew)
+{
+    run_p();
+    set_keys(KEY OTHER_KEY ADOPTED);
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    world_catch_up(&first);
+    g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    ck_assert(g_str_has_prefix(seal, "v1:0000000b:"));
+    store_lock(first.store);
+    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000a"), 0);
+    ck_assert_uint_eq(sealing_count(store_sealing(first.store), "0000000b"), 1);
+    ck_assert_uint_eq(sealing_count(store_sealing(first.store), NULL), 0);
+    store_unlock(first.store);
+    set_keys(OTHER_KEY ADOPTED);
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    restart();
+    expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+START_TEST(a_lost_key_leaves_nothing_sealed)
+{
+    run_p();
+    set_keys(OTHER_KEY ADOPTED);
+    restart();
+    expect_used(&now, 0, 0, 3);
+}
+END_TEST
+
+START_TEST(a_failed_patch_is_tried_again_later)
+{
+    others_run_r();
+    world_catch_up(&first);
+    fake_cluster_script_annotate(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(fake_cluster_n_annotated(cluster), 1);
+    store_lock(first.store);
+    ck_assert(!sealing_has_tried(store_sealing(first.store)));
+    store_unlock(first.store);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("seals");
+    TCase *tests = tcase_create("seals");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_binding_carries_a_seal);
+    tcase_add_test(tests, without_a_key_there_is_none);
+    tcase_add_test(tests, an_edited_pod_is_where_it_was_bound);
+    tcase_add_test(tests, the_order_of_lists_does_not_matter);
+    tcase_add_test(tests, who_has_lost_all_words_is_where_it_was_bound);
+    tcase_add_loop_test(tests, who_has_lost_its_seal_counts_on_every_card, 0,
+                        G_N_ELEMENTS(bad_seals));
+    tcase_add_test(tests, the_seal_of_another_pod_is_none);
+    tcase_add_test(tests, a_seal_that_comes_back_counts);
+    tcase_add_test(tests, a_seal_that_is_taken_away_while_somebody_watches_is_written_again);
+    tcase_add_test(tests, who_is_bound_by_others_is_sealed_as_first_seen);
+    tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
+    tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
+    tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
+    tcase_add_test(tests, a_rotated_key_seals_anew);
+    tcase_add_test(tests, a_lost_key_leaves_nothing_sealed);
+    tcase_add_test(tests, a_failed_patch_is_tried_again_later);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
