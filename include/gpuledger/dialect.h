@@ -98,6 +98,9 @@ struct dialect {
      * begin so. Where two dialects read a pod, and see the same resources, the node decides. */
     const char *const *resources;
 
+    /* The schedulerName of pods that its own scheduler places, without us; NULL: none that is known. */
+    const char *scheduler;
+
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;

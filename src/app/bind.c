@@ -19,6 +19,7 @@
 
 #define RETRY_PAUSE_MS 200
 #define DRAINING "gpuledger is shutting down; try again"
+#define UNKNOWN_PODS "too many binds of pods that are not known here; try again"
 #define CROWDED "too many binds wait already; try again"
 
 /* One call of the verb. */
@@ -33,6 +34,8 @@ struct bind {
     int64_t api_us;         /* waited for the API server */
     uint64_t term; /* in which it was let in, see app/fence.h */
     struct waiting_bind waiter;
+    struct pod_view pod; /* as a GET showed it; without UID: none was needed yet */
+    struct pod_rules *rules; /* of that pod; NULL: it cannot be bound any more */
     struct grant grant;
 };
 
@@ -70,6 +73,18 @@ static enum outcome call_get_pod(struct bind *bind, struct pod_view *ret_pod, GE
                               bind->args->pod_name, bind->deadline_ms, ret_pod, error);
     bind->api_us += g_get_monotonic_time() - start_us;
     return outcome;
+}
+
+static void post_event(const struct bind *bind, enum pod_event_cause cause, const char *note)
+{
+    const struct bind_args *args = bind->args;
+
+    pod_event_post(bind->extender->cluster,
+                   &(struct pod_event){.cause = cause,
+                                       .ns = args->pod_namespace,
+                                       .name = args->pod_name,
+                                       .uid = args->pod_uid,
+                                       .note = note});
 }
 
 /* Whether the pod is on the cards that we chose. The rest of what we wrote may differ: the node side
@@ -197,56 +212,123 @@ enum step {
     STEP_FAILED,
 };
 
-/* The pod's request from the API server, for a pod that the watch has not shown. */
-static enum step fetch_request(struct bind *bind, GError **error)
+/* Reads the pod that the watch has not shown, once. */
+static bool fetch_pod(struct bind *bind, GError **error)
 {
-    const struct store_options *options = store_options(bind->extender->store);
-    struct pod_view pod = {0};
     GError *failure = NULL;
 
-    switch (call_get_pod(bind, &pod, &failure)) {
+    if (bind->pod.uid)
+        return true;
+    switch (call_get_pod(bind, &bind->pod, &failure)) {
     case OUTCOME_OK:
         break;
     case OUTCOME_NOT_FOUND:
         bind->grant.result = BIND_RESULT_CONFLICT;
         g_propagate_error(error, failure);
-        return STEP_FAILED;
+        return false;
     case OUTCOME_CONFLICT:
     case OUTCOME_REFUSED:
     case OUTCOME_UNKNOWN:
         bind->grant.result = BIND_RESULT_REFUSED; /* nothing was written */
         g_propagate_error(error, failure);
-        return STEP_FAILED;
+        return false;
     }
-    if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0) {
-        grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error,
-             "the pod of that name has another UID: it was deleted and created again");
+    if (g_strcmp0(bind->pod.uid, bind->args->pod_uid) != 0)
+        return grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error,
+                          "the pod of that name has another UID: it was deleted and created again");
+    if (!pod_view_is_bound(&bind->pod))
+        bind->rules = pod_rules_new(&bind->pod);
+    return true;
+}
+
+/* What the pod asks for, likewise. */
+static enum step fetch_request(struct bind *bind, GError **error)
+{
+    const struct store_options *options = store_options(bind->extender->store);
+    const struct pod_view *pod = &bind->pod;
+    GError *failure = NULL;
+
+    if (!fetch_pod(bind, error))
         return STEP_FAILED;
-    }
-    if (pod_view_is_bound(&pod)) {
-        if (g_str_equal(pod.node_name, bind->args->node)) {
+    if (pod_view_is_bound(pod)) {
+        if (g_str_equal(pod->node_name, bind->args->node)) {
             bind->grant.result = BIND_RESULT_REPEATED;
             return STEP_DONE;
         }
         grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
         return STEP_FAILED;
     }
-    bind->grant.request = dialect_read_request(&pod, &options->dialects, &failure);
-    bind->grant.priority = pod.priority;
+    bind->grant.request = dialect_read_request(pod, &options->dialects, &failure);
+    bind->grant.priority = pod->priority;
     bind->grant.fetched = bind->grant.request != NULL;
     if (failure) {
         bind->grant.result = BIND_RESULT_INVALID;
-        pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,
-                                                                    .ns = pod.ns,
-                                                                    .name = pod.name,
-                                                                    .uid = pod.uid,
-                                                                    .note = failure->message});
+        post_event(bind, POD_EVENT_INVALID, failure->message);
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
     if (bind->grant.request && store_recorder(bind->extender->store))
-        bind->grant.asks = record_asks(&pod);
+        bind->grant.asks = record_asks(pod);
     return bind->grant.request ? STEP_SEND : STEP_PLAIN;
+}
+
+/* --- who may go where ----------------------------------------------------------------------- */
+
+static bool deny(struct bind *bind, enum denial denial, const char *why, GError **error)
+{
+    metrics_count(COUNTER_BIND_DENIALS, denial);
+    return grant_fail(&bind->grant, BIND_RESULT_DENIED, error, why);
+}
+
+/* What is known of the call without asking anybody. Of a pod that holds cards, because an earlier bind
+ * goes on or has ended, the ledger knows all, and a repeated bind has to end as the first one. */
+struct look {
+    bool unknown; /* nobody here knows the pod */
+    bool may_ask; /* ... and the API server may be asked about it */
+    bool is_pod;  /* there is such a pod, and it waits for a node */
+    enum denial denial;
+};
+
+static struct look look_at_call(struct bind *bind, char **ret_text)
+{
+    struct denials *denials = bind->extender->denials;
+    struct store *store = bind->extender->store;
+    struct ledger *ledger = store_lock(store);
+    const struct node *node = ledger_node(ledger, bind->args->node);
+    const struct pod_rules *rules = store_rules(store, bind->args->pod_uid);
+    const bool in_hand = ledger_get(ledger, bind->args->pod_uid) != NULL;
+    struct look look = {.unknown = !in_hand && !rules && !bind->pod.uid};
+
+    rules = rules ? rules : bind->rules;
+    if (!in_hand)
+        look.denial = denials_find(denials, bind->args, rules, node, now_ms(), ret_text);
+    look.is_pod = rules && look.denial != DENIAL_OTHER_POD;
+    if (look.unknown && look.denial == DENIAL_NONE)
+        look.may_ask = denials_may_ask(denials, bind->args, now_ms());
+    store_unlock(store);
+    return look;
+}
+
+/* Whether kube-scheduler could have sent the call. */
+static bool check_call(struct bind *bind, GError **error)
+{
+    g_autofree char *why = NULL;
+
+    if (!bind->extender->denials)
+        return true;
+    struct look look = look_at_call(bind, &why);
+    if (look.unknown && look.denial == DENIAL_NONE) {
+        if (!look.may_ask)
+            return deny(bind, DENIAL_LOOKUPS, UNKNOWN_PODS, error);
+        if (!fetch_pod(bind, error))
+            return false;
+        look = look_at_call(bind, &why);
+    }
+    if (look.denial == DENIAL_NONE)
+        return true;
+    if (look.is_pod)
+        post_event(bind, POD_EVENT_DENIED, why);
+    return deny(bind, look.denial, why, error);
 }
 
 /* Whoever waits leaves room for another replica when this one hands over. */
@@ -288,7 +370,7 @@ static enum step look_and_wait(struct bind *bind, GError **error)
 {
     struct store *store = bind->extender->store;
 
-    while (check_patience(bind, error)) {
+    while (check_patience(bind, error) && check_call(bind, error)) {
         struct moment moment;
         struct ledger *ledger = store_decide_recorded(store, &moment);
         enum grant_step step = grant_look(&bind->grant, store, ledger, &moment, error);
@@ -467,6 +549,9 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
     }
     json_writer_init(&writer, reply);
     bind_result_encode(&writer, failure ? failure->message : "");
+    if (extender->denials && !failure)
+        passes_forget(extender->denials->passes, args.pod_uid);
+    pod_rules_free(bind.rules);
     grant_clear(&bind.grant);
 
     int64_t took_us = g_get_monotonic_time() - start_us;

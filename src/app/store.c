@@ -10,6 +10,11 @@
 
 #define COPIED_AT_ONCE 64 /* nodes, by store_copy */
 
+static void rules_free(gpointer data)
+{
+    pod_rules_free(data);
+}
+
 static void pending_free(gpointer data)
 {
     struct pending *pending = data;
@@ -33,6 +38,7 @@ struct store *store_new(const struct store_options *options)
     store->ledger = ledger_new();
     store->demand = demand_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
+    store->rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, rules_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->ratings = ratings_new();
@@ -108,6 +114,7 @@ void store_free(struct store *store)
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
     g_hash_table_unref(store->pending);
+    g_hash_table_unref(store->rules);
     g_hash_table_unref(store->named);
     waits_free(store->waits);
     g_hash_table_unref(store->health);
@@ -180,6 +187,11 @@ const struct request *store_pending(const struct store *store, const char *uid)
 const struct budgets *store_budgets(const struct store *store)
 {
     return store->budgets;
+}
+
+const struct pod_rules *store_rules(const struct store *store, const char *uid)
+{
+    return g_hash_table_lookup(store->rules, uid);
 }
 
 int64_t store_pending_priority(const struct store *store, const char *uid)

@@ -128,6 +128,11 @@ const struct request *store_pending(const struct store *store, const char *uid);
 /* Under the lock: the priority of such a pod; 0 if there is none. */
 int64_t store_pending_priority(const struct store *store, const char *uid);
 
+/* Under the lock: what a pod without a node says of where it may go; NULL if the watch has not shown
+ * it. */
+struct pod_rules;
+const struct pod_rules *store_rules(const struct store *store, const char *uid);
+
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);
 /* Under the lock: the same for who decides nothing. A copy, since what is worked out for it would

@@ -11,6 +11,14 @@ static void forget_pending(struct store *store, const char *uid)
     arrivals_forget(store->arrivals, uid);
     nominations_forget(store->nominations, uid);
     g_hash_table_remove(store->pending, uid);
+    g_hash_table_remove(store->rules, uid);
+}
+
+/* Under the lock. */
+static void set_rules(struct store *store, const char *uid, struct pod_rules *take_rules)
+{
+    take_rules->generation = store->generation[FEED_PODS];
+    g_hash_table_replace(store->rules, g_strdup(uid), take_rules);
 }
 
 void store_forget_pod(struct store *store, const char *uid)
@@ -211,6 +219,7 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
  * says why. What it asked for before counts no longer. */
 static void apply_unread_pod(struct store *store, const struct pod_view *pod)
 {
+    struct pod_rules *rules = pod_rules_new(pod);
     uint64_t number = 0;
 
     store_lock(store);
@@ -219,6 +228,7 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
         forget_pending(store, pod->uid);
         store_notify(store);
     }
+    set_rules(store, pod->uid, rules);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     if (held)
         held->generation = store->generation[FEED_PODS];
@@ -235,6 +245,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         return;
     }
     const bool plain = constraints_are_none(pod);
+    struct pod_rules *rules = pod_rules_new(pod);
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
@@ -242,6 +253,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
+    set_rules(store, pod->uid, rules);
     if (replace_pending(store, pod, request, plain))
         store_notify(store); /* a bind of it may be waiting */
     store_unlock(store);

@@ -74,6 +74,7 @@ static const char *const resources[] = {RESOURCE, NULL};
 const struct dialect dialect_kai = {
     .name = "kai",
     .title = "KAI",
+    .scheduler = "kai-scheduler", /* pkg/common/constants, DefaultSchedulerName */
     .notes =
         {
             .asks = "Nothing of gpuledger: KAI's own scheduler places its pods.",

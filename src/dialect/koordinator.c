@@ -235,6 +235,7 @@ static const char *const resources[] = {STEM "*", NULL};
 const struct dialect dialect_koordinator = {
     .name = "koordinator",
     .title = "Koordinator",
+    .scheduler = SCHEDULER,
     .notes =
         {
             .asks = "Nothing of gpuledger: Koordinator's own scheduler places its pods.",
