@@ -116,6 +116,19 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
     return true;
 }
 
+/* Whether the ledger, which has heard that the pod is on the node, goes on from our booking. It does
+ * whatever the pod has been made to say since. */
+static bool holds_our_booking(const struct bind *bind)
+{
+    struct store *store = bind->extender->store;
+    const struct allocation *held = ledger_get(store_lock(store), bind->args->pod_uid);
+    const bool ours = held && held->assume_time_ns != 0 &&
+                      held->assume_time_ns == bind->grant.assume_time_ns;
+
+    store_unlock(store);
+    return ours;
+}
+
 /* What the pod itself says about how a Binding went. */
 enum truth {
     TRUTH_BOUND,   /* to our node, by us */
@@ -145,7 +158,8 @@ static enum truth ask_for_truth(struct bind *bind)
     if (!pod_view_is_bound(&pod))
         return pod.terminating || pod_view_is_terminal(&pod) ? TRUTH_FOREIGN : TRUTH_UNBOUND;
     store_settle_pod(bind->extender->store, &pod, asked);
-    return g_str_equal(pod.node_name, bind->args->node) && is_on_our_cards(bind, &pod)
+    return g_str_equal(pod.node_name, bind->args->node) &&
+                   (holds_our_booking(bind) || is_on_our_cards(bind, &pod))
                ? TRUTH_BOUND
                : TRUTH_FOREIGN;
 }

@@ -31,6 +31,7 @@ static void describe(struct grant *grant, const struct allocation *allocation)
     grant->dialect = allocation->dialect;
     allocation->dialect->write_annotations(allocation, allocation->node, &grant->annotations);
     grant->card = allocation->shares[0].card;
+    grant->assume_time_ns = allocation->assume_time_ns;
 }
 
 /* A booking that another replica left holds no names that annotations carry. */
