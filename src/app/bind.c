@@ -116,13 +116,13 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
     return true;
 }
 
-/* Whether the ledger, which has heard that the pod is on the node, goes on from our booking. It does
- * whatever the pod has been made to say since. */
+/* Whether the ledger, which has heard that the pod is on the node, goes on from our booking, of which
+ * a Binding may have been carried out. It does whatever the pod has been made to say since. */
 static bool holds_our_booking(const struct bind *bind)
 {
     struct store *store = bind->extender->store;
     const struct allocation *held = ledger_get(store_lock(store), bind->args->pod_uid);
-    const bool ours = held && held->assume_time_ns != 0 &&
+    const bool ours = held && !held->refused && held->assume_time_ns != 0 &&
                       held->assume_time_ns == bind->grant.assume_time_ns;
 
     store_unlock(store);
