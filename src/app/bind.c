@@ -288,61 +288,50 @@ static enum step fetch_request(struct bind *bind, GError **error)
 
 /* --- who may go where ----------------------------------------------------------------------- */
 
-static bool deny(struct bind *bind, enum denial denial, const char *why, GError **error)
-{
-    metrics_count(COUNTER_BIND_DENIALS, denial);
-    return grant_fail(&bind->grant, BIND_RESULT_DENIED, error, why);
-}
-
-/* What is known of the call without asking anybody. Of a pod that holds cards, because an earlier bind
- * goes on or has ended, the ledger knows all, and a repeated bind has to end as the first one. */
+/* What a look at a call comes to. */
 struct look {
     bool unknown; /* nobody here knows the pod */
     bool may_ask; /* ... and the API server may be asked about it */
     bool is_pod;  /* there is such a pod, and it waits for a node */
     enum denial denial;
+    char *why; /* of a denial; owned */
 };
 
-static struct look look_at_call(struct bind *bind, char **ret_text)
+/* Under the lock: whether kube-scheduler could have sent the call. Of a pod that holds cards, because an
+ * earlier bind goes on or has ended, the ledger knows all, and a repeated bind has to end as the first
+ * one. */
+static struct look look_at_call(struct bind *bind, const struct ledger *ledger,
+                                const struct moment *moment)
 {
     struct denials *denials = bind->extender->denials;
-    struct store *store = bind->extender->store;
-    struct ledger *ledger = store_lock(store);
-    const struct node *node = ledger_node(ledger, bind->args->node);
-    const struct pod_rules *rules = store_rules(store, bind->args->pod_uid);
-    const bool in_hand = ledger_get(ledger, bind->args->pod_uid) != NULL;
-    struct look look = {.unknown = !in_hand && !rules && !bind->pod.uid};
+    const char *uid = bind->args->pod_uid;
+    const struct pod_rules *rules = store_rules(bind->extender->store, uid);
+    struct look look = {0};
 
+    if (!denials || ledger_get(ledger, uid))
+        return look;
+    look.unknown = !rules && !bind->pod.uid;
     rules = rules ? rules : bind->rules;
-    if (!in_hand)
-        look.denial = denials_find(denials, bind->args, rules, node, now_ms(), ret_text);
+    look.denial = denials_find(denials, bind->args, rules, ledger_node(ledger, bind->args->node),
+                               moment->now_ms, &look.why);
     look.is_pod = rules && look.denial != DENIAL_OTHER_POD;
     if (look.unknown && look.denial == DENIAL_NONE)
-        look.may_ask = denials_may_ask(denials, bind->args, now_ms());
-    store_unlock(store);
+        look.may_ask = denials_may_ask(denials, bind->args, moment->now_ms);
     return look;
 }
 
-/* Whether kube-scheduler could have sent the call. */
-static bool check_call(struct bind *bind, GError **error)
+/* Does what such a look asks for; takes it. True: look again. */
+static bool act_on_look(struct bind *bind, const struct look *take_look, GError **error)
 {
-    g_autofree char *why = NULL;
+    g_autofree char *why = take_look->why;
 
-    if (!bind->extender->denials)
-        return true;
-    struct look look = look_at_call(bind, &why);
-    if (look.unknown && look.denial == DENIAL_NONE) {
-        if (!look.may_ask)
-            return deny(bind, DENIAL_LOOKUPS, UNKNOWN_PODS, error);
-        if (!fetch_pod(bind, error))
-            return false;
-        look = look_at_call(bind, &why);
-    }
-    if (look.denial == DENIAL_NONE)
-        return true;
-    if (look.is_pod)
+    if (take_look->denial == DENIAL_NONE && take_look->may_ask)
+        return fetch_pod(bind, error);
+    if (take_look->is_pod)
         post_event(bind, POD_EVENT_DENIED, why);
-    return deny(bind, look.denial, why, error);
+    metrics_count(COUNTER_BIND_DENIALS,
+                  take_look->denial == DENIAL_NONE ? DENIAL_LOOKUPS : take_look->denial);
+    return grant_fail(&bind->grant, BIND_RESULT_DENIED, error, why ? why : UNKNOWN_PODS);
 }
 
 /* Whoever waits leaves room for another replica when this one hands over. */
@@ -384,9 +373,17 @@ static enum step look_and_wait(struct bind *bind, GError **error)
 {
     struct store *store = bind->extender->store;
 
-    while (check_patience(bind, error) && check_call(bind, error)) {
+    while (check_patience(bind, error)) {
         struct moment moment;
-        struct ledger *ledger = store_decide_recorded(store, &moment);
+        struct ledger *ledger = store_decide(store, &moment);
+        const struct look look = look_at_call(bind, ledger, &moment);
+        if (look.unknown || look.denial != DENIAL_NONE) {
+            store_unlock(store);
+            if (act_on_look(bind, &look, error))
+                continue;
+            break;
+        }
+        store_record_moment(store, &moment);
         enum grant_step step = grant_look(&bind->grant, store, ledger, &moment, error);
         bool go_on = true;
 

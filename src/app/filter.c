@@ -30,7 +30,7 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
 
 /* The nodes that take the pod, for bind's sake. */
 struct taking {
-    const struct node **nodes; /* as many as were offered fit in; NULL: nobody wants to know */
+    uint32_t *marks; /* as many as were offered fit in; NULL: nobody wants to know */
     size_t n;
 };
 
@@ -55,8 +55,8 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
         if (ret_reasons[i] != REASON_NONE)
             continue;
         found = true;
-        if (taking->nodes)
-            taking->nodes[taking->n++] = node;
+        if (taking->marks)
+            taking->marks[taking->n++] = passes_mark(node);
     }
     feasibility_clear(&question);
     if (found)
@@ -90,7 +90,7 @@ static void note_pass(const struct call *call, const struct taking *taking)
     const struct pod_view *pod = &call->args.pod;
 
     if (denials)
-        passes_note(denials->passes, pod->uid, pod->ns, taking->nodes, taking->n,
+        passes_note(denials->passes, pod->uid, pod->ns, taking->marks, taking->n,
                     g_get_monotonic_time() / 1000);
 }
 
@@ -134,7 +134,7 @@ static bool decide(struct call *call, struct json_arena *arena, enum reason *ret
     }
     struct taking taking = {0};
     if (extender->denials)
-        taking.nodes = json_arena_alloc(arena, (args->n_names + 1) * sizeof *taking.nodes);
+        taking.marks = json_arena_alloc(arena, (args->n_names + 1) * sizeof *taking.marks);
     struct ledger *ledger = store_decide_recorded(extender->store, &call->moment);
     call_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);

@@ -2,13 +2,14 @@
 #include "app/passes.h"
 
 #include <pthread.h>
+#include <string.h>
 
 struct pass {
     char *uid, *ns;
     int64_t until_ms;
     GList *link;       /* in its namespace's queue */
     size_t n;          /* 0: any node */
-    uint32_t nodes[]; /* marks of nodes */
+    uint32_t marks[];
 };
 
 struct passes {
@@ -17,12 +18,6 @@ struct passes {
     GHashTable *queues; /* namespace -> GQueue of its passes, the oldest first; none is empty */
     size_t n_nodes;
 };
-
-/* Two nodes with one mark are taken for each other, which costs a hint its worth and nothing else. */
-static uint32_t mark_of(const struct node *node)
-{
-    return (uint32_t)((uintptr_t)node >> 4);
-}
 
 static void queue_free(gpointer data)
 {
@@ -112,14 +107,14 @@ static GQueue *queue_of(struct passes *passes, const char *ns)
     return queue;
 }
 
-void passes_note(struct passes *passes, const char *uid, const char *ns,
-                 const struct node *const *nodes, size_t n, int64_t now_ms)
+void passes_note(struct passes *passes, const char *uid, const char *ns, const uint32_t *marks,
+                 size_t n, int64_t now_ms)
 {
-    struct pass *pass = g_malloc(sizeof *pass + n * sizeof pass->nodes[0]);
+    struct pass *pass = g_malloc(sizeof *pass + n * sizeof pass->marks[0]);
 
     *pass = (struct pass){g_strdup(uid), g_strdup(ns), now_ms + PASSES_MS, NULL, n};
-    for (size_t i = 0; i < n; i++)
-        pass->nodes[i] = mark_of(nodes[i]);
+    if (n > 0)
+        memcpy(pass->marks, marks, n * sizeof pass->marks[0]);
 
     pthread_mutex_lock(&passes->lock);
     struct pass *former = g_hash_table_lookup(passes->pods, uid);
@@ -148,9 +143,10 @@ void passes_forget(struct passes *passes, const char *uid)
 
 static bool names(const struct pass *pass, const struct node *node)
 {
+    const uint32_t mark = passes_mark(node);
     size_t i = 0;
 
-    while (i < pass->n && pass->nodes[i] != mark_of(node))
+    while (i < pass->n && pass->marks[i] != mark)
         i++;
     return pass->n == 0 || i < pass->n;
 }

@@ -8,7 +8,7 @@
  * Bounded in pods and nodes, in turns by namespace: the one that has most loses its oldest. Lost
  * with the process and at a takeover; then everything is simply asked.
  *
- * Own lock, never held together with another. Any thread.
+ * Own lock; may be taken under the store's, and no other is taken under it. Any thread.
  */
 #include <gpuledger/ledger.h>
 
@@ -22,10 +22,17 @@ struct passes;
 struct passes *passes_new(void);
 void passes_free(struct passes *passes); /* NULL is ignored */
 
-/* The nodes are compared, never looked at. None: the pod asks for no GPU, and any will do. Replaces
- * what was known of the pod. */
-void passes_note(struct passes *passes, const char *uid, const char *ns,
-                 const struct node *const *nodes, size_t n, int64_t now_ms);
+/* What stands for a node. Two nodes with one mark are taken for each other, which costs a hint its
+ * worth and nothing else. */
+static inline uint32_t passes_mark(const struct node *node)
+{
+    return (uint32_t)((uintptr_t)node >> 4);
+}
+
+/* Where it has passed, as marks. None: the pod asks for no GPU, and any node will do. Replaces what was
+ * known of the pod. */
+void passes_note(struct passes *passes, const char *uid, const char *ns, const uint32_t *marks,
+                 size_t n, int64_t now_ms);
 
 /* It has been bound. */
 void passes_forget(struct passes *passes, const char *uid);

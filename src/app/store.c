@@ -148,13 +148,18 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
 {
     struct ledger *ledger = store_decide(store, ret_moment);
 
-    if (store->recorder)
-        ret_moment->number = recorder_number(store->recorder);
-    if (ret_moment->now_ns > 0) /* older records do not tell */
-        waits_begin(store->waits, store->ledger, ret_moment->now_ms);
-    if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
-        store_notify(store);
+    store_record_moment(store, ret_moment);
     return ledger;
+}
+
+void store_record_moment(struct store *store, struct moment *moment)
+{
+    if (store->recorder)
+        moment->number = recorder_number(store->recorder);
+    if (moment->now_ns > 0) /* older records do not tell */
+        waits_begin(store->waits, store->ledger, moment->now_ms);
+    if (waits_end(store->waits, store->ledger, moment->now_ms))
+        store_notify(store);
 }
 
 void store_unlock(struct store *store)

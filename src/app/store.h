@@ -112,6 +112,8 @@ struct ledger *store_lock(struct store *store);
 struct ledger *store_decide(struct store *store, struct moment *ret_moment);
 /* The same for one that is then told to the recorder, whatever it comes to: with a number. */
 struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment);
+/* Under the lock, which the moment is of: it is one of a decision that is told to the recorder. */
+void store_record_moment(struct store *store, struct moment *moment);
 void store_unlock(struct store *store);
 /* Under the lock: waits until something changed or the monotonic time is reached (false). */
 bool store_wait(struct store *store, int64_t until_ms);
