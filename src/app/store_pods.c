@@ -68,13 +68,16 @@ static bool says_our_time(const struct allocation *booking, const struct allocat
 }
 
 /* Whether a pod that was bound to the node of our booking was bound by it. If our Binding may have been
- * carried out, it was: what the pod says may have been edited since. */
-static bool is_our_binding(const struct allocation *booking, const struct allocation *told)
+ * carried out, it was: what the pod says may have been edited since. Once it was refused, what a GET
+ * says after that decides, and from then on it stays. */
+static bool is_our_binding(const struct allocation *booking, const struct allocation *told,
+                           bool asked)
 {
+    const bool seen =
+        booking->state == ALLOCATION_CONFIRMED || booking->state == ALLOCATION_BOUND;
     bool edited;
 
-    if (!booking->refused || booking->state == ALLOCATION_CONFIRMED ||
-        booking->state == ALLOCATION_BOUND || says_our_time(booking, told))
+    if (!booking->refused || (seen && !asked) || says_our_time(booking, told))
         return true;
     g_autoptr(allocation) next = dialect_continue(booking, allocation_dup(told), &edited);
     return !edited && next->doubt == DOUBT_NONE;
@@ -83,7 +86,8 @@ static bool is_our_binding(const struct allocation *booking, const struct alloca
 /* Under the lock: what the pod holds, now that its object says that it is on the node. Returns whether
  * something is wrong with it that was not before. */
 static bool record_allocation(struct store *store, const struct pod_view *pod,
-                              struct allocation *take_allocation, enum allocation_state state)
+                              struct allocation *take_allocation, enum allocation_state state,
+                              bool asked)
 {
     const struct allocation *known = ledger_get(store->ledger, take_allocation->uid);
     const struct node *node = ledger_node(store->ledger, pod->node_name);
@@ -92,7 +96,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     const enum doubt before = known ? known->doubt : DOUBT_NONE;
     bool edited = false;
 
-    if (known && known->node == node && is_our_binding(known, told)) {
+    if (known && known->node == node && is_our_binding(known, told, asked)) {
         take_allocation = dialect_continue(known, take_allocation, &edited);
         take_allocation->facts = pod_facts_ref(told->facts);
     } else if (node && !store->listing[FEED_PODS]) {
@@ -165,8 +169,9 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     const uint64_t number = recorder_number(store->recorder);
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
-    if (asked && (!known || known->state == ALLOCATION_CONFIRMED)) {
-        /* The watch was faster, and it may have seen the pod's end. */
+    if (asked && (!known || (known->state == ALLOCATION_CONFIRMED && !known->refused))) {
+        /* The watch was faster, and it may have seen the pod's end. Of whom it showed while our Binding
+         * was under way, which then was refused, it could not tell who had bound it. */
         allocation_free(allocation);
     } else {
         if (allocation)
@@ -175,7 +180,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         if (allocation) {
             allocation->facts = pod_facts_pool_get(store->facts, pod);
             news = record_allocation(store, pod, allocation,
-                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
+                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND,
+                                     asked != NULL);
         } else {
             record_guest(store, pod);
         }

@@ -121,6 +121,25 @@ START_TEST(a_pod_that_others_bound_is_counted_where_it_is)
 }
 END_TEST
 
+/* The watch tells of it while our Binding is under way, so that it may be ours as well; the API server's
+ * no says that it is not. */
+static void bind_bare_and_show(void *data)
+{
+    fake_cluster_bind_bare(cluster, "p", "duo");
+    world_catch_up(&world);
+}
+
+START_TEST(a_pod_that_others_bound_meanwhile_is_counted_where_it_is)
+{
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_ANSWER, .hook = bind_bare_and_show});
+    world_expect_bind(&world, "p", "duo", "fake: conflict");
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    world_catch_up(&world);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    world_expect_bind(&world, "p", "duo", "");
+}
+END_TEST
+
 /* --- answers that got lost ------------------------------------------------------------------ */
 
 START_TEST(a_lost_reply_is_asked_for)
@@ -417,6 +436,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup_with_p, teardown);
     tcase_add_loop_test(tc, a_definite_no_releases_the_card, 0, G_N_ELEMENTS(refusals));
     tcase_add_loop_test(tc, a_pod_that_others_bound_is_counted_where_it_is, 0, 2);
+    tcase_add_test(tc, a_pod_that_others_bound_meanwhile_is_counted_where_it_is);
     tcase_add_test(tc, a_lost_reply_is_asked_for);
     tcase_add_test(tc, a_bind_is_ours_after_the_node_side_took_the_pod);
     tcase_add_loop_test(tc, a_bind_is_ours_whatever_the_pod_says_since, 0, G_N_ELEMENTS(edits));
