@@ -103,6 +103,9 @@ struct dialect {
      * NULL-terminated, '*' as above; NULL: there are none. */
     const char *const *records;
 
+    /* The schedulerName of pods that its own scheduler places, without us; NULL: none that is known. */
+    const char *scheduler;
+
     /* The node side obeys the card that the pod's annotations name. Pods of two such dialects may
      * share a node, on different cards; else a node serves one dialect at a time. */
     bool names_cards;

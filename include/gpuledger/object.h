@@ -68,7 +68,7 @@ struct pod_view {
     bool truncated; /* there are more containers, which were not read */
     const struct cJSON *object; /* that it was read from; NULL: it was made by hand */
     /* Which nodes kube-scheduler would leave out, whatever they have (core/constraints.h). NULL: not
-     * looked at. It is for those who foresee kube-scheduler (wire/constraints.h); the verbs are asked
+     * looked at. It is for those who foresee kube-scheduler (wire/constraints.h); filter is asked
      * only about nodes that are left. */
     const struct constraints *constraints;
 };

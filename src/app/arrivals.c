@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/arrivals.h"
 
+#include "app/pod_rules.h"
 #include "core/node_traits.h"
 
 #include <string.h>
@@ -11,7 +12,6 @@
  * one answer. */
 #define ABLE_MS 10000
 #define ABLE_LOOKS 4
-#define DEFAULT_SCHEDULER "default-scheduler"
 
 /* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
  * never comes back: whatever makes the size smaller counts as freed. */

@@ -19,6 +19,7 @@
 
 #define RETRY_PAUSE_MS 200
 #define DRAINING "gpuledger is shutting down; try again"
+#define UNKNOWN_PODS "too many binds of pods that are not known here; try again"
 #define CROWDED "too many binds wait already; try again"
 
 /* One call of the verb. */
@@ -33,6 +34,8 @@ struct bind {
     int64_t api_us;         /* waited for the API server */
     uint64_t term; /* in which it was let in, see app/fence.h */
     struct waiting_bind waiter;
+    struct pod_view pod; /* as a GET showed it; without UID: none was needed yet */
+    struct pod_rules *rules; /* of that pod; NULL: it cannot be bound any more */
     struct grant grant;
 };
 
@@ -72,6 +75,18 @@ static enum outcome call_get_pod(struct bind *bind, struct pod_view *ret_pod, GE
     return outcome;
 }
 
+static void post_event(const struct bind *bind, enum pod_event_cause cause, const char *note)
+{
+    const struct bind_args *args = bind->args;
+
+    pod_event_post(bind->extender->cluster,
+                   &(struct pod_event){.cause = cause,
+                                       .ns = args->pod_namespace,
+                                       .name = args->pod_name,
+                                       .uid = args->pod_uid,
+                                       .note = note});
+}
+
 /* Whether the pod is on the cards that we chose. The rest of what we wrote may differ: the node side
  * writes some of it anew, and a node that has changed makes a repeated Binding differ in it. */
 static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
@@ -99,6 +114,19 @@ static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
             return false;
     }
     return true;
+}
+
+/* Whether the ledger, which has heard that the pod is on the node, goes on from our booking, of which
+ * a Binding may have been carried out. It does whatever the pod has been made to say since. */
+static bool holds_our_booking(const struct bind *bind)
+{
+    struct store *store = bind->extender->store;
+    const struct allocation *held = ledger_get(store_lock(store), bind->args->pod_uid);
+    const bool ours = held && !held->refused && held->assume_time_ns != 0 &&
+                      held->assume_time_ns == bind->grant.assume_time_ns;
+
+    store_unlock(store);
+    return ours;
 }
 
 /* What the pod itself says about how a Binding went. */
@@ -130,7 +158,8 @@ static enum truth ask_for_truth(struct bind *bind)
     if (!pod_view_is_bound(&pod))
         return pod.terminating || pod_view_is_terminal(&pod) ? TRUTH_FOREIGN : TRUTH_UNBOUND;
     store_settle_pod(bind->extender->store, &pod, asked);
-    return g_str_equal(pod.node_name, bind->args->node) && is_on_our_cards(bind, &pod)
+    return g_str_equal(pod.node_name, bind->args->node) &&
+                   (holds_our_booking(bind) || is_on_our_cards(bind, &pod))
                ? TRUTH_BOUND
                : TRUTH_FOREIGN;
 }
@@ -197,56 +226,112 @@ enum step {
     STEP_FAILED,
 };
 
-/* The pod's request from the API server, for a pod that the watch has not shown. */
-static enum step fetch_request(struct bind *bind, GError **error)
+/* Reads the pod that the watch has not shown, once. */
+static bool fetch_pod(struct bind *bind, GError **error)
 {
-    const struct store_options *options = store_options(bind->extender->store);
-    struct pod_view pod = {0};
     GError *failure = NULL;
 
-    switch (call_get_pod(bind, &pod, &failure)) {
+    if (bind->pod.uid)
+        return true;
+    switch (call_get_pod(bind, &bind->pod, &failure)) {
     case OUTCOME_OK:
         break;
     case OUTCOME_NOT_FOUND:
         bind->grant.result = BIND_RESULT_CONFLICT;
         g_propagate_error(error, failure);
-        return STEP_FAILED;
+        return false;
     case OUTCOME_CONFLICT:
     case OUTCOME_REFUSED:
     case OUTCOME_UNKNOWN:
         bind->grant.result = BIND_RESULT_REFUSED; /* nothing was written */
         g_propagate_error(error, failure);
-        return STEP_FAILED;
+        return false;
     }
-    if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0) {
-        grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error,
-             "the pod of that name has another UID: it was deleted and created again");
+    if (g_strcmp0(bind->pod.uid, bind->args->pod_uid) != 0)
+        return grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error,
+                          "the pod of that name has another UID: it was deleted and created again");
+    if (!pod_view_is_bound(&bind->pod))
+        bind->rules = pod_rules_new(&bind->pod);
+    return true;
+}
+
+/* What the pod asks for, likewise. */
+static enum step fetch_request(struct bind *bind, GError **error)
+{
+    const struct store_options *options = store_options(bind->extender->store);
+    const struct pod_view *pod = &bind->pod;
+    GError *failure = NULL;
+
+    if (!fetch_pod(bind, error))
         return STEP_FAILED;
-    }
-    if (pod_view_is_bound(&pod)) {
-        if (g_str_equal(pod.node_name, bind->args->node)) {
+    if (pod_view_is_bound(pod)) {
+        if (g_str_equal(pod->node_name, bind->args->node)) {
             bind->grant.result = BIND_RESULT_REPEATED;
             return STEP_DONE;
         }
         grant_fail(&bind->grant, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
         return STEP_FAILED;
     }
-    bind->grant.request = dialect_read_request(&pod, &options->dialects, &failure);
-    bind->grant.priority = pod.priority;
+    bind->grant.request = dialect_read_request(pod, &options->dialects, &failure);
+    bind->grant.priority = pod->priority;
     bind->grant.fetched = bind->grant.request != NULL;
     if (failure) {
         bind->grant.result = BIND_RESULT_INVALID;
-        pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = POD_EVENT_INVALID,
-                                                                    .ns = pod.ns,
-                                                                    .name = pod.name,
-                                                                    .uid = pod.uid,
-                                                                    .note = failure->message});
+        post_event(bind, POD_EVENT_INVALID, failure->message);
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
     if (bind->grant.request && store_recorder(bind->extender->store))
-        bind->grant.asks = record_asks(&pod);
+        bind->grant.asks = record_asks(pod);
     return bind->grant.request ? STEP_SEND : STEP_PLAIN;
+}
+
+/* --- who may go where ----------------------------------------------------------------------- */
+
+/* What a look at a call comes to. */
+struct look {
+    bool unknown; /* nobody here knows the pod */
+    bool may_ask; /* ... and the API server may be asked about it */
+    bool is_pod;  /* there is such a pod, and it waits for a node */
+    enum denial denial;
+    char *why; /* of a denial; owned */
+};
+
+/* Under the lock: whether kube-scheduler could have sent the call. Of a pod that holds cards, because an
+ * earlier bind goes on or has ended, the ledger knows all, and a repeated bind has to end as the first
+ * one. */
+static struct look look_at_call(struct bind *bind, const struct ledger *ledger,
+                                const struct moment *moment)
+{
+    struct denials *denials = bind->extender->denials;
+    const char *uid = bind->args->pod_uid;
+    const struct pod_rules *rules = store_rules(bind->extender->store, uid);
+    struct look look = {0};
+
+    if (!denials || ledger_get(ledger, uid))
+        return look;
+    look.unknown = !rules && !bind->pod.uid;
+    rules = rules ? rules : bind->rules;
+    look.denial = denials_find(denials, bind->args, rules, ledger_node(ledger, bind->args->node),
+                               moment->now_ms, &look.why);
+    look.is_pod = rules && look.denial != DENIAL_OTHER_POD;
+    if (look.unknown && look.denial == DENIAL_NONE)
+        look.may_ask = denials_may_ask(denials, bind->args, moment->now_ms);
+    return look;
+}
+
+/* Does what such a look asks for; takes it. True: look again. */
+static bool act_on_look(struct bind *bind, const struct look *take_look, GError **error)
+{
+    g_autofree char *why = take_look->why;
+
+    if (take_look->denial == DENIAL_NONE && take_look->may_ask)
+        return fetch_pod(bind, error);
+    if (take_look->is_pod)
+        post_event(bind, POD_EVENT_DENIED, why);
+    metrics_count(COUNTER_BIND_DENIALS,
+                  take_look->denial == DENIAL_NONE ? DENIAL_LOOKUPS : take_look->denial);
+    return grant_fail(&bind->grant, BIND_RESULT_DENIED, error, why ? why : UNKNOWN_PODS);
 }
 
 /* Whoever waits leaves room for another replica when this one hands over. */
@@ -290,7 +375,15 @@ static enum step look_and_wait(struct bind *bind, GError **error)
 
     while (check_patience(bind, error)) {
         struct moment moment;
-        struct ledger *ledger = store_decide_recorded(store, &moment);
+        struct ledger *ledger = store_decide(store, &moment);
+        const struct look look = look_at_call(bind, ledger, &moment);
+        if (look.unknown || look.denial != DENIAL_NONE) {
+            store_unlock(store);
+            if (act_on_look(bind, &look, error))
+                continue;
+            break;
+        }
+        store_record_moment(store, &moment);
         enum grant_step step = grant_look(&bind->grant, store, ledger, &moment, error);
         bool go_on = true;
 
@@ -478,6 +571,9 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
     }
     json_writer_init(&writer, reply);
     bind_result_encode(&writer, failure ? failure->message : "");
+    if (extender->denials && !failure)
+        passes_forget(extender->denials->passes, args.pod_uid);
+    pod_rules_free(bind.rules);
     grant_clear(&bind.grant);
 
     int64_t took_us = g_get_monotonic_time() - start_us;

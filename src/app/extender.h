@@ -6,6 +6,7 @@
  * other status, and with it the reason. Any number of threads may call at once.
  */
 #include "app/cluster.h"
+#include "app/denial.h"
 #include "app/fence.h"
 #include "app/journal.h"
 #include "app/metrics.h"
@@ -30,6 +31,7 @@ struct extender {
     struct cluster *cluster;
     struct fence *fence;     /* NULL: the only replica, and then there is no journal either */
     struct journal *journal;
+    struct denials *denials; /* NULL: bind believes every call; of a simulation */
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
     enum prioritize_shape shape;
     bool admits;             /* POST /admission/mig is served, see app/admission.h */

@@ -28,9 +28,16 @@ static bool keep_to_its_node(const struct filter_args *args, const char *node,
     return offered;
 }
 
+/* The nodes that take the pod, for bind's sake. */
+struct taking {
+    uint32_t *marks; /* as many as were offered fit in; NULL: nobody wants to know */
+    size_t n;
+};
+
 /* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
 static void ask_nodes(const struct call *call, struct ledger *ledger,
-                        const struct request *request, enum reason *ret_reasons)
+                      const struct request *request, enum reason *ret_reasons,
+                      struct taking *taking)
 {
     const struct filter_args *args = &call->args;
     struct feasibility question;
@@ -45,7 +52,11 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
         ret_reasons[i] = feasibility_ask(&question, node, NULL);
-        found |= ret_reasons[i] == REASON_NONE;
+        if (ret_reasons[i] != REASON_NONE)
+            continue;
+        found = true;
+        if (taking->marks)
+            taking->marks[taking->n++] = passes_mark(node);
     }
     feasibility_clear(&question);
     if (found)
@@ -72,6 +83,17 @@ static void note_outcome(struct extender *extender, const struct filter_args *ar
         wake_forget(extender->wake, args->pod.uid);
 }
 
+/* bind will come for it. */
+static void note_pass(const struct call *call, const struct taking *taking)
+{
+    struct denials *denials = call->extender->denials;
+    const struct pod_view *pod = &call->args.pod;
+
+    if (denials)
+        passes_note(denials->passes, pod->uid, pod->ns, taking->marks, taking->n,
+                    g_get_monotonic_time() / 1000);
+}
+
 /* There will be no bind. */
 static bool book(struct extender *extender, const struct filter_args *args,
                  const struct request *request, enum reason *ret_reasons, GError **error)
@@ -85,7 +107,8 @@ static bool book(struct extender *extender, const struct filter_args *args,
     return true;
 }
 
-static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
+static bool decide(struct call *call, struct json_arena *arena, enum reason *ret_reasons,
+                   GError **error)
 {
     struct extender *extender = call->extender;
     const struct filter_args *args = &call->args;
@@ -99,6 +122,7 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
     }
     if (!request) { /* no GPU: every node will do */
         note_outcome(extender, args, NULL, ret_reasons, 0);
+        note_pass(call, &(struct taking){0});
         return true;
     }
 
@@ -108,6 +132,9 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
         call_phase(call, PHASE_DECIDE);
         return booked;
     }
+    struct taking taking = {0};
+    if (extender->denials)
+        taking.marks = json_arena_alloc(arena, (args->n_names + 1) * sizeof *taking.marks);
     struct ledger *ledger = store_decide_recorded(extender->store, &call->moment);
     call_phase(call, PHASE_LOCK);
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
@@ -116,8 +143,10 @@ static bool decide(struct call *call, enum reason *ret_reasons, GError **error)
     if (held)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
     else
-        ask_nodes(call, ledger, request, ret_reasons);
+        ask_nodes(call, ledger, request, ret_reasons, &taking);
     store_unlock(extender->store);
+    if (taking.n > 0)
+        note_pass(call, &taking);
     if (decided)
         note_outcome(extender, args, request, ret_reasons, freed);
     call_phase(call, PHASE_DECIDE);
@@ -142,7 +171,7 @@ static bool filter(struct call *call, struct json_arena *arena, const char *body
     if (!call_read(call, arena, body, length, error))
         return false;
     enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
-    if (!decide(call, reasons, error))
+    if (!decide(call, arena, reasons, error))
         return false;
     filter_result_encode(writer, &(struct filter_result){.args = args, .reasons = reasons});
     count_refusals(reasons, args->n_names);

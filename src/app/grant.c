@@ -33,6 +33,7 @@ static void describe(struct grant *grant, const struct allocation *allocation)
     grant->card = allocation->shares[0].card;
     g_free(grant->facts);
     grant->facts = grant->seals ? seal_describe(allocation) : NULL;
+    grant->assume_time_ns = allocation->assume_time_ns;
 }
 
 /* A booking that another replica left holds no names that annotations carry. */

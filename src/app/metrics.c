@@ -6,6 +6,7 @@
 #include "app/metrics.h"
 
 #include "app/cluster.h"
+#include "app/denial.h"
 #include "app/store.h"
 #include "app/version.h"
 
@@ -37,7 +38,8 @@ const char *const bind_result_names[BIND_RESULT_N] = {
     [BIND_RESULT_NO_ROOM] = "no_room",   [BIND_RESULT_TIMED_OUT] = "timed_out",
     [BIND_RESULT_CONFLICT] = "conflict", [BIND_RESULT_REFUSED] = "refused",
     [BIND_RESULT_UNKNOWN] = "unknown",   [BIND_RESULT_NOT_READY] = "not_ready",
-    [BIND_RESULT_INVALID] = "invalid",   [BIND_RESULT_CROWDED] = "crowded",
+    [BIND_RESULT_INVALID] = "invalid",   [BIND_RESULT_DENIED] = "denied",
+    [BIND_RESULT_CROWDED] = "crowded",
 };
 
 static const char *const outcome_names[] = {
@@ -120,6 +122,10 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                           "reason", REASON_N, NULL, reason_name},
     [COUNTER_BINDS] = {"gpuledger_binds_total", "Calls of the bind verb by how they ended.",
                        "result", CELLS(bind_result_names)},
+    [COUNTER_BIND_DENIALS] = {"gpuledger_bind_denials_total",
+                              "Calls of the bind verb that kube-scheduler would not have made, by "
+                              "what it would have left the node out for.", "cause", DENIAL_N, NULL,
+                              denial_name},
     [COUNTER_API_CALLS] = {"gpuledger_api_calls_total",
                            "Requests to the API server, watches apart, by how they ended.",
                            "outcome", CELLS(outcome_names)},
@@ -195,6 +201,7 @@ static atomic_uint_fast64_t cells[COUNTER_N][CELLS_MAX];
 
 G_STATIC_ASSERT(REASON_N <= CELLS_MAX);
 G_STATIC_ASSERT(BIND_RESULT_N <= CELLS_MAX);
+G_STATIC_ASSERT(DENIAL_N <= CELLS_MAX);
 
 /* Upper bounds, and the same in seconds as the "le" label spells them. */
 static const struct {

@@ -15,6 +15,7 @@ enum counter {
     COUNTER_REQUESTS_BAD,         /* by verb */
     COUNTER_REFUSALS,             /* by enum reason */
     COUNTER_BINDS,                /* by enum bind_result */
+    COUNTER_BIND_DENIALS,         /* by enum denial */
     COUNTER_API_CALLS,            /* by enum outcome */
     COUNTER_WATCH_RESTARTS,       /* by enum feed */
     COUNTER_LISTS,                /* by enum feed */
@@ -69,6 +70,7 @@ enum bind_result {
     BIND_RESULT_UNKNOWN,   /* the Binding's outcome is not known */
     BIND_RESULT_NOT_READY, /* not synced, or draining */
     BIND_RESULT_INVALID,   /* the body, or what the pod asks for */
+    BIND_RESULT_DENIED,    /* app/denial.h says why */
     BIND_RESULT_CROWDED,   /* too many binds waited already */
     BIND_RESULT_N
 };

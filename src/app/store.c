@@ -10,6 +10,11 @@
 
 #define COPIED_AT_ONCE 64 /* nodes, by store_copy */
 
+static void rules_free(gpointer data)
+{
+    pod_rules_free(data);
+}
+
 static void pending_free(gpointer data)
 {
     struct pending *pending = data;
@@ -33,6 +38,7 @@ struct store *store_new(const struct store_options *options)
     store->ledger = ledger_new();
     store->demand = demand_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
+    store->rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, rules_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->ratings = ratings_new();
@@ -111,6 +117,7 @@ void store_free(struct store *store)
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
     g_hash_table_unref(store->pending);
+    g_hash_table_unref(store->rules);
     g_hash_table_unref(store->named);
     waits_free(store->waits);
     rejects_free(store->rejects);
@@ -156,16 +163,20 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
 {
     struct ledger *ledger = store_decide(store, ret_moment);
 
-    if (store->recorder)
-        ret_moment->number = recorder_number(store->recorder);
-    if (ret_moment->now_ns > 0) /* older records do not tell */
-        waits_begin(store->waits, store->ledger, ret_moment->now_ms);
-    if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
-        store_notify(store);
-    if (ret_moment->now_ns > 0 &&
-        rejects_settle(store->rejects, store->ledger, ret_moment->now_ms))
-        store_notify(store);
+    store_record_moment(store, ret_moment);
     return ledger;
+}
+
+void store_record_moment(struct store *store, struct moment *moment)
+{
+    if (store->recorder)
+        moment->number = recorder_number(store->recorder);
+    if (moment->now_ns > 0) /* older records do not tell */
+        waits_begin(store->waits, store->ledger, moment->now_ms);
+    if (waits_end(store->waits, store->ledger, moment->now_ms))
+        store_notify(store);
+    if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
+        store_notify(store);
 }
 
 void store_unlock(struct store *store)
@@ -198,6 +209,11 @@ const struct request *store_pending(const struct store *store, const char *uid)
 const struct budgets *store_budgets(const struct store *store)
 {
     return store->budgets;
+}
+
+const struct pod_rules *store_rules(const struct store *store, const char *uid)
+{
+    return g_hash_table_lookup(store->rules, uid);
 }
 
 int64_t store_pending_priority(const struct store *store, const char *uid)

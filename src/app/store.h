@@ -117,6 +117,8 @@ struct ledger *store_lock(struct store *store);
 struct ledger *store_decide(struct store *store, struct moment *ret_moment);
 /* The same for one that is then told to the recorder, whatever it comes to: with a number. */
 struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment);
+/* Under the lock, which the moment is of: it is one of a decision that is told to the recorder. */
+void store_record_moment(struct store *store, struct moment *moment);
 void store_unlock(struct store *store);
 /* Under the lock: waits until something changed or the monotonic time is reached (false). */
 bool store_wait(struct store *store, int64_t until_ms);
@@ -132,6 +134,11 @@ const struct request *store_pending(const struct store *store, const char *uid);
 
 /* Under the lock: the priority of such a pod; 0 if there is none. */
 int64_t store_pending_priority(const struct store *store, const char *uid);
+
+/* Under the lock: what a pod without a node says of where it may go; NULL if the watch has not shown
+ * it. */
+struct pod_rules;
+const struct pod_rules *store_rules(const struct store *store, const char *uid);
 
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);

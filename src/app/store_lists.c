@@ -37,6 +37,11 @@ static void sweep_pods(struct store *store)
         nominations_forget(store->nominations, key);
         g_hash_table_iter_remove(&iter);
     }
+    g_hash_table_iter_init(&iter, store->rules);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((const struct pod_rules *)value)->generation != store->generation[FEED_PODS])
+            g_hash_table_iter_remove(&iter);
+    }
 }
 
 static void sweep_nodes(struct store *store)

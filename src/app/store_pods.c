@@ -11,6 +11,14 @@ static void forget_pending(struct store *store, const char *uid)
     arrivals_forget(store->arrivals, uid);
     nominations_forget(store->nominations, uid);
     g_hash_table_remove(store->pending, uid);
+    g_hash_table_remove(store->rules, uid);
+}
+
+/* Under the lock. */
+static void set_rules(struct store *store, const char *uid, struct pod_rules *take_rules)
+{
+    take_rules->generation = store->generation[FEED_PODS];
+    g_hash_table_replace(store->rules, g_strdup(uid), take_rules);
 }
 
 bool store_forget_pod(struct store *store, const char *uid)
@@ -63,13 +71,16 @@ static bool says_our_time(const struct allocation *booking, const struct allocat
 }
 
 /* Whether a pod that was bound to the node of our booking was bound by it. If our Binding may have been
- * carried out, it was: what the pod says may have been edited since. */
-static bool is_our_binding(const struct allocation *booking, const struct allocation *told)
+ * carried out, it was: what the pod says may have been edited since. Once it was refused, what a GET
+ * says after that decides, and from then on it stays. */
+static bool is_our_binding(const struct allocation *booking, const struct allocation *told,
+                           bool asked)
 {
+    const bool seen =
+        booking->state == ALLOCATION_CONFIRMED || booking->state == ALLOCATION_BOUND;
     bool edited;
 
-    if (!booking->refused || booking->state == ALLOCATION_CONFIRMED ||
-        booking->state == ALLOCATION_BOUND || says_our_time(booking, told))
+    if (!booking->refused || (seen && !asked) || says_our_time(booking, told))
         return true;
     g_autoptr(allocation) next = dialect_continue(booking, allocation_dup(told), &edited);
     return !edited && next->doubt == DOUBT_NONE;
@@ -106,12 +117,13 @@ static enum trust trust_in(const struct store *store, const struct sealed *seale
 
 /* Under the lock: the pod as it is known, of this node. */
 static const struct allocation *find_known(struct store *store, const struct pod_view *pod,
-                                           const struct allocation *told, struct sealed *sealed)
+                                           const struct allocation *told, struct sealed *sealed,
+                                           bool asked)
 {
     const struct allocation *known = ledger_get(store->ledger, told->uid);
     const struct node *node = ledger_node(store->ledger, pod->node_name);
 
-    if (known && known->node == node && is_our_binding(known, told) &&
+    if (known && known->node == node && is_our_binding(known, told, asked) &&
         (known->doubt != DOUBT_UNSEALED || sealed->trust != TRUST_SEAL))
         return known;
     if (sealed->trust != TRUST_SEAL)
@@ -142,14 +154,14 @@ static void note_seal(struct store *store, const struct allocation *held,
  * something is wrong with it that was not before. */
 static bool record_allocation(struct store *store, const struct pod_view *pod,
                               struct allocation *take_allocation, struct sealed *sealed,
-                              enum allocation_state state)
+                              enum allocation_state state, bool asked)
 {
     g_autoptr(allocation) told = allocation_dup(take_allocation);
     const struct allocation *before = ledger_get(store->ledger, told->uid);
     const bool new = !before;
     const enum doubt doubted = before ? before->doubt : DOUBT_NONE;
     const bool had_started = before && before->started;
-    const struct allocation *known = find_known(store, pod, told, sealed);
+    const struct allocation *known = find_known(store, pod, told, sealed, asked);
     const struct node *node = ledger_node(store->ledger, pod->node_name);
     bool edited = false;
 
@@ -238,8 +250,9 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     const uint64_t number = recorder_number(store->recorder);
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
-    if (asked && (!known || known->state == ALLOCATION_CONFIRMED)) {
-        /* The watch was faster, and it may have seen the pod's end. */
+    if (asked && (!known || (known->state == ALLOCATION_CONFIRMED && !known->refused))) {
+        /* The watch was faster, and it may have seen the pod's end. Of whom it showed while our Binding
+         * was under way, which then was refused, it could not tell who had bound it. */
         allocation_free(allocation);
     } else {
         if (allocation)
@@ -248,7 +261,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         if (allocation) {
             allocation->facts = pod_facts_pool_get(store->facts, pod);
             news = record_allocation(store, pod, allocation, &sealed,
-                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND);
+                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND,
+                                     asked != NULL);
         } else {
             record_guest(store, pod);
         }
@@ -293,6 +307,7 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
  * says why. What it asked for before counts no longer. */
 static void apply_unread_pod(struct store *store, const struct pod_view *pod)
 {
+    struct pod_rules *rules = pod_rules_new(pod);
     uint64_t number = 0;
 
     store_lock(store);
@@ -301,6 +316,7 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
         forget_pending(store, pod->uid);
         store_notify(store);
     }
+    set_rules(store, pod->uid, rules);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     if (held)
         held->generation = store->generation[FEED_PODS];
@@ -317,6 +333,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         return;
     }
     const bool plain = constraints_are_none(pod);
+    struct pod_rules *rules = pod_rules_new(pod);
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
@@ -324,6 +341,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         held->generation = store->generation[FEED_PODS]; /* named all the same, see store.h */
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
+    set_rules(store, pod->uid, rules);
     if (replace_pending(store, pod, request, plain))
         store_notify(store); /* a bind of it may be waiting */
     store_unlock(store);

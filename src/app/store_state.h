@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a store is made of, for store*.c alone. */
+#include "app/pod_rules.h"
 #include "app/store.h"
 #include "app/waits.h"
 
@@ -17,7 +18,8 @@ struct store {
     struct ledger *ledger;
     struct demand *demand;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
-    struct arrivals *arrivals; /* the same, in order; borrows their requests */
+    GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
+    struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
     struct ratings *ratings;
     struct quotas *quotas;

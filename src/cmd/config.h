@@ -68,6 +68,8 @@ struct config {
     bool predicates_only;
     bool admission;
     int64_t bind_timeout_ms;
+    char *scheduler_names; /* "": the usual ones */
+    bool bind_trusts_filter;
     int64_t assign_patience_ms;
     int64_t arrival_hold_ms;
     int64_t arrival_places;

@@ -33,6 +33,11 @@ static void write_dialect(GString *text, const struct dialect *dialect)
     write_note(text, "Pods ask:", notes->asks);
     write_note(text, "Nodes say:", notes->nodes);
     write_note(text, "A bind writes:", notes->writes);
+    if (dialect->scheduler)
+        g_string_append_printf(text,
+                               "- **Its own scheduler:** `%s`. Pods that name it are not bound, "
+                               "unless `--scheduler-names` has it.\n",
+                               dialect->scheduler);
     write_note(text, "Played in the tests:", notes->played);
     write_note(text, "Limits:", notes->limits);
 }

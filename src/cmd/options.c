@@ -224,6 +224,24 @@ const struct option options[] = {
      .help = "How long one bind may take, waiting included. Keep it below kube-scheduler's "
              "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
              "or kube-scheduler gives up on binds that succeed."},
+    {.name = "scheduler-names",
+     TEXT(scheduler_names),
+     .metavar = "NAME,...",
+     .fallback = "",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Bind only pods with one of these as schedulerName (default-scheduler where a pod says "
+             "none). Without it: all but those whose own scheduler places them, of Volcano, KAI and "
+             "Koordinator."},
+    {.name = "bind-trusts-filter",
+     BOOL(bind_trusts_filter),
+     .fallback = "false",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE,
+     .help = "Do not ask again, of a pod that filter has let pass on the node in the last five "
+             "minutes, whether its nodeSelector, affinity and tolerations let it be there. For "
+             "profiles of kube-scheduler without the plugins that ask; who can forge a call of bind "
+             "can forge one of filter as well."},
     {.name = "assign-patience",
      DURATION(assign_patience_ms, 0, 60 * MINUTE_MS),
      .metavar = "DURATION",

@@ -476,6 +476,7 @@ static bool open_all(struct serve *serve, GError **error)
         .bind_timeout_ms = config->bind_timeout_ms,
         .waiters = {.max = (unsigned)MAX(config->max_connections / 2, 1)},
         .wake = config->wake ? wake_new() : NULL,
+        .denials = denials_new(config->scheduler_names, config->bind_trusts_filter),
     };
     const char *version = version_text, *commit = version_commit;
     log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
@@ -500,6 +501,7 @@ static void close_all(struct serve *serve)
     replica_free(serve->replica);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);
+    denials_free(serve->extender.denials);
     recorder_free(serve->recorder);
     store_free(serve->store);
     keys_free(serve->keys);

@@ -97,6 +97,9 @@ enum barrier {
 const char *barrier_code(enum barrier barrier);
 const char *overlooked_name(enum overlooked overlooked);
 
+/* A copy that borrows nothing, in one block; free with g_free. NULL gives NULL. */
+struct constraints *constraints_dup(const struct constraints *constraints);
+
 /* NULL constraints: only whether the node is cordoned is looked at. */
 enum barrier constraints_check(const struct constraints *constraints, const struct node *node);
 

@@ -291,6 +291,7 @@ const struct dialect dialect_4paradigm = {
 const struct dialect dialect_volcano_vgpu = {
     .name = "volcano-vgpu",
     .title = "Volcano vGPU",
+    .scheduler = "volcano",
     .notes =
         {
             .asks = ASKS("`volcano.sh/vgpu-number`", "volcano.sh/vgpu-memory")

@@ -78,6 +78,7 @@ static const char *const records[] = {
 const struct dialect dialect_kai = {
     .name = "kai",
     .title = "KAI",
+    .scheduler = "kai-scheduler", /* pkg/common/constants, DefaultSchedulerName */
     .notes =
         {
             .asks = "Nothing of gpuledger: KAI's own scheduler places its pods.",

@@ -240,6 +240,7 @@ static const char *const records[] = {
 const struct dialect dialect_koordinator = {
     .name = "koordinator",
     .title = "Koordinator",
+    .scheduler = SCHEDULER,
     .notes =
         {
             .asks = "Nothing of gpuledger: Koordinator's own scheduler places its pods.",

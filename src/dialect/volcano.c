@@ -437,6 +437,7 @@ static const char *const records[] = {
 const struct dialect dialect_volcano = {
     .name = "volcano",
     .title = "Volcano gpushare",
+    .scheduler = "volcano", /* cmd/scheduler/app/options, defaultSchedulerName */
     .notes =
         {
             .asks = "`volcano.sh/gpu-memory` of one container: memory of one card, in MiB times the "

@@ -194,7 +194,7 @@ static char *node_json(int i)
     append_words(text, "annotations", &node->annotations);
     g_string_append_c(text, ',');
     append_words(text, "labels", &node->labels);
-    g_string_append(text, "},\"spec\":{},\"status\":{");
+    g_string_append_printf(text, "},\"spec\":{%s},\"status\":{", node->closed ? node->closed : "");
     append_words(text, "capacity", &node->capacity);
     g_string_append_c(text, ',');
     append_words(text, "allocatable", &node->capacity);
@@ -286,6 +286,7 @@ void played_reset(void)
         words_clear(&played.nodes[i].capacity);
         words_clear(&played.nodes[i].annotations);
         words_clear(&played.nodes[i].labels);
+        played.nodes[i].closed = NULL;
     }
     for (int resource = 0; resource < RESOURCES; resource++)
         g_clear_pointer(&server.log[resource], g_ptr_array_unref);
@@ -583,6 +584,10 @@ static void bind(struct played_pod *pod, const cJSON *binding, struct server_rep
                pod->terminating) {
         server_refuse(reply, 409, "Conflict", "Operation cannot be fulfilled on pods/binding");
     } else {
+        const struct played_node *to = &played.nodes[node[1] - '0'];
+        HOLDS(!pod->elsewhere && !pod->scheduler && to->version > 0 && !to->closed,
+              "%s/%s is bound to %s, where kube-scheduler would not have sent it", pod->ns,
+              pod->name, node);
         bool was_seen = played_lives(pod);
         const cJSON *annotations = object_at(binding, "metadata", "annotations");
         pod->node = node[1] - '0';

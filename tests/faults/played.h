@@ -74,6 +74,7 @@ struct played_node {
     int64_t card_mib, unit_mib; /* of a card; of one aliyun.com/gpu-mem */
     bool core_divided;    /* by gpushare's node side */
     struct words capacity, annotations, labels;
+    const char *closed; /* members of its spec that keep pods away, as JSON; or NULL */
 };
 
 struct played {

@@ -324,6 +324,7 @@ static void start(void)
         .store = program.store,
         .cluster = program.cluster,
         .wake = wake_new(),
+        .denials = denials_new("", false),
         .bind_timeout_ms = options->bind_timeout_ms > 0 ? options->bind_timeout_ms : 27000,
     };
     for (int feed = 0; feed < FEED_BUDGETS; feed++)
@@ -344,6 +345,7 @@ static void free_program(void)
     for (int feed = 0; feed < FEED_BUDGETS; feed++)
         g_clear_pointer(&program.reflectors[feed], reflector_free);
     wake_free(program.extender.wake);
+    denials_free(program.extender.denials);
     api_cluster_free(program.cluster);
     api_client_free(program.client);
     store_free(program.store);

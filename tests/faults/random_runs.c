@@ -206,6 +206,7 @@ static void start_program(void)
         .store = world.store,
         .cluster = world.cluster,
         .wake = wake_new(),
+        .denials = denials_new("", false),
         .bind_timeout_ms = timeouts_ms[chance_below(G_N_ELEMENTS(timeouts_ms))],
     };
     for (int feed = 0; feed < FEED_BUDGETS; feed++)
@@ -224,6 +225,7 @@ static void free_program(void)
     for (int feed = 0; feed < FEED_N; feed++)
         reflector_free(world.reflectors[feed]);
     wake_free(world.extender.wake);
+    denials_free(world.extender.denials);
     api_cluster_free(world.cluster);
     api_client_free(world.client);
     end_record();
@@ -307,6 +309,9 @@ static void bind_all(void *data)
         int passing = schedulers_filter(pod);
         for (int node = 0; node < NODES; node++) {
             if (!(passing >> node & 1) || (pod->units && truth_verdict(pod, node) == VERDICT_OPEN))
+                continue;
+            /* Filter has no look at nodes for a pod without a GPU; bind does. */
+            if (!pod->units && !server_shape(node)->exists)
                 continue;
             for (int times = 0; times < 2; times++) {
                 g_autofree char *error = schedulers_bind(i, pod->uid, node);

@@ -613,6 +613,89 @@ static void h3(const char *kind, const char *limits, const char *before, const c
         complain("it is on n%d and wants %s", pod->node, after);
 }
 
+/* --- H4: calls that kube-scheduler does not make ---------------------------------------------- */
+
+enum h4_way { H4_TAINTED, H4_CORDONED, H4_SELECTOR, H4_FOREIGN, H4_NOWHERE, H4_WAYS };
+
+static const char *const h4_ways[H4_WAYS] = {"tainted", "cordoned", "selector", "foreign",
+                                             "unknown-node"};
+
+struct forgery {
+    struct played_pod *pod;
+    int node;
+    bool filtered; /* a call of filter is forged first */
+};
+
+/* played.c judges the Bindings that come of it. */
+static void forge(void *data)
+{
+    const struct forgery *forgery = data;
+
+    if (forgery->filtered)
+        program_filter(forgery->pod);
+    g_autofree char *error = program_bind(forgery->pod, forgery->node);
+    if (!*error)
+        complain("%s/%s is bound to n%d", forgery->pod->ns, forgery->pod->name, forgery->node);
+}
+
+static void h4(enum h4_way way, bool gpu)
+{
+    static const char *const closed[H4_WAYS] = {
+        [H4_TAINTED] = "\"taints\":[{\"key\":\"control-plane\",\"effect\":\"NoSchedule\"}]",
+        [H4_CORDONED] = "\"unschedulable\":true",
+    };
+    one_node("gpushare", 1);
+    played.nodes[1].closed = closed[way];
+    sites_put(1, "gpushare", 2, MIB_OF_A_CARD);
+    start();
+    struct played_pod *victim = begin("bank", gpu ? "aliyun.com/gpu-mem=4" : "cpu=1");
+    victim->elsewhere = way == H4_SELECTOR;
+    victim->scheduler = way == H4_FOREIGN ? "volcano" : NULL;
+    victim->quiet = true;
+    /* The first call comes before the watch has shown the pod. */
+    played_announce(victim);
+    struct forgery forgery = {victim, way == H4_NOWHERE ? 5 : 1, false};
+    for (int i = 0; i < 4; i++) {
+        forgery.filtered = i % 2;
+        program_run(forge, &forgery);
+        pass(S);
+        if (i == 1) {
+            program_crash();
+            pass(5 * S);
+        }
+    }
+    if (way == H4_TAINTED || way == H4_CORDONED || way == H4_NOWHERE) {
+        forgery = (struct forgery){victim, 0, true};
+        program_run(forge, &forgery);
+        g_string_truncate(found, 0); /* forge's complaint: here it should be */
+        if (victim->node != 0)
+            complain("%s/%s is not bound where it may be", victim->ns, victim->name);
+    }
+}
+
+#define H4_INVENTED 2000
+
+/* Who invents pods costs the API server little, and kube-scheduler nothing. */
+static void h4_lookups(void)
+{
+    one_node("elastic", 8);
+    start();
+    const uint64_t before = server.n_requests;
+    uint64_t honest = 0;
+    for (int i = 0; i < H4_INVENTED; i++) {
+        struct played_pod *invented = begin("nobody", "elasticgpu.io/gpu-core=10");
+        struct forgery forgery = {invented, 0, false};
+        program_run(forge, &forgery);
+        if (i % 100 != 99)
+            continue;
+        const uint64_t so_far = server.n_requests;
+        must_come(announce(begin("bank", "elasticgpu.io/gpu-core=10")), 0, "the first try has to do");
+        honest += server.n_requests - so_far;
+    }
+    if (server.n_requests - before - honest > H4_INVENTED / 4)
+        complain("%" G_GUINT64_FORMAT " calls to the API server", server.n_requests - before);
+}
+
 /* --- H5: who never comes -------------------------------------------------------------------- */
 
 enum h5_way { H5_GATED, H5_ELSEWHERE, H5_FOREIGN, H5_SILENT, H5_TOO_LARGE, H5_WAYS };
@@ -923,6 +1006,11 @@ static void run_all(void)
     SCRIPT(g_strdup("H3-gpushare"), h3("gpushare", "aliyun.com/gpu-mem=1", "H100", "A10", 0));
     SCRIPT(g_strdup("H3-hami"),
            h3("hami", "nvidia.com/gpu=1 nvidia.com/gpumem=1000", "V100", "H100", 1));
+    for (int way = 0; way < H4_WAYS; way++) {
+        SCRIPT(g_strdup_printf("H4-%s", h4_ways[way]), h4((enum h4_way)way, true));
+        SCRIPT(g_strdup_printf("H4-%s-without-gpu", h4_ways[way]), h4((enum h4_way)way, false));
+    }
+    SCRIPT(g_strdup("H4-lookups"), h4_lookups());
     for (int way = 0; way < H5_WAYS; way++)
         SCRIPT(g_strdup_printf("H5-%s", never[way]), h5((enum h5_way)way));
     SCRIPT(g_strdup("H5-asks-on"), h5_asks_on());

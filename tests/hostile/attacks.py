@@ -299,6 +299,21 @@ async def calls(reader, writer):
         count()
 
 
+async def strangers(reader, writer):
+    """Binds of pods that nobody has, each with a name of its own."""
+    global pods
+    for _ in range(50):
+        pods += 1
+        body = (b'{"PodName":"x%d","PodNamespace":"ns%d","PodUID":"uid-x%d","Node":"node-0"}'
+                % (pods, pods % 97, pods))
+        writer.write(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\n"
+                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        count()
+
+
 async def garbage(reader, writer):
     rng = random.Random(done)
     writer.write(random.choice((b"", VERSION, b"POST / HTTP/1.1\r\n", FILTER,
@@ -367,6 +382,7 @@ ATTACKS = {
     "bombs": (bombs, 2),
     "pipelined": (pipelined, 10),
     "calls": (calls, 10),
+    "strangers": (strangers, 10),
     "garbage": (garbage, 20),
     "endless-handshakes": (endless_handshakes, 300),
     "broken-handshakes": (broken_handshakes, 4),

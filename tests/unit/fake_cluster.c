@@ -20,6 +20,10 @@ static void free_pod(gpointer data)
     g_free(pod->phase);
     g_free(pod->containers);
     g_free(pod->init_containers);
+    for (size_t i = 0; i < G_N_ELEMENTS(pod->spec); i++) {
+        g_free(pod->spec[i][0]);
+        g_free(pod->spec[i][1]);
+    }
     g_tree_unref(pod->annotations);
     g_free(pod);
 }
@@ -87,6 +91,10 @@ static char *pod_json(const struct pod_object *pod)
     json_begin_object(&writer);
     if (pod->node)
         json_key_string(&writer, "nodeName", pod->node);
+    for (size_t i = 0; i < G_N_ELEMENTS(pod->spec) && pod->spec[i][0]; i++) {
+        json_key(&writer, pod->spec[i][0]);
+        json_raw(&writer, pod->spec[i][1], strlen(pod->spec[i][1]));
+    }
     json_key(&writer, "containers");
     json_raw(&writer, pod->containers, strlen(pod->containers));
     if (pod->init_containers) {
@@ -317,6 +325,10 @@ static struct pod_object *new_pod(const struct fake_pod *from)
     else
         pod->containers = g_strdup("[{\"name\":\"main\"}]");
     pod->init_containers = g_strdup(from->init_containers);
+    for (size_t i = 0; i < G_N_ELEMENTS(pod->spec); i++) {
+        pod->spec[i][0] = g_strdup(from->spec[i].key);
+        pod->spec[i][1] = g_strdup(from->spec[i].value);
+    }
     pod->annotations = g_tree_new_full(compare_keys, NULL, g_free, g_free);
     if (from->card) {
         g_tree_insert(pod->annotations, g_strdup(KEY_IDX), g_strdup(from->card));

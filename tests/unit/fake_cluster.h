@@ -28,6 +28,7 @@ struct fake_pod {
     const char *phase;           /* NULL: "Pending" */
     const char *containers;      /* a JSON array, or NULL for one container of `mem` */
     const char *init_containers; /* a JSON array, or NULL */
+    struct string_pair spec[3];  /* more of the spec: names and JSON */
     int64_t mem;                 /* aliyun.com/gpu-mem; 0: none */
     const char *card;            /* ALIYUN_COM_GPU_MEM_IDX as a bind would have written it */
 };

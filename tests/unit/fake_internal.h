@@ -11,6 +11,7 @@
 
 struct pod_object {
     char *ns, *name, *uid, *node, *phase, *containers, *init_containers;
+    char *spec[3][2]; /* names and JSON; NULL: fewer */
     int64_t mem;
     bool terminating, started;
     GTree *annotations;

@@ -104,16 +104,16 @@ START_TEST(a_pod_without_gpu_is_bound_plainly)
 {
     fake_cluster_add_pod(cluster, &plain_pods[_i]);
     world_catch_up(&world);
-    world_expect_bind(&world, "p", "anywhere", "");
+    world_expect_bind(&world, "p", "plain", "");
     g_autofree char *sent = fake_cluster_sent(cluster, 0);
     ck_assert_str_eq(sent,
                      "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"p\","
                      "\"namespace\":\"ml\",\"uid\":\"uid-p\"},\"target\":{\"apiVersion\":\"v1\","
-                     "\"kind\":\"Node\",\"name\":\"anywhere\"}}");
+                     "\"kind\":\"Node\",\"name\":\"plain\"}}");
     ck_assert_int_eq(world_state(&world, "uid-p"), -1);
-    world_expect_bind(&world, "p", "anywhere", "");
+    world_expect_bind(&world, "p", "plain", "");
     ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
-    world_expect_bind(&world, "p", "elsewhere", "the pod is bound to another node");
+    world_expect_bind(&world, "p", "duo", "the pod is bound to another node");
 }
 END_TEST
 
@@ -248,7 +248,6 @@ static const struct {
     {"mono", 5, NO_ROOM, REASON_INSUFFICIENT_MEMORY},
     {"duo", 11, NO_ROOM ": the request is larger than any card of the node", REASON_CARD_TOO_SMALL},
     {"plain", 1, "The node is not for GPU share, need skip", REASON_NOT_GPU_SHARE},
-    {"nope", 1, "The node is not yet known to gpuledger", REASON_NODE_UNKNOWN},
     {"sick", 1, NO_ROOM ": the cards large enough are unhealthy", REASON_CARD_UNHEALTHY},
 };
 

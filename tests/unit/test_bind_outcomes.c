@@ -121,6 +121,25 @@ START_TEST(a_pod_that_others_bound_is_counted_where_it_is)
 }
 END_TEST
 
+/* The watch tells of it while our Binding is under way, so that it may be ours as well; the API server's
+ * no says that it is not. */
+static void bind_bare_and_show(void *data)
+{
+    fake_cluster_bind_bare(cluster, "p", "duo");
+    world_catch_up(&world);
+}
+
+START_TEST(a_pod_that_others_bound_meanwhile_is_counted_where_it_is)
+{
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_ANSWER, .hook = bind_bare_and_show});
+    world_expect_bind(&world, "p", "duo", "fake: conflict");
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    world_catch_up(&world);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 0);
+    world_expect_bind(&world, "p", "duo", "");
+}
+END_TEST
+
 /* --- answers that got lost ------------------------------------------------------------------ */
 
 START_TEST(a_lost_reply_is_asked_for)
@@ -147,6 +166,46 @@ START_TEST(a_bind_is_ours_after_the_node_side_took_the_pod)
     script_bind(FAKE_LOSE_REPLY, OUTCOME_UNKNOWN);
     fake_cluster_script_get(cluster, &(struct fake_step){FAKE_ANSWER, .hook = assign_p});
     world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6);
+}
+END_TEST
+
+/* Somebody edits the pod in between, which the watch may show before we ask. */
+static void move_p(void *data)
+{
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_IDX", "1");
+}
+
+static void strip_p(void *data)
+{
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_IDX", NULL);
+}
+
+static void spoil_p(void *data)
+{
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_IDX", "first");
+    fake_cluster_annotate(cluster, "p", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", "never");
+}
+
+static void move_and_show_p(void *data)
+{
+    move_p(data);
+    world_catch_up(&world);
+}
+
+static void (*const edits[])(void *data) = {move_p, strip_p, spoil_p, move_and_show_p};
+
+START_TEST(a_bind_is_ours_whatever_the_pod_says_since)
+{
+    script_bind(FAKE_LOSE_REPLY, OUTCOME_UNKNOWN);
+    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_ANSWER, .hook = edits[_i]});
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
+    ck_assert_int_eq(world_used(&world, "duo", 0), 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_catch_up(&world);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
     ck_assert_int_eq(world_used(&world, "duo", 0), 6);
 }
 END_TEST
@@ -377,8 +436,10 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup_with_p, teardown);
     tcase_add_loop_test(tc, a_definite_no_releases_the_card, 0, G_N_ELEMENTS(refusals));
     tcase_add_loop_test(tc, a_pod_that_others_bound_is_counted_where_it_is, 0, 2);
+    tcase_add_test(tc, a_pod_that_others_bound_meanwhile_is_counted_where_it_is);
     tcase_add_test(tc, a_lost_reply_is_asked_for);
     tcase_add_test(tc, a_bind_is_ours_after_the_node_side_took_the_pod);
+    tcase_add_loop_test(tc, a_bind_is_ours_whatever_the_pod_says_since, 0, G_N_ELEMENTS(edits));
     tcase_add_test(tc, a_repeat_that_conflicts_with_itself_is_a_success);
     tcase_add_test(tc, a_binding_that_comes_late_does_no_harm);
     tcase_add_test(tc, a_plain_bind_survives_a_lost_reply);

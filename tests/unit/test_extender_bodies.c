@@ -319,6 +319,23 @@ static const struct {
      "field 'Node': expected a string"},
 };
 
+/* Nobody honest writes a key twice, and what checks are made, they are made of what is bound. Go's
+ * decoder would take the last one. */
+START_TEST(of_equal_keys_the_first_counts)
+{
+    static const char text[] = "{\"PodName\":\"a\",\"PodNamespace\":\"ns\",\"PodUID\":\"u\","
+                               "\"Node\":\"n1\",\"Node\":\"n2\",\"podname\":\"b\","
+                               "\"PODUID\":\"v\",\"PodNamespace\":\"other\"}";
+    struct bind_args args;
+
+    ck_assert(bind_args_decode(arena, parse(text), &args, NULL));
+    ck_assert_str_eq(args.node, "n1");
+    ck_assert_str_eq(args.pod_name, "a");
+    ck_assert_str_eq(args.pod_uid, "u");
+    ck_assert_str_eq(args.pod_namespace, "ns");
+}
+END_TEST
+
 START_TEST(says_what_is_wrong_with_a_bind_call)
 {
     g_autoptr(GError) error = NULL;
@@ -372,6 +389,7 @@ int main(void)
     tcase_add_test(filter, an_error_carries_no_nodes);
     tcase_add_loop_test(bind, reads_bind_arguments, 0, G_N_ELEMENTS(binds));
     tcase_add_loop_test(bind, says_what_is_wrong_with_a_bind_call, 0, G_N_ELEMENTS(bad_binds));
+    tcase_add_test(bind, of_equal_keys_the_first_counts);
     tcase_add_test(bind, answers_a_bind);
 
     return suite_run(suite);

@@ -116,6 +116,9 @@ static void filter_and_bind_pod(void)
     if (!strstr(reply, passes))
         return;
     g_autofree char *error = world_bind_uid(&world, pod, uid, node);
+    /* Filter has no look at nodes for a pod without a GPU; bind does. */
+    if (!strstr(object, "aliyun.com") && g_str_equal(error, reason_info(REASON_NODE_UNKNOWN)->text))
+        return;
     ck_assert_msg(!g_str_has_prefix(error, "Insufficient") &&
                       !g_str_has_prefix(error, "The node") && !g_str_has_prefix(error, "A pod"),
                   "%s on %s: filter passed, bind said '%s'", pod, node, error);

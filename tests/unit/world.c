@@ -22,6 +22,7 @@ void world_init(struct world *world)
         .store = world->store,
         .cluster = fake_cluster_base(world->cluster),
         .bind_timeout_ms = 3000,
+        .denials = denials_new("", false),
     };
 }
 
@@ -29,6 +30,7 @@ void world_release(struct world *world)
 {
     store_free(world->store);
     fake_cluster_free(world->cluster);
+    denials_free(world->extender.denials);
 }
 
 static void list_all(struct fake_cluster *cluster, struct store *store)
