@@ -88,6 +88,7 @@ struct config {
     bool pod_metrics;
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
+    int64_t shutdown_delay_ms;
     int64_t drain_timeout_ms;
     char *record; /* "": nothing is recorded */
     int64_t record_max; /* bytes */

@@ -172,7 +172,8 @@ class Cluster:
         self._arguments = arguments
         self.extender.start(
             [program(), "serve", f"--kubeconfig={self.kubeconfig()}",
-             f"--listen=127.0.0.1:{PORT}", f"--ops-listen=127.0.0.1:{OPS_PORT}", *arguments],
+             f"--listen=127.0.0.1:{PORT}", f"--ops-listen=127.0.0.1:{OPS_PORT}",
+             "--shutdown-delay=0s", *arguments],
             {"PATH": os.environ.get("PATH", "")},
         )
         self.ops_url = f"http://127.0.0.1:{OPS_PORT}"
