@@ -6,7 +6,6 @@ ORDER = "eight pods of one size that wait for the plugin are too many"
 GONE = "a pod that vanished is no longer counted as waiting, though kubelet still has it"
 ZERO = "amounts of a node whose capacity is 0 for a moment have no unit and no card"
 HOLE = "a node that rejects what it is given is chosen again"
-FREEZE = "a pod that ends takes its address along, and calls to it are waited for in vain"
 ENDING = "Volcano's plugin passes over a pod that is being deleted, whose call then takes another's match"
 
 EXPECTED = {
@@ -20,8 +19,4 @@ EXPECTED = {
     "hami-deletions": GONE,
     "volcano-burst": ORDER,
     "volcano-deletions": ENDING,
-    "freeze-one-rollout": FREEZE,
-    "freeze-two-rollout": FREEZE,
-    "freeze-two-deleted": FREEZE,
-    "freeze-two-forced": FREEZE,
 }
