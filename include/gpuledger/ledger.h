@@ -230,6 +230,12 @@ struct allocation {
     struct share shares[];
 };
 
+/* A pod that vanished while its node side had yet to take it, and may still be asked to. */
+struct departed {
+    const struct dialect *dialect;
+    int64_t match_amount, assume_time_ns; /* as in struct allocation */
+};
+
 struct node {
     /* What filter asks of thousands of nodes a call, together and first. */
     const char *name;              /* lives in the node's own block */
@@ -259,6 +265,7 @@ struct node {
     struct card *cards;
     struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
     GArray *unhealthy;      /* int32_t card indices, or NULL */
+    GArray *departed;       /* struct departed, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
     uint32_t generation;
     uint64_t hardware; /* stands for its cards' kinds */
@@ -306,6 +313,10 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from);
  * (yet) are kept. */
 void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t *indices,
                           size_t n);
+
+/* Says exactly who has departed from the node; NULL or empty for nobody. */
+void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
+                         size_t n);
 
 /* --- allocations ---------------------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !limits(question) && !question->ordered &&
+    return node && node->n_waiting == 0 && !node->departed && !limits(question) && !question->ordered &&
            nominees_see(&question->nominees, node) == node;
 }
 

@@ -15,6 +15,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_NODE_GONE] = "node-gone",
     [RECORD_POD] = "pod",
     [RECORD_POD_GONE] = "pod-gone",
+    [RECORD_POD_VANISHED] = "pod-vanished",
     [RECORD_SETTLE] = "settle",
     [RECORD_CONFIGMAP] = "configmap",
     [RECORD_CONFIGMAP_GONE] = "configmap-gone",

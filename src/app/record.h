@@ -12,6 +12,7 @@
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
  *                                                the API server told it, for one that no feed did
+ *   {"n":10,"kind":"pod-vanished","key":UID}      the pod is gone, and nobody said that it had ended
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
@@ -39,6 +40,7 @@ enum record_kind {
     RECORD_NODE_GONE,
     RECORD_POD,
     RECORD_POD_GONE,
+    RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
     RECORD_SETTLE, /* a pod that was asked for */
     RECORD_CONFIGMAP,
     RECORD_CONFIGMAP_GONE,
@@ -112,7 +114,7 @@ struct record *record_waits(uint64_t number, const struct waits *waits,
                             const struct ledger *ledger);
 struct record *record_time(uint64_t number, const struct moment *moment);
 
-/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP. */
+/* RECORD_POD_GONE, RECORD_POD_VANISHED, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
 struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers);

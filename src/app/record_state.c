@@ -243,6 +243,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
         break;
     case RECORD_POD_GONE:
+    case RECORD_POD_VANISHED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
         g_hash_table_remove(state->bookings, record->key);
         break;

@@ -221,10 +221,12 @@ void store_end_waits(struct store *store)
     uint64_t number = 0;
 
     store_decide(store, &moment);
-    if (waits_end(store->waits, store->ledger, moment.now_ms)) {
+    const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
+    const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
+    if (began || ended)
         number = recorder_number(store->recorder);
+    if (ended)
         store_notify(store);
-    }
     store_unlock(store);
     recorder_take(store->recorder, record_time(number, &moment));
 }

@@ -406,6 +406,7 @@ void node_free(struct node *node)
 {
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
     g_free(node);
@@ -496,6 +497,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
 
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     copy.traits = node_traits_ref(from->traits);
     copy.name = node->name;
@@ -506,6 +508,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.n_guests = node->n_guests;
     copy.links = links_ref(from->links);
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
+    copy.departed = from->departed ? g_array_copy(from->departed) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
     copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);
     for (int32_t i = 0; i < copy.n_cards; i++) {

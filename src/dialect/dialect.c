@@ -517,6 +517,23 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }
 
+/* Who has vanished may still be served in the newcomer's place, whatever card that is on. */
+static void mind_departed(const struct node *node, const struct request *request,
+                          struct in_flight *in_flight)
+{
+    for (guint i = 0; i < node->departed->len; i++) {
+        const struct departed *other = &g_array_index(node->departed, struct departed, i);
+        if (other->dialect != request->dialect ||
+            (!request->dialect->one_in_flight && other->match_amount != request->match_amount))
+            continue;
+        in_flight->since_ns = in_flight->restricted
+                                  ? MIN(in_flight->since_ns, other->assume_time_ns)
+                                  : other->assume_time_ns;
+        in_flight->restricted = true;
+        in_flight->card = CARD_UNKNOWN;
+    }
+}
+
 /* The request as a node side reads it that may serve it; NULL: none may. */
 static const struct request *check(const struct node *node, const struct admission_query *query,
                                    struct in_flight *ret_in_flight, enum reason *ret_reason)
@@ -537,6 +554,8 @@ static const struct request *check(const struct node *node, const struct admissi
         return NULL;
     if (node->n_waiting > 0 && request->dialect->in_flight)
         request->dialect->in_flight(node, request, ret_in_flight);
+    if (node->departed && request->dialect->in_flight)
+        mind_departed(node, request, ret_in_flight);
     return request;
 }
 

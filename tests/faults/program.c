@@ -238,6 +238,7 @@ static void keep_house(void *data)
     while (!program.stopping) {
         if (store_is_synced(program.store)) {
             extender_settle(&program.extender, 5000);
+            store_end_waits(program.store);
             wake_run(program.extender.wake, program.store, program.cluster);
         }
         sim_sleep(S);
