@@ -246,6 +246,7 @@ struct node {
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
+    bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     struct node *followed_by; /* ledger_next_node's guess */
 
@@ -300,6 +301,10 @@ const GPtrArray *ledger_nodes(struct ledger *ledger);
  * exists but shares no GPU. */
 struct node *ledger_set_topology(struct ledger *ledger, const char *name,
                                  const struct topology *topology);
+
+/* The Node object reports none of its cards just now: what is known of them stays, and they are not
+ * healthy until they are reported again. Its pods keep what they hold. */
+struct node *ledger_pause_node(struct ledger *ledger, const char *name);
 
 /* The Node object is gone. Its pods keep counting until they end; a node without pods vanishes. */
 void ledger_remove_node(struct ledger *ledger, const char *name);

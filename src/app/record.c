@@ -163,7 +163,7 @@ struct record *record_settle(uint64_t number, const struct pod_view *pod, bool c
     return record;
 }
 
-struct record *record_node(uint64_t number, const struct node_view *node)
+struct record *record_node(uint64_t number, const struct node_view *node, bool paused)
 {
     struct json_writer writer;
 
@@ -171,6 +171,7 @@ struct record *record_node(uint64_t number, const struct node_view *node)
         return NULL;
     struct record *record = begin(RECORD_NODE, number, &writer);
     record->key = g_strdup(node->name);
+    record->paused = paused;
     begin_object(record, &writer, "object");
     node_view_encode(&writer, node);
     json_end_object(&writer);

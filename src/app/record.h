@@ -87,6 +87,7 @@ struct record {
     GString *text;    /* the line without its end */
     size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
     bool pending;     /* a pod without a node */
+    bool paused;      /* a node of which what was said before still counts */
     bool unread;      /* what it asks for cannot be read */
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
@@ -104,7 +105,7 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod);
 /* A pod without a node that asks for nothing, or nothing that can be read, any more. */
 struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
 struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed);
-struct record *record_node(uint64_t number, const struct node_view *node);
+struct record *record_node(uint64_t number, const struct node_view *node, bool paused);
 struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
                                 bool gone);
 struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);

@@ -96,8 +96,9 @@ static void note_object(struct record_state *state, enum feed feed, const struct
 {
     struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
 
-    /* A pod that waits keeps its turn; word that a bound one waits is old. */
-    if (known && feed == FEED_PODS && !known->pending && !record->pending) {
+    /* A pod that waits keeps its turn; word that a bound one waits is old. Of a node whose plugin is away
+     * what was said before still counts. */
+    if (known && (record->paused || feed == FEED_PODS) && !known->pending && !record->pending) {
         known->first = known->first ? known->first : g_steal_pointer(&known->text);
         g_free(known->text);
         known->text = object_text(record);

@@ -179,6 +179,15 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     return node;
 }
 
+struct node *ledger_pause_node(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_intern_node(ledger, name);
+
+    node->present = node->paused = true;
+    node_apply_health(node);
+    return node;
+}
+
 void ledger_remove_node(struct ledger *ledger, const char *name)
 {
     struct node *node = ledger_node(ledger, name);

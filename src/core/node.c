@@ -415,7 +415,7 @@ void node_free(struct node *node)
 void node_apply_health(struct node *node)
 {
     for (int32_t i = 0; i < node->n_cards; i++)
-        node->cards[i].healthy = !node->cards[i].broken;
+        node->cards[i].healthy = !node->cards[i].broken && !node->paused;
     for (guint i = 0; node->unhealthy && i < node->unhealthy->len; i++) {
         struct card *card = card_find(node, g_array_index(node->unhealthy, int32_t, i));
         if (card)
@@ -433,6 +433,7 @@ void node_set_healthy(struct node *node, struct card *card, bool healthy)
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);
+    node->paused = false;
     node->dialect = topology->dialect;
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
