@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that vanish before their node side has taken them, and who waits for them. */
 #include "app/departures.h"
+#include "app/feasibility.h"
 #include "app/waits.h"
 #include "literals.h"
 #include "stored_world.h"
@@ -108,6 +109,31 @@ START_TEST(who_is_missing_from_a_list_counts_as_well)
 }
 END_TEST
 
+/* Patience ends without any change of the node. */
+START_TEST(what_is_said_of_the_node_is_not_remembered)
+{
+    const struct pod_view pod = {.ns = "ml", .name = "q", .uid = "uid-q"};
+
+    world_add_pending(&world, "r", 4);
+    for (int gone = 0; gone < 2; gone++) {
+        struct feasibility question;
+        struct ledger *ledger;
+        struct moment now;
+
+        (gone ? store_vanish_pod : store_delete_pod)(world.store, gone ? "uid-r" : "uid-p");
+        ledger = store_decide(world.store, &now);
+        feasibility_init(&question, world.store,
+                         &(struct feasibility_about){
+                             &pod, store_pending(world.store, "uid-q"), &now, WITHOUT_ORDER});
+        ck_assert(feasibility_lasts(&question, ledger_node(ledger, "duo")) == !gone);
+        feasibility_clear(&question);
+        store_unlock(world.store);
+        if (!gone)
+            world_expect_bind(&world, "r", "duo", "");
+    }
+}
+END_TEST
+
 START_TEST(a_copy_of_the_store_knows_them)
 {
     store_vanish_pod(world.store, "uid-p");
@@ -160,6 +186,7 @@ static Suite *suite(void)
     tcase_add_test(tc, who_has_ended_does_not);
     tcase_add_test(tc, nor_who_was_taken);
     tcase_add_test(tc, who_is_missing_from_a_list_counts_as_well);
+    tcase_add_test(tc, what_is_said_of_the_node_is_not_remembered);
     tcase_add_test(tc, a_copy_of_the_store_knows_them);
     tcase_add_test(tc, what_is_told_of_them_is_understood);
     suite_add_tcase(s, tc);
