@@ -206,6 +206,10 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error);
 
+/* The Node object, of which nothing could be read, names a resource of which the node has given, and none
+ * of it: kubelet does so while it has restarted, and the node's plugin has not registered again. */
+bool dialect_is_paused(const struct node *node, const struct node_view *view);
+
 enum admission {
     ADMISSION_YES,
     ADMISSION_WAIT, /* there is room, but not before the node side has matched an earlier pod */

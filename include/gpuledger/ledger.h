@@ -232,6 +232,12 @@ struct allocation {
     struct share shares[];
 };
 
+/* A pod that vanished while its node side had yet to take it, and may still be asked to. */
+struct departed {
+    const struct dialect *dialect;
+    int64_t match_amount, assume_time_ns; /* as in struct allocation */
+};
+
 struct node {
     /* What filter asks of thousands of nodes a call, together and first. */
     const char *name;              /* lives in the node's own block */
@@ -242,6 +248,7 @@ struct node {
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
+    bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     struct node *followed_by; /* ledger_next_node's guess */
 
@@ -261,6 +268,7 @@ struct node {
     struct card *cards;
     struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
     GArray *unhealthy;      /* int32_t card indices, or NULL */
+    GArray *departed;       /* struct departed, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
     uint32_t generation;
     uint64_t hardware; /* stands for its cards' kinds */
@@ -296,6 +304,10 @@ const GPtrArray *ledger_nodes(struct ledger *ledger);
 struct node *ledger_set_topology(struct ledger *ledger, const char *name,
                                  const struct topology *topology);
 
+/* The Node object reports none of its cards just now: what is known of them stays, and they are not
+ * healthy until they are reported again. Its pods keep what they hold. */
+struct node *ledger_pause_node(struct ledger *ledger, const char *name);
+
 /* The Node object is gone. Its pods keep counting until they end; a node without pods vanishes. */
 void ledger_remove_node(struct ledger *ledger, const char *name);
 
@@ -308,6 +320,10 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from);
  * (yet) are kept. */
 void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t *indices,
                           size_t n);
+
+/* Says exactly who has departed from the node; NULL or empty for nobody. */
+void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
+                         size_t n);
 
 /* --- allocations ---------------------------------------------------------------------------- */
 

@@ -113,6 +113,7 @@ static bool admits(const struct berth_query *query, struct node *node,
     enum reason reason;
 
     node->n_waiting = 0;
+    g_clear_pointer(&node->departed, g_array_unref);
     return dialect_admit(node, &query->nominees->admission, ret_placement, &reason) ==
            ADMISSION_YES;
 }

@@ -38,6 +38,7 @@ struct extender {
     bool filter_books;       /* kube-scheduler knows no bind of ours, see app/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     struct waiters waiters;  /* binds that wait; `max` is set before the first one */
+    gint leaving;            /* atomic: not ready any more, which is all that this says */
     gint draining;           /* atomic: new binds are turned away */
 };
 

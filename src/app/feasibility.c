@@ -140,8 +140,8 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !limits(question) && !question->ordered &&
-           !rejects_concern(question->rejects, node) &&
+    return node && node->n_waiting == 0 && !node->departed && !limits(question) &&
+           !question->ordered && !rejects_concern(question->rejects, node) &&
            nominees_see(&question->nominees, node) == node;
 }
 

@@ -193,6 +193,7 @@ static void place(struct trial *trial, const struct nomination *nomination,
 
     admission.request = nomination->request;
     later->node->n_waiting = 0; /* whom the node side has not matched yet it will have by then */
+    g_clear_pointer(&later->node->departed, g_array_unref);
     if (!clear_way(later, nomination, &admission) ||
         dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
         return;

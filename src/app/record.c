@@ -15,6 +15,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_NODE_GONE] = "node-gone",
     [RECORD_POD] = "pod",
     [RECORD_POD_GONE] = "pod-gone",
+    [RECORD_POD_VANISHED] = "pod-vanished",
     [RECORD_SETTLE] = "settle",
     [RECORD_CONFIGMAP] = "configmap",
     [RECORD_CONFIGMAP_GONE] = "configmap-gone",
@@ -185,7 +186,7 @@ struct record *record_settle(uint64_t number, const struct pod_view *pod, bool c
     return record;
 }
 
-struct record *record_node(uint64_t number, const struct node_view *node)
+struct record *record_node(uint64_t number, const struct node_view *node, bool paused)
 {
     struct json_writer writer;
 
@@ -193,6 +194,7 @@ struct record *record_node(uint64_t number, const struct node_view *node)
         return NULL;
     struct record *record = begin(RECORD_NODE, number, &writer);
     record->key = g_strdup(node->name);
+    record->paused = paused;
     begin_object(record, &writer, "object");
     node_view_encode(&writer, node);
     json_end_object(&writer);

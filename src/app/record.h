@@ -12,6 +12,7 @@
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
  *                                                the API server told it, for one that no feed did
+ *   {"n":10,"kind":"pod-vanished","key":UID}      the pod is gone, and nobody said that it had ended
  *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
  *
  *   {"n":10,"kind":"rejected","key":UID,"result":"admission","confirmed":true}
@@ -43,6 +44,7 @@ enum record_kind {
     RECORD_NODE_GONE,
     RECORD_POD,
     RECORD_POD_GONE,
+    RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
     RECORD_SETTLE, /* a pod that was asked for */
     RECORD_CONFIGMAP,
     RECORD_CONFIGMAP_GONE,
@@ -92,6 +94,7 @@ struct record {
     GString *text;    /* the line without its end */
     size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
     bool pending;     /* a pod without a node */
+    bool paused;      /* a node of which what was said before still counts */
     bool unread;      /* what it asks for cannot be read */
     enum trust trust; /* of a pod: what is believed of it if nothing was known */
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
@@ -110,7 +113,7 @@ struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trus
 /* A pod without a node that asks for nothing, or nothing that can be read, any more. */
 struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
 struct record *record_settle(uint64_t number, const struct pod_view *pod, bool confirmed);
-struct record *record_node(uint64_t number, const struct node_view *node);
+struct record *record_node(uint64_t number, const struct node_view *node, bool paused);
 struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
                                 bool gone);
 struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
@@ -123,7 +126,7 @@ struct record *record_time(uint64_t number, const struct moment *moment);
 struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection);
 struct record *record_rejects(uint64_t number, const struct rejects *rejects);
 
-/* RECORD_POD_GONE, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP, RECORD_RESUME. */
+/* RECORD_POD_GONE, RECORD_POD_VANISHED, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP, RECORD_RESUME. */
 struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
 struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
 struct record *record_arrivals(uint64_t number, const GArray *standings, const GList *schedulers);

@@ -100,9 +100,11 @@ static void note_object(struct record_state *state, enum feed feed, const struct
 {
     struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
 
-    /* A pod that waits keeps its turn; word that a bound one waits is old. */
-    if (known && feed == FEED_PODS && !known->pending && !record->pending &&
-        (known->trust != TRUST_NOTHING || record->trust != TRUST_SEAL)) {
+    /* A pod that waits keeps its turn; word that a bound one waits is old. Of a node whose plugin is away
+     * what was said before still counts. */
+    const bool goes_on = feed == FEED_PODS && known &&
+                         (known->trust != TRUST_NOTHING || record->trust != TRUST_SEAL);
+    if (known && (record->paused || goes_on) && !known->pending && !record->pending) {
         known->first = known->first ? known->first : g_steal_pointer(&known->text);
         g_free(known->text);
         known->text = object_text(record);
@@ -249,6 +251,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_POD_GONE:
     case RECORD_REJECTED:
+    case RECORD_POD_VANISHED:
         g_hash_table_remove(state->objects[FEED_PODS], record->key);
         g_hash_table_remove(state->bookings, record->key);
         break;

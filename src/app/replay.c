@@ -161,6 +161,7 @@ static const struct {
     [RECORD_NODE_GONE] = {replay_event, .is_event = true},
     [RECORD_POD] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POD_GONE] = {replay_event, .is_event = true},
+    [RECORD_POD_VANISHED] = {replay_event, .is_event = true},
     [RECORD_SETTLE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_CONFIGMAP_GONE] = {replay_event, .is_event = true, .has_object = true},

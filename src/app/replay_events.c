@@ -88,7 +88,8 @@ static bool remove_pod(struct replay *replay, const struct record_line *line, GE
 {
     if (!line->key)
         return replay_fail(error, "field 'key': missing");
-    store_delete_pod(replay->extender.store, line->key);
+    (line->kind == RECORD_POD_VANISHED ? store_vanish_pod
+                                       : store_delete_pod)(replay->extender.store, line->key);
     return true;
 }
 
@@ -264,6 +265,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_NODE_GONE] = remove_node,
     [RECORD_POD] = apply_pod,
     [RECORD_POD_GONE] = remove_pod,
+    [RECORD_POD_VANISHED] = remove_pod,
     [RECORD_SETTLE] = settle_pod,
     [RECORD_REJECTED] = reject_pod,
     [RECORD_REJECTS] = learn_rejects,

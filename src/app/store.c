@@ -255,11 +255,13 @@ void store_end_waits(struct store *store)
     uint64_t number = 0;
 
     store_decide(store, &moment);
+    const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
+    const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
-    if (waits_end(store->waits, store->ledger, moment.now_ms) || resumed) {
+    if (began || ended || resumed)
         number = recorder_number(store->recorder);
+    if (ended || resumed)
         store_notify(store);
-    }
     store_unlock(store);
     recorder_take(store->recorder, record_time(number, &moment));
 }

@@ -76,7 +76,10 @@ void store_list_begin(struct store *store, enum feed feed);
 void store_list_end(struct store *store, enum feed feed);
 
 void store_apply_pod(struct store *store, const struct pod_view *pod);
+/* It has ended. */
 void store_delete_pod(struct store *store, const char *uid);
+/* It is there no longer, and its node side may not know that yet. */
+void store_vanish_pod(struct store *store, const char *uid);
 /* Like apply, with what a GET said, which may be older than what the watch has said since: counts
  * only for an allocation that the watch has not confirmed. `asked` is what store_ask said before
  * the GET was sent. If a list of the pods has begun since, it may have been the word of the pod's

@@ -26,7 +26,7 @@ static void sweep_pods(struct store *store)
 
     ledger_each(store->ledger, collect_stale_allocation, arguments);
     for (guint i = 0; i < stale->len; i++)
-        store_forget_pod(store, g_ptr_array_index(stale, i));
+        store_miss_pod(store, g_ptr_array_index(stale, i));
     ledger_sweep_guests(store->ledger, store->generation[FEED_PODS]);
     g_hash_table_iter_init(&iter, store->pending);
     while (g_hash_table_iter_next(&iter, &key, &value)) {

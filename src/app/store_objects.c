@@ -32,10 +32,15 @@ void store_apply_node(struct store *store, const struct node_view *view)
 
     store_lock(store);
     const uint64_t number = recorder_number(store->recorder);
-    struct node *node = ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
+    const struct node *known = ledger_node(store->ledger, view->name);
+    const bool paused = !shared && !failure && known && known->present &&
+                        dialect_is_paused(known, view);
+    struct node *node =
+        paused ? ledger_pause_node(store->ledger, view->name)
+               : ledger_set_topology(store->ledger, view->name, shared ? topology : NULL);
     node->generation = store->generation[FEED_NODES];
     node->cordoned = view->cordoned;
-    if (!shared)
+    if (!shared && !paused)
         node->host = host_of_node(view);
     struct node_traits *former = node->traits;
     node->traits = g_steal_pointer(&traits);
@@ -46,7 +51,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store);
     store_unlock(store);
-    recorder_take(store->recorder, record_node(number, view));
+    recorder_take(store->recorder, record_node(number, view, paused));
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);

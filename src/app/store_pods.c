@@ -14,6 +14,15 @@ static void forget_pending(struct store *store, const char *uid)
     g_hash_table_remove(store->rules, uid);
 }
 
+void store_miss_pod(struct store *store, const char *uid)
+{
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+
+    if (allocation)
+        waits_note_vanished(store->waits, store->ledger, allocation);
+    store_forget_pod(store, uid);
+}
+
 /* Under the lock. */
 static void set_rules(struct store *store, const char *uid, struct pod_rules *take_rules)
 {
@@ -422,4 +431,14 @@ void store_delete_pod(struct store *store, const char *uid)
     store_notify(store);
     store_unlock(store);
     recorder_take(store->recorder, record_gone(RECORD_POD_GONE, number, uid));
+}
+
+void store_vanish_pod(struct store *store, const char *uid)
+{
+    store_lock(store);
+    const uint64_t number = recorder_number(store->recorder);
+    store_miss_pod(store, uid);
+    store_notify(store);
+    store_unlock(store);
+    recorder_take(store->recorder, record_gone(RECORD_POD_VANISHED, number, uid));
 }

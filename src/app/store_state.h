@@ -45,3 +45,6 @@ void store_note_quotas(struct store *store);
 
 /* Under the lock: it is gone, whatever its state. False: it was not known. */
 bool store_forget_pod(struct store *store, const char *uid);
+
+/* The same, but nobody said that it has ended: kubelet may still be about to start it. */
+void store_miss_pod(struct store *store, const char *uid);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/waits.h"
 
+#include "app/departures.h"
 #include "app/metrics.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ struct wait {
 struct waits {
     GHashTable *pods;    /* uid -> struct wait * */
     GPtrArray *untimed;  /* their keys that no decision has found yet */
+    struct departures *departures;
     int64_t earliest_ms; /* no wait began earlier; INT64_MAX: there are none */
 };
 
@@ -22,12 +24,14 @@ struct waits *waits_new(void)
 
     waits->pods = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     waits->untimed = g_ptr_array_new_with_free_func(g_free);
+    waits->departures = departures_new();
     waits->earliest_ms = INT64_MAX;
     return waits;
 }
 
 void waits_free(struct waits *waits)
 {
+    departures_free(waits->departures);
     g_ptr_array_unref(waits->untimed);
     g_hash_table_unref(waits->pods);
     g_free(waits);
@@ -46,6 +50,7 @@ void waits_copy(struct waits *waits, const struct waits *from)
     for (guint i = 0; i < from->untimed->len; i++)
         g_ptr_array_add(waits->untimed, g_strdup(from->untimed->pdata[i]));
     waits->earliest_ms = from->earliest_ms;
+    departures_copy(waits->departures, from->departures);
 }
 
 static bool has_named(const struct allocation *allocation)
@@ -83,16 +88,26 @@ void waits_forget(struct waits *waits, const char *uid)
     g_hash_table_remove(waits->pods, uid);
 }
 
-void waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms)
+void waits_note_vanished(struct waits *waits, struct ledger *ledger,
+                         const struct allocation *allocation)
 {
+    departures_note(waits->departures, ledger, allocation);
+}
+
+bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms)
+{
+    bool began = departures_begin(waits->departures, now_ms);
+
     for (guint i = 0; i < waits->untimed->len; i++) {
         struct wait *wait = g_hash_table_lookup(waits->pods, waits->untimed->pdata[i]);
         if (!wait || !ledger_get(ledger, waits->untimed->pdata[i]))
             continue;
         wait->since_ms = now_ms;
         waits->earliest_ms = MIN(waits->earliest_ms, now_ms);
+        began = true;
     }
     g_ptr_array_set_size(waits->untimed, 0);
+    return began;
 }
 
 /* As it is, but that nobody waits for it and that it holds no card that an edit names. */
@@ -125,10 +140,10 @@ bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
 {
     GHashTableIter iter;
     gpointer uid, value;
-    bool ended = false;
+    bool ended = departures_end(waits->departures, ledger, now_ms);
 
     if (waits->earliest_ms == INT64_MAX || now_ms - waits->earliest_ms < WAIT_MAX_MS)
-        return false;
+        return ended;
     waits->earliest_ms = INT64_MAX;
     g_hash_table_iter_init(&iter, waits->pods);
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
@@ -184,6 +199,8 @@ void waits_encode(struct json_writer *writer, const struct waits *waits,
     }
     ledger_each(ledger, write_over, writer);
     json_end_array(writer);
+    json_key(writer, "vanished");
+    departures_encode(writer, waits->departures);
     json_end_object(writer);
 }
 
@@ -202,11 +219,12 @@ static const struct json_field wait_fields[] = {
 };
 
 struct waits_object {
-    const cJSON *pods;
+    const cJSON *pods, *vanished;
 };
 
 static const struct json_field waits_fields[] = {
     JSON_FIELD_ARRAY(struct waits_object, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct waits_object, vanished, "vanished", 0),
     JSON_FIELD_END,
 };
 
@@ -238,5 +256,5 @@ bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena 
         else
             waits->earliest_ms = MIN(waits->earliest_ms, wait->since_ms);
     }
-    return true;
+    return departures_decode(waits->departures, ledger, arena, list.vanished, error);
 }

@@ -6,8 +6,8 @@
  * kubelet admitted it, for the node side has done its part by then. A pod that fails to start, or
  * whose annotations say that nobody has taken it, keeps nobody waiting for longer.
  *
- * Time passes from the first decision that finds the pod so, not from the event that told of it: a
- * record has the moments of decisions alone.
+ * Time passes from the first decision that finds the pod so, or from housekeeping's next look, not
+ * from the event that told of it: a record has the moments of those alone.
  *
  * Guarded by the store's lock.
  */
@@ -30,12 +30,17 @@ void waits_copy(struct waits *waits, const struct waits *from);
 void waits_note(struct waits *waits, const struct allocation *allocation, bool started);
 void waits_forget(struct waits *waits, const char *uid);
 
-/* A decision is made: the time of those that are new begins. */
-void waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
+/* The pod has vanished, and is about to be dropped: it counts for a while more (app/departures.h). */
+void waits_note_vanished(struct waits *waits, struct ledger *ledger,
+                         const struct allocation *allocation);
+
+/* A decision is made, or housekeeping looks: the time of those that are new begins. Returns whether
+ * there were any. */
+bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
 
 /* What has come of waiting so far, as a record has it, and back; false: it cannot be understood.
  *
- *   {"pods":[{"uid":"u1","since":MS,"started":true},{"uid":"u2","over":true}]} */
+ *   {"pods":[{"uid":"u1","since":MS,"started":true},{"uid":"u2","over":true}],"vanished":[…]} */
 void waits_encode(struct json_writer *writer, const struct waits *waits,
                   const struct ledger *ledger);
 bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena *arena,

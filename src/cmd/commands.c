@@ -18,7 +18,9 @@ const struct command commands[] = {
          "annotations of the pods is all the state there is: it can be stopped and started at "
          "any time.\n\n"
          "SIGTERM or SIGINT: readiness fails at once, calls under way are answered, then it "
-         "ends; the same signal again ends it at once. SIGHUP: reads the configuration again, "
+         "ends; the same signal again ends it at once. After SIGTERM it goes on answering for "
+         "--shutdown-delay before that; of several replicas, another one takes over meanwhile. "
+         "SIGHUP: reads the configuration again, "
          "applies what can change while it runs and logs what needs a restart.",
      .run = serve_run},
     {.name = "nodes",

@@ -92,6 +92,7 @@ struct config {
     bool pod_metrics;
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
+    int64_t shutdown_delay_ms;
     int64_t drain_timeout_ms;
     char *seal_key_file; /* these two "": nothing is sealed */
     char *seal_secret;

@@ -412,6 +412,17 @@ const struct option options[] = {
      .commands = COMMAND_SERVE,
      .flags = OPTION_LIVE,
      .help = "How it is written."},
+    {.name = "shutdown-delay",
+     DURATION(shutdown_delay_ms, 0, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "8s",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_LIVE,
+     .help = "How long it goes on answering after SIGTERM with readiness failing, so that nobody is "
+             "sent here any more when it ends: the readiness probe's period times its "
+             "failureThreshold, and some seconds for Service and kube-proxy. 0s where no Service "
+             "leads here."},
     {.name = "drain-timeout",
      DURATION(drain_timeout_ms, 0, 10 * MINUTE_MS),
      .metavar = "DURATION",
@@ -419,8 +430,9 @@ const struct option options[] = {
      .group = GROUP_RUNNING,
      .commands = COMMAND_SERVE,
      .flags = OPTION_LIVE,
-     .help = "How long calls that are under way may take to finish after SIGTERM. Keep it below "
-             "the pod's terminationGracePeriodSeconds (30 unless configured)."},
+     .help = "How long calls that are under way may take to finish after SIGTERM and "
+             "--shutdown-delay. Keep the sum of both below the pod's "
+             "terminationGracePeriodSeconds (30 unless configured)."},
     {.name = "seal-key-file",
      PATH(seal_key_file),
      .metavar = "FILE",

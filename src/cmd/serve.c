@@ -35,6 +35,7 @@
 #define SETTLE_AGE_MS 5000 /* the watch confirms a bind within milliseconds, unless it is cut */
 #define OPS_CONNECTIONS 64
 #define OPS_DRAIN_MS 1000
+#define HAND_OVER_MS 1000 /* in which most Bindings end; nobody serves meanwhile */
 #define OPS_BODY_MAX ((size_t)4 << 20)
 #define OTHER_FILES 128 /* what is open beside the scheduler's connections, with room to spare */
 
@@ -516,11 +517,40 @@ static void hurry_binds(struct serve *serve)
     store_unlock(serve->store);
 }
 
-/* Readiness goes first, so that nobody new is sent here; the probes go on being answered. The Lease
- * goes next: what is still under way is in the journal that goes with it. */
-static enum exit_code drain(struct serve *serve, int signal_number)
+/* Of several replicas, another one can take over at once; from here on this one closes each
+ * connection with its answer, until its callers have been led to the other. What is still under way
+ * after a moment is in the journal that goes with the Lease. */
+static void hand_over(struct serve *serve)
 {
-    const struct config *config = serve->current ? serve->current : serve->started;
+    if (!serve->replica)
+        return;
+    g_atomic_int_set(&serve->extender.draining, 1);
+    hurry_binds(serve);
+    server_await_idle(serve->scheduler_server, HAND_OVER_MS);
+    replica_stop(serve->replica);
+}
+
+/* Whoever calls through a Service has been sent here until a moment ago, and is still: a process that
+ * has gone takes the pod's address along, and a connection to it neither comes about nor fails. So
+ * readiness fails, and calls are answered as before until nobody is sent here any more. A terminal's
+ * SIGINT waits for no Service. Ended by another signal, see stop_waiting_for_signals. */
+static void linger(struct serve *serve, const struct config *config, int signal_number)
+{
+    g_atomic_int_set(&serve->extender.leaving, 1);
+    if (signal_number != SIGTERM || config->shutdown_delay_ms == 0)
+        return;
+    int64_t until_ms = now_ms() + config->shutdown_delay_ms;
+    log_event(LOG_LEVEL_INFO, "leaving", LOG_TEXT("signal", strsignal(signal_number)),
+              LOG_NUMBER("ms", config->shutdown_delay_ms));
+    hand_over(serve);
+    while (now_ms() < until_ms)
+        g_usleep((gulong)MAX(until_ms - now_ms(), 0) * 1000);
+}
+
+/* The probes go on being answered. The Lease goes last, unless it has gone: what is still under way
+ * is in the journal that goes with it. */
+static enum exit_code drain(struct serve *serve, const struct config *config, int signal_number)
+{
     g_autoptr(GError) failure = NULL;
     int64_t start_ms = now_ms();
     g_atomic_int_set(&serve->extender.draining, 1);
@@ -575,7 +605,9 @@ enum exit_code serve_run(const struct config *config, const struct config_inputs
     }
     int signal_number = wait_for_the_end(&serve, &signals);
     stop_waiting_for_signals();
-    enum exit_code code = drain(&serve, signal_number);
+    config = serve.current ? serve.current : config;
+    linger(&serve, config, signal_number);
+    enum exit_code code = drain(&serve, config, signal_number);
     /* Waiting for what did not end in time is what the time limit is there to prevent. */
     if (code != EXIT_OK)
         _exit(code);

@@ -131,7 +131,8 @@ uint64_t ledger_supply(const struct ledger *ledger)
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 static void ledger_collect_node(struct ledger *ledger, struct node *node)
 {
-    if (node->present || node->allocations->len > 0 || node->n_guests > 0 || node->unhealthy)
+    if (node->present || node->allocations->len > 0 || node->n_guests > 0 || node->unhealthy ||
+        node->departed)
         return;
     ledger->sorted_stale = true;
     ledger_forget_guesses(ledger, node);
@@ -178,6 +179,15 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     return node;
 }
 
+struct node *ledger_pause_node(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_intern_node(ledger, name);
+
+    node->present = node->paused = true;
+    node_apply_health(node);
+    return node;
+}
+
 void ledger_remove_node(struct ledger *ledger, const char *name)
 {
     struct node *node = ledger_node(ledger, name);
@@ -203,6 +213,23 @@ void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t
         g_array_append_vals(node->unhealthy, indices, (guint)n);
     }
     node_apply_health(node);
+    ledger_note_freed(ledger, node);
+    ledger_collect_node(ledger, node);
+}
+
+void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
+                         size_t n)
+{
+    struct node *node = n > 0 ? ledger_intern_node(ledger, name) : ledger_node(ledger, name);
+
+    if (!node)
+        return;
+    g_clear_pointer(&node->departed, g_array_unref);
+    if (n > 0) {
+        node->departed = g_array_sized_new(FALSE, FALSE, sizeof *departed, (guint)n);
+        g_array_append_vals(node->departed, departed, (guint)n);
+    }
+    node->version++;
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
 }

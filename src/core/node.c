@@ -406,6 +406,7 @@ void node_free(struct node *node)
 {
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
     g_free(node);
@@ -414,7 +415,7 @@ void node_free(struct node *node)
 void node_apply_health(struct node *node)
 {
     for (int32_t i = 0; i < node->n_cards; i++)
-        node->cards[i].healthy = !node->cards[i].broken;
+        node->cards[i].healthy = !node->cards[i].broken && !node->paused;
     for (guint i = 0; node->unhealthy && i < node->unhealthy->len; i++) {
         struct card *card = card_find(node, g_array_index(node->unhealthy, int32_t, i));
         if (card)
@@ -432,6 +433,7 @@ void node_set_healthy(struct node *node, struct card *card, bool healthy)
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);
+    node->paused = false;
     node->dialect = topology->dialect;
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
@@ -496,6 +498,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
 
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
+    g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     copy.traits = node_traits_ref(from->traits);
     copy.name = node->name;
@@ -506,6 +509,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.n_guests = node->n_guests;
     copy.links = links_ref(from->links);
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
+    copy.departed = from->departed ? g_array_copy(from->departed) : NULL;
     copy.cards = g_memdup2(from->cards, sizeof *from->cards * (gsize)from->n_cards);
     copy.pools = g_memdup2(from->pools, sizeof *from->pools * (gsize)from->n_pools);
     for (int32_t i = 0; i < copy.n_cards; i++) {

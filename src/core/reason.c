@@ -87,6 +87,8 @@ static const struct reason_info table[REASON_N] = {
         {"awaiting_turn",
          "Another pod on the node still waits for its GPU, and its GPU plugin serves one at a time",
          false},
+    [REASON_PLUGIN_AWAY] =
+        {"plugin_away", "The node's GPU plugin is not registered with kubelet just now", false},
     [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
                                  false},
 };

@@ -400,6 +400,18 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
     return claimed;
 }
 
+bool dialect_is_paused(const struct node *node, const struct node_view *view)
+{
+    for (int32_t i = 0; i < node->n_dialects; i++) {
+        const char *const *resource = node->dialects[i]->resources;
+        for (; resource && *resource; resource++) {
+            if (g_strcmp0(string_pairs_get(&view->capacity, *resource), "0") == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* --- annotations ---------------------------------------------------------------------------- */
 
 void annotations_add(struct annotations *annotations, const char *key, char *take_value)
@@ -476,6 +488,8 @@ static enum reason waiting_reason(const struct request *request)
 
 enum reason dialect_why_wait(const struct node *node, const struct request *request)
 {
+    if (node->paused)
+        return REASON_PLUGIN_AWAY;
     return waiting_reason(pick_alternative(node, request));
 }
 
@@ -488,6 +502,13 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     const struct policy *policy = pick_policy(node, request, query->policy);
     struct placement scratch;
 
+    /* kubelet would turn the pod away. A bind that is here may wait. */
+    if (node->paused && query->patience_ns == INT64_MAX)
+        return ADMISSION_WAIT;
+    if (node->paused) {
+        *ret_reason = REASON_PLUGIN_AWAY;
+        return ADMISSION_NO;
+    }
     if (!ret_placement)
         ret_placement = &scratch;
     if (in_flight->card != CARD_UNKNOWN &&
@@ -517,6 +538,23 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
     return *ret_reason == REASON_NONE ? ADMISSION_YES : ADMISSION_NO;
 }
 
+/* Who has vanished may still be served in the newcomer's place, whatever card that is on. */
+static void mind_departed(const struct node *node, const struct request *request,
+                          struct in_flight *in_flight)
+{
+    for (guint i = 0; i < node->departed->len; i++) {
+        const struct departed *other = &g_array_index(node->departed, struct departed, i);
+        if (other->dialect != request->dialect ||
+            (!request->dialect->one_in_flight && other->match_amount != request->match_amount))
+            continue;
+        in_flight->since_ns = in_flight->restricted
+                                  ? MIN(in_flight->since_ns, other->assume_time_ns)
+                                  : other->assume_time_ns;
+        in_flight->restricted = true;
+        in_flight->card = CARD_UNKNOWN;
+    }
+}
+
 /* The request as a node side reads it that may serve it; NULL: none may. */
 static const struct request *check(const struct node *node, const struct admission_query *query,
                                    struct in_flight *ret_in_flight, enum reason *ret_reason)
@@ -537,6 +575,9 @@ static const struct request *check(const struct node *node, const struct admissi
         return NULL;
     if (node->n_waiting > 0 && request->dialect->in_flight)
         request->dialect->in_flight(node, request, ret_in_flight);
+    if (node->departed && request->dialect->in_flight)
+        mind_departed(node, request, ret_in_flight);
+    ret_in_flight->restricted |= node->paused;
     return request;
 }
 

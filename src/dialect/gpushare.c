@@ -11,10 +11,9 @@
  * annotation names. So
  *  - a pod with several GPU containers (or a GPU init container) never matches its own total; only
  *    the newest plugin, and only on a node with one card, serves it all the same;
- *  - two unassigned pods of one size on one node can swap cards; if both are on the same card, the
- *    swap means nothing. Hence in_flight(): the newcomer joins the card of the one that waits;
- *  - a pod whose turn was taken by another finds none left once that one runs: kubelet must be able
- *    to admit all that wait in less time than a container takes to start. Hence so few may join.
+ *  - two unassigned pods of one size on one node can swap cards, and one whose turn was taken by
+ *    another finds none left once that one runs. Hence in_flight(): one at a time, on one-card nodes
+ *    too, where only the newest plugin serves who finds none (dialect/lookalikes.h).
  */
 #include "dialect/digits.h"
 #include "dialect/hold.h"
@@ -53,10 +52,6 @@
 #define GIB (INT64_C(1) << 30)
 /* Year 2116; later ones still fit above it. */
 #define ASSUME_TIME_MAX (INT64_MAX / 2)
-
-/* Of one size on one node. Allocate takes the plugin a list and a patch, tens of milliseconds;
- * kubelet makes one call at a time, so that a place comes free as fast as it is needed. */
-#define UNASSIGNED_MAX 8
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
@@ -442,13 +437,6 @@ static enum reason refuse(const struct node *node, const struct request *request
     return REASON_NONE;
 }
 
-static void in_flight(const struct node *node, const struct request *request,
-                      struct in_flight *ret_in_flight)
-{
-    if (lookalikes_find(node, request, ret_in_flight) >= UNASSIGNED_MAX)
-        ret_in_flight->card = CARD_UNKNOWN;
-}
-
 static void write_annotations(const struct allocation *allocation, const struct node *node,
                               struct annotations *annotations)
 {
@@ -501,7 +489,7 @@ const struct dialect dialect_gpushare = {
                      "`nvidia.com/gpu.multiprocessors` says.",
             .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
                       "plugin hands out the card of the oldest unassigned pod of the same size, so "
-                      "pods of one size wait for each other unless they share a card.",
+                      "pods of one size wait for each other on a node, until it has marked them.",
             .played = "device plugin aff8a23, 2656995 and 45fb8b8",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "matches each container against the pod's total and never finds it (but for "
@@ -522,7 +510,7 @@ const struct dialect dialect_gpushare = {
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,
-    .in_flight = in_flight,
+    .in_flight = lookalikes_find,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,
     .read_health = read_health,

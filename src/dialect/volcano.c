@@ -14,7 +14,7 @@
  * container of that size, hands out the cards that the pod names, and marks the whole pod as
  * assigned. So
  *  - the second GPU container of a pod finds its own pod taken; it fails, or takes another's;
- *  - two unassigned pods of one size can swap cards, see in_flight();
+ *  - two unassigned pods of one size can swap cards, see dialect/lookalikes.h;
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
 #include "dialect/lookalikes.h"
@@ -400,13 +400,6 @@ static enum reason refuse(const struct node *node, const struct request *request
     return REASON_NONE;
 }
 
-/* Pods with whole cards cannot join one that is taken, and wait. */
-static void in_flight(const struct node *node, const struct request *request,
-                      struct in_flight *ret_in_flight)
-{
-    lookalikes_find(node, request, ret_in_flight);
-}
-
 /* "false" is what the plugin takes the lack of the mark for; writing it undoes a mark that came
  * with the pod's template. */
 static void write_annotations(const struct allocation *allocation, const struct node *node,
@@ -450,7 +443,7 @@ const struct dialect dialect_volcano = {
             .writes = "`volcano.sh/gpu-index` (`0`, or `0,1`), `volcano.sh/predicate-time`, and "
                       "`volcano.sh/gpu-assigned` as `false`. The plugin hands out the cards of the "
                       "oldest unassigned pod that has a container of the same size, so pods of one "
-                      "size wait for each other unless they share a card.",
+                      "size wait for each other on a node, until it has marked them.",
             .played = "device plugin 0d68534, and 95b591b6 in both of its modes",
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "marks the pod as served after the first. Both resources in one pod.",
@@ -465,7 +458,7 @@ const struct dialect dialect_volcano = {
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,
-    .in_flight = in_flight,
+    .in_flight = lookalikes_find,
     .write_annotations = write_annotations,
     .write_assigned = write_assigned,
 };

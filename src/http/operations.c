@@ -38,7 +38,7 @@ static bool check_synced(const struct operations *operations, char **ret_why)
 
 static bool check_serving(const struct operations *operations, char **ret_why)
 {
-    if (!g_atomic_int_get(&operations->extender->draining))
+    if (!g_atomic_int_get(&operations->extender->leaving))
         return true;
     *ret_why = g_strdup("shutting down");
     return false;

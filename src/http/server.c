@@ -525,7 +525,7 @@ static void quiesce(struct server *server)
     shutdown(server->listen_fd, SHUT_RD);
 }
 
-bool server_drain(struct server *server, int64_t timeout_ms)
+bool server_await_idle(struct server *server, int64_t timeout_ms)
 {
     int64_t until_us = g_get_monotonic_time() + timeout_ms * 1000;
     const struct timespec until = {
@@ -534,7 +534,6 @@ bool server_drain(struct server *server, int64_t timeout_ms)
     };
     bool idle;
 
-    quiesce(server);
     pthread_mutex_lock(&server->lock);
     while (server->in_flight > 0 &&
            pthread_cond_timedwait(&server->idle, &server->lock, &until) == 0)
@@ -542,6 +541,12 @@ bool server_drain(struct server *server, int64_t timeout_ms)
     idle = server->in_flight == 0;
     pthread_mutex_unlock(&server->lock);
     return idle;
+}
+
+bool server_drain(struct server *server, int64_t timeout_ms)
+{
+    quiesce(server);
+    return server_await_idle(server, timeout_ms);
 }
 
 void server_free(struct server *server)

@@ -37,7 +37,7 @@ static bool forget_pod(struct store *store, struct json_arena *arena, const cJSO
 
     if (!json_decode(arena, object, identity_fields, &identity, error))
         return false;
-    store_delete_pod(store, identity.uid);
+    store_vanish_pod(store, identity.uid);
     return true;
 }
 

@@ -82,7 +82,10 @@ def has_route(path, listener=None, method=None):
 
 @functools.lru_cache(None)
 def words():
-    return "\n".join(text(name) for name in files() if not SILENT.search(name))
+    """What there is to be named, scenarios as they are named to run them."""
+    known = "\n".join(text(name) for name in files() if not SILENT.search(name))
+    return "\n".join([known, *(
+        name.replace("_", "-") for name in re.findall(r"^def scenario_(\w+)", known, re.M))])
 
 
 def has_word(word):

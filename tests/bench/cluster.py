@@ -44,7 +44,8 @@ class Gpuledger:
         self.log = open(log, "w")
         self.process = subprocess.Popen(
             [binary, "serve", "--kubeconfig", kubeconfig, "--log-level", "warn",
-             "--listen", f"127.0.0.1:{self.port}", "--ops-listen", f"127.0.0.1:{self.ops_port}"],
+             "--listen", f"127.0.0.1:{self.port}", "--ops-listen", f"127.0.0.1:{self.ops_port}",
+             "--shutdown-delay", "0s"],
             stderr=self.log)
 
     def wait_ready(self, timeout=120):

@@ -54,6 +54,7 @@ class Server:
                 f"--snapshot={snapshot}",
                 "--listen=127.0.0.1:0",
                 "--ops-listen=127.0.0.1:0",
+                "--shutdown-delay=0s",
                 *map(str, arguments),
             ],
             env=environment(**(env or {})),

@@ -209,6 +209,39 @@ class Stop(Case):
         server.wait_for('level=warn msg="stopped with calls under way"')
         self.assertIsNone(answer())
 
+    def test_after_term_it_goes_on_until_nobody_is_sent_here(self):
+        server = self.start("--shutdown-delay=10m", snapshot=self.file("snapshot.json", listing(
+            node("n", 2, 8), pod("a", 2))))
+        server.signal(signal.SIGTERM)
+        server.wait_for("msg=leaving signal=Terminated ms=600000")
+        self.assertEqual(server.get("/readyz")[0], 503)
+        self.assertIn("shutting down", server.get("/readyz")[1])
+        self.assertEqual(server.get("/livez")[0], 200)
+        # On a new connection, and on one that is kept, which stays.
+        port = int(server.scheduler.rsplit(":", 1)[1])
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = connection.recv(1000)
+            self.assertIn(b" 200 ", answer)
+            self.assertNotIn(b"close", answer.lower())
+        self.assertEqual(server.bind(pod("a", 2), "n"), {"Error": ""})
+        self.assertFalse([line for line in server.log if "draining" in line])
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.exit_code(), 1)
+
+    def test_then_it_ends(self):
+        server = self.start("--shutdown-delay=50ms")
+        server.signal(signal.SIGTERM)
+        server.wait_for("leaving")
+        server.wait_for("draining")
+        self.assertEqual(server.exit_code(), 0)
+
+    def test_a_terminal_does_not_wait_for_that(self):
+        server = self.start("--shutdown-delay=10m")
+        server.signal(signal.SIGINT)
+        self.assertEqual(server.exit_code(), 0)
+        self.assertFalse([line for line in server.log if "leaving" in line])
+
     def test_a_second_signal_ends_it_at_once(self):
         server = self.start_crowded("--bind-timeout=60s", "--drain-timeout=60s")
         answer = self.bind_in_background(server)

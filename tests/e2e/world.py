@@ -160,6 +160,7 @@ class World:
                 f"--kubeconfig={self.kubeconfig()}",
                 f"--listen=127.0.0.1:{self.port}",
                 f"--ops-listen=127.0.0.1:{self.ops_port}",
+                "--shutdown-delay=0s",
                 *args,
             ]
         self.extender.start(argv, environment)

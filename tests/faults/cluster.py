@@ -113,7 +113,7 @@ class Program:
     async def start(self, *options, wait=True):
         self.process = await asyncio.create_subprocess_exec(
             os.environ.get("GPULEDGER", PROGRAM), "serve", f"--kubeconfig={self.kubeconfig}",
-            "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0", *options, env=environment(),
+            "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0", "--shutdown-delay=0s", *options, env=environment(),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE)
         self.reader = asyncio.create_task(self._read())

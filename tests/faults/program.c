@@ -262,6 +262,7 @@ static void keep_house(void *data)
         if (store_is_synced(program.store)) {
             extender_settle(&program.extender, 5000);
             sealing_run(program.store, program.cluster);
+            store_end_waits(program.store);
             wake_run(program.extender.wake, program.store, program.cluster);
         }
         sim_sleep(S);

@@ -97,6 +97,7 @@ static void keep_house(void *data)
     while (!world.stopping) {
         if (store_is_synced(world.store)) {
             extender_settle(&world.extender, 5000);
+            store_end_waits(world.store);
             wake_run(world.extender.wake, world.store, world.cluster);
         }
         sim_sleep(S);

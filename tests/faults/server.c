@@ -135,14 +135,20 @@ char *server_pod_json(const struct pod *pod)
     return g_string_free(text, FALSE);
 }
 
+/* Without cards it names no GPU: one that names them and has none is about to have them again. */
 static char *node_json(int node)
 {
     const struct shape *shape = server_shape(node);
+    g_autofree char *cards =
+        shape->cards == 0 ? g_strdup("")
+                          : g_strdup_printf("\"aliyun.com/gpu-mem\":\"%d\","
+                                            "\"aliyun.com/gpu-count\":\"%d\"",
+                                            shape->cards * shape->units, shape->cards);
 
     return g_strdup_printf("{\"metadata\":{\"name\":\"n%d\",\"uid\":\"uid-n%d\","
-                           "\"resourceVersion\":\"%" G_GINT64_FORMAT "\"},\"status\":{\"capacity\":{"
-                           "\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-count\":\"%d\"}}}",
-                           node, node, shape->version, shape->cards * shape->units, shape->cards);
+                           "\"resourceVersion\":\"%" G_GINT64_FORMAT "\"},\"status\":{"
+                           "\"capacity\":{%s}}}",
+                           node, node, shape->version, cards);
 }
 
 static char *configmap_json(int node)

@@ -49,25 +49,20 @@ void truth_note_bind(struct pod *pod)
     }
 }
 
-/* What the node may have looked like to whoever chose the card. */
-struct looks {
-    int units, cards_min;
-};
-
-static struct looks looks_of(const struct pod *pod, int card)
+/* Of the card, as the node may have looked to whoever chose it. */
+static int units_of(const struct pod *pod, int card)
 {
     const GArray *shapes = server.shapes[pod->node];
-    struct looks looks = {0, INT32_MAX};
+    int units = 0;
 
     for (guint i = shapes->len; i-- > 0;) {
         const struct shape *shape = &g_array_index(shapes, struct shape, i);
         if (card < shape->cards)
-            looks.units = MAX(looks.units, shape->units);
-        looks.cards_min = MIN(looks.cards_min, shape->cards);
+            units = MAX(units, shape->units);
         if (shape->version <= pod->known[NODE])
             break;
     }
-    return looks;
+    return units;
 }
 
 static bool may_look_healthy(const struct pod *pod, int card)
@@ -97,8 +92,8 @@ void truth_check_grant(const struct pod *pod)
 
     if (!is_alive(pod)) /* it is bound, and holds nothing */
         return;
-    struct looks looks = looks_of(pod, card);
-    HOLDS(looks.units > 0, "%s is on card %d of n%d, which there is not", pod->uid, card, pod->node);
+    const int units = units_of(pod, card);
+    HOLDS(units > 0, "%s is on card %d of n%d, which there is not", pod->uid, card, pod->node);
     HOLDS(may_look_healthy(pod, card), "%s is on card %d of n%d, which is unhealthy", pod->uid, card,
           pod->node);
     for (int i = 0; i < PODS; i++) {
@@ -107,14 +102,12 @@ void truth_check_grant(const struct pod *pod)
             continue;
         if (card_of(other) == card)
             held += other->units;
-        else
-            HOLDS(looks.cards_min <= 1 || other->units != pod->units || !is_waiting(other) ||
-                      sim_now_us() - other->moved_us >= WAITED_FOR_US,
-                  "%s on card %d and %s on card %d of n%d wait, and ask for the same", pod->uid,
-                  card, other->uid, card_of(other), pod->node);
+        HOLDS(other == pod || other->units != pod->units || !is_waiting(other) ||
+                  sim_now_us() - other->moved_us >= WAITED_FOR_US,
+              "%s and %s of n%d wait, and ask for the same", pod->uid, other->uid, pod->node);
     }
-    HOLDS(held <= looks.units, "card %d of n%d holds %d of %d since %s was bound", card, pod->node,
-          held, looks.units, pod->uid);
+    HOLDS(held <= units, "card %d of n%d holds %d of %d since %s was bound", card, pod->node,
+          held, units, pod->uid);
 }
 
 /* --- what must be --------------------------------------------------------------------------- */
@@ -153,7 +146,7 @@ enum verdict truth_verdict(const struct pod *pod, int node)
 
     if (pod->units > 0 && pod->n_containers > 1)
         return VERDICT_NO;
-    for (int i = 0; i < PODS && shape->cards > 1; i++) {
+    for (int i = 0; i < PODS; i++) {
         const struct pod *other = &server.pods[i];
         if (truth_holds(other) && other->node == node && is_waiting(other) &&
             other->units == pod->units)

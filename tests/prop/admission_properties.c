@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What admission promises, over random nodes and pods: whoever is told yes can be reserved, equal
- * pods that wait for the node side are never on different cards, what is written is read back, and
- * no policy opens cards that another would not.
+ * What admission promises, over random nodes and pods: whoever is told yes can be reserved, of
+ * equal pods one at a time waits for the node side, what is written is read back, and no policy opens cards that another would not.
  */
 #include "chance.h"
 #include "oracle.h"
@@ -108,30 +107,18 @@ static int32_t choose(const struct world *world, int node, int64_t units, const 
 
 static struct verdict judge(const struct world *world, int node, int64_t units, const char *policy)
 {
-    const struct oracle_node *where = &world->oracle.nodes[node];
-    int32_t wanted = choose(world, node, units, policy), joined = CARD_UNKNOWN;
+    int32_t wanted = choose(world, node, units, policy);
     int64_t oldest = INT64_MAX;
-    bool one = true;
-    int waiting = 0;
 
     for (int i = 0; i < ORACLE_PODS; i++) {
         const struct oracle_pod *pod = &world->oracle.pods[i];
-        if (pod->node != node || !pod->waiting || pod->match_amount != units)
-            continue;
-        if (oldest != INT64_MAX && pod->shares[0].card != joined)
-            one = false;
-        joined = pod->shares[0].card;
-        oldest = MIN(oldest, pod->assume_time_ns);
-        waiting++;
+        if (pod->node == node && pod->waiting && pod->match_amount == units)
+            oldest = MIN(oldest, pod->assume_time_ns);
     }
-    if (where->n_cards > 1 && oldest != INT64_MAX) {
-        if (one && waiting < 8 && joined != CARD_UNKNOWN && fits(world, node, units, joined))
-            return (struct verdict){ADMISSION_YES, REASON_NONE, joined};
-        if (wanted != CARD_UNKNOWN && world->now_ns < oldest + PATIENCE_NS)
-            return (struct verdict){ADMISSION_WAIT, REASON_NONE, CARD_UNKNOWN};
-        if (wanted != CARD_UNKNOWN)
-            return (struct verdict){ADMISSION_NO, REASON_AWAITING_ASSIGNMENT, CARD_UNKNOWN};
-    }
+    if (oldest != INT64_MAX && wanted != CARD_UNKNOWN)
+        return world->now_ns < oldest + PATIENCE_NS
+                   ? (struct verdict){ADMISSION_WAIT, REASON_NONE, CARD_UNKNOWN}
+                   : (struct verdict){ADMISSION_NO, REASON_AWAITING_ASSIGNMENT, CARD_UNKNOWN};
     if (wanted != CARD_UNKNOWN)
         return (struct verdict){ADMISSION_YES, REASON_NONE, wanted};
     /* Which of the reasons for want of room is the placement suite's business. */
@@ -140,16 +127,13 @@ static struct verdict judge(const struct world *world, int node, int64_t units, 
 
 /* --- what happens --------------------------------------------------------------------------- */
 
-static void assert_together(const struct world *world, const struct oracle_pod *newcomer)
+static void assert_alone(const struct world *world, const struct oracle_pod *newcomer)
 {
-    if (world->oracle.nodes[newcomer->node].n_cards == 1)
-        return;
     for (int i = 0; i < ORACLE_PODS; i++) {
         const struct oracle_pod *pod = &world->oracle.pods[i];
-        HOLDS(pod->node != newcomer->node || !pod->waiting ||
-                  pod->match_amount != newcomer->match_amount ||
-                  pod->shares[0].card == newcomer->shares[0].card,
-              "%s and %s wait on different cards", pod->uid, newcomer->uid);
+        HOLDS(pod == newcomer || pod->node != newcomer->node || !pod->waiting ||
+                  pod->match_amount != newcomer->match_amount,
+              "%s and %s wait at a time", pod->uid, newcomer->uid);
     }
 }
 
@@ -194,7 +178,7 @@ static void ask(void *data)
     HOLDS(ledger_reserve(world->ledger, node->name, oracle_allocation(&placed, row), &reason), "%s",
           reason_info(reason)->code);
     *pod = placed;
-    assert_together(world, pod);
+    assert_alone(world, pod);
     HOLDS(oracle_usage(&world->oracle, at, verdict.card).memory <=
               world->oracle.nodes[at].memory[verdict.card],
           "card %d", verdict.card);

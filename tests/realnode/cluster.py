@@ -97,6 +97,7 @@ class Cluster:
         self._stack = contextlib.ExitStack()
         self.nodes = {}
         self.ops_url = f"http://127.0.0.1:{OPS_PORT}"
+        self.ops_token = None
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -172,7 +173,8 @@ class Cluster:
         self._arguments = arguments
         self.extender.start(
             [program(), "serve", f"--kubeconfig={self.kubeconfig()}",
-             f"--listen=127.0.0.1:{PORT}", f"--ops-listen=127.0.0.1:{OPS_PORT}", *arguments],
+             f"--listen=127.0.0.1:{PORT}", f"--ops-listen=127.0.0.1:{OPS_PORT}",
+             "--shutdown-delay=0s", *arguments],
             {"PATH": os.environ.get("PATH", "")},
         )
         self.ops_url = f"http://127.0.0.1:{OPS_PORT}"
@@ -185,17 +187,25 @@ class Cluster:
             return False
 
     def ops(self, path, raw=False):
-        client = Client(self.ops_url, timeout=10)
+        client = Client(self.ops_url, token=self.ops_token, timeout=10)
         try:
             return client.raw("GET", path) if raw else client.request("GET", path)
         finally:
             client.close()
 
-    def scheduler_start(self, port=PORT, path="gpushare-scheduler", resources=None):
-        """kube-scheduler as manifests/scheduler has it; `resources`: {name: ignoredByScheduler}."""
+    def scheduler_start(self, port=PORT, path="gpushare-scheduler", resources=None, certificates=None):
+        """kube-scheduler as manifests/scheduler has it; `resources`: {name: ignoredByScheduler};
+        over plain HTTP unless `certificates` is a folder that manifests/scheduler/certificate filled."""
         config = load_config(MANIFESTS / "scheduler/kube-scheduler.yaml")
         for extender in config["extenders"]:
-            extender["urlPrefix"] = f"http://127.0.0.1:{port}/{path}"
+            scheme = "https" if certificates else "http"
+            extender["urlPrefix"] = f"{scheme}://127.0.0.1:{port}/{path}"
+            if certificates:
+                extender["tlsConfig"].update(caFile=str(certificates / "ca.crt"),
+                                             certFile=str(certificates / "tls.crt"),
+                                             keyFile=str(certificates / "tls.key"))
+            else:
+                del extender["enableHTTPS"], extender["tlsConfig"]
             if "bindVerb" in extender and resources:
                 extender["managedResources"] = [
                     {"name": name, "ignoredByScheduler": ignored}

@@ -68,7 +68,7 @@ void store_apply_pod(struct store *store, const struct pod_view *pod)
     note("%s@%s", pod->uid, pod->node_name ? pod->node_name : "");
 }
 
-void store_delete_pod(struct store *store, const char *uid)
+void store_vanish_pod(struct store *store, const char *uid)
 {
     note("-%s", uid);
 }

@@ -85,22 +85,6 @@ END_TEST
 
 /* --- waiting for the node side -------------------------------------------------------------- */
 
-START_TEST(an_equal_pod_joins_the_card_of_the_one_that_waits)
-{
-    world_add_bound(&world, "a", "duo", 1, "1");
-    fake_cluster_put_unhealthy(cluster, "duo", "1");
-    world_catch_up(&world);
-    world_add_pending(&world, "p", 5);
-    world_expect_bind(&world, "p", "duo", "");
-    fake_cluster_put_unhealthy(cluster, "duo", NULL);
-    world_catch_up(&world);
-    world_add_pending(&world, "q", 5);
-    world_expect_bind(&world, "q", "duo", ""); /* card 1 is fuller, but p is on card 0 */
-    ck_assert_int_eq(world_card(&world, "uid-p"), 0);
-    ck_assert_int_eq(world_card(&world, "uid-q"), 0);
-}
-END_TEST
-
 static void served(void)
 {
     fake_cluster_assign(cluster, "p");
@@ -177,11 +161,11 @@ START_TEST(waiting_ends_in_time_and_leaves_nothing)
 }
 END_TEST
 
-START_TEST(nobody_waits_on_a_single_card_or_for_another_size)
+START_TEST(nobody_waits_for_another_size)
 {
     world.extender.bind_timeout_ms = 20000;
     world_add_pending(&world, "p", 4);
-    world_add_pending(&world, "q", 4);
+    world_add_pending(&world, "q", 3);
     world_add_pending(&world, "r", 7);
     world_add_pending(&world, "s", 8);
     world_expect_bind(&world, "p", "mono", "");
@@ -306,12 +290,11 @@ static Suite *suite(void)
     tcase_add_test(tc, binds_of_one_pod_at_once_are_one_binding);
     tcase_add_test(tc, a_twin_tries_again_what_was_refused);
     tcase_add_test(tc, a_twin_does_not_wait_for_ever);
-    tcase_add_test(tc, an_equal_pod_joins_the_card_of_the_one_that_waits);
     tcase_add_loop_test(tc, an_equal_pod_waits_until_the_first_is_matched, 0,
                         G_N_ELEMENTS(ends_of_waiting));
     tcase_add_test(tc, an_equal_pod_waits_until_the_first_has_started);
     tcase_add_test(tc, waiting_ends_in_time_and_leaves_nothing);
-    tcase_add_test(tc, nobody_waits_on_a_single_card_or_for_another_size);
+    tcase_add_test(tc, nobody_waits_for_another_size);
     tcase_add_test(tc, who_waits_for_a_pod_of_another_size_is_told_so);
     tcase_add_test(tc, waiting_does_not_hide_that_there_is_no_room);
     tcase_add_test(tc, of_many_that_would_wait_most_are_answered_at_once);

@@ -35,6 +35,16 @@ static void expect(const struct pod_view *pod, const char *node, const char *ans
     ck_assert_str_eq(card, answer);
 }
 
+/* The plugin has matched it. */
+static void take(const char *uid)
+{
+    const struct allocation *placed = ledger_get(book, uid);
+    struct allocation *taken = allocation_dup(placed);
+
+    taken->waiting = false;
+    ledger_put(book, placed->node->name, taken);
+}
+
 START_TEST(memory_and_compute_must_fit_on_one_card)
 {
     add_node("n1", "200", "core_mem", "");
@@ -125,6 +135,8 @@ START_TEST(compute_is_rounded_up_to_multiprocessors)
                    pod < cases[i].pods ? "0" : "insufficient_core");
             if (pod == 0)
                 ck_assert_int_eq(node->cards[0].core_used, cases[i].charged);
+            if (pod < cases[i].pods)
+                take(uid);
         }
     }
 }

@@ -58,11 +58,11 @@ START_TEST(reasons_are_for_those_who_may_look)
 }
 END_TEST
 
-START_TEST(readiness_ends_with_draining)
+START_TEST(readiness_ends_with_leaving)
 {
     g_auto(http_reply) verbose = {0};
 
-    g_atomic_int_set(&extender.draining, 1);
+    g_atomic_int_set(&extender.leaving, 1);
     assert_not_ready("[-]serving failed: shutting down");
     call(OPERATIONS, "GET", "/readyz?verbose", NULL, NULL, &verbose);
     ck_assert_int_eq(verbose.status, 503);
@@ -135,7 +135,7 @@ static Suite *suite(void)
     tcase_set_timeout(tc, 60);
     tcase_set_timeout(empty, 60);
     tcase_add_checked_fixture(tc, world_begin, world_end);
-    tcase_add_test(tc, readiness_ends_with_draining);
+    tcase_add_test(tc, readiness_ends_with_leaving);
     tcase_add_test(tc, who_stands_by_is_not_ready);
     tcase_add_test(tc, who_stands_by_lets_go_of_the_caller);
     tcase_add_test(tc, a_check_can_be_left_out);

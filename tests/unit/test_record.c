@@ -99,7 +99,7 @@ static void add_node(const char *name)
     const struct node_view view = {.name = name, .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})};
 
     store_apply_node(live, &view);
-    note(record_node(++number, &view));
+    note(record_node(++number, &view, false));
 }
 
 static void add_pod(const char *uid, const char *mem, const char *nominated)
@@ -195,6 +195,67 @@ START_TEST(objects_come_in_the_order_in_which_they_came)
 }
 END_TEST
 
+/* What a node had before its plugin went away counts in the next file, too; and when it is back, not. */
+START_TEST(a_node_whose_plugin_is_away_is_known)
+{
+    const struct node_view nodes[] = {
+        {.name = "n1", .capacity = PAIRS({MEM, "0"}, {COUNT, "1"})},
+        {.name = "n1", .capacity = PAIRS({MEM, "20"}, {COUNT, "1"})},
+    };
+
+    list_all();
+    for (int i = 0; i < 2; i++) {
+        store_apply_node(live, &nodes[0]);
+        note(record_node(++number, &nodes[0], true));
+    }
+    if (_i == 1) {
+        store_apply_node(live, &nodes[1]);
+        note(record_node(++number, &nodes[1], false));
+    }
+    begin_file();
+    const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
+    ck_assert_int_eq(node->n_cards, 1);
+    ck_assert(node->paused == (_i == 0) && node->cards[0].healthy == (_i == 1));
+    ck_assert_int_eq(node->cards[0].memory, (_i == 0 ? INT64_C(10) : INT64_C(20)) << 30);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
+/* Whom kubelet may still call the plugin for. */
+START_TEST(a_pod_that_vanished_is_known)
+{
+    const struct pod_view pod = {
+        .ns = "ml",
+        .name = "u",
+        .uid = "u",
+        .node_name = "n1",
+        .phase = "Pending",
+        .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+        CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+
+    list_all();
+    store_apply_pod(live, &pod);
+    note(record_pod(++number, &pod, TRUST_ANNOTATIONS));
+    if (_i == 1)
+        begin_file();
+    struct waits *waits = waits_new();
+    struct ledger *ledger = store_lock(live);
+    waits_note_vanished(waits, ledger, ledger_get(ledger, "u"));
+    store_unlock(live);
+    store_vanish_pod(live, "u");
+    note(record_gone(RECORD_POD_VANISHED, ++number, "u"));
+    if (_i == 0) {
+        note(record_waits(++number, waits, store_ledger(live)));
+        begin_file();
+    }
+    waits_free(waits);
+    const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
+    ck_assert(node->departed && node->departed->len == 1);
+    ck_assert_int_eq(node->allocations->len, 0);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
 /* A pod is on the card that it was bound to, in the next file, too. */
 START_TEST(an_edited_pod_stays_on_its_card)
 {
@@ -208,7 +269,7 @@ START_TEST(an_edited_pod_stays_on_its_card)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node));
+    note(record_node(++number, &node, false));
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? "1" : "0"});
         store_apply_pod(live, &pod);
@@ -255,7 +316,7 @@ START_TEST(what_was_believed_of_a_pod_is_believed)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node));
+    note(record_node(++number, &node, false));
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? trusts[_i].annotation : "0"},
                                 {SEAL_ANNOTATION, sealed});
@@ -283,7 +344,7 @@ START_TEST(a_seal_that_comes_back_is_believed)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node));
+    note(record_node(++number, &node, false));
     note(record_pod(++number, &pod, TRUST_NOTHING));
     pod.annotations = PAIRS({SEAL_ANNOTATION, sealed});
     note(record_pod(++number, &pod, TRUST_SEAL));
@@ -510,7 +571,7 @@ START_TEST(who_cannot_ask_is_known)
                                        .capacity = {units, 2},
                                        .allocatable = {units, 2}};
         store_apply_node(live, &view);
-        note(record_node(++number, &view));
+        note(record_node(++number, &view, false));
     }
     add_running("a", "4", "n1");
     add_running("b", "9", "n2");
@@ -685,6 +746,8 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, objects_come_in_the_order_in_which_they_came, 0, 16);
+    tcase_add_loop_test(tests, a_node_whose_plugin_is_away_is_known, 0, 2);
+    tcase_add_loop_test(tests, a_pod_that_vanished_is_known, 0, 2);
     tcase_add_test(tests, an_edited_pod_stays_on_its_card);
     tcase_add_loop_test(tests, what_was_believed_of_a_pod_is_believed, 0, G_N_ELEMENTS(trusts));
     tcase_add_test(tests, a_seal_that_comes_back_is_believed);

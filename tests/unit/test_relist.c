@@ -36,7 +36,7 @@ void store_apply_pod(struct store *store, const struct pod_view *pod)
 {
 }
 
-void store_delete_pod(struct store *store, const char *uid)
+void store_vanish_pod(struct store *store, const char *uid)
 {
 }
 

@@ -160,6 +160,8 @@ static void terminate_pod(void)
 static GHashTable *written; /* pod's UID -> the card that it was bound to, of those whose word was edited */
 static GHashTable *doubted; /* UIDs of pods that others bound while a bind of ours was under way */
 
+static GHashTable *away; /* nodes whose plugin is away: of those a list does not tell what they had */
+
 /*
  * Beside a bind of ours whose outcome is unknown, its card stays held: a list sees no card, and cannot
  * tell a pod that others bound from one of ours whose word was removed.
@@ -204,6 +206,12 @@ static void annotate_pod(void)
 
 static void undo_edits(void)
 {
+    GHashTableIter iter;
+    gpointer node;
+
+    g_hash_table_iter_init(&iter, away);
+    while (g_hash_table_iter_next(&iter, &node, NULL))
+        fake_cluster_put_node(cluster, node, 20, 2);
     for (int i = 0; i < PODS; i++) {
         g_autofree char *pod = g_strdup_printf("p%d", i);
         g_autofree char *uid = fake_cluster_uid(cluster, pod);
@@ -217,9 +225,18 @@ static void undo_edits(void)
 
 static void put_node(void)
 {
-    static const int shapes[][2] = {{20, 2}, {10, 1}, {40, 4}, {0, 0}, {16384, 2}, {5, 9}, {60, 4}};
+    static const int shapes[][2] = {{20, 2}, {10, 1}, {40, 4}, {0, 0}, {0, 2}, {16384, 2}, {5, 9}, {60, 4}};
     const int *shape = shapes[below(G_N_ELEMENTS(shapes))];
-    fake_cluster_put_node(cluster, any_node(), shape[0], shape[1]);
+    const char *node = any_node();
+
+    if (shape[1] == 0)
+        fake_cluster_put_other_node(cluster, node, "{}");
+    else
+        fake_cluster_put_node(cluster, node, shape[0], shape[1]);
+    if (shape[0] == 0 && shape[1] > 0)
+        g_hash_table_add(away, g_strdup(node));
+    else
+        g_hash_table_remove(away, node);
 }
 
 static void delete_node(void)
@@ -305,6 +322,7 @@ START_TEST(replay_equals_what_grew)
         setup();
         written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        away = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         chance = g_rand_new_with_seed(seed);
         fake_cluster_set_chaos(cluster, seed, 25);
         for (int i = 0; i < 6; i++)
@@ -331,6 +349,7 @@ START_TEST(replay_equals_what_grew)
         n_bound += fake_cluster_n_bound(cluster);
         g_hash_table_unref(written);
         g_hash_table_unref(doubted);
+        g_hash_table_unref(away);
         g_rand_free(chance);
         teardown();
     }

@@ -109,7 +109,7 @@ START_TEST(a_node_may_come_back_as_another_one)
     fake_cluster_put_node(cluster, "duo", 10, 1); /* all is on the only card */
     world_catch_up(&world);
     expect_used("duo", 7, -1, 0);
-    fake_cluster_put_node(cluster, "duo", 0, 0);
+    fake_cluster_put_other_node(cluster, "duo", "{}");
     world_catch_up(&world);
     expect_used("duo", -1, -1, 7);
     fake_cluster_put_node(cluster, "duo", 40960, 2); /* now in MiB */
@@ -118,6 +118,46 @@ START_TEST(a_node_may_come_back_as_another_one)
     fake_cluster_put_node(cluster, "duo", 20, 2);
     world_catch_up(&world);
     expect_used("duo", 4, 3, 0);
+}
+END_TEST
+
+/* kubelet has restarted, and the plugin has not registered with it again. */
+START_TEST(a_node_whose_plugin_is_away_keeps_what_pods_hold)
+{
+    static const char away[] = "The node's GPU plugin is not registered with kubelet just now";
+
+    world.extender.bind_timeout_ms = 60;
+    world_add_bound(&world, "a", "duo", 3, "1");
+    world_add_pending(&world, "p", 5);
+    for (int i = 0; i < 2; i++) { /* kubelet says so again and again */
+        fake_cluster_put_node(cluster, "duo", 0, 2);
+        world_catch_up(&world);
+        expect_used("duo", 0, 3, 0);
+        ck_assert(is_present("duo") && !is_healthy("duo", 0) && !is_healthy("duo", 1));
+    }
+    g_autofree char *filtered = world_filter(&world, "p", "duo");
+    ck_assert_msg(strstr(filtered, away), "%s", filtered);
+    const uint64_t late = metrics_counted(COUNTER_BINDS, BIND_RESULT_TIMED_OUT);
+    world_expect_bind(&world, "p", "duo", away); /* after it has waited */
+    ck_assert_uint_eq(metrics_counted(COUNTER_BINDS, BIND_RESULT_TIMED_OUT), late + 1);
+    fake_cluster_put_unhealthy(cluster, "duo", "1");
+    fake_cluster_put_node(cluster, "duo", 20, 2);
+    world_catch_up(&world);
+    ck_assert(is_healthy("duo", 0) && !is_healthy("duo", 1));
+    expect_used("duo", 0, 3, 0);
+    world_expect_bind(&world, "p", "duo", "");
+}
+END_TEST
+
+/* It never had any, or names them no longer. */
+START_TEST(a_node_without_gpus_has_no_plugin_that_is_away)
+{
+    ck_assert(is_present("plain"));
+    fake_cluster_put_node(cluster, "plain", 0, 0);
+    fake_cluster_put_other_node(cluster, "duo", "{\"capacity\":{\"cpu\":\"4\"}}");
+    world_catch_up(&world);
+    expect_used("plain", -1, -1, 0);
+    expect_used("duo", -1, -1, 0);
 }
 END_TEST
 
@@ -439,6 +479,8 @@ static Suite *suite(void)
     tcase_add_test(tc, a_pod_that_nobody_marked_holds_what_the_plugin_gives);
     tcase_add_test(tc, a_card_that_an_edit_names_is_held_beside_the_first);
     tcase_add_test(tc, a_pod_stays_on_its_card_whatever_its_annotations_say);
+    tcase_add_test(tc, a_node_whose_plugin_is_away_keeps_what_pods_hold);
+    tcase_add_test(tc, a_node_without_gpus_has_no_plugin_that_is_away);
     tcase_add_test(tc, the_first_card_is_remembered);
     tcase_add_test(tc, a_card_that_comes_late_is_the_first);
     tcase_add_test(tc, a_silent_store_says_and_counts_nothing);

@@ -328,17 +328,18 @@ static void take(const char *uid, const char *resource, const char *amount, cons
 
 #define WRITTEN(index) INDEX "=" index " " ASSIGNED "=false"
 
-START_TEST(three_of_8000_on_two_cards)
+START_TEST(one_of_a_size_at_a_time)
 {
     desk_node(&(struct node_view){.name = "n1",
                                   .capacity = PAIRS({MEMORY, "32320"}, {NUMBER, "2"})});
     desk_expect(OF("a", MEMORY, "8000"), "n1", WRITTEN("0"));
-    desk_expect(OF("b", MEMORY, "8000"), "n1", WRITTEN("0"));
-    desk_expect(OF("c", MEMORY, "8000"), "n1", "wait"); /* it could swap with either */
-    desk_expect(OF("d", MEMORY, "8001"), "n1", WRITTEN("1"));
+    desk_expect(OF("b", MEMORY, "8000"), "n1", "wait"); /* on the same card, too */
+    desk_expect(OF("d", MEMORY, "8001"), "n1", WRITTEN("0"));
     take("a", MEMORY, "8000", "0");
-    take("b", MEMORY, "8000", "0");
+    desk_expect(OF("b", MEMORY, "8000"), "n1", WRITTEN("1"));
+    take("b", MEMORY, "8000", "1");
     desk_expect(OF("c", MEMORY, "8000"), "n1", WRITTEN("1"));
+    take("c", MEMORY, "8000", "1");
     desk_expect(OF("e", MEMORY, "8000"), "n1", "insufficient_memory");
     desk_expect(OF("f", MEMORY, "16161"), "n1", "card_too_small");
 }
@@ -465,7 +466,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, waiting_is_what_the_plugin_may_still_match, 0,
                         G_N_ELEMENTS(waiting_cases));
     tcase_add_test(tc, a_time_that_cannot_be_read_is_said);
-    tcase_add_test(tc, three_of_8000_on_two_cards);
+    tcase_add_test(tc, one_of_a_size_at_a_time);
     tcase_add_test(tc, an_unhealthy_card_is_not_used);
     tcase_add_test(tc, whole_cards_by_number);
     tcase_add_test(tc, two_cards_need_two_free_ones);

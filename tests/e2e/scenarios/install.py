@@ -290,6 +290,7 @@ def drop_in(tap, rules):
             "THREADNESS": "4",
             "KUBECONFIG": str(world.kubeconfig(PEER)),
             "GPULEDGER_OPS_LISTEN": f"127.0.0.1:{world.ops_port}",
+            "GPULEDGER_SHUTDOWN_DELAY": "0s",
         }
         world.extender_start(env=environment, argv=[program(), "serve"])
         world.scheduler_start()

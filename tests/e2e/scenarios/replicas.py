@@ -79,6 +79,7 @@ class Replica:
             f"--listen=127.0.0.1:{self.port}",
             f"--ops-listen=127.0.0.1:{self.ops_port}",
             "--bind-timeout=3s",
+            "--shutdown-delay=0s",
         ]
         if self._elect:
             argv += [

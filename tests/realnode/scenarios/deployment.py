@@ -2,6 +2,7 @@
 """gpuledger as it is shipped: a Deployment with its service account, probes and Service, called through
 kube-proxy, in a namespace that enforces PodSecurity's "restricted"."""
 
+import base64
 import contextlib
 import os
 import pathlib
@@ -22,8 +23,8 @@ from scenarios.gpushare import MEMORY, await_served
 CARDS = [15, 15]
 SELECTOR = "app.kubernetes.io/name=gpuledger"
 HOLDER = "gpuledger.io/holder=true"
-# What is asked for, in seconds, and what fails: machines that run tests are slow, and the defect that
-# is looked for is a call that nobody answers for the 30 s of kube-scheduler's httpTimeout.
+# What fails, in seconds, beside what is asked for: machines that run tests are slow, and the defect
+# that is looked for is a call that nobody answers for the 30 s of kube-scheduler's httpTimeout.
 FROZEN_S = 15
 POD_EVERY_S = 0.1
 
@@ -35,6 +36,11 @@ def prepare(cluster):
     node.load(archive or images.gpuledger(cluster.folder, program()))
     if archive:
         node.tag("localhost/gpuledger:0.1.0", images.GPULEDGER)
+    secrets = cluster.folder / "secrets.json"
+    with open(secrets, "wb") as output:
+        subprocess.run([program(), "certs", f"--folder={cluster.folder / 'gpuledger-tls'}"],
+                       check=True, stdout=output)
+    kubectl(cluster, "apply", "--server-side", "-f", secrets)
     cluster.client.patch("Namespace", SYSTEM, {"metadata": {"labels": {
         "pod-security.kubernetes.io/enforce": "restricted"}}})
     node.plugin_start("gpushare", f"--cards={','.join(map(str, CARDS))}", "--client-rate=unlimited")
@@ -53,7 +59,18 @@ def kubectl(cluster, *arguments):
 def rollout_done(cluster):
     kubectl(cluster, "-n", SYSTEM, "rollout", "status", "deployment/gpuledger", "--timeout=120s")
     service = cluster.client.get("Service", "gpuledger-ops", SYSTEM)
-    cluster.ops_url = f"http://{service['spec']['clusterIP']}:39998"
+    cluster.ops_url = f"https://{service['spec']['clusterIP']}:39998"
+    secret = cluster.client.get("Secret", "gpuledger-ops", SYSTEM)
+    cluster.ops_token = base64.b64decode(secret["data"]["token"]).decode().strip()
+
+
+def scheduler_start(cluster):
+    """kube-scheduler with the certificate from its Secret, brought to it as README says."""
+    folder = cluster.folder / "scheduler-certificate"
+    subprocess.run([MANIFESTS / "scheduler/certificate", folder], check=True, stdout=subprocess.PIPE,
+                   env={"PATH": "/usr/bin:/bin", "KUBECTL": str(cluster.kubectl),
+                        "KUBECONFIG": str(cluster.plane.kubeconfig())})
+    cluster.scheduler_start(NODE_PORT, certificates=folder)
 
 
 def installed(cluster, overlay):
@@ -67,7 +84,7 @@ def installed(cluster, overlay):
                 "service/gpuledger", "service/gpuledger-ops")
     kubectl(cluster, "apply", "-k", MANIFESTS / "overlays" / overlay)
     rollout_done(cluster)
-    cluster.scheduler_start(NODE_PORT)
+    scheduler_start(cluster)
     await_served(cluster)
 
 
@@ -98,7 +115,7 @@ def scenario_readme(cluster, rounds):
     with contextlib.closing(shell):
         for line in blocks[0][1:]:
             tap.ok(shell.runs(line), line, shell.said)
-        cluster.scheduler_start(NODE_PORT)  # "then give kube-scheduler the configuration"
+        scheduler_start(cluster)  # "then give kube-scheduler its certificate, and the configuration"
         for line in blocks[1]:
             patience = 60 if line.startswith("curl") else 0
             tap.ok(shell.runs(line, patience), line, shell.said)
@@ -127,6 +144,15 @@ class Shell:
         folder.mkdir(exist_ok=True)
         (folder / "kubectl").unlink(missing_ok=True)
         (folder / "kubectl").symlink_to(cluster.kubectl)
+        # There is no container engine: what `docker run … IMAGE WORD…` would run, runs.
+        (folder / "docker").write_text(
+            f'#!/bin/sh\nwhile [ "$1" != gpuledger:0.1.0 ]; do shift; done\nshift\nexec {program()} "$@"\n')
+        (folder / "docker").chmod(0o755)
+        self._clone = cluster.folder / "clone"  # what is written there stays out of the tree
+        self._clone.mkdir(exist_ok=True)
+        for name in ("examples", "manifests"):
+            (self._clone / name).unlink(missing_ok=True)
+            (self._clone / name).symlink_to(ROOT / name)
         self._environment = {
             "PATH": f"{folder}:/usr/bin:/bin",
             "HOME": str(cluster.folder),
@@ -139,13 +165,13 @@ class Shell:
         """Whether it succeeds; tried again for so many seconds. With "&" it stays."""
         if line.endswith("&"):
             self._background.append(subprocess.Popen(
-                ["bash", "-c", f"exec {line[:-1]}"], cwd=ROOT, env=self._environment,
+                ["bash", "-c", f"exec {line[:-1]}"], cwd=self._clone, env=self._environment,
                 stdout=subprocess.DEVNULL, start_new_session=True))
             return True
         deadline = time.monotonic() + patience
         while True:
             answer = subprocess.run(
-                ["bash", "-c", line], cwd=ROOT, env=self._environment, text=True,
+                ["bash", "-c", line], cwd=self._clone, env=self._environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.said = answer.stdout
             if answer.returncode == 0 or time.monotonic() > deadline:
@@ -219,6 +245,11 @@ def scenario_kind(cluster, rounds):
     other = cluster.node("other-node")
     config = load_config(ROOT / "examples/kind/scheduler.yaml")
     del config["clientConnection"]
+    certificates = cluster.folder / "scheduler-certificate"
+    for extender in config["extenders"]:
+        extender["tlsConfig"].update(caFile=str(certificates / "ca.crt"),
+                                     certFile=str(certificates / "tls.crt"),
+                                     keyFile=str(certificates / "tls.key"))
     cluster.plane.scheduler_stop()
     cluster.plane.scheduler_start(config)
     answer = subprocess.run(
