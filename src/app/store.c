@@ -35,6 +35,7 @@ struct store *store_new(const struct store_options *options)
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
+    store->hints = hints_new();
     store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
@@ -103,6 +104,7 @@ void store_free(struct store *store)
     demand_free(store->demand);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
+    hints_free(store->hints);
     ratings_free(store->ratings);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
@@ -147,6 +149,7 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
         waits_begin(store->waits, store->ledger, ret_moment->now_ms);
     if (waits_end(store->waits, store->ledger, ret_moment->now_ms))
         store_notify(store);
+    hints_end(store->hints, ret_moment->now_ms);
     return ledger;
 }
 
@@ -240,6 +243,11 @@ const struct demand *store_demand(struct store *store)
     return store->demand;
 }
 
+struct hints *store_hints(struct store *store)
+{
+    return store->hints;
+}
+
 struct ratings *store_ratings(struct store *store)
 {
     return store->ratings;
@@ -260,6 +268,7 @@ void store_learn(struct store *store, const struct demand *demand)
     store_lock(store);
     demand_learn(store->demand, &lesson);
     demand_settle_now(store->demand, store->ledger);
+    hints_forget_all(store->hints);
     store_unlock(store);
 }
 
@@ -293,6 +302,7 @@ static uint64_t tell_known(void *data)
     const uint64_t number = lost ? 0 : recorder_number(store->recorder);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        hints_forget_all(store->hints);
         learned = demand_dup(store->demand);
     }
     store_unlock(store);

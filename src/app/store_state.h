@@ -19,6 +19,7 @@ struct store {
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     struct arrivals *arrivals; /* the same, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
+    struct hints *hints; /* pods on their way from filter to bind */
     struct ratings *ratings;
     struct quotas *quotas;
     uint32_t quotas_generation;

@@ -69,6 +69,7 @@ struct config {
     bool admission;
     int64_t bind_timeout_ms;
     int64_t assign_patience_ms;
+    int64_t wait_loss;
     int64_t arrival_hold_ms;
     int64_t arrival_places;
     char *quota_model_label; /* "": no quotas */
