@@ -98,6 +98,8 @@ struct config {
     char *sim_trace_pods;
     char *sim_policies; /* these three as on the command line */
     char *sim_arrivals;
+    int64_t sim_pace_ms;
+    int64_t sim_per_second;
     char *sim_seeds;
     bool sim_churn;
     int64_t sim_lifetimes;

@@ -237,9 +237,9 @@ const struct option options[] = {
     {.name = "wait-loss",
      INT(wait_loss, 0, 1000000),
      .metavar = "THOUSANDTHS",
-     .fallback = "50",
+     .fallback = "2000",
      .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE | PLANS,
+     .commands = COMMAND_SERVE | COMMAND_SIMULATE,
      .help = "Prefer a node whose device plugin serves a pod sooner over one that packs better by "
              "less than so many thousandths of a card for each pod that this one has to serve "
              "before. 0: packing alone counts while a node takes the pod at once."},
