@@ -237,7 +237,7 @@ const struct option options[] = {
     {.name = "wait-loss",
      INT(wait_loss, 0, 1000000),
      .metavar = "THOUSANDTHS",
-     .fallback = "2000",
+     .fallback = "50",
      .group = GROUP_PLACEMENT,
      .commands = COMMAND_SERVE | COMMAND_SIMULATE,
      .help = "Prefer a node whose device plugin serves a pod sooner over one that packs better by "

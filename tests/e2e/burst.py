@@ -7,8 +7,8 @@ does without an extender, in one run.
     instant  the plugin takes each pod at once: 1,000 pods, 200 nodes; pods a second, with
              kube-scheduler's client as it is shipped and with its limits lifted
     slow     the plugin takes 0.4 s for a pod, one at a time: 200 pods, 20 nodes
-    short    1,000 pods on nodes that have room for 200: refusals, and how soon room that comes is used
-    plain    pods without a GPU on nodes without: what an extender costs them
+    plain    200 pods without a GPU, each of which fills a node without: whether kube-scheduler reuses
+             what it has found out about the last pod (opportunistic batching), by its own metrics
 
 All pods wait before kube-scheduler is started; times count from the first of them that has a node.
 The node is played by what it writes: the plugin's "assigned" into the pod that waits for it, then
@@ -22,6 +22,7 @@ import collections
 import os
 import pathlib
 import queue
+import re
 import statistics
 import sys
 import threading
@@ -112,11 +113,22 @@ class Plugins(threading.Thread):
         return self.bound if self._pace is None else self.served
 
 
+def batch_attempts(text):
+    """How often kube-scheduler has tried to reuse its results, by what came of it."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r'scheduler_batch_attempts_total\{.*result="(\w+)".*\} ([0-9.e+]+)', line)
+        if match:
+            found[f"batch {match[1]}"] = int(float(match[2]))
+    return found
+
+
 class Burst:
     """One way to do it."""
 
     def __init__(self, world, pods, units=UNITS, pace=None, extender=True, prioritize=True,
-                 qps=UNLIMITED, limit=60):
+                 qps=UNLIMITED, limit=60, spec=None, spread=True):
+        self.spec, self.spread = spec, spread
         self.world, self.pods, self.units, self.pace = world, pods, units, pace
         self.extender, self.prioritize, self.qps, self.limit = extender, prioritize, qps, limit
 
@@ -124,6 +136,15 @@ class Burst:
         config = self.world.scheduler_config()
         if self.qps:
             config["clientConnection"] = {"qps": self.qps, "burst": 2 * self.qps}
+        if not self.spread:
+            config["profiles"] = [
+                {
+                    "schedulerName": "default-scheduler",
+                    "pluginConfig": [
+                        {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+                    ],
+                }
+            ]
         if not self.extender:
             del config["extenders"]
         elif not self.prioritize:
@@ -137,14 +158,17 @@ class Burst:
         """The figures, as a dictionary."""
         world = self.world
         for number in range(self.pods):
-            world.pod(f"p{number}", self.units)
+            world.pod(f"p{number}", self.units, spec=self.spec)
         plugins = Plugins(world, self.pace, self.pods)
         plugins.start()
         world.scheduler_start(self.config())
+        scheduler = next(each for each in world.plane.processes() if "scheduler" in each.name)
         deadline = time.monotonic() + self.limit
         while len(plugins.times()) < self.pods and time.monotonic() < deadline:
             time.sleep(0.01)
         done, bound = sorted(plugins.times()), sorted(plugins.bound)
+        batches = batch_attempts(world.plane.scheduler_metrics())
+        cpu_ms = scheduler.cpu_seconds() * 1000 / self.pods
         world.plane.scheduler_stop()
         plugins.stopped = True
         first = bound[0] if bound else 0
@@ -157,6 +181,8 @@ class Burst:
             "pods/s": round((len(done) - 1) / max(done[-1] - done[0], 1e-3)) if done else 0,
             "nodes": len(spread),
             "most on one": max(spread.values(), default=0),
+            "scheduler ms/pod": round(cpu_ms, 2),
+            **batches,
         }
         self._clear()
         return figures
@@ -192,12 +218,29 @@ def ways_of(case, world):
             "with": Burst(world, 200, pace=0.4),
             "without prioritize": Burst(world, 200, pace=0.4, prioritize=False),
         }
+    if case == "plain":
+        limits = {"cpu": "3"}
+        spec = {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "example.com/none:1",
+                    "resources": {"limits": limits, "requests": limits},
+                }
+            ]
+        }
+        return 200, {
+            "without": Burst(world, 200, extender=False, spec=spec),
+            "with": Burst(world, 200, spec=spec),
+            "without, no default spread": Burst(world, 200, spec=spec, extender=False, spread=False),
+            "with, no default spread": Burst(world, 200, spec=spec, spread=False),
+        }
     sys.exit(f'no case "{case}"')
 
 
 def summarize(runs):
     keys = runs[0].keys()
-    return {key: statistics.median(run[key] or 0 for run in runs) for key in keys}
+    return {key: statistics.median(run.get(key) or 0 for run in runs) for key in keys}
 
 
 def measure(case, programs, rounds, arguments):
@@ -209,7 +252,10 @@ def measure(case, programs, rounds, arguments):
                 world.extender_start("--log-level=error", *arguments)
                 nodes, ways = ways_of(case, world)
                 for node in range(nodes):
-                    world.node(f"n{node}", [CARD_UNITS] * CARDS)
+                    if case == "plain":
+                        world.client.make_node(f"n{node}", {"cpu": "4"})
+                    else:
+                        world.node(f"n{node}", [CARD_UNITS] * CARDS)
                 for name, burst in ways.items():
                     label = name if len(programs) == 1 else f"{name} [{program}]"
                     figures = burst.run()
@@ -221,7 +267,7 @@ def measure(case, programs, rounds, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=["still", "instant", "limited", "slow"])
+    parser.add_argument("cases", nargs="*", default=["still", "instant", "limited", "slow", "plain"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--program", action="append", default=[])
     parser.add_argument("--option", action="append", default=[], help="for gpuledger serve")
