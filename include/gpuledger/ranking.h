@@ -17,7 +17,7 @@
 /* Lower is better everywhere. */
 struct rank {
     double loss; /* what the node is worth less afterwards, in cards */
-    bool waits;  /* the placement must wait for an earlier pod there; the first tie to decide */
+    bool waits;  /* the placement must wait for an earlier pod there: behind all that need not */
     int64_t ties[RANK_TIES]; /* decide, in order, between losses that count as equal */
     const char *name; /* the node's; decides at last */
 };
@@ -35,7 +35,7 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
 #define RANKING_SCORE_MAX 10
 
 /* Marks from 0 for the worst loss to RANKING_SCORE_MAX for the best; all the best if there is no
- * difference. Where a pod would have to wait the mark is one lower. */
+ * difference. Where the pod would have to wait it is 0, unless it would everywhere. */
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores);
 
 #pragma GCC visibility pop

@@ -42,7 +42,8 @@ struct extender {
     gint draining;           /* atomic: new binds are turned away */
 };
 
-/* POST …/filter: which of these nodes could hold the pod. Changes nothing. */
+/* POST …/filter: which of these nodes could hold the pod. Changes nothing but what is known of pods on
+ * their way (app/hints.h). */
 void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply);
 
 /* POST …/prioritize and …/prioritize-cpu: how good each of these nodes is for the pod. Changes

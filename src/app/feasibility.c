@@ -16,6 +16,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
         .rejects = store_rejects(store),
+        .hints = store_hints(store),
         .ns = pod->ns ? pod->ns : "",
         .constraints = pod->constraints,
         .without = about->without,
@@ -34,7 +35,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .n_places = options->n_places,
                  .all_ask = options->all_ask},
     };
-    question->room = quotas_room(store_quotas(store), question->ledger, pod->ns ? pod->ns : "",
+    question->room = quotas_room(store_quotas(store), question->ledger, question->ns,
                                  about->request);
     question->nominees = store_nominees(store, &question->admission, pod->uid ? pod->uid : "",
                                         pod->priority);
@@ -49,6 +50,7 @@ void feasibility_clear(struct feasibility *question)
     nominees_clear(&question->nominees);
     g_clear_pointer(&question->cover, trial_free);
     g_clear_pointer(&question->left, trial_free);
+    g_clear_pointer(&question->coming, trial_free);
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
 }
 
@@ -125,6 +127,7 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 
     g_clear_pointer(&question->cover, trial_free);
     g_clear_pointer(&question->left, trial_free);
+    g_clear_pointer(&question->coming, trial_free);
     /* What a quota leaves depends on the cards, and what older pods leave. */
     if ((room || question->ordered) && !ret_placement)
         ret_placement = &question->scratch;
@@ -132,16 +135,67 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
     reason = rejects_concern(question->rejects, node)
                  ? admit_spared(question, node, ret_placement)
                  : admit(question, ret_placement);
+    question->found = question->seen;
     if (reason == REASON_NONE)
         reason = quota_room_refuse(room, question->seen, ret_placement);
     return reason != REASON_NONE || !question->ordered ? reason
                                                        : beside_older(question, ret_placement);
 }
 
+/* --- those on their way --------------------------------------------------------------------- */
+
+/* As a bind of it would place it after those before it. */
+static void let_come(struct feasibility *question, const struct hint *hint)
+{
+    struct admission_query admission = question->admission;
+    struct placement placement;
+    enum reason reason;
+
+    admission.request = hint->request;
+    admission.patience_ns = INT64_MAX;
+    if (!question->coming)
+        question->coming = trial_new(question->found);
+    if (dialect_admit(question->coming->node, &admission, &placement, &reason) == ADMISSION_NO)
+        return;
+    struct allocation *allocation = trial_allocation(hint->uid, 0, &placement);
+    allocation->waiting = placement.request->dialect->in_flight != NULL;
+    allocation->assume_time_ns = admission.now_ns;
+    trial_add(question->coming, allocation);
+}
+
+bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement)
+{
+    const GPtrArray *list = question->found ? hints_of(question->hints, question->found->name) : NULL;
+    const bool waits = question->waits;
+    bool at_once;
+
+    for (guint i = 0; list && i < list->len; i++) {
+        const struct hint *hint = list->pdata[i];
+        if (g_strcmp0(hint->uid, question->nominees.uid) != 0)
+            let_come(question, hint);
+    }
+    if (!question->coming || waits)
+        return !waits;
+    const struct node *alone = question->seen;
+    question->seen = question->coming->node;
+    at_once = admit(question, ret_placement ? ret_placement : &question->scratch) == REASON_NONE &&
+              !question->waits;
+    question->waits = waits;
+    if (!at_once)
+        question->seen = alone;
+    return at_once;
+}
+
+int32_t feasibility_ahead(const struct feasibility *question)
+{
+    return (question->coming ? question->coming->node : question->found)->n_waiting;
+}
+
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && !limits(question) &&
            !question->ordered && !rejects_concern(question->rejects, node) &&
+           !hints_of(question->hints, node->name) &&
            nominees_see(&question->nominees, node) == node;
 }
 

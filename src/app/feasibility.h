@@ -39,16 +39,19 @@ struct feasibility {
     struct quota_room *room;    /* NULL: no limit */
     struct nominees nominees;
     const struct rejects *rejects;
-    const char *ns;
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
     unsigned without;
     bool ordered; /* somebody older may have to be left a node */
     struct placement scratch; /* too large to be made for each node */
+    struct hints *hints;
+    const char *ns; /* of the pod; "": not known */
 
     /* Of the node that was asked about last: */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
-    struct trial *left;      /* the same without cards that are left out */
-    struct trial *cover;     /* the same, where that is for older pods */
+    struct trial *left;       /* the same without cards that are left out */
+    const struct node *found; /* what was seen, but for what is kept for older pods */
+    struct trial *cover;      /* that, where it is for older pods */
+    struct trial *coming;     /* `found`, with those on it who are on their way there */
     bool waits;                  /* it takes the pod, after one that waits there */
     struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
 };
@@ -62,6 +65,15 @@ void feasibility_clear(struct feasibility *question);
  * `ret_placement`, if not NULL, is set where it may. */
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,
                             struct placement *ret_placement);
+
+/* The node that was asked about last, and takes the pod, would not let it wait, even if all come before
+ * it that are on their way there (app/hints.h). `seen` is then the node with those. `ret_placement`, if
+ * not NULL, is set if so. */
+bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement);
+
+/* How many pods the node side of that node has yet to serve, those on their way included; after
+ * feasibility_at_once. */
+int32_t feasibility_ahead(const struct feasibility *question);
 
 /* Whether the answer depends on nothing but the request and the node's version, so that it may be
  * remembered. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/call.h"
-#include "app/feasibility.h"
 #include "app/log.h"
 #include "app/predicate.h"
+#include "app/steering.h"
 
 #include <gpuledger/error.h>
 
@@ -34,29 +34,33 @@ struct taking {
     size_t n;
 };
 
-/* Under the lock, for every node offered: a reason, or none. No I/O, no allocation. */
+/* Under the lock, for every node offered: a reason, or none. No I/O. */
 static void ask_nodes(const struct call *call, struct ledger *ledger,
                       const struct request *request, enum reason *ret_reasons,
                       struct taking *taking)
 {
     const struct filter_args *args = &call->args;
     struct feasibility question;
+    struct steering steering;
     struct node *before = NULL;
-    bool found = false;
 
     arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
                  call->moment.now_ms);
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment});
+    steering_begin(&steering, &question, call->moment.now_ms);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);
         before = node ? node : before;
-        ret_reasons[i] = feasibility_ask(&question, node, NULL);
-        if (ret_reasons[i] != REASON_NONE)
-            continue;
-        found = true;
+        ret_reasons[i] =
+            steering_pass(&steering, node, feasibility_ask(&question, node, NULL));
         if (taking->marks)
-            taking->marks[taking->n++] = passes_mark(node);
+            taking->marks[i] = node ? passes_mark(node) : 0;
+    }
+    const bool found = steering_end(&steering, args, ret_reasons);
+    for (size_t i = 0; i < args->n_names && taking->marks; i++) {
+        if (ret_reasons[i] == REASON_NONE)
+            taking->marks[taking->n++] = taking->marks[i];
     }
     feasibility_clear(&question);
     if (found)

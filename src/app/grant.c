@@ -2,7 +2,7 @@
 #include "app/grant.h"
 
 #include "app/booking.h"
-#include "app/feasibility.h"
+#include "app/steering.h"
 
 #include <gpuledger/error.h>
 
@@ -87,16 +87,21 @@ static enum grant_step enter(struct grant *grant, struct ledger *ledger,
                   "too many binds are not settled; try again");
 }
 
+static struct pod_view describe_pod(const struct grant *grant)
+{
+    return (struct pod_view){
+        .uid = grant->args->pod_uid,
+        .ns = grant->args->pod_namespace,
+        .priority = grant->priority,
+    };
+}
+
 /* Others may have come since filter was asked, so it is asked again. Here it is the deadline that ends
  * patience. */
 static enum reason ask(struct grant *grant, struct store *store, const struct node *node,
                        const struct moment *moment, struct placement *ret_placement)
 {
-    const struct pod_view pod = {
-        .uid = grant->args->pod_uid,
-        .ns = grant->args->pod_namespace,
-        .priority = grant->priority,
-    };
+    const struct pod_view pod = describe_pod(grant);
     struct feasibility question;
 
     feasibility_init(&question, store,
@@ -107,6 +112,19 @@ static enum reason ask(struct grant *grant, struct store *store, const struct no
                        : REASON_NONE;
     feasibility_clear(&question);
     return reason;
+}
+
+/* The node side would let the pod wait. */
+static enum grant_step wait_or_turn(struct grant *grant, struct store *store,
+                                    const struct moment *moment, GError **error)
+{
+    const struct pod_view pod = describe_pod(grant);
+
+    if (!steering_turns(store, &(struct feasibility_about){&pod, grant->request, moment},
+                        grant->args->node, grant->send_until_ms))
+        return GRANT_WAIT_NODE;
+    metrics_count(COUNTER_REFUSALS, REASON_OTHERS_COMING);
+    return refuse(grant, BIND_RESULT_NO_ROOM, error, reason_info(REASON_OTHERS_COMING)->text);
 }
 
 static enum grant_step place(struct grant *grant, struct store *store, struct ledger *ledger,
@@ -120,7 +138,8 @@ static enum grant_step place(struct grant *grant, struct store *store, struct le
     enum reason reason = ask(grant, store, node, moment, &placement);
 
     if (grant->waits != REASON_NONE)
-        return GRANT_WAIT_NODE;
+        return wait_or_turn(grant, store, moment, error);
+    hints_forget(store_hints(store), grant->args->pod_uid);
     /* Sent now, its fate would not be known, and the card booked until it is settled. */
     if (reason == REASON_NONE && moment->now_ms >= grant->send_until_ms)
         return refuse(grant, BIND_RESULT_TIMED_OUT, error,

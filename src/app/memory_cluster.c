@@ -8,6 +8,7 @@ struct memory_cluster {
     struct cluster cluster;
     struct store *store;
     struct json_arena *arena; /* for the pod that is being looked at */
+    bool paced;
     GHashTable *pods;         /* "namespace/name" -> struct memory_pod */
 };
 
@@ -51,8 +52,8 @@ static bool view_pod(struct json_arena *arena, const struct memory_pod *pod,
         pairs[n++] = ret_view->annotations.items[i];
     ret_view->annotations = (struct string_pairs){pairs, n};
     ret_view->node_name = pod->node;
-    ret_view->phase = "Running";
-    ret_view->started = true;
+    ret_view->phase = pod->served ? "Running" : "Pending";
+    ret_view->started = pod->served;
     return true;
 }
 
@@ -68,12 +69,32 @@ static void add_words(struct annotations *words, const struct annotations *more)
         annotations_add(words, more->items[i].key, g_strdup(more->items[i].value));
 }
 
+static bool serve(struct memory_cluster *memory, struct memory_pod *pod, GError **error)
+{
+    const struct dialect_options *options = &store_options(memory->store)->dialects;
+    g_auto(annotations) taken = {0};
+    struct pod_view view;
+
+    pod->served = true;
+    json_arena_clear(memory->arena);
+    if (!view_pod(memory->arena, pod, &view, error))
+        return false;
+    g_autoptr(allocation) held = dialect_read_allocation(&view, options, NULL);
+    if (held && held->dialect->write_assigned) {
+        held->dialect->write_assigned(held, g_get_real_time() * 1000, &taken);
+        add_words(&pod->words, &taken);
+        if (!view_pod(memory->arena, pod, &view, error))
+            return false;
+    }
+    store_apply_pod(memory->store, &view);
+    return true;
+}
+
 static enum outcome memory_bind(struct cluster *cluster, const struct binding *binding,
                                 int64_t deadline_ms, GError **error)
 {
     struct memory_cluster *memory = (struct memory_cluster *)cluster;
     struct memory_pod *pod = find(cluster, binding->ns, binding->name);
-    g_auto(annotations) taken = {0};
     struct pod_view view;
 
     if (!pod)
@@ -87,19 +108,25 @@ static enum outcome memory_bind(struct cluster *cluster, const struct binding *b
     if (binding->annotations)
         add_words(&pod->words, binding->annotations);
 
+    if (!memory->paced)
+        return serve(memory, pod, error) ? OUTCOME_OK : OUTCOME_REFUSED;
     json_arena_clear(memory->arena);
     if (!view_pod(memory->arena, pod, &view, error))
         return OUTCOME_REFUSED;
-    const struct dialect_options *options = &store_options(memory->store)->dialects;
-    g_autoptr(allocation) held = dialect_read_allocation(&view, options, NULL);
-    if (held && held->dialect->write_assigned) {
-        held->dialect->write_assigned(held, g_get_real_time() * 1000, &taken);
-        add_words(&pod->words, &taken);
-        if (!view_pod(memory->arena, pod, &view, error))
-            return OUTCOME_REFUSED;
-    }
     store_apply_pod(memory->store, &view);
     return OUTCOME_OK;
+}
+
+void memory_cluster_set_paced(struct cluster *cluster)
+{
+    ((struct memory_cluster *)cluster)->paced = true;
+}
+
+bool memory_cluster_serve(struct cluster *cluster, const char *ns, const char *name, GError **error)
+{
+    struct memory_pod *pod = find(cluster, ns, name);
+
+    return !pod || pod->served || serve((struct memory_cluster *)cluster, pod, error);
 }
 
 static enum outcome memory_get_pod(struct cluster *cluster, struct json_arena *arena,
@@ -173,6 +200,7 @@ bool memory_cluster_add(struct cluster *cluster, char *take_text, GError **error
     pod->name = g_strdup(view.name);
     if (pod_view_is_bound(&view))
         pod->node = g_strdup(view.node_name);
+    pod->served = pod->node != NULL;
     g_hash_table_replace(memory->pods, g_strconcat(pod->ns, "/", pod->name, NULL), pod);
     store_apply_pod(memory->store, &view);
     return true;

@@ -5,20 +5,26 @@
  * here.
  */
 #include "app/call.h"
-#include "app/feasibility.h"
 #include "app/log.h"
+#include "app/steering.h"
 
 #include <gpuledger/ranking.h>
 
 #define REPLY_GUESS_MAX ((size_t)1 << 20)
+/* In cards, for each pod that comes before on a node that lets a pod wait: where all do, the shortest
+ * queue is best, however the node packs. */
+#define QUEUE_LOSS 1e6
 
 /* The nodes of a call that would take the pod. */
 struct contest {
     const struct policy *policy;
+    double wait_loss; /* in cards */
     struct rank *ranks;
     size_t *places; /* where each stands in the call */
     size_t n;
+    size_t winner;
     struct placement placement; /* on the node that is being rated; too large to make for each */
+    struct placement later;     /* the same, once those have come who are on their way there */
 };
 
 static void contest_init(struct contest *contest, struct json_arena *arena, size_t n_names)
@@ -36,6 +42,19 @@ static void contest_enter(struct contest *contest, const struct filter_args *arg
     contest->places[contest->n++] = i;
 }
 
+/* The node that was asked about last, which takes the pod: as good as it will be when the pod comes
+ * there, and worse for each pod that the node side serves before. */
+static void rate(struct contest *contest, struct feasibility *question, struct rank *ret_rank)
+{
+    const bool at_once = feasibility_at_once(question, &contest->later);
+    const struct placement *placement =
+        at_once && question->coming ? &contest->later : &contest->placement;
+
+    ranking_rate(contest->policy, question->seen, placement, question->admission.demand, ret_rank);
+    ret_rank->waits = !at_once;
+    ret_rank->loss += feasibility_ahead(question) * (at_once ? contest->wait_loss : QUEUE_LOSS);
+}
+
 /* Whether the node would take the pod, and how good that would be. */
 static bool rate_node(struct contest *contest, struct rating_book *book,
                       struct feasibility *question, const struct node *node,
@@ -47,11 +66,8 @@ static bool rate_node(struct contest *contest, struct rating_book *book,
     if (lasting && rating_book_find(book, node, &takes, ret_rank))
         return takes;
     takes = feasibility_ask(question, node, &contest->placement) == REASON_NONE;
-    if (takes) {
-        ranking_rate(contest->policy, question->seen, &contest->placement,
-                     question->admission.demand, ret_rank);
-        ret_rank->waits = question->waits;
-    }
+    if (takes)
+        rate(contest, question, ret_rank);
     if (lasting)
         rating_book_note(book, node, takes ? ret_rank : NULL);
     return takes;
@@ -68,6 +84,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment});
     contest->policy = terms_rating(request->terms, question.admission.policy);
+    contest->wait_loss = (double)store_options(call->extender->store)->wait_loss / 1000;
     struct rating_book *book =
         ratings_open(store_ratings(call->extender->store), question.ledger, request,
                      question.admission.policy, question.admission.demand);
@@ -77,14 +94,16 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         if (rate_node(contest, book, &question, node, &contest->ranks[contest->n]))
             contest_enter(contest, args, i);
     }
+    contest->winner = ranking_winner(contest->policy, contest->ranks, contest->n);
+    if (contest->n > 0)
+        steering_prefer(&question, contest->ranks[contest->winner].name, call->moment.now_ms);
     feasibility_clear(&question);
 }
 
 static void mark_winner(const struct contest *contest, int32_t *scores)
 {
     if (contest->n > 0)
-        scores[contest->places[ranking_winner(contest->policy, contest->ranks, contest->n)]] =
-            RANKING_SCORE_MAX;
+        scores[contest->places[contest->winner]] = RANKING_SCORE_MAX;
 }
 
 static void mark_scaled(const struct contest *contest, struct json_arena *arena, int32_t most,
@@ -136,6 +155,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
         }
         contest_enter(contest, args, i);
     }
+    contest->winner = ranking_winner(contest->policy, contest->ranks, contest->n);
     return others;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define BIND_TIMEOUT_MS 25000
+#define PATIENCE_MS 10000 /* with a pace, as serve has it unless it is configured */
 #define THOUSANDTHS 1000
 
 const char *const pod_kind_names[POD_KIND_N] = {
@@ -45,6 +46,22 @@ static char *name_arrival(struct simulation *simulation, struct kind_of_pod *kin
     return name;
 }
 
+/* Where node sides take their time a pod may have to wait for them: it is then asked about anew when the
+ * next has been served. */
+static bool run_cycle(struct simulation *simulation, const struct scheduler_pod *pod,
+                      uint32_t *ret_node, int64_t *ret_ns, GError **failure, GError **error)
+{
+    bool bound;
+
+    do {
+        g_clear_error(failure);
+        bound = scheduler_cycle_run(simulation->cycle, pod, ret_node, ret_ns, failure);
+    } while (*failure && simulation->pace && pace_pass(simulation->pace, error));
+    if (bound && simulation->pace && pod->filtered)
+        pace_bind(simulation->pace, pod->ns, pod->name, simulation->node_names->pdata[*ret_node]);
+    return bound;
+}
+
 char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
                         uint32_t *ret_node, GError **error)
 {
@@ -71,10 +88,14 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
                   (kind->filtered && simulation->options->ranked == RANKED_GPU),
     };
     simulation->result->arrivals++;
+    if (simulation->pace && !pace_arrive(simulation->pace, error)) {
+        g_string_free(text, TRUE);
+        return NULL;
+    }
     if (!memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
         return NULL;
     const bool bound =
-        scheduler_cycle_run(simulation->cycle, &pod, ret_node, &took_ns, &failure);
+        run_cycle(simulation, &pod, ret_node, &took_ns, &failure, error);
     g_array_append_val(simulation->took_ns, took_ns);
     g_atomic_int_inc(simulation->options->decisions);
     if (bound) {
@@ -242,7 +263,11 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->options = options;
     simulation->result = result;
     simulation->store = store_new(&(struct store_options){
-        .dialects = options->dialects, .policy = options->policy, .silent = true});
+        .dialects = options->dialects,
+        .policy = options->policy,
+        .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
+        .wait_loss = options->wait_loss,
+        .silent = true});
     simulation->cluster = memory_cluster_new(simulation->store);
     simulation->model = scheduler_model_new();
     simulation->workload = workload_new(options->seed, options->scenario->arrivals->len,
@@ -256,7 +281,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
         .store = simulation->store,
         .cluster = simulation->cluster,
         .shape = options->shape,
-        .bind_timeout_ms = BIND_TIMEOUT_MS,
+        .bind_timeout_ms = options->pace_ms > 0 ? 1 : BIND_TIMEOUT_MS,
     };
     *result = (struct simulation_result){
         .points = g_array_new(FALSE, TRUE, sizeof(struct simulation_point)),
@@ -267,6 +292,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
 static void simulation_clear(struct simulation *simulation)
 {
     scheduler_cycle_free(simulation->cycle);
+    pace_free(simulation->pace);
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->kinds);
     g_ptr_array_unref(simulation->node_texts);
@@ -293,11 +319,17 @@ static bool run(struct simulation *simulation, GError **error)
         .weight = options->weight,
     });
     simulation_occupancy(simulation, &before);
+    if (options->pace_ms > 0)
+        simulation->pace = pace_new(simulation->store, simulation->cluster, options->pace_ms,
+                                    options->per_second);
     if (!(options->lifetimes > 0 ? simulation_churn : fill_up)(simulation, error))
         return false;
     simulation->result->gpus = simulation->gpus;
     simulation->result->nodes = simulation->node_names->len;
     sum_up_times(simulation);
+    if (simulation->pace)
+        pace_sum_up(simulation->pace, &simulation->result->wait_median_s,
+                    &simulation->result->wait_p99_s);
     if (options->keep_pods)
         keep_pods(simulation);
     return verify(simulation, before.overcommitted, error);

@@ -35,6 +35,9 @@ struct simulation_options {
                           * file has being drawn from it; 0: each comes once */
     int64_t lifetimes;   /* pods leave: for how many mean lifetimes this goes on after the first;
                           * `percent` is then what they would hold if none was refused. 0: they stay */
+    int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
+    int64_t per_second;  /* with a pace: how many pods come */
+    int64_t wait_loss;   /* see struct store_options */
     bool keep_pods;      /* fill simulation_result.pods */
     gint *progress;      /* atomic, thousandths of the run */
     gint *decisions;     /* atomic, pods that came, counted up */
@@ -70,6 +73,7 @@ struct simulation_result {
     uint64_t failed[POD_KIND_N];
     double first_failure;     /* x; negative: none */
     double decision_mean_us, decision_p99_us; /* all verbs of one pod, CPU */
+    double wait_median_s, wait_p99_s; /* with a pace: from a pod's coming until it is served */
     char *error;              /* what the verbs complained of first, or NULL */
     GPtrArray *pods;          /* char *: the nodes and pods of the end as JSON, or NULL */
 };

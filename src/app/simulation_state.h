@@ -4,6 +4,7 @@
  * A run under way: what the files app/simulation*.c share.
  */
 #include "app/occupancy.h"
+#include "app/pace.h"
 #include "app/scheduler_cycle.h"
 #include "app/simulation.h"
 
@@ -26,6 +27,7 @@ struct simulation {
     struct scheduler_model *model;
     struct scheduler_cycle *cycle;
     struct workload *workload;
+    struct pace *pace; /* NULL: node sides take no time */
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */

@@ -41,6 +41,7 @@ struct store *store_new(const struct store_options *options)
     store->rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, rules_free);
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
+    store->hints = hints_new();
     store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
@@ -112,6 +113,7 @@ void store_free(struct store *store)
     demand_free(store->demand);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
+    hints_free(store->hints);
     ratings_free(store->ratings);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
@@ -177,6 +179,7 @@ void store_record_moment(struct store *store, struct moment *moment)
         store_notify(store);
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
         store_notify(store);
+    hints_end(store->hints, moment->now_ms);
 }
 
 void store_unlock(struct store *store)
@@ -277,6 +280,11 @@ const struct demand *store_demand(struct store *store)
     return store->demand;
 }
 
+struct hints *store_hints(struct store *store)
+{
+    return store->hints;
+}
+
 struct ratings *store_ratings(struct store *store)
 {
     return store->ratings;
@@ -297,6 +305,7 @@ void store_learn(struct store *store, const struct demand *demand)
     store_lock(store);
     demand_learn(store->demand, &lesson);
     demand_settle_now(store->demand, store->ledger);
+    hints_forget_all(store->hints);
     store_unlock(store);
 }
 
@@ -336,6 +345,7 @@ static uint64_t tell_known(void *data)
     const uint64_t number = lost ? 0 : recorder_number(store->recorder);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        hints_forget_all(store->hints);
         learned = demand_dup(store->demand);
     }
     store_unlock(store);

@@ -17,6 +17,7 @@
  */
 #include "app/arrivals.h"
 #include "app/budgets.h"
+#include "app/hints.h"
 #include "app/nominations.h"
 #include "app/quotas.h"
 #include "app/ratings.h"
@@ -42,6 +43,8 @@ struct store_options {
     struct dialect_options dialects;
     const struct policy *policy;
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
+    int64_t wait_loss; /* thousandths of a card by which a node may pack better, for each pod that its
+                        * node side has yet to serve before */
     int64_t hold_ms;     /* these two: see app/arrivals.h */
     int64_t n_places;
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
@@ -148,7 +151,8 @@ const struct demand *store_demand(struct store *store);
 /* Under the lock: the same for who decides nothing. A copy, since what is worked out for it would
  * change the decisions that follow, and no record tells that somebody has looked. */
 struct demand *store_demand_copy(struct store *store);
-/* Takes what that one has learned for what was learned here, and works out what follows. */
+/* Takes what that one has learned for what was learned here, and works out what follows. Pods on their
+ * way to bind are forgotten, as they were where a file of a record told this. */
 void store_learn(struct store *store, const struct demand *demand);
 
 /* Under the lock. */
@@ -164,6 +168,9 @@ struct nominees store_nominees(const struct store *store, const struct admission
 
 /* Under the lock. */
 struct ratings *store_ratings(struct store *store);
+
+/* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
+struct hints *store_hints(struct store *store);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);

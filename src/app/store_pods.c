@@ -10,6 +10,7 @@ static void forget_pending(struct store *store, const char *uid)
 {
     arrivals_forget(store->arrivals, uid);
     nominations_forget(store->nominations, uid);
+    hints_forget(store->hints, uid);
     g_hash_table_remove(store->pending, uid);
     g_hash_table_remove(store->rules, uid);
 }

@@ -21,6 +21,7 @@ struct store {
     GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
     struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
+    struct hints *hints; /* pods on their way from filter to bind */
     struct ratings *ratings;
     struct quotas *quotas;
     uint32_t quotas_generation;

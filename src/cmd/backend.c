@@ -125,6 +125,7 @@ struct store_options backend_store_options(const struct config *config)
         .dialects = config->dialects,
         .policy = &policies[config->policy],
         .patience_ms = config->assign_patience_ms,
+        .wait_loss = config->wait_loss,
         .hold_ms = config->arrival_hold_ms,
         .n_places = config->arrival_places,
         .reject_limit = config->reject_limit,

@@ -71,6 +71,7 @@ struct config {
     char *scheduler_names; /* "": the usual ones */
     bool bind_trusts_filter;
     int64_t assign_patience_ms;
+    int64_t wait_loss;
     int64_t arrival_hold_ms;
     int64_t arrival_places;
     int64_t reject_limit;
@@ -104,6 +105,8 @@ struct config {
     char *sim_trace_pods;
     char *sim_policies; /* these three as on the command line */
     char *sim_arrivals;
+    int64_t sim_pace_ms;
+    int64_t sim_per_second;
     char *sim_seeds;
     bool sim_churn;
     int64_t sim_lifetimes;

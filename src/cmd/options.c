@@ -252,6 +252,15 @@ const struct option options[] = {
      .help = "How long the node side is expected to take to match a pod. A pod that it could "
              "mistake for one bound less than this ago waits inside bind; for an older one it is "
              "turned away until that one is matched or gone."},
+    {.name = "wait-loss",
+     INT(wait_loss, 0, 1000000),
+     .metavar = "THOUSANDTHS",
+     .fallback = "50",
+     .group = GROUP_PLACEMENT,
+     .commands = COMMAND_SERVE | COMMAND_SIMULATE,
+     .help = "Prefer a node whose device plugin serves a pod sooner over one that packs better by "
+             "less than so many thousandths of a card for each pod that this one has to serve "
+             "before. 0: packing alone counts while a node takes the pod at once."},
 
     {.name = "arrival-hold",
      DURATION(arrival_hold_ms, 0, 60 * MINUTE_MS),

@@ -311,6 +311,9 @@ static struct run *new_runs(const struct config *config, const struct plan *plan
             .foreseen = config->sim_foreseen,
             .percent = plan->percent,
             .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+            .pace_ms = config->sim_pace_ms,
+            .per_second = config->sim_per_second,
+            .wait_loss = config->wait_loss,
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -387,6 +390,7 @@ static bool write_results(const struct config *config, const struct plan *plan,
         .percent = plan->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
         .times = config->sim_times,
+        .paced = config->sim_pace_ms > 0,
     };
     g_autoptr(GString) text = g_string_new(NULL);
 

@@ -96,6 +96,19 @@ static bool read_p99_us(const struct simulation_result *result, double unused, d
     return true;
 }
 
+static bool read_median_wait(const struct simulation_result *result, double unused,
+                             double *ret_value)
+{
+    *ret_value = result->wait_median_s;
+    return true;
+}
+
+static bool read_p99_wait(const struct simulation_result *result, double unused, double *ret_value)
+{
+    *ret_value = result->wait_p99_s;
+    return true;
+}
+
 static struct figure figure_of(const struct simulate_report *report, size_t policy, reader read,
                                double argument)
 {
@@ -137,6 +150,10 @@ static const struct report_column common_columns[] = {
     {"FREE, IN USE %", read_part_used, .digits = 2},
     {"UNTOUCHED %", read_untouched, .digits = 2},
 };
+static const struct report_column wait_columns[] = {
+    {"WAITED S", read_median_wait, .digits = 2},
+    {"P99 S", read_p99_wait, .digits = 2},
+};
 static const struct report_column time_columns[] = {
     {"MEAN US", read_mean_us},
     {"P99 US", read_p99_us},
@@ -168,6 +185,8 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
         add_columns(columns, &first, 1);
     }
     add_columns(columns, common_columns, G_N_ELEMENTS(common_columns));
+    if (report->paced)
+        add_columns(columns, wait_columns, G_N_ELEMENTS(wait_columns));
     if (report->times)
         add_columns(columns, time_columns, G_N_ELEMENTS(time_columns));
     return columns;
@@ -237,7 +256,7 @@ static void write_point(struct json_writer *writer, const struct simulation_poin
 }
 
 static void write_result(struct json_writer *writer, const struct simulation_result *result,
-                         uint32_t seed, bool times)
+                         uint32_t seed, const struct simulate_report *report)
 {
     json_begin_object(writer);
     json_key_int(writer, "seed", seed);
@@ -250,7 +269,11 @@ static void write_result(struct json_writer *writer, const struct simulation_res
     if (result->first_failure >= 0)
         write_number(writer, "firstFailure", result->first_failure);
     write_number(writer, "refused", result->refused);
-    if (times) {
+    if (report->paced) {
+        write_number(writer, "waitMedianSeconds", result->wait_median_s);
+        write_number(writer, "waitP99Seconds", result->wait_p99_s);
+    }
+    if (report->times) {
         write_number(writer, "decisionMeanMicroseconds", result->decision_mean_us);
         write_number(writer, "decisionP99Microseconds", result->decision_p99_us);
     }
@@ -283,7 +306,7 @@ void simulate_report_json(const struct simulate_report *report, GString *text)
         json_key(&writer, "runs");
         json_begin_array(&writer);
         for (size_t k = 0; k < report->n_seeds; k++)
-            write_result(&writer, result_of(report, i, k), report->seeds[k], report->times);
+            write_result(&writer, result_of(report, i, k), report->seeds[k], report);
         json_end_array(&writer);
         json_end_object(&writer);
     }

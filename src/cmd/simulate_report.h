@@ -15,6 +15,7 @@ struct simulate_report {
     int64_t percent;   /* as in struct simulation_options */
     int64_t lifetimes;
     bool times;        /* how long decisions took is shown: it differs from run to run */
+    bool paced; /* node sides take time */
 };
 
 void simulate_report_table(const struct simulate_report *report, GString *text);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/ranking.h>
+
+#include <math.h>
 #include <string.h>
 
 void ranking_rate(const struct policy *policy, const struct node *node,
@@ -13,8 +15,6 @@ void ranking_rate(const struct policy *policy, const struct node *node,
 
 static bool is_better(const struct rank *one, const struct rank *other)
 {
-    if (one->waits != other->waits)
-        return other->waits;
     for (size_t i = 0; i < RANK_TIES; i++) {
         if (one->ties[i] != other->ties[i])
             return one->ties[i] < other->ties[i];
@@ -22,15 +22,26 @@ static bool is_better(const struct rank *one, const struct rank *other)
     return strcmp(one->name, other->name) < 0;
 }
 
+/* Whether all of them would let the pod wait; else those that would do not count. */
+static bool all_wait(const struct rank *ranks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!ranks[i].waits)
+            return false;
+    }
+    return true;
+}
+
 size_t ranking_winner(const struct policy *policy, const struct rank *ranks, size_t n)
 {
-    double least = n > 0 ? ranks[0].loss : 0;
+    const bool waits = all_wait(ranks, n);
+    double least = INFINITY;
     size_t winner = n;
 
-    for (size_t i = 1; i < n; i++)
-        least = MIN(least, ranks[i].loss);
+    for (size_t i = 0; i < n; i++)
+        least = ranks[i].waits == waits ? MIN(least, ranks[i].loss) : least;
     for (size_t i = 0; i < n; i++) {
-        if (ranks[i].loss <= least + policy->slack &&
+        if (ranks[i].waits == waits && ranks[i].loss <= least + policy->slack &&
             (winner == n || is_better(&ranks[i], &ranks[winner])))
             winner = i;
     }
@@ -39,15 +50,16 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
 
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores)
 {
-    double least = n > 0 ? ranks[0].loss : 0, most = least;
+    const bool waits = all_wait(ranks, n);
+    double least = INFINITY, most = -INFINITY;
 
-    for (size_t i = 1; i < n; i++) {
-        least = MIN(least, ranks[i].loss);
-        most = MAX(most, ranks[i].loss);
+    for (size_t i = 0; i < n; i++) {
+        least = ranks[i].waits == waits ? MIN(least, ranks[i].loss) : least;
+        most = ranks[i].waits == waits ? MAX(most, ranks[i].loss) : most;
     }
     for (size_t i = 0; i < n; i++) {
         const double part = most > least ? (most - ranks[i].loss) / (most - least) : 1;
-        const int32_t score = (int32_t)(part * RANKING_SCORE_MAX + 0.5);
-        ret_scores[i] = MAX(score - ranks[i].waits, 0);
+        ret_scores[i] =
+            ranks[i].waits == waits ? (int32_t)(part * RANKING_SCORE_MAX + 0.5) : 0;
     }
 }

@@ -91,6 +91,11 @@ static const struct reason_info table[REASON_N] = {
         {"plugin_away", "The node's GPU plugin is not registered with kubelet just now", false},
     [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
                                  false},
+    [REASON_OTHERS_COMING] =
+        {"others_coming",
+         "Other pods are on their way to the node's GPU plugin, and another node takes the pod at "
+         "once",
+         false},
 };
 
 const struct reason_info *reason_info(enum reason reason)

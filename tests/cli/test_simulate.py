@@ -224,6 +224,33 @@ class Results(Files):
         again = first_run(f"--snapshot={out}", f"--pods={cluster}", "--arrivals=once")
         self.assertEqual(again[1]["arrivals"], 5)
 
+    def test_a_plugin_takes_its_time(self):
+        """Two pods of 6 do not fit on one card of 10: on a node the second waits for the first."""
+        pods = [pod(name, 6) for name in "abcd"]
+        burst = ("--plugin-pace=1s", "--pods-per-second=1000", "--in-order", "--arrivals=once")
+
+        def waits(nodes, *options):
+            cluster = self.write("cluster.json", listing(*nodes, *pods))
+            result = first_run(f"--snapshot={cluster}", *burst, *options)[1]
+            self.assertEqual(result["failed"]["part"], 0)
+            self.assertEqual(result["end"]["allocated"], 0.6 * 4 / sum(
+                int(each["status"]["capacity"]["aliyun.com/gpu-count"]) for each in nodes))
+            return round(result["waitMedianSeconds"]), round(result["waitP99Seconds"])
+
+        self.assertEqual(waits([node(name, 2, 10) for name in ("n1", "n2", "n3", "n4")]), (1, 1))
+        self.assertEqual(waits([node("n1", 4, 10)]), (2, 4))
+        self.assertEqual(waits([node("n1", 2, 10), node("n2", 2, 10)]), (1, 2))
+
+    def test_waiting_is_weighed_against_packing(self):
+        """Two pods share a card unless that is worse than a card more."""
+        cluster = self.write("cluster.json", listing(
+            node("n1", 2, 10), node("n2", 2, 10), pod("a", 4), pod("b", 4)))
+        for loss, waits in ((0, 2), (5000, 1)):
+            result = first_run(f"--snapshot={cluster}", "--plugin-pace=1s", "--in-order",
+                               "--pods-per-second=1000", "--arrivals=once",
+                               f"--wait-loss={loss}")[1]
+            self.assertEqual(round(result["waitP99Seconds"]), waits)
+
     def test_a_node_takes_so_many_pods(self):
         """Those of a saved cluster that want no GPU count, too."""
         full = node("n1", 4, 10)

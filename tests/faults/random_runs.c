@@ -287,12 +287,13 @@ static void check_verdicts(void)
         const struct pod *pod = &server.pods[i];
         if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->units == 0)
             continue;
-        int passing = schedulers_filter(pod);
+        int others_come; /* they take the pod all the same */
+        int passing = schedulers_filter(pod, &others_come);
         bool several = pod->n_containers > 1;
         HOLDS(passing >= 0, "filter of %s", pod->uid);
         for (int node = 0; node < NODES; node++) {
             enum verdict verdict = truth_verdict(pod, node);
-            bool passes = passing >> node & 1;
+            bool passes = (passing | others_come) >> node & 1;
             bool left = !passes && world.options.hold_ms > 0;
             HOLDS(verdict == VERDICT_OPEN || passes == (verdict == VERDICT_YES) || several || left,
                   "n%d for %s: filter says %d", node, pod->uid, passes);
@@ -307,7 +308,7 @@ static void bind_all(void *data)
         const struct pod *pod = &server.pods[i];
         if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->terminating)
             continue;
-        int passing = schedulers_filter(pod);
+        int passing = schedulers_filter(pod, NULL);
         for (int node = 0; node < NODES; node++) {
             if (!(passing >> node & 1) || (pod->units && truth_verdict(pod, node) == VERDICT_OPEN))
                 continue;

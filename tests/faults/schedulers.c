@@ -44,7 +44,7 @@ char *schedulers_nodes(void)
     return g_string_free(text, FALSE);
 }
 
-int schedulers_filter(const struct pod *pod)
+int schedulers_filter(const struct pod *pod, int *ret_left)
 {
     uint32_t order[NODES];
     g_autofree char *object = server_pod_json(pod);
@@ -54,7 +54,7 @@ int schedulers_filter(const struct pod *pod)
     store_end_waits(side.extender->store);
     g_autofree char *before = compares ? schedulers_nodes() : NULL;
     uint64_t requests = server.n_requests;
-    int passing = 0;
+    int passing = 0, left = 0;
 
     chance_order(order, NODES);
     g_string_printf(body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[", object);
@@ -75,6 +75,13 @@ int schedulers_filter(const struct pod *pod)
     HOLDS(tree && error, "%s", reply->str);
     cJSON_ArrayForEach (name, cJSON_GetObjectItemCaseSensitive(tree, "NodeNames"))
         passing |= 1 << (cJSON_GetStringValue(name)[1] - '0');
+    cJSON_ArrayForEach (
+        name, cJSON_GetObjectItemCaseSensitive(tree, "FailedAndUnresolvableNodes"))
+        left |= g_str_equal(cJSON_GetStringValue(name), reason_info(REASON_OTHERS_COMING)->text)
+                << (name->string[1] - '0');
+    HOLDS(left == 0 || passing != 0, "%s", reply->str);
+    if (ret_left)
+        *ret_left = left;
     if (*error)
         passing = -1;
     sim_trace("filter %s: %x %s", pod->uid, (unsigned)passing, error);
@@ -183,7 +190,7 @@ static void schedule_one(struct scheduler *scheduler, int i)
 {
     struct attempt *attempt = &scheduler->attempts[i];
     struct pod *pod = &server.pods[i];
-    int passing = schedulers_filter(pod);
+    int passing = schedulers_filter(pod, NULL);
 
     if (pod->units > 0 && chance_percent(30))
         preempts_call(side.extender, pod);

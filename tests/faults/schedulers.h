@@ -23,8 +23,9 @@ void schedulers_pause(bool paused);
 void schedulers_lose_calls(void);
 const struct schedulers_counts *schedulers_counts(void);
 
-/* Which of the nodes pass, as bits; -1: an error. Now and then checks that nothing has changed. */
-int schedulers_filter(const struct pod *pod);
+/* Which of the nodes pass, as bits; -1: an error. `ret_left` (NULL: none wanted): which are left out only
+ * for others on their way there. Now and then checks that nothing has changed. */
+int schedulers_filter(const struct pod *pod, int *ret_left);
 /* The error, "" for success. */
 char *schedulers_bind(int i, const char *uid, int node);
 /* The ledger as /api/v1/nodes tells it. */

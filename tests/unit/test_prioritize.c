@@ -171,7 +171,7 @@ START_TEST(an_equal_node_where_nobody_waits_is_better)
     world_expect_bind(&world, "a", "duo", "");
     expect("p", "duo,twin", "duo=0 twin=10");
     world.extender.shape = PRIORITIZE_SCALED;
-    expect("p", "duo,twin", "duo=9 twin=10");
+    expect("p", "duo,twin", "duo=1 twin=10");
     fake_cluster_assign(cluster, "a");
     fake_cluster_start(cluster, "a");
     world_catch_up(&world);

@@ -116,18 +116,24 @@ END_TEST
 START_TEST(prefers_not_to_wait)
 {
     const struct rank ranks[] = {
-        {.loss = 1, .waits = true, .ties = {-1}, .name = "a"},
+        {.loss = 0.5, .waits = true, .ties = {-1}, .name = "a"},
         {.loss = 1, .name = "b"},
         {.loss = 2, .name = "c"},
+        {.loss = 0.4, .waits = true, .name = "d"},
     };
-    int32_t scores[3];
+    const struct rank all_wait[] = {ranks[0], ranks[3]};
+    int32_t scores[4];
 
-    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 3), 1);
-    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 1), 0);
-    ranking_scale(ranks, 3, scores);
-    ck_assert_int_eq(scores[0], RANKING_SCORE_MAX - 1);
+    ck_assert_uint_eq(ranking_winner(&policies[0], ranks, 4), 1);
+    ck_assert_uint_eq(ranking_winner(&policies[0], all_wait, 2), 1);
+    ranking_scale(ranks, 4, scores);
+    ck_assert_int_eq(scores[0], 0);
     ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);
     ck_assert_int_eq(scores[2], 0);
+    ck_assert_int_eq(scores[3], 0);
+    ranking_scale(all_wait, 2, scores);
+    ck_assert_int_eq(scores[0], 0);
+    ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);
 }
 END_TEST
 

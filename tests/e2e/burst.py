@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bursts of equal pods through kube-scheduler, as a Deployment makes them, beside what the same burst
+does without an extender, in one run.
+
+    still    no device plugin acts: 100 pods, 100 nodes; with prioritize and without
+    instant  the plugin takes each pod at once: 1,000 pods, 200 nodes; pods a second, with
+             kube-scheduler's client as it is shipped and with its limits lifted
+    slow     the plugin takes 0.4 s for a pod, one at a time: 200 pods, 20 nodes
+    plain    200 pods without a GPU, each of which fills a node without: whether kube-scheduler reuses
+             what it has found out about the last pod (opportunistic batching), by its own metrics
+
+All pods wait before kube-scheduler is started; times count from the first of them that has a node.
+The node is played by what it writes: the plugin's "assigned" into the pod that waits for it, then
+kubelet's status. Without the extender it writes the same. etcd's data is on tmpfs without fsync,
+everything shares one machine: the ratios are the result. --program may name several binaries, which
+take turns.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import queue
+import re
+import statistics
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from tap import Tap  # noqa: E402
+from world import World, wait_for  # noqa: E402
+from gpushare import ASSIGNED, ASSUME_TIME  # noqa: E402
+from kubeapi import ApiError  # noqa: E402
+from kubelet import now_rfc3339  # noqa: E402
+
+CARDS, CARD_UNITS, UNITS = 8, 16, 2
+UNLIMITED = 5000
+WRITERS = 8
+
+
+class Plugins(threading.Thread):
+    """Sees pods bound, and writes what the plugin of each node writes, `pace` seconds for each; None:
+    nobody writes."""
+
+    def __init__(self, world, pace, count):
+        super().__init__(daemon=True)
+        self._world, self._pace, self._count = world, pace, count
+        self._version = world.client.list("Pod")["metadata"]["resourceVersion"]
+        self._lock = threading.Lock()
+        self._lines = collections.defaultdict(collections.deque)
+        self._busy = set()
+        self._work = queue.Queue()
+        self.nodes = {}
+        self.bound, self.served = [], []
+        self.stopped = False
+        if pace is not None:
+            for _ in range(WRITERS):
+                threading.Thread(target=self._write, daemon=True).start()
+
+    def run(self):
+        client = self._world.plane.client()
+        while not self.stopped:
+            events = client.watch("Pod", None, self._version, 300, fieldSelector="spec.nodeName!=")
+            for kind, pod in events:
+                self._version = pod["metadata"]["resourceVersion"]
+                name = pod["metadata"]["name"]
+                if kind == "ADDED" and name not in self.nodes:
+                    self.bound.append(time.monotonic())
+                    self.nodes[name] = pod["spec"]["nodeName"]
+                    if self._pace is not None:
+                        self._arrive(pod["spec"]["nodeName"], name)
+                if self.stopped:
+                    return
+
+    def _arrive(self, node, name):
+        with self._lock:
+            self._lines[node].append(name)
+            self._next(node)
+
+    def _next(self, node):
+        """Under the lock: a plugin serves one pod at a time."""
+        if node in self._busy or not self._lines[node]:
+            return
+        self._busy.add(node)
+        name = self._lines[node].popleft()
+        if self._pace:
+            timer = threading.Timer(self._pace, self._work.put, [(node, name)])
+            timer.daemon = True
+            timer.start()
+        else:
+            self._work.put((node, name))
+
+    def _write(self):
+        client = self._world.plane.client()
+        while True:
+            node, name = self._work.get()
+            words = {ASSIGNED: "true", ASSUME_TIME: str(time.time_ns())}
+            status = {"startTime": now_rfc3339(), "phase": "Running"}
+            try:
+                client.annotate("Pod", name, words)
+                client.patch("Pod", name, {"status": status}, subresource="status")
+            except ApiError:
+                pass  # it is gone
+            with self._lock:
+                self.served.append(time.monotonic())
+                self._busy.discard(node)
+                self._next(node)
+
+    def times(self):
+        return self.bound if self._pace is None else self.served
+
+
+def batch_attempts(text):
+    """How often kube-scheduler has tried to reuse its results, by what came of it."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r'scheduler_batch_attempts_total\{.*result="(\w+)".*\} ([0-9.e+]+)', line)
+        if match:
+            found[f"batch {match[1]}"] = int(float(match[2]))
+    return found
+
+
+class Burst:
+    """One way to do it."""
+
+    def __init__(self, world, pods, units=UNITS, pace=None, extender=True, prioritize=True,
+                 qps=UNLIMITED, limit=60, spec=None, spread=True):
+        self.spec, self.spread = spec, spread
+        self.world, self.pods, self.units, self.pace = world, pods, units, pace
+        self.extender, self.prioritize, self.qps, self.limit = extender, prioritize, qps, limit
+
+    def config(self):
+        config = self.world.scheduler_config()
+        if self.qps:
+            config["clientConnection"] = {"qps": self.qps, "burst": 2 * self.qps}
+        if not self.spread:
+            config["profiles"] = [
+                {
+                    "schedulerName": "default-scheduler",
+                    "pluginConfig": [
+                        {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+                    ],
+                }
+            ]
+        if not self.extender:
+            del config["extenders"]
+        elif not self.prioritize:
+            for entry in config["extenders"]:
+                entry.pop("prioritizeVerb", None)
+                entry.pop("weight", None)
+            config["extenders"] = config["extenders"][:1]
+        return config
+
+    def run(self):
+        """The figures, as a dictionary."""
+        world = self.world
+        for number in range(self.pods):
+            world.pod(f"p{number}", self.units, spec=self.spec)
+        plugins = Plugins(world, self.pace, self.pods)
+        plugins.start()
+        world.scheduler_start(self.config())
+        scheduler = next(each for each in world.plane.processes() if "scheduler" in each.name)
+        deadline = time.monotonic() + self.limit
+        while len(plugins.times()) < self.pods and time.monotonic() < deadline:
+            time.sleep(0.01)
+        done, bound = sorted(plugins.times()), sorted(plugins.bound)
+        batches = batch_attempts(world.plane.scheduler_metrics())
+        cpu_ms = scheduler.cpu_seconds() * 1000 / self.pods
+        world.plane.scheduler_stop()
+        plugins.stopped = True
+        first = bound[0] if bound else 0
+        spread = collections.Counter(plugins.nodes.values())
+        figures = {
+            "done": len(done),
+            "bound": len(bound),
+            "within 2 s": sum(moment - first <= 2 for moment in done),
+            "last s": round(done[-1] - first, 2) if done else None,
+            "pods/s": round((len(done) - 1) / max(done[-1] - done[0], 1e-3)) if done else 0,
+            "nodes": len(spread),
+            "most on one": max(spread.values(), default=0),
+            "scheduler ms/pod": round(cpu_ms, 2),
+            **batches,
+        }
+        self._clear()
+        return figures
+
+    def _clear(self):
+        world = self.world
+        world.client.delete_all("Pod")
+        wait_for(lambda: not world.client.items("Pod"), 60, 0.2, "pods gone")
+        wait_for(lambda: not world.ledger(), 30, 0.2, "the ledger is empty")
+
+
+def ways_of(case, world):
+    """{name: Burst}; the first is what the others are held to."""
+    if case == "still":
+        return 100, {
+            "without": Burst(world, 100, extender=False),
+            "with": Burst(world, 100, limit=20),
+            "without prioritize": Burst(world, 100, prioritize=False, limit=20),
+        }
+    if case == "instant":
+        return 200, {
+            "without": Burst(world, 1000, pace=0, extender=False),
+            "with": Burst(world, 1000, pace=0),
+        }
+    if case == "limited":
+        return 200, {
+            "without": Burst(world, 1000, pace=0, extender=False, qps=0),
+            "with": Burst(world, 1000, pace=0, qps=0),
+        }
+    if case == "slow":
+        return 20, {
+            "without": Burst(world, 200, pace=0.4, extender=False),
+            "with": Burst(world, 200, pace=0.4),
+            "without prioritize": Burst(world, 200, pace=0.4, prioritize=False),
+        }
+    if case == "plain":
+        limits = {"cpu": "3"}
+        spec = {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "example.com/none:1",
+                    "resources": {"limits": limits, "requests": limits},
+                }
+            ]
+        }
+        return 200, {
+            "without": Burst(world, 200, extender=False, spec=spec),
+            "with": Burst(world, 200, spec=spec),
+            "without, no default spread": Burst(world, 200, spec=spec, extender=False, spread=False),
+            "with, no default spread": Burst(world, 200, spec=spec, spread=False),
+        }
+    sys.exit(f'no case "{case}"')
+
+
+def summarize(runs):
+    keys = runs[0].keys()
+    return {key: statistics.median(run.get(key) or 0 for run in runs) for key in keys}
+
+
+def measure(case, programs, rounds, arguments):
+    results = collections.defaultdict(list)
+    for number in range(rounds):
+        for program in programs:
+            os.environ["GPULEDGER"] = program
+            with World(Tap(sys.stderr), played=False) as world:
+                world.extender_start("--log-level=error", *arguments)
+                nodes, ways = ways_of(case, world)
+                for node in range(nodes):
+                    if case == "plain":
+                        world.client.make_node(f"n{node}", {"cpu": "4"})
+                    else:
+                        world.node(f"n{node}", [CARD_UNITS] * CARDS)
+                for name, burst in ways.items():
+                    label = name if len(programs) == 1 else f"{name} [{program}]"
+                    figures = burst.run()
+                    results[label].append(figures)
+                    print(f"{case}, round {number + 1}, {label}: {figures}", flush=True)
+    for label, runs in results.items():
+        print(f"{case}, median of {rounds}, {label}: {summarize(runs)}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", default=["still", "instant", "limited", "slow", "plain"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--program", action="append", default=[])
+    parser.add_argument("--option", action="append", default=[], help="for gpuledger serve")
+    arguments = parser.parse_args()
+    programs = arguments.program or [os.environ.get("GPULEDGER", "")]
+    for case in arguments.cases:
+        measure(case, programs, arguments.rounds, arguments.option)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
