@@ -216,10 +216,14 @@ static void check_wish(const struct played_pod *pod)
     /* Its newest word, if that is older than the program's newest. */
     const char *wish = words_get(&pod->annotations, "gpuledger.io/gpu-models");
     const char *product = words_get(&played.nodes[pod->node].labels, "nvidia.com/gpu.product");
+    bool granted = false;
 
     if (!wish || !product || pod->edited || pod->wished_version > pod->known)
         return;
-    FINDS(strstr(product, wish), "%s/%s wants %s and is on %s, a %s", pod->ns, pod->name, wish,
+    g_auto(GStrv) models = g_strsplit(wish, ",", -1);
+    for (char **model = models; *model; model++)
+        granted |= strstr(product, g_strstrip(*model)) != NULL;
+    FINDS(granted, "%s/%s wants %s and is on %s, a %s", pod->ns, pod->name, wish,
           played.nodes[pod->node].name, product);
 }
 
@@ -314,7 +318,8 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
             continue;
         if (holding.unreadable || may_wait(other))
             return false;
-        if (holding.where == NOWHERE)
+        /* With seals it counts as it was first seen, or, if nobody has seen it, with what it asks for. */
+        if (holding.where == NOWHERE && !(played.sealed && (other->edited || !other->ours)))
             continue;
         if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
             return false;
