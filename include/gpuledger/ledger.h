@@ -239,6 +239,7 @@ struct node {
     int64_t memory_unit;
     int32_t n_cards;
     int32_t n_waiting; /* allocations that the node side may still match to a container */
+    int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DOUBT_UNSEALED) */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */

@@ -14,6 +14,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
     *question = (struct feasibility){
         .arrivals = store_arrivals(store),
         .ledger = store_ledger(store),
+        .ns = pod->ns,
         .constraints = pod->constraints,
         .without = about->without,
         .admission = {.request = about->request,
@@ -53,6 +54,24 @@ static const struct quota_room *limits(const struct feasibility *question)
     return question->without & WITHOUT_QUOTAS ? NULL : question->room;
 }
 
+int feasibility_unsealed(const struct feasibility *question, const struct node *node)
+{
+    int n = 0;
+
+    for (guint i = 0; i < node->allocations->len && node->n_unsealed > 0; i++) {
+        const struct allocation *other = node->allocations->pdata[i];
+        n += other->doubt == DOUBT_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
+    }
+    return n;
+}
+
+/* Whoever has taken seals away, or may have, is not given more there to do so with. */
+static bool is_closed(const struct feasibility *question, const struct node *node)
+{
+    return node->n_unsealed > UNSEALED_MAX &&
+           feasibility_unsealed(question, node) > UNSEALED_MAX;
+}
+
 /* Whether a card is free for the pod on the node as it is seen. */
 static enum reason admit(struct feasibility *question, struct placement *ret_placement)
 {
@@ -63,7 +82,12 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
     question->waits = admission == ADMISSION_WAIT;
     if (question->waits && question->without & WITHOUT_WAITING)
         return dialect_why_wait(question->seen, question->admission.request);
-    return admission == ADMISSION_NO ? reason : REASON_NONE;
+    if (admission == ADMISSION_NO)
+        return reason;
+    if (!is_closed(question, question->seen))
+        return REASON_NONE;
+    question->waits = false;
+    return REASON_UNSEALED;
 }
 
 /* Whether the node, which takes the pod, is left to older ones. */
@@ -103,7 +127,7 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !limits(question) && !question->ordered &&
+    return node && node->n_waiting == 0 && node->n_unsealed <= UNSEALED_MAX && !limits(question) && !question->ordered &&
            nominees_see(&question->nominees, node) == node;
 }
 

@@ -286,6 +286,43 @@ START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
 }
 END_TEST
 
+/* So many pods without a seal, of a namespace, are listed beside "q". */
+static void list_unsealed(int n, const char *ns)
+{
+    g_autofree char *q = fake_cluster_pod_json(cluster, "q");
+
+    store_list_begin(now.store, FEED_PODS);
+    feed_event(now.store, FEED_PODS, false, q);
+    for (int i = 0; i < n; i++) {
+        g_autofree char *pod = g_strdup_printf(
+            "{\"metadata\":{\"name\":\"u%d\",\"namespace\":\"%s\",\"uid\":\"uid-u%d\"},"
+            "\"spec\":{\"nodeName\":\"duo\",\"containers\":[{\"name\":\"c\",\"resources\":"
+            "{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+            i, ns, i);
+        feed_event(now.store, FEED_PODS, false, pod);
+    }
+    store_list_end(now.store, FEED_PODS);
+    expect_used(&now, 0, 0, n);
+}
+
+static const struct {
+    int n;
+    bool own, closed;
+} crowds[] = {{4, true, false}, {5, true, true}, {5, false, false}};
+
+START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
+{
+    g_autofree char *object = fake_cluster_pod_json(cluster, "q");
+    const char *at = strstr(object, "\"namespace\":\"") + strlen("\"namespace\":\"");
+    g_autofree char *own = g_strndup(at, strcspn(at, "\""));
+
+    restart();
+    list_unsealed(crowds[_i].n, crowds[_i].own ? own : "others");
+    world_expect_bind(&now, "q", "duo",
+                      crowds[_i].closed ? reason_info(REASON_UNSEALED)->text : "");
+}
+END_TEST
+
 START_TEST(a_rotated_key_seals_anew)
 {
     run_p();
@@ -404,6 +441,8 @@ int main(void)
     tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
+    tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
+                        G_N_ELEMENTS(crowds));
     tcase_add_test(tests, a_rotated_key_seals_anew);
     tcase_add_test(tests, what_an_older_version_binds_is_sealed_by_the_one_that_watches);
     tcase_add_test(tests, an_older_version_reads_what_is_annotated);
