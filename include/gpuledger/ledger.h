@@ -246,6 +246,7 @@ struct node {
     int64_t memory_unit;
     int32_t n_cards;
     int32_t n_waiting; /* allocations that the node side may still match to a container */
+    int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DOUBT_UNSEALED) */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */

@@ -59,6 +59,24 @@ static const struct quota_room *limits(const struct feasibility *question)
     return question->without & WITHOUT_QUOTAS ? NULL : question->room;
 }
 
+int feasibility_unsealed(const struct feasibility *question, const struct node *node)
+{
+    int n = 0;
+
+    for (guint i = 0; i < node->allocations->len && node->n_unsealed > 0; i++) {
+        const struct allocation *other = node->allocations->pdata[i];
+        n += other->doubt == DOUBT_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
+    }
+    return n;
+}
+
+/* Whoever has taken seals away, or may have, is not given more there to do so with. */
+static bool is_closed(const struct feasibility *question, const struct node *node)
+{
+    return node->n_unsealed > UNSEALED_MAX &&
+           feasibility_unsealed(question, node) > UNSEALED_MAX;
+}
+
 /* Whether a card is free for the pod on the node as it is seen. */
 static enum reason admit(struct feasibility *question, struct placement *ret_placement)
 {
@@ -69,7 +87,12 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
     question->waits = admission == ADMISSION_WAIT;
     if (question->waits && question->without & WITHOUT_WAITING)
         return dialect_why_wait(question->seen, question->admission.request);
-    return admission == ADMISSION_NO ? reason : REASON_NONE;
+    if (admission == ADMISSION_NO)
+        return reason;
+    if (!is_closed(question, question->seen))
+        return REASON_NONE;
+    question->waits = false;
+    return REASON_UNSEALED;
 }
 
 /* Whether the node, which takes the pod, is left to older ones. */
@@ -193,8 +216,8 @@ int32_t feasibility_ahead(const struct feasibility *question)
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !node->departed && !limits(question) &&
-           !question->ordered && !rejects_concern(question->rejects, node) &&
+    return node && node->n_waiting == 0 && !node->departed && node->n_unsealed <= UNSEALED_MAX &&
+           !limits(question) && !question->ordered && !rejects_concern(question->rejects, node) &&
            !hints_of(question->hints, node->name) &&
            nominees_see(&question->nominees, node) == node;
 }

@@ -31,6 +31,10 @@ struct feasibility_about {
     const struct demand *demand; /* NULL: the store's */
 };
 
+/* Pods of a namespace on a node that count on every card for the lack of a seal; beyond that the node
+ * is closed to the namespace. */
+#define UNSEALED_MAX 4
+
 struct feasibility {
     struct ledger *ledger;
     struct arrivals *arrivals;
@@ -60,6 +64,9 @@ struct feasibility {
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about);
 void feasibility_clear(struct feasibility *question);
+
+/* How many there are of the pod's namespace. */
+int feasibility_unsealed(const struct feasibility *question, const struct node *node);
 
 /* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.
  * `ret_placement`, if not NULL, is set where it may. */

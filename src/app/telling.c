@@ -446,6 +446,14 @@ static void tell_shared_memory(const struct telling *telling)
     }
 }
 
+static void tell_unsealed(const struct telling *telling)
+{
+    g_string_append_printf(telling->text,
+                           "%d pods of the namespace there have no seal and count on every GPU (at most "
+                           "%d may)",
+                           feasibility_unsealed(telling->question, telling->node), UNSEALED_MAX);
+}
+
 static void tell_waiting(const struct telling *telling)
 {
     const struct node *node = telling->node;
@@ -511,6 +519,7 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,
+    [REASON_UNSEALED] = tell_unsealed,
     [REASON_QUOTA] = tell_quota,
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
     [REASON_EARLIER_POD] = tell_earlier,

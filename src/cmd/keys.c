@@ -47,7 +47,7 @@ bool keys_open(struct keys *keys, const struct config *config, const struct back
 {
     const char *option = *config->seal_key_file ? "seal-key-file" : "seal-secret";
 
-    if (!keys)
+    if (!keys || keys->keeper || (!backend && !*config->seal_key_file))
         return true;
     struct key_place *place = find_place(keys, config, backend, error);
     keys->keeper = place ? keeper_new(place, keys->seals, error) : NULL;

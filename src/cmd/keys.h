@@ -15,7 +15,8 @@ void keys_free(struct keys *keys);
 /* NULL is fine; what they seal is known once keys_open has read them. */
 struct seals *keys_seals(const struct keys *keys);
 
-/* Reads them, and makes one if there is none; before anything else is read of the cluster. */
+/* Reads them, and makes one if there is none; before anything else is read of the cluster. A saved one is
+ * read as it is opened, so this is called before that, too, with `backend` NULL: for a file. */
 bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
                GError **error);
 

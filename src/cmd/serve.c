@@ -456,7 +456,7 @@ static bool open_all(struct serve *serve, GError **error)
     serve->keys = keys_new(config);
     store_options.seals = keys_seals(serve->keys);
     serve->store = store_new(&store_options);
-    if (!start_recorder(serve, error))
+    if (!start_recorder(serve, error) || !keys_open(serve->keys, config, NULL, error))
         return false;
     serve->backend = backend_open(config, serve->store, error);
     if (!serve->backend)

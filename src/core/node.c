@@ -194,6 +194,8 @@ static void count_pod(struct node *node, const struct allocation *allocation, in
 {
     if (allocation->waiting)
         node->n_waiting += sign;
+    if (allocation->doubt == DOUBT_UNSEALED)
+        node->n_unsealed += sign;
     node_charge_host(node, &allocation->host, sign);
 }
 
@@ -296,6 +298,7 @@ static void node_charge_all(struct node *node, struct host guests)
         node->pools[i].used = 0;
     node->unplaced_memory = node->unplaced_core = 0;
     node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
+    node->n_unsealed = 0;
     node->host_used = guests;
     for (guint i = 0; i < node->allocations->len; i++)
         node_count(node, g_ptr_array_index(node->allocations, i), 1);
@@ -565,6 +568,8 @@ bool node_verify(const struct node *node, struct host guests, GError **error)
                              fresh.unplaced_holders);
     if (fresh.n_waiting != node->n_waiting)
         return verify_failed(error, node, "waiting pods", node->n_waiting, fresh.n_waiting);
+    if (fresh.n_unsealed != node->n_unsealed)
+        return verify_failed(error, node, "unsealed pods", node->n_unsealed, fresh.n_unsealed);
     if (fresh.host_used.cpu != node->host_used.cpu)
         return verify_failed(error, node, "CPU", node->host_used.cpu, fresh.host_used.cpu);
     if (fresh.host_used.memory != node->host_used.memory)

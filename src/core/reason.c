@@ -70,6 +70,10 @@ static const struct reason_info table[REASON_N] = {
         {"oversubscribed",
          INSUFFICIENT ": what is left is oversubscribed, which pods have to accept",
          true},
+    [REASON_UNSEALED] =
+        {"unsealed",
+         "Too many pods of the namespace are on the node of which nobody knows which GPU they have",
+         false},
     [REASON_QUOTA] =
         {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
     [REASON_RESOURCE_QUOTA] =

@@ -331,8 +331,11 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
             continue;
         if (holding.unreadable || may_wait(other))
             return false;
-        bool named_once = !other->ours && other->edited; /* a card, which it may have kept */
-        if (holding.where == NOWHERE && (!named_once || holding.cards == 0))
+        /* It may have kept a card that it once named. With seals it counts as it was first seen, or, if
+         * nobody has seen it, with what it asks for. */
+        bool may_hold = !other->ours && other->edited && holding.cards > 0;
+        may_hold |= played.sealed && (other->edited || !other->ours);
+        if (holding.where == NOWHERE && !may_hold)
             continue;
         if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
             return false;

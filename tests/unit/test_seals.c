@@ -286,6 +286,43 @@ START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
 }
 END_TEST
 
+/* So many pods without a seal, of a namespace, are listed beside "q". */
+static void list_unsealed(int n, const char *ns)
+{
+    g_autofree char *q = fake_cluster_pod_json(cluster, "q");
+
+    store_list_begin(now.store, FEED_PODS);
+    feed_event(now.store, FEED_PODS, false, q);
+    for (int i = 0; i < n; i++) {
+        g_autofree char *pod = g_strdup_printf(
+            "{\"metadata\":{\"name\":\"u%d\",\"namespace\":\"%s\",\"uid\":\"uid-u%d\"},"
+            "\"spec\":{\"nodeName\":\"duo\",\"containers\":[{\"name\":\"c\",\"resources\":"
+            "{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+            i, ns, i);
+        feed_event(now.store, FEED_PODS, false, pod);
+    }
+    store_list_end(now.store, FEED_PODS);
+    expect_used(&now, 0, 0, n);
+}
+
+static const struct {
+    int n;
+    bool own, closed;
+} crowds[] = {{4, true, false}, {5, true, true}, {5, false, false}};
+
+START_TEST(a_node_is_closed_to_a_namespace_with_too_many)
+{
+    g_autofree char *object = fake_cluster_pod_json(cluster, "q");
+    const char *at = strstr(object, "\"namespace\":\"") + strlen("\"namespace\":\"");
+    g_autofree char *own = g_strndup(at, strcspn(at, "\""));
+
+    restart();
+    list_unsealed(crowds[_i].n, crowds[_i].own ? own : "others");
+    world_expect_bind(&now, "q", "duo",
+                      crowds[_i].closed ? reason_info(REASON_UNSEALED)->text : "");
+}
+END_TEST
+
 START_TEST(a_rotated_key_seals_anew)
 {
     run_p();
@@ -303,6 +340,61 @@ START_TEST(a_rotated_key_seals_anew)
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
     expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+/* Of two replicas the one that serves is of a version that knows no seals. */
+START_TEST(what_an_older_version_binds_is_sealed_by_the_one_that_watches)
+{
+    begin(&now);
+    end(&first);
+    struct seals *kept = seals;
+    seals = NULL;
+    begin(&first);
+    seals = kept;
+    run_p();
+    g_autofree char *none = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
+    ck_assert_ptr_null(none);
+    g_autofree char *pod = fake_cluster_pod_json(cluster, "p");
+    feed_event(now.store, FEED_PODS, false, pod);
+    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 1);
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    restart();
+    expect_used(&now, 3, 0, 0);
+}
+END_TEST
+
+/* After a rollback: as it was before there were seals. */
+START_TEST(an_older_version_reads_what_is_annotated)
+{
+    run_p();
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    struct seals *kept = seals;
+    seals = NULL;
+    restart();
+    seals = kept;
+    expect_used(&now, 0, 3, 0);
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_NONE);
+}
+END_TEST
+
+/* What one replica has sealed the next one knows. */
+START_TEST(a_binding_that_arrives_after_a_takeover_is_sealed)
+{
+    first.extender.bind_timeout_ms = 100;
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_DELAY_EFFECT, OUTCOME_UNKNOWN});
+    fake_cluster_script_get(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
+    g_autofree char *error = world_bind(&first, "p", "duo");
+    ck_assert_str_ne(error, "");
+    begin(&now);
+    fake_cluster_carry_out(cluster);
+    fake_cluster_start(cluster, "p");
+    fake_cluster_annotate(cluster, "p", INDEX, "1");
+    restart();
+    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_EDITED);
+    const struct allocation *held = ledger_get(store_lock(now.store), "uid-p");
+    ck_assert_int_eq(held->shares[0].card, 0);
+    store_unlock(now.store);
 }
 END_TEST
 
@@ -349,7 +441,12 @@ int main(void)
     tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
+    tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
+                        G_N_ELEMENTS(crowds));
     tcase_add_test(tests, a_rotated_key_seals_anew);
+    tcase_add_test(tests, what_an_older_version_binds_is_sealed_by_the_one_that_watches);
+    tcase_add_test(tests, an_older_version_reads_what_is_annotated);
+    tcase_add_test(tests, a_binding_that_arrives_after_a_takeover_is_sealed);
     tcase_add_test(tests, a_lost_key_leaves_nothing_sealed);
     tcase_add_test(tests, a_failed_patch_is_tried_again_later);
     suite_add_tcase(suite, tests);
