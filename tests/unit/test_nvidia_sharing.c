@@ -180,7 +180,7 @@ START_TEST(a_changing_configuration_gives_nothing)
     g_autofree char *labels = g_strdup_printf(
         "nvidia.com/device-plugin.config=%s nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=%s",
         flip->configuration, flip->replicas);
-    char table[] = "whole=1, shared = 4,,x,y=z";
+    char table[] = "whole=1, shared = 4 ";
 
     options.nvidia_config_replicas = table;
     NODE("n", capacity, .labels = labels);
