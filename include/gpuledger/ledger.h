@@ -44,6 +44,13 @@ struct mig_place {
     uint8_t layout, start, size; /* size 0: there is none */
 };
 
+/* Why a card that may well work takes no new pods. */
+enum closure {
+    CLOSURE_NONE,
+    CLOSURE_CORDON, /* the administrator wants it */
+    CLOSURE_CLASS,  /* what the administrator says of its shares cannot be read */
+};
+
 /* One GPU as its node side numbers it. */
 struct card {
     int32_t index;       /* the number that annotations carry */
@@ -55,7 +62,9 @@ struct card {
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
     int32_t multiprocessors; /* compute is handed out in these; 0: in any parts */
+    int32_t parts;       /* no holder is promised more than one of so many of its compute; 0: any */
     bool best_effort;    /* promises no compute: only who asks for none in particular */
+    enum closure closure;
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
@@ -84,6 +93,8 @@ struct topology_card {
     int32_t numa;
     int32_t rank;
     bool unhealthy;
+    enum closure closure;
+    int32_t parts;          /* of compute; 0: a holder may have any part */
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
     uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
@@ -414,6 +425,12 @@ int64_t card_memory_free(const struct node *node, const struct card *card);
 int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes);
 
 int32_t card_core_free(const struct node *node, const struct card *card);
+/* Whether it may take new pods, as far as its state goes. */
+static inline bool card_is_open(const struct card *card)
+{
+    return card->healthy && card->closure == CLOSURE_NONE;
+}
+
 int32_t card_slots_free(const struct node *node, const struct card *card);
 
 /* What is left of the node itself; never negative, INT64_MAX if it is not known what it has. */

@@ -145,6 +145,22 @@ static void tell_tenant(const struct telling *telling)
     append_holders(telling->text, telling->node, telling->card, NULL);
 }
 
+const char *tell_closure(enum closure closure)
+{
+    static const char *const texts[] = {
+        [CLOSURE_NONE] = "it is not closed",
+        [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
+        [CLOSURE_CLASS] = "the node's annotation gpuledger.io/share-class says nothing of it that can "
+                          "be read",
+    };
+    return texts[closure];
+}
+
+static void tell_closed(const struct telling *telling)
+{
+    g_string_append(telling->text, tell_closure(telling->card->closure));
+}
+
 static void tell_health(const struct telling *telling)
 {
     g_string_append(telling->text, telling->card->broken
@@ -195,6 +211,9 @@ static void tell_card_terms(const struct telling *telling)
                                card->model ? card->model : "which is not known");
     } else if (card->best_effort && (telling->ask->core > 0 || telling->ask->exclusive)) {
         g_string_append(telling->text, "it promises no compute");
+    } else if (card->parts > 1 && (telling->ask->core > 0 || telling->ask->exclusive)) {
+        g_string_append_printf(telling->text, "it promises a holder 1/%d of its compute at most",
+                               card->parts);
     } else {
         g_string_append_printf(telling->text, "the pod accepts other cards only%s%s",
                                card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
@@ -203,7 +222,8 @@ static void tell_card_terms(const struct telling *telling)
 
 static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
-    [REASON_CARD_UNHEALTHY] = tell_health,      [REASON_INSUFFICIENT_CORE] = tell_core,
+    [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
+    [REASON_INSUFFICIENT_CORE] = tell_core,
     [REASON_NO_SLOT] = tell_slots,              [REASON_OTHER_USE] = tell_other_use,
     [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
     [REASON_OTHER_TENANT] = tell_tenant,

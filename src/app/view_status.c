@@ -31,7 +31,7 @@ static void node_row_clear(gpointer data)
 
 static struct card_row card_row(const struct node *node, const struct card *card)
 {
-    bool open = card->healthy && card->exclusive == 0;
+    bool open = card_is_open(card) && card->exclusive == 0;
 
     return (struct card_row){
         .core_free = open ? card_core_free(node, card) / HUNDREDTH : 0,

@@ -221,7 +221,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
  * that has no compute or no slot left. */
 static int64_t joinable_room(const struct node *node, const struct card *card)
 {
-    return card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
+    return card_is_open(card) && card->exclusive + node->unplaced_exclusive == 0 &&
                    card_core_free(node, card) > 0 && card_slots_free(node, card) > 0
                ? card_memory_room(node, card, false)
                : -1;
@@ -343,6 +343,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
             return REASON_CARD_COUNT;
         if (!card->healthy)
             return REASON_CARD_UNHEALTHY;
+        if (card->closure != CLOSURE_NONE)
+            return REASON_CARD_CLOSED;
         /* A card that others have overbooked may still take what needs nothing of it. */
         const struct card *before = &node->cards[card - trial.cards];
         if (card->mig && !is_instance(node, before, allocation, i))
@@ -423,9 +425,10 @@ void node_apply_health(struct node *node)
     node_summarize(node);
 }
 
-void node_set_healthy(struct node *node, struct card *card, bool healthy)
+void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure)
 {
     card->healthy = healthy;
+    card->closure = closure;
     node_summarize(node);
 }
 
@@ -455,6 +458,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .rank = said->rank,
             .broken = said->unhealthy,
             .multiprocessors = said->multiprocessors,
+            .parts = said->parts,
+            .closure = said->closure,
             .best_effort = said->best_effort,
             .memory = said->memory,
             .physical = said->physical < said->memory && !said->mig ? said->physical : 0,

@@ -14,6 +14,7 @@ enum obstacle {
     OBSTACLE_TERMS,
     OBSTACLE_SIZE,
     OBSTACLE_HEALTH,
+    OBSTACLE_CLOSURE,
     OBSTACLE_OTHER_USE,
     OBSTACLE_TENANT,
     OBSTACLE_SLOTS,
@@ -28,6 +29,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_TERMS] = REASON_TERMS,
     [OBSTACLE_SIZE] = REASON_CARD_TOO_SMALL,
     [OBSTACLE_HEALTH] = REASON_CARD_UNHEALTHY,
+    [OBSTACLE_CLOSURE] = REASON_CARD_CLOSED,
     [OBSTACLE_OTHER_USE] = REASON_OTHER_USE,
     [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
@@ -151,6 +153,16 @@ static struct part part_of(const struct search *search, const struct card_ask *a
     return (struct part){.bytes = bytes_of(search, ask, card), .core = ask->core};
 }
 
+/* Who has one of N shares is promised an N-th of the compute at most, or the others are promised
+ * nothing. */
+static bool card_promises(const struct card *card, const struct card_ask *ask)
+{
+    if (card->best_effort)
+        return ask->core == 0 && !ask->exclusive;
+    return card->parts <= 1 ||
+           (!ask->exclusive && (int64_t)ask->core * card->parts <= card->core);
+}
+
 /* `card` as it will be, `now` as it is. */
 static enum obstacle card_obstacle(const struct search *search, const struct card_ask *ask,
                                    const struct card *card, const struct card *now,
@@ -163,12 +175,14 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
 
     if (!terms_accept_card(terms, card))
         return OBSTACLE_TERMS;
-    if (card->best_effort && (ask->core > 0 || ask->exclusive))
+    if (!card_promises(card, ask))
         return OBSTACLE_TERMS;
     if (bytes > (card->physical > 0 && !oversubscribes(search) ? card->physical : card->memory))
         return OBSTACLE_SIZE;
     if (!card->healthy)
         return OBSTACLE_HEALTH;
+    if (card->closure != CLOSURE_NONE)
+        return OBSTACLE_CLOSURE;
     if (node->n_dialects > 1 && node_taken_by_other(node, now, search->request->dialect))
         return OBSTACLE_OTHER_USE;
     if (terms && terms->tenant && search->request->isolation < terms->tenant_isolation &&

@@ -18,6 +18,8 @@ static const struct reason_info table[REASON_N] = {
                                false},
     [REASON_CARD_UNHEALTHY] = {"card_unhealthy",
                                INSUFFICIENT ": the cards large enough are unhealthy", false},
+    [REASON_CARD_CLOSED] = {"card_closed",
+                            INSUFFICIENT ": the cards large enough are closed to new pods", false},
     [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
                                   true},
     [REASON_INSUFFICIENT_DEVICES] = {"insufficient_devices", "Insufficient GPU devices", true},

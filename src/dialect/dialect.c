@@ -316,6 +316,7 @@ static void merge_cards(struct topology *topology, const struct topology *other)
         if (card->multiprocessors == 0)
             card->multiprocessors = said->multiprocessors;
         card->unhealthy |= said->unhealthy;
+        card->closure = card->closure ? card->closure : said->closure;
         if (!card->uuid && said->uuid)
             card->uuid = topology_keep(topology, said->uuid);
         if (!card->model && said->model)

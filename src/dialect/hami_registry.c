@@ -232,8 +232,8 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
             .core = (int32_t)entry->core * (CORE_WHOLE / 100),
             .slots = (int32_t)entry->count,
             .numa = (int32_t)entry->numa,
-            .unhealthy = !served || !entry->healthy || entry->count == 0 ||
-                         is_listed(cordon, entry->uuid),
+            .unhealthy = !served || !entry->healthy || entry->count == 0,
+            .closure = is_listed(cordon, entry->uuid) ? CLOSURE_CORDON : CLOSURE_NONE,
             .uuid = topology_keep(topology, entry->uuid),
             .model = topology_keep(topology, entry->model),
             .mode = topology_keep(topology, entry->mode),
