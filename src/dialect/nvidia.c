@@ -45,6 +45,21 @@ bool nvidia_is_device(const char *resource)
             resource[strlen(NVIDIA_MIG_PREFIX)]);
 }
 
+static size_t bare_length(const char *resource)
+{
+    return strlen(resource) - (g_str_has_suffix(resource, SHARED_SUFFIX) ? strlen(SHARED_SUFFIX) : 0);
+}
+
+bool nvidia_are_of_pool(const struct node *node, const struct share *share, const struct pool *pool)
+{
+    if (!share->device || g_str_equal(share->device, pool->resource))
+        return share->device;
+    const size_t length = bare_length(share->device);
+    return length == bare_length(pool->resource) &&
+           strncmp(share->device, pool->resource, length) == 0 &&
+           !node_pool(node, share->device);
+}
+
 /* --- pods ----------------------------------------------------------------------------------- */
 
 /* The pod asks a plugin that gives parts of cards, and then nvidia.com/gpu means something else. */
@@ -253,18 +268,20 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
 /* --- placement ------------------------------------------------------------------------------ */
 
-/* Pods that were given devices of this pool when a card was another number of them: any card may
+/* Pods that were given devices of this pool, or of one that it has taken the place of, when a card was another number of them: any card may
  * be one of theirs. Replicas that only take turns may be joined by others that do. */
 static enum reason refuse_mixture(const struct node *node, const struct pool *pool)
 {
-    for (guint i = 0; pool->used > 0 && i < node->allocations->len; i++) {
+    for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = g_ptr_array_index(node->allocations, i);
         for (uint32_t j = 0; j < other->n_shares; j++) {
             const struct share *share = &other->shares[j];
-            if (g_strcmp0(share->device, pool->resource) != 0 || share->replicas == 0 ||
-                share->replicas == pool->replicas)
+            if (!nvidia_are_of_pool(node, share, pool))
                 continue;
-            if (share->replicas == 1 || !pool->shared || pool->isolation != ISOLATION_NONE)
+            if (g_str_equal(share->device, pool->resource) &&
+                (share->replicas == 0 || share->replicas == pool->replicas))
+                continue;
+            if (share->replicas <= 1 || !pool->shared || pool->isolation != ISOLATION_NONE)
                 return REASON_OTHER_USE;
         }
     }

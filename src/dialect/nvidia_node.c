@@ -13,8 +13,6 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
-#define SHARED_SUFFIX ".shared"
-
 /* Ours, on nodes, see node_marks.h: cards that take one holder. Which ones is of no use here. */
 #define KEY_EXCLUSIVE "gpuledger.io/exclusive-cards"
 

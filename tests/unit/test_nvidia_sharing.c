@@ -83,6 +83,63 @@ START_TEST(the_most_demanding_pods_may_meet)
 }
 END_TEST
 
+/* kubelet has forgotten the names of replicas that a change of configuration took away, not their
+ * pods: these stay on their cards, beside as many as the cards now have. */
+START_TEST(replicas_that_were_taken_away_are_still_used)
+{
+    static const struct node_words
+        thrice = {GPUS "=6", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=3 "
+                                       "nvidia.com/gpu.memory=81920"},
+        twice = {GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2 "
+                                      "nvidia.com/gpu.memory=81920"};
+    static const char *const names[] = {"a", "b", "c"};
+
+    options.nvidia_memory_guard = true;
+    set_node("n", &thrice);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        PUT("n", names[i], GPUS "=1", .annotations = WANTS "26Gi");
+    set_node("n", &twice);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "28Gi"), REASON_NONE);
+    ledger_drop(book, "c"); /* whatever replica it had, another pod may have its name by now */
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_SHARED_MEMORY);
+    ledger_drop(book, "b");
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "54Gi"), REASON_NONE);
+    /* Who came with two replicas has a name that is in use, and not two of them meet three. */
+    ledger_drop(book, "a");
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        PUT("n", names[i], GPUS "=1", .annotations = WANTS "26Gi");
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_NONE);
+}
+END_TEST
+
+/* A pool that has another name has the same cards. */
+START_TEST(renamed_replicas_are_still_used)
+{
+    static const struct node_words
+        plain = {GPUS "=4", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"},
+        renamed = {GPUS "=0 nvidia.com/gpu.shared=4",
+                   .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"},
+        whole = {GPUS "=2", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=1"};
+
+    options.nvidia_memory_guard = true;
+    set_node("n", &plain);
+    PUT("n", "a", GPUS "=1", .annotations = WANTS "5Gi");
+    PUT("n", "b", GPUS "=1", .annotations = WANTS "5Gi");
+    set_node("n", &renamed);
+    ck_assert_reason(ASK("n", "nvidia.com/gpu.shared=1", .annotations = WANTS "6Gi"),
+                     REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", "nvidia.com/gpu.shared=1", .annotations = WANTS "5Gi"), REASON_NONE);
+    ledger_drop(book, "a");
+    ledger_drop(book, "b");
+    PUT("n", "c", "nvidia.com/gpu.shared=1", .annotations = WANTS "5Gi");
+    set_node("n", &whole);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "c");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+}
+END_TEST
+
 /* Whoever has a card alone, or a part that is kept apart, is not asked. */
 START_TEST(only_time_slicing_is_guarded)
 {
@@ -276,6 +333,8 @@ int main(void)
     tcase_add_test(tcase, more_than_one_replica_at_a_time);
     tcase_add_test(tcase, what_pods_want_of_a_card_is_kept_within_it);
     tcase_add_test(tcase, the_most_demanding_pods_may_meet);
+    tcase_add_test(tcase, replicas_that_were_taken_away_are_still_used);
+    tcase_add_test(tcase, renamed_replicas_are_still_used);
     tcase_add_test(tcase, only_time_slicing_is_guarded);
     tcase_add_test(tcase, mps_divides_the_card);
     tcase_add_test(tcase, mps_serves_48_clients);
