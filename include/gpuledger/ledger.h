@@ -56,8 +56,9 @@ struct card {
     int32_t index;       /* the number that annotations carry */
     int32_t holders;     /* slots taken on it */
     int32_t exclusive;   /* shares on it that tolerate no other */
-    int32_t core_used;   /* thousandths */
-    int32_t core;        /* capacity, thousandths; CORE_WHOLE unless the node side oversubscribes */
+    int32_t core_used;   /* in the unit of `core`, see card_core */
+    int32_t core;        /* capacity: thousandths, CORE_WHOLE unless the node side oversubscribes; or
+                          * multiprocessors, each some thousandths */
     int32_t slots;       /* holders at most; 0: any number */
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
@@ -410,9 +411,12 @@ int64_t amount_bytes(struct amount amount, int64_t memory_unit);
  * down, as the node sides do. */
 int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount);
 
-/* Thousandths of the card that a share of `core` takes: whole multiprocessors, where compute is
- * handed out in those. */
+/* What a share of so many thousandths takes of the card's core: whole multiprocessors, where compute
+ * is handed out in those. */
 int32_t card_core(const struct card *card, int32_t core);
+
+/* Thousandths for people, of what counts in the unit of the card's core. */
+int32_t card_core_told(const struct card *card, int64_t core);
 
 /* A number that stands for a UUID, never 0. */
 uint64_t card_key(const char *uuid);

@@ -127,8 +127,8 @@ static char *fullness(const struct node *node, const struct card *card)
 
     if (card->memory_used > card->memory)
         return g_strdup_printf("card %d holds %s of %s", card->index, used, size);
-    return g_strdup_printf("card %d holds %d.%d %% core", card->index, card->core_used / 10,
-                           card->core_used % 10);
+    const int32_t core = card_core_told(card, card->core_used);
+    return g_strdup_printf("card %d holds %d.%d %% core", card->index, core / 10, core % 10);
 }
 
 static void look_at_fullness(const struct look *look, const struct card *card)
@@ -137,7 +137,7 @@ static void look_at_fullness(const struct look *look, const struct card *card)
     g_autoptr(GPtrArray) pods = g_ptr_array_new();
     int64_t memory = 0, core = 0;
 
-    if (card->memory_used <= card->memory && card->core_used <= CORE_WHOLE)
+    if (card->memory_used <= card->memory && card->core_used <= card->core)
         return;
     for (guint i = 0; i < node->allocations->len; i++)
         g_ptr_array_add(pods, g_ptr_array_index(node->allocations, i));
@@ -151,9 +151,9 @@ static void look_at_fullness(const struct look *look, const struct card *card)
                 continue;
             here = true;
             memory += amount_bytes(pod->shares[j].memory, node->memory_unit);
-            core += pod->shares[j].core;
+            core += card_core(card, pod->shares[j].core);
         }
-        if (here && (memory > card->memory || core > CORE_WHOLE))
+        if (here && (memory > card->memory || core > card->core))
             find(look, AUDIT_OVERBOOKED, pod, fullness(node, card));
     }
 }

@@ -174,8 +174,9 @@ static void tell_core(const struct telling *telling)
 
     if (card_core(card, telling->ask->core) > card_core_free(telling->node, card))
         g_string_append_printf(telling->text, "wants %g%% of the compute, %g%% free of %g%%",
-                               card_core(card, telling->ask->core) / 10.0,
-                               card_core_free(telling->node, card) / 10.0, card->core / 10.0);
+                               card_core_told(card, card_core(card, telling->ask->core)) / 10.0,
+                               card_core_told(card, card_core_free(telling->node, card)) / 10.0,
+                               card_core_told(card, card->core) / 10.0);
     else
         g_string_append(telling->text, "none of its compute is free");
     append_holders(telling->text, telling->node, card, NULL);

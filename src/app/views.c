@@ -149,8 +149,8 @@ static void write_card(struct json_writer *writer, const struct node_copy *node,
     json_key_int(writer, "memoryBytes", card->memory);
     json_key_int(writer, "memoryUsedBytes", card->memory_used);
     json_key_int(writer, "memoryFreeBytes", card_copy_free(node, card));
-    json_key_int(writer, "coreThousandths", card->core);
-    json_key_int(writer, "coreUsedThousandths", card->core_used);
+    json_key_int(writer, "coreThousandths", card_core_told(card, card->core));
+    json_key_int(writer, "coreUsedThousandths", card_core_told(card, card->core_used));
     json_key_int(writer, "holders", card->holders);
     json_key(writer, "slots");
     if (card->slots > 0)

@@ -357,7 +357,7 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
             return REASON_OVERSUBSCRIBED;
         if (card_core_free(node, before) == 0 ||
             (card->core_used > before->core_used &&
-             card->core_used + trial.unplaced_core > card->core))
+             card->core_used + card_core_unplaced(&trial, card) > card->core))
             return REASON_INSUFFICIENT_CORE;
         if (card->slots > 0 && card->holders + trial.unplaced_holders > card->slots)
             return REASON_NO_SLOT;
@@ -452,7 +452,6 @@ void node_set_topology(struct node *node, const struct topology *topology)
         const struct topology_card *said = &topology->cards[i];
         node->cards[i] = (struct card){
             .index = i,
-            .core = said->core ? said->core : CORE_WHOLE,
             .slots = said->slots,
             .numa = said->numa,
             .rank = said->rank,
@@ -471,6 +470,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .model = g_strdup(said->model),
             .mode = g_strdup(said->mode),
         };
+        node->cards[i].core =
+            card_core_size(&node->cards[i], said->core ? said->core : CORE_WHOLE);
     }
     node->hardware = 0;
     for (int32_t i = 0; i < node->n_cards; i++) {

@@ -160,7 +160,7 @@ static bool card_promises(const struct card *card, const struct card_ask *ask)
     if (card->best_effort)
         return ask->core == 0 && !ask->exclusive;
     return card->parts <= 1 ||
-           (!ask->exclusive && (int64_t)ask->core * card->parts <= card->core);
+           (!ask->exclusive && (int64_t)card_core(card, ask->core) * card->parts <= card->core);
 }
 
 /* `card` as it will be, `now` as it is. */
@@ -210,7 +210,7 @@ static bool has_amounts(const struct node *node, const struct card_ask *ask,
 {
     return card->exclusive == 0 && (!ask->exclusive || card->holders == 0) &&
            card_bytes(node, card, ask->memory) <= card_memory_free(node, card) &&
-           ask->core <= card_core_free(node, card);
+           card_core(card, ask->core) <= card_core_free(node, card);
 }
 
 static struct cost cost_of(const struct search *search, const struct card *card,
