@@ -105,12 +105,22 @@ struct topology_card {
     const char *mode;
 };
 
+/* Why kubelet has more devices of a pool than are given. */
+enum withheld {
+    WITHHELD_NONE,
+    WITHHELD_CHANGE,    /* the node's configuration is being changed */
+    WITHHELD_EXCLUSIVE, /* one of its cards takes one holder at a time */
+    WITHHELD_MPS,       /* they may all be on one card, and its server takes no more clients */
+};
+
 /* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node
  * knows. */
 struct pool {
     char *resource; /* "nvidia.com/mig-1g.5gb" */
     char *model;    /* or NULL */
     int32_t capacity;
+    int32_t reported; /* by kubelet, of which `capacity` are given; and why, if they are fewer: */
+    enum withheld withheld;
     int64_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
@@ -127,7 +137,7 @@ struct topology {
     int32_t n_dialects; /* 0 stands for `dialect` alone */
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
-    int32_t driver;      /* major version; 0: not known */
+    int32_t driver;      /* see DRIVER_VERSION; 0: not known */
     const struct policy *policy; /* the node's own choice, or NULL */
     struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;

@@ -259,6 +259,23 @@ static void tell_dialects(const struct telling *telling)
                                telling->node->dialects[i]->name);
 }
 
+static void tell_withheld(const struct telling *telling)
+{
+    static const char *const why[] = {
+        [WITHHELD_NONE] = "all are given",
+        [WITHHELD_CHANGE] = "its configuration is being changed, and it does not report yet what that "
+                            "makes of its cards",
+        [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
+        [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
+    };
+    const struct card_ask *ask = telling->ask;
+    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+
+    if (pool)
+        g_string_append_printf(telling->text, "has %d %s, gives %d: %s", pool->reported,
+                               ask->device, pool->capacity, why[pool->withheld]);
+}
+
 static void tell_count(const struct telling *telling)
 {
     const struct card_ask *ask = telling->ask;
@@ -302,6 +319,17 @@ static bool tell_small_devices(const struct telling *telling)
     return true;
 }
 
+static void append_driver(GString *text, int32_t driver)
+{
+    const int32_t minor = driver / 100 % 1000, revision = driver % 100;
+
+    g_string_append_printf(text, "%d", driver / DRIVER_VERSION(1, 0, 0));
+    if (minor > 0 || revision > 0)
+        g_string_append_printf(text, ".%d", minor);
+    if (revision > 0)
+        g_string_append_printf(text, ".%02d", revision);
+}
+
 static void tell_node_terms(const struct telling *telling)
 {
     const struct terms *terms = telling->request->terms;
@@ -318,9 +346,12 @@ static void tell_node_terms(const struct telling *telling)
     else if (terms && node->driver < terms->driver_min && node->driver == 0)
         g_string_append(telling->text, "has no label nvidia.com/cuda.driver-version.major, which "
                                        "the pod's gpuledger.io/gpu-driver-min needs");
-    else if (terms && node->driver < terms->driver_min)
-        g_string_append_printf(telling->text, "has driver %d, the pod wants %d", node->driver,
-                               terms->driver_min);
+    else if (terms && node->driver < terms->driver_min) {
+        g_string_append(telling->text, "has driver ");
+        append_driver(telling->text, node->driver);
+        g_string_append(telling->text, ", the pod wants ");
+        append_driver(telling->text, terms->driver_min);
+    }
     else if (telling->ask->device)
         g_string_append_printf(telling->text, "its %s are not what the pod accepts",
                                telling->ask->device);
@@ -505,6 +536,8 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_NOT_GPU_SHARE] = tell_no_share,
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
+    [REASON_CHANGING] = tell_withheld,
+    [REASON_WITHHELD] = tell_withheld,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
     [REASON_SHARED_MEMORY] = tell_shared_memory,
     [REASON_DEVICES_AT_ONCE] = tell_at_once,

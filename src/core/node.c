@@ -335,7 +335,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
         if (share->device) {
             const struct pool *pool = node_pool(&trial, share->device);
             if (!pool || pool->used > pool->capacity)
-                return REASON_INSUFFICIENT_DEVICES;
+                return pool && pool->withheld == WITHHELD_CHANGE ? REASON_CHANGING
+                                                                 : REASON_INSUFFICIENT_DEVICES;
             continue;
         }
         const struct card *card = node_share_card(&trial, share);

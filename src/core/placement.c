@@ -436,8 +436,11 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
         return REASON_TERMS;
     if (pool->at_once > 0 && ask->count > pool->at_once)
         return REASON_DEVICES_AT_ONCE;
+    if (pool->withheld == WITHHELD_CHANGE)
+        return REASON_CHANGING;
     if (ask->count > pool->capacity)
-        return REASON_CARD_COUNT;
+        return ask->count > pool->reported || pool->withheld == WITHHELD_NONE ? REASON_CARD_COUNT
+                                                                              : REASON_WITHHELD;
     if (terms && terms->tenant && pool->shared && pool->isolation < terms->tenant_isolation &&
         node_taken_by_tenant(search->node, NULL, pool->resource, terms->tenant))
         return REASON_OTHER_TENANT;
@@ -447,7 +450,11 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
         if (share->device && is_beside(share, ask) && g_str_equal(share->device, ask->device))
             left -= share->devices;
     }
-    return ask->count > left ? REASON_INSUFFICIENT_DEVICES : REASON_NONE;
+    if (ask->count <= left)
+        return REASON_NONE;
+    return pool->withheld != WITHHELD_NONE && ask->count <= left + pool->reported - pool->capacity
+               ? REASON_WITHHELD
+               : REASON_INSUFFICIENT_DEVICES;
 }
 
 static bool place_devices(struct search *search, uint32_t at)

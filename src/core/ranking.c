@@ -37,16 +37,26 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
     return n > 0 ? winner : 0;
 }
 
+/* Marks go by what is lost; where nothing tells the nodes apart in that, by the first of the ties: of
+ * devices that are taken whole it is how large they are. */
+static double worth(const struct rank *rank, bool by_tie)
+{
+    return by_tie ? (double)rank->ties[0] : rank->loss;
+}
+
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores)
 {
-    double least = n > 0 ? ranks[0].loss : 0, most = least;
+    bool by_tie = true;
 
+    for (size_t i = 1; i < n; i++)
+        by_tie &= ranks[i].loss == ranks[0].loss;
+    double least = n > 0 ? worth(&ranks[0], by_tie) : 0, most = least;
     for (size_t i = 1; i < n; i++) {
-        least = MIN(least, ranks[i].loss);
-        most = MAX(most, ranks[i].loss);
+        least = MIN(least, worth(&ranks[i], by_tie));
+        most = MAX(most, worth(&ranks[i], by_tie));
     }
     for (size_t i = 0; i < n; i++) {
-        const double part = most > least ? (most - ranks[i].loss) / (most - least) : 1;
+        const double part = most > least ? (most - worth(&ranks[i], by_tie)) / (most - least) : 1;
         const int32_t score = (int32_t)(part * RANKING_SCORE_MAX + 0.5);
         ret_scores[i] = MAX(score - ranks[i].waits, 0);
     }

@@ -23,6 +23,12 @@ static const struct reason_info table[REASON_N] = {
     [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
                                   true},
     [REASON_INSUFFICIENT_DEVICES] = {"insufficient_devices", "Insufficient GPU devices", true},
+    [REASON_CHANGING] =
+        {"changing", "The node is being changed to another configuration of its GPU plugin, and "
+                     "gives no GPU until both agree", false},
+    [REASON_WITHHELD] =
+        {"withheld", "Insufficient GPU devices: those that are left may all be on one GPU, which "
+                     "serves no more pods", true},
     [REASON_DEVICES_AT_ONCE] =
         {"devices_at_once", "The node's GPU plugin gives a container fewer devices at a time than "
                             "the pod asks for", false},

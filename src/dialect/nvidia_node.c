@@ -117,6 +117,19 @@ static int64_t profile_memory(const char *text)
     return digits_parse(digits, 10000, &gigabytes) ? gigabytes * 1000 * 1000 * 1000 / 20 * 19 : 0;
 }
 
+/* 0: the label is not there, or is no number, which is said. */
+static int64_t read_number(const struct node_view *view, const char *resource, const char *what,
+                           char **ret_warning)
+{
+    const char *text = get_label(view, resource, what);
+    int64_t number = 0;
+
+    if (text && !digits_parse(text, NVIDIA_DEVICES_MAX, &number))
+        warn(ret_warning, g_strdup_printf("node '%s': label '%s.%s' is '%.32s', which is no number; it "
+                                          "is ignored", view->name, resource, what, text));
+    return number;
+}
+
 static struct facts read_facts(const struct node_view *view, const char *resource,
                                const struct dialect_options *options, struct topology *topology,
                                char **ret_warning)
@@ -128,8 +141,8 @@ static struct facts read_facts(const struct node_view *view, const char *resourc
     bool is_mig = g_str_has_prefix(resource, NVIDIA_MIG_PREFIX);
 
     facts.mps = g_strcmp0(strategy, "mps") == 0 && !is_mig;
-    digits_parse(get_label(view, resource, "count"), NVIDIA_DEVICES_MAX, &facts.count);
-    digits_parse(get_label(view, resource, "replicas"), NVIDIA_DEVICES_MAX, &facts.replicas);
+    facts.count = read_number(view, resource, "count", ret_warning);
+    facts.replicas = read_number(view, resource, "replicas", ret_warning);
     facts.shared = g_str_has_suffix(resource, SHARED_SUFFIX) || facts.replicas > 1 ||
                    (facts.replicas == 0 && !is_mig && strategy && strcmp(strategy, "none") != 0);
     if (product) {
@@ -167,8 +180,9 @@ static bool is_changing(const struct facts *facts, int64_t announced, int64_t re
 /* How many of `reported` devices may be given. */
 static int64_t usable_devices(const struct node_view *view, const char *resource,
                               const struct facts *facts, const struct dialect_options *options,
-                              int64_t reported, char **ret_warning)
+                              int64_t reported, enum withheld *ret_why, char **ret_warning)
 {
+    *ret_why = WITHHELD_NONE;
     const char *configuration = string_pairs_get(&view->labels, LABEL_CONFIG);
     const char *exclusive = string_pairs_get(&view->annotations, KEY_EXCLUSIVE);
     int64_t expected = facts->count * MAX(facts->replicas, 1);
@@ -183,6 +197,7 @@ static int64_t usable_devices(const struct node_view *view, const char *resource
                  g_strdup_printf("node '%s' is being changed to configuration '%.64s': %s is not "
                                  "given until the node reports what it makes of the cards",
                                  view->name, configuration, resource));
+            *ret_why = WITHHELD_CHANGE;
             return 0;
         }
     }
@@ -194,6 +209,7 @@ static int64_t usable_devices(const struct node_view *view, const char *resource
         warn(ret_warning, g_strdup_printf("node '%s' shares cards of which '%.64s' take one "
                                           "holder: one pod gets a device",
                                           view->name, exclusive));
+        *ret_why = reported > 1 ? WITHHELD_EXCLUSIVE : WITHHELD_NONE;
         return MIN(reported, 1);
     }
     if (facts->mps && facts->replicas > MPS_CLIENTS) {
@@ -201,6 +217,7 @@ static int64_t usable_devices(const struct node_view *view, const char *resource
                                           "serves %d: the node gives no more than that, as they "
                                           "may all be on one card",
                                           view->name, facts->replicas, MPS_CLIENTS));
+        *ret_why = reported > MPS_CLIENTS ? WITHHELD_MPS : WITHHELD_NONE;
         return MIN(reported, MPS_CLIENTS);
     }
     return reported;
@@ -235,7 +252,8 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
 
     if (facts.count > 0 && reported > facts.count)
         facts.shared = true;
-    int64_t usable = usable_devices(view, resource, &facts, options, reported, ret_warning);
+    enum withheld why;
+    int64_t usable = usable_devices(view, resource, &facts, options, reported, &why, ret_warning);
     if (!facts.shared)
         facts.replicas = 1;
     else if (facts.replicas <= 1) /* the label is late: what is reported tells, if it divides */
@@ -246,6 +264,8 @@ static void add_pool(const struct node_view *view, const char *resource, int64_t
         .resource = topology_keep(topology, resource),
         .model = (char *)facts.model,
         .capacity = (int32_t)usable,
+        .reported = (int32_t)reported,
+        .withheld = why,
         .at_once =
             mps || (facts.shared && options->nvidia_fail_requests_greater_than_one) ? 1 : 0,
         .memory = mps && facts.replicas > 0 ? facts.memory / facts.replicas : facts.memory,

@@ -181,7 +181,30 @@ START_TEST(mps_serves_48_clients)
 {
     NODE("n", GPUS "=64", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=64");
     ck_assert_ptr_nonnull(strstr(warning, "48"));
-    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 48);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_WITHHELD), 48);
+}
+END_TEST
+
+/* One replica more than MPS serves makes two cards one, for all may be on the same; it is said. */
+START_TEST(what_mps_does_not_serve_is_named)
+{
+    NODE("even", GPUS "=96", .labels = MPS "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=48");
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(fill("even", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 96);
+    NODE("odd", GPUS "=98", .labels = MPS "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=49");
+    ck_assert_ptr_nonnull(strstr(warning, "48"));
+    ck_assert_int_eq(fill("odd", GPUS "=1", REASON_WITHHELD), 48);
+    ck_assert_int_eq(pool_of("odd", GPUS)->reported, 98);
+}
+END_TEST
+
+START_TEST(a_label_that_is_no_number_is_said)
+{
+    static const char *const labels[] = {"nvidia.com/gpu.count=eight", "nvidia.com/gpu.replicas=2x"};
+
+    NODE("n", GPUS "=8", .labels = labels[_i]);
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_msg(strstr(warning, "is no number") && strstr(warning, "'n'"), "%s", warning);
 }
 END_TEST
 
@@ -192,7 +215,7 @@ START_TEST(cards_for_one_process_take_one_pod)
     NODE("n", GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2",
          .annotations = exclusive);
     ck_assert_ptr_nonnull(strstr(warning, "one holder"));
-    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 1);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_WITHHELD), 1);
     NODE("whole", GPUS "=2", .annotations = exclusive);
     ck_assert_ptr_null(warning);
     ck_assert_int_eq(pool_of("whole", GPUS)->capacity, 2);
@@ -243,7 +266,7 @@ START_TEST(a_changing_configuration_gives_nothing)
     NODE("n", capacity, .labels = labels);
     ck_assert_int_eq(pool_of("n", GPUS)->capacity, flip->usable);
     ck_assert(flip->usable > 0 || strstr(warning, flip->configuration));
-    ck_assert_reason(ASK("n", GPUS "=1"), flip->usable ? REASON_NONE : REASON_CARD_COUNT);
+    ck_assert_reason(ASK("n", GPUS "=1"), flip->usable ? REASON_NONE : REASON_CHANGING);
 }
 END_TEST
 
@@ -338,6 +361,8 @@ int main(void)
     tcase_add_test(tcase, only_time_slicing_is_guarded);
     tcase_add_test(tcase, mps_divides_the_card);
     tcase_add_test(tcase, mps_serves_48_clients);
+    tcase_add_test(tcase, what_mps_does_not_serve_is_named);
+    tcase_add_loop_test(tcase, a_label_that_is_no_number_is_said, 0, 2);
     tcase_add_test(tcase, cards_for_one_process_take_one_pod);
     tcase_add_test(tcase, capacity_outdoes_labels);
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
