@@ -78,15 +78,30 @@ static void look_at_annotations(const struct look *look, const struct allocation
         find(look, cause, pod, g_strdup("on the card that it was bound to"));
 }
 
+/* The ledger takes the only card of a node for any; a UUID says another thing than that. */
+static bool is_gone(const struct node *node, const struct share *share)
+{
+    if (share->device || !share->key)
+        return !share->device && share->card != CARD_UNKNOWN && !node_card(node, share->card);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (share->key == node->cards[i].key || share->key == node->cards[i].former_key)
+            return false;
+    }
+    return true;
+}
+
 static void look_at_card(const struct look *look, const struct allocation *pod)
 {
     for (uint32_t i = 0; i < pod->n_shares; i++) {
-        int32_t card = pod->shares[i].card;
+        const struct share *share = &pod->shares[i];
 
-        if (card == CARD_UNKNOWN || node_card(look->node, card))
+        if (!is_gone(look->node, share))
             continue;
         find(look, AUDIT_CARD_GONE, pod,
-             g_strdup_printf("the node has %d cards", look->node->n_cards));
+             share->key ? g_strdup_printf("counted on %s; none of the node's %d cards has this UUID",
+                                          look->node->n_cards == 1 ? "its only card" : "every card",
+                                          look->node->n_cards)
+                        : g_strdup_printf("the node has %d cards", look->node->n_cards));
         return;
     }
 }
