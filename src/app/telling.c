@@ -150,8 +150,7 @@ const char *tell_closure(enum closure closure)
     static const char *const texts[] = {
         [CLOSURE_NONE] = "it is not closed",
         [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
-        [CLOSURE_CLASS] = "the node's annotation gpuledger.io/share-class says nothing of it that can "
-                          "be read",
+        [CLOSURE_CLASS] = "its class in the node's gpuledger.io/share-class cannot be read",
     };
     return texts[closure];
 }
@@ -263,8 +262,7 @@ static void tell_withheld(const struct telling *telling)
 {
     static const char *const why[] = {
         [WITHHELD_NONE] = "all are given",
-        [WITHHELD_CHANGE] = "its configuration is being changed, and it does not report yet what that "
-                            "makes of its cards",
+        [WITHHELD_CHANGE] = "it does not report yet what its new configuration makes of cards",
         [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
         [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
     };

@@ -62,7 +62,8 @@ static const struct reason_info table[REASON_N] = {
         {"memory_without_core",
          "The node's GPU plugin gives no GPU to a container that asks for GPU memory only", false},
     [REASON_CORE_LIMIT] =
-        {"core_limit", "The pod's limit of GPU core is not a whole number", false},
+        {"core_limit", "The pod's limit of GPU core is not a whole number, or is below what it asks for",
+         false},
     [REASON_UNFORESEEN_CARD] =
         {"unforeseen_card",
          "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "
