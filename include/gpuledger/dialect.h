@@ -181,6 +181,9 @@ extern const struct dialect *const dialects[];
 
 const struct dialect *dialect_find(const char *name);
 
+/* Whether the resource is one of those by which the dialect's pods ask. */
+bool dialect_reads(const struct dialect *dialect, const char *resource);
+
 /* What the pod asks for, in whichever dialect, as a chain of alternatives if several read the same
  * resources; NULL without an error: no GPU. A pod that asks in two ways is an error. */
 struct request *dialect_read_request(const struct pod_view *view,

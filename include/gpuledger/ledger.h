@@ -44,18 +44,28 @@ struct mig_place {
     uint8_t layout, start, size; /* size 0: there is none */
 };
 
+/* Why a card that may well work takes no new pods. */
+enum closure {
+    CLOSURE_NONE,
+    CLOSURE_CORDON, /* the administrator wants it */
+    CLOSURE_CLASS,  /* what the administrator says of its shares cannot be read */
+};
+
 /* One GPU as its node side numbers it. */
 struct card {
     int32_t index;       /* the number that annotations carry */
     int32_t holders;     /* slots taken on it */
     int32_t exclusive;   /* shares on it that tolerate no other */
-    int32_t core_used;   /* thousandths */
-    int32_t core;        /* capacity, thousandths; CORE_WHOLE unless the node side oversubscribes */
+    int32_t core_used;   /* in the unit of `core`, see card_core */
+    int32_t core;        /* capacity: thousandths, CORE_WHOLE unless the node side oversubscribes; or
+                          * multiprocessors, each some thousandths */
     int32_t slots;       /* holders at most; 0: any number */
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
     int32_t multiprocessors; /* compute is handed out in these; 0: in any parts */
+    int32_t parts;       /* no holder is promised more than one of so many of its compute; 0: any */
     bool best_effort;    /* promises no compute: only who asks for none in particular */
+    enum closure closure;
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
@@ -84,6 +94,8 @@ struct topology_card {
     int32_t numa;
     int32_t rank;
     bool unhealthy;
+    enum closure closure;
+    int32_t parts;          /* of compute; 0: a holder may have any part */
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
     uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
@@ -93,12 +105,22 @@ struct topology_card {
     const char *mode;
 };
 
+/* Why kubelet has more devices of a pool than are given. */
+enum withheld {
+    WITHHELD_NONE,
+    WITHHELD_CHANGE,    /* the node's configuration is being changed */
+    WITHHELD_EXCLUSIVE, /* one of its cards takes one holder at a time */
+    WITHHELD_MPS,       /* they may all be on one card, and its server takes no more clients */
+};
+
 /* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node
  * knows. */
 struct pool {
     char *resource; /* "nvidia.com/mig-1g.5gb" */
     char *model;    /* or NULL */
     int32_t capacity;
+    int32_t reported; /* by kubelet, of which `capacity` are given; and why, if they are fewer: */
+    enum withheld withheld;
     int64_t used;   /* may exceed capacity */
     int32_t at_once; /* devices that one container may have; 0: any number */
     int64_t memory; /* bytes of one device; 0: not known */
@@ -115,7 +137,7 @@ struct topology {
     int32_t n_dialects; /* 0 stands for `dialect` alone */
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
-    int32_t driver;      /* major version; 0: not known */
+    int32_t driver;      /* see DRIVER_VERSION; 0: not known */
     const struct policy *policy; /* the node's own choice, or NULL */
     struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;
@@ -418,9 +440,12 @@ int64_t amount_bytes(struct amount amount, int64_t memory_unit);
  * down, as the node sides do. */
 int64_t card_bytes(const struct node *node, const struct card *card, struct amount amount);
 
-/* Thousandths of the card that a share of `core` takes: whole multiprocessors, where compute is
- * handed out in those. */
+/* What a share of so many thousandths takes of the card's core: whole multiprocessors, where compute
+ * is handed out in those. */
 int32_t card_core(const struct card *card, int32_t core);
+
+/* Thousandths for people, of what counts in the unit of the card's core. */
+int32_t card_core_told(const struct card *card, int64_t core);
 
 /* A number that stands for a UUID, never 0. */
 uint64_t card_key(const char *uuid);
@@ -433,6 +458,12 @@ int64_t card_memory_free(const struct node *node, const struct card *card);
 int64_t card_memory_room(const struct node *node, const struct card *card, bool oversubscribes);
 
 int32_t card_core_free(const struct node *node, const struct card *card);
+/* Whether it may take new pods, as far as its state goes. */
+static inline bool card_is_open(const struct card *card)
+{
+    return card->healthy && card->closure == CLOSURE_NONE;
+}
+
 int32_t card_slots_free(const struct node *node, const struct card *card);
 
 /* What is left of the node itself; never negative, INT64_MAX if it is not known what it has. */

@@ -34,8 +34,9 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
 /* The highest mark that `ranking_scale` gives: extender/v1 MaxExtenderPriority. */
 #define RANKING_SCORE_MAX 10
 
-/* Marks from 0 for the worst loss to RANKING_SCORE_MAX for the best; all the best if there is no
- * difference. Where the pod would have to wait it is 0, unless it would everywhere. */
+/* Marks from 0 for the worst loss to RANKING_SCORE_MAX for the best. Where losses are all equal the
+ * first of the ties is taken for them; all are the best if that is equal, too. Where the pod would have
+ * to wait it is 0, unless it would everywhere. */
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores);
 
 #pragma GCC visibility pop

@@ -35,6 +35,12 @@ struct weights {
     int32_t slots, core, memory;
 };
 
+/* A driver's version as one number: "535.104.05" is later than "535.104" and "535". */
+#define DRIVER_VERSION(major, minor, revision) ((major)*100000 + (minor)*100 + (revision))
+#define DRIVER_MAJOR_MAX 9999
+#define DRIVER_MINOR_MAX 999
+#define DRIVER_REVISION_MAX 99
+
 /* Lists end with NULL; a list that is NULL says nothing. */
 struct terms {
     char **models;        /* the card's model contains one of these, case ignored */
@@ -52,7 +58,7 @@ struct terms {
     int64_t memory_min;   /* bytes that a card or device must have as a whole */
     int64_t memory_wanted; /* bytes that it means to use of a shared device; 0: it says nothing */
     int32_t compute_min;  /* CUDA compute capability, 100 * major + minor */
-    int32_t driver_min;   /* major version of the driver */
+    int32_t driver_min;   /* see DRIVER_VERSION */
     enum isolation isolation_min;
     char *tenant;         /* whose pods alone may share a card with it, unless the holders of one */
     enum isolation tenant_isolation; /* card are kept apart at least so; NULL: anybody's may */

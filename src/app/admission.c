@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/admission.h"
 
+#include "app/instances.h"
 #include "wire/admission.h"
 
 #include <gpuledger/error.h>
@@ -8,105 +9,39 @@
 #include <string.h>
 
 #define MIG_PREFIX "nvidia.com/mig-"
-#define SHARED_SUFFIX ".shared"
 #define MIB (INT64_C(1) << 20)
-#define GIB (INT64_C(1) << 30)
 
-/* A profile that some node has. */
-struct profile {
-    const char *resource; /* the node's, under the lock */
-    int64_t memory, slices;
-    bool free; /* an instance of it, somewhere */
-};
-
-struct wish {
-    int64_t memory, slices;
-};
-
-/* A number and what follows it; no number is as large as `max`. */
-static bool take_number(const char **text, const char *unit, guint64 max, int64_t *ret_value)
+/* Requests of such resources equal their limits, or are left out. */
+static bool is_said_once(const struct container_view *view, const char *resource, GError **error)
 {
-    char *end;
-    const guint64 value = g_ascii_isdigit(**text) ? g_ascii_strtoull(*text, &end, 10) : max;
+    const char *limit = string_pairs_get(&view->limits, resource);
+    const char *request = string_pairs_get(&view->requests, resource);
+    int64_t most, least;
 
-    if (value == 0 || value >= max || !g_str_has_prefix(end, unit))
-        return false;
-    *text = end + strlen(unit);
-    *ret_value = (int64_t)value;
-    return true;
-}
-
-/* "nvidia.com/mig-2g.10gb.me": two slices, and memory as people read it. */
-static bool read_profile(const struct pool *pool, struct profile *ret_profile)
-{
-    const char *text = pool->resource + strlen(MIG_PREFIX);
-    int64_t slices, gigabytes;
-
-    if (!g_str_has_prefix(pool->resource, MIG_PREFIX) ||
-        g_str_has_suffix(pool->resource, SHARED_SUFFIX) || pool->capacity == 0 ||
-        !take_number(&text, "g.", 100, &slices) || !take_number(&text, "gb", 10000, &gigabytes))
-        return false;
-    *ret_profile = (struct profile){
-        .resource = pool->resource,
-        .memory = MAX(pool->memory, gigabytes * GIB),
-        .slices = slices,
-        .free = pool->used < pool->capacity,
-    };
-    return true;
-}
-
-/* The smaller first; of those alike the one with the plainest name. */
-static int compare(const struct profile *a, const struct profile *b)
-{
-    const size_t left = strlen(a->resource), right = strlen(b->resource);
-
-    if (a->memory != b->memory)
-        return a->memory < b->memory ? -1 : 1;
-    if (a->slices != b->slices)
-        return a->slices < b->slices ? -1 : 1;
-    return left != right ? (left < right ? -1 : 1) : strcmp(a->resource, b->resource);
-}
-
-/* Whether the first is the better answer. */
-static bool is_better(const struct profile *a, const struct profile *b)
-{
-    return !b->resource || (a->free != b->free ? a->free : compare(a, b) < 0);
-}
-
-/* Under the lock. False: no profile is enough; `ret_largest` is the largest there is, if any. */
-static bool choose(struct ledger *ledger, const struct wish *wish, struct profile *ret_profile,
-                   struct profile *ret_largest)
-{
-    const GPtrArray *nodes = ledger_nodes(ledger);
-    struct profile profile, best = {0}, largest = {0};
-
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        for (int32_t j = 0; node->present && !node->cordoned && j < node->n_pools; j++) {
-            if (!read_profile(&node->pools[j], &profile))
-                continue;
-            if (!largest.resource || compare(&profile, &largest) > 0)
-                largest = profile;
-            if (profile.memory >= wish->memory && profile.slices >= wish->slices &&
-                is_better(&profile, &best))
-                best = profile;
-        }
-    }
-    *ret_profile = best;
-    *ret_largest = largest;
-    return best.resource;
+    if (!limit || !request ||
+        (quantity_parse(limit, &most, NULL) && quantity_parse(request, &least, NULL) && most == least) ||
+        g_str_equal(limit, request))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "container '%.64s': %s is '%.64s' in limits and '%.64s' in requests: write the same "
+                "amount, or only one of them",
+                view->name ? view->name : "", resource, limit, request);
+    return false;
 }
 
 /* False without an error: the container wishes for nothing. */
-static bool read_wish(const struct container_view *view, struct wish *ret_wish, GError **error)
+static bool read_wish(const struct container_view *view, struct instance_wish *ret_wish, GError **error)
 {
     const char *memory = container_view_amount(view, ADMISSION_MIG_MEMORY);
     const char *slices = container_view_amount(view, ADMISSION_MIG_SLICES);
     const char *name = view->name ? view->name : "";
     const struct string_pairs *lists[] = {&view->limits, &view->requests};
 
-    *ret_wish = (struct wish){0};
+    *ret_wish = (struct instance_wish){.init = view->init && !view->sidecar, .count = 1};
     if (!memory && !slices)
+        return false;
+    if (!is_said_once(view, ADMISSION_MIG_MEMORY, error) ||
+        !is_said_once(view, ADMISSION_MIG_SLICES, error))
         return false;
     if (!memory || !quantity_parse(memory, &ret_wish->memory, NULL) || ret_wish->memory < MIB) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
@@ -133,30 +68,91 @@ static bool read_wish(const struct container_view *view, struct wish *ret_wish, 
     return true;
 }
 
-/* Under the lock: what the container is to ask for, or an error for people. */
-static bool answer(struct ledger *ledger, struct json_arena *arena,
-                   struct admission_container *container, GError **error)
+/* What the container asks for by name, beside those who ask for memory. */
+static void add_named(const struct container_view *view, GArray *wishes)
 {
-    struct profile profile, largest;
-    GError *failure = NULL;
-    struct wish wish;
+    const struct string_pairs *lists[] = {&view->limits, &view->requests};
 
-    if (!read_wish(&container->view, &wish, &failure)) {
-        if (failure)
-            g_propagate_error(error, failure);
-        return !failure;
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        for (size_t j = 0; j < lists[i]->n; j++) {
+            const struct string_pair *pair = &lists[i]->items[j];
+            int64_t count;
+            if (!g_str_has_prefix(pair->key, MIG_PREFIX) || g_str_has_suffix(pair->key, ".shared") ||
+                (i == 1 && string_pairs_get(&view->limits, pair->key)) ||
+                !quantity_parse(pair->value, &count, NULL) || count == 0)
+                continue;
+            const struct instance_wish wish = {.resource = pair->key,
+                                               .count = count,
+                                               .init = view->init && !view->sidecar};
+            g_array_append_val(wishes, wish);
+        }
     }
-    if (!choose(ledger, &wish, &profile, &largest)) {
+}
+
+/* What the pod's containers want, and which of them (a number of each that asks for memory). */
+static bool read_wishes(const struct admission_review *review, GArray *wishes, GArray *who,
+                        GError **error)
+{
+    for (size_t i = 0; i < review->n_containers; i++) {
+        const struct container_view *view = &review->containers[i].view;
+        GError *failure = NULL;
+        struct instance_wish wish;
+        if (read_wish(view, &wish, &failure)) {
+            g_array_append_val(wishes, wish);
+            g_array_append_val(who, i);
+        } else if (failure) {
+            g_propagate_error(error, failure);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < review->n_containers; i++)
+        add_named(&review->containers[i].view, wishes);
+    return true;
+}
+
+static void refuse(const struct admission_review *review, const GArray *wishes, const GArray *who,
+                   size_t which, const char *largest, GError **error)
+{
+    if (!largest) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "container '%.64s': no node has a MIG profile with %s of memory and %"
-                    G_GINT64_FORMAT " slices; the largest is %.128s",
-                    container->view.name ? container->view.name : "",
-                    container_view_amount(&container->view, ADMISSION_MIG_MEMORY), wish.slices,
-                    largest.resource ? largest.resource : "none: no node has any");
+                    "no node has MIG instances for all %u containers of the pod that ask for %s at "
+                    "once: ask for less, or for one profile by its name",
+                    who->len, ADMISSION_MIG_MEMORY);
+        return;
+    }
+    const struct container_view *view =
+        &review->containers[g_array_index(who, size_t, which)].view;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "container '%.64s': no node has a MIG profile with %s of memory and %" G_GINT64_FORMAT
+                " slices; the largest is %.128s",
+                view->name ? view->name : "", container_view_amount(view, ADMISSION_MIG_MEMORY),
+                g_array_index(wishes, struct instance_wish, which).slices, largest);
+}
+
+/* Under the lock: what the containers are to ask for, or an error for people. */
+static bool answer(struct ledger *ledger, struct json_arena *arena,
+                   struct admission_review *review, GError **error)
+{
+    g_autoptr(GArray) wishes = g_array_new(FALSE, FALSE, sizeof(struct instance_wish));
+    g_autoptr(GArray) who = g_array_new(FALSE, FALSE, sizeof(size_t));
+    const char *largest;
+    size_t which = 0;
+
+    if (!read_wishes(review, wishes, who, error))
+        return false;
+    if (who->len == 0)
+        return true;
+    if (!instances_choose(ledger, &g_array_index(wishes, struct instance_wish, 0), wishes->len,
+                          &largest, &which)) {
+        refuse(review, wishes, who, which, largest, error);
         return false;
     }
-    const size_t size = strlen(profile.resource) + 1;
-    container->resource = memcpy(json_arena_alloc(arena, size), profile.resource, size);
+    for (guint i = 0; i < who->len; i++) {
+        const char *resource = g_array_index(wishes, struct instance_wish, i).resource;
+        const size_t size = strlen(resource) + 1;
+        review->containers[g_array_index(who, size_t, i)].resource =
+            memcpy(json_arena_alloc(arena, size), resource, size);
+    }
     return true;
 }
 
@@ -173,9 +169,7 @@ bool extender_admit_mig(struct extender *extender, const char *body, size_t leng
     if (!store_check_synced(extender->store, error))
         return false;
     struct ledger *ledger = store_lock(extender->store);
-    bool allowed = true;
-    for (size_t i = 0; i < review.n_containers && allowed; i++)
-        allowed = answer(ledger, arena, &review.containers[i], &refusal);
+    const bool allowed = answer(ledger, arena, &review, &refusal);
     store_unlock(extender->store);
     json_writer_init(&writer, reply);
     if (!allowed)

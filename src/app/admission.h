@@ -2,9 +2,8 @@
 #pragma once
 /*
  * Which MIG profile a container gets that asks for memory: kube-scheduler and kubelet know profiles by
- * name only, so it is chosen before the pod exists. The smallest that is enough and of which an
- * instance is free on some node, else the smallest that is enough: that one is waited for. A profile
- * is as large as its name says, 10gb being 10Gi: people write what they read.
+ * name only, so it is chosen before the pod exists, for all its containers together
+ * (app/instances.h).
  */
 #include "app/extender.h"
 

@@ -212,7 +212,8 @@ static bool same_node(const struct node *a, const struct node *b)
     if (a->dialect != b->dialect || a->n_cards != b->n_cards || a->memory_unit != b->memory_unit)
         return false;
     for (int32_t i = 0; i < a->n_cards; i++) {
-        if (a->cards[i].memory != b->cards[i].memory || a->cards[i].healthy != b->cards[i].healthy)
+        if (a->cards[i].memory != b->cards[i].memory || a->cards[i].healthy != b->cards[i].healthy ||
+            a->cards[i].closure != b->cards[i].closure)
             return false;
     }
     return true;
@@ -239,7 +240,7 @@ static char *describe_node(struct store *store, const char *name)
     for (int32_t i = 0; is_there && i < node->n_cards; i++) {
         g_autofree char *size = audit_bytes(node->cards[i].memory, node->memory_unit);
         g_string_append_printf(text, "%s%s%s", i ? ", " : "", size,
-                               node->cards[i].healthy ? "" : " unhealthy");
+                               !node->cards[i].healthy ? " unhealthy" : node->cards[i].closure ? " closed" : "");
     }
     store_unlock(store);
     return g_string_free(text, !is_there);

@@ -78,15 +78,30 @@ static void look_at_annotations(const struct look *look, const struct allocation
         find(look, cause, pod, g_strdup("on the card that it was bound to"));
 }
 
+/* The ledger takes the only card of a node for any; a UUID says another thing than that. */
+static bool is_gone(const struct node *node, const struct share *share)
+{
+    if (share->device || !share->key)
+        return !share->device && share->card != CARD_UNKNOWN && !node_card(node, share->card);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (share->key == node->cards[i].key || share->key == node->cards[i].former_key)
+            return false;
+    }
+    return true;
+}
+
 static void look_at_card(const struct look *look, const struct allocation *pod)
 {
     for (uint32_t i = 0; i < pod->n_shares; i++) {
-        int32_t card = pod->shares[i].card;
+        const struct share *share = &pod->shares[i];
 
-        if (card == CARD_UNKNOWN || node_card(look->node, card))
+        if (!is_gone(look->node, share))
             continue;
         find(look, AUDIT_CARD_GONE, pod,
-             g_strdup_printf("the node has %d cards", look->node->n_cards));
+             share->key ? g_strdup_printf("counted on %s; none of the node's %d cards has this UUID",
+                                          look->node->n_cards == 1 ? "its only card" : "every card",
+                                          look->node->n_cards)
+                        : g_strdup_printf("the node has %d cards", look->node->n_cards));
         return;
     }
 }
@@ -127,8 +142,8 @@ static char *fullness(const struct node *node, const struct card *card)
 
     if (card->memory_used > card->memory)
         return g_strdup_printf("card %d holds %s of %s", card->index, used, size);
-    return g_strdup_printf("card %d holds %d.%d %% core", card->index, card->core_used / 10,
-                           card->core_used % 10);
+    const int32_t core = card_core_told(card, card->core_used);
+    return g_strdup_printf("card %d holds %d.%d %% core", card->index, core / 10, core % 10);
 }
 
 static void look_at_fullness(const struct look *look, const struct card *card)
@@ -137,7 +152,7 @@ static void look_at_fullness(const struct look *look, const struct card *card)
     g_autoptr(GPtrArray) pods = g_ptr_array_new();
     int64_t memory = 0, core = 0;
 
-    if (card->memory_used <= card->memory && card->core_used <= CORE_WHOLE)
+    if (card->memory_used <= card->memory && card->core_used <= card->core)
         return;
     for (guint i = 0; i < node->allocations->len; i++)
         g_ptr_array_add(pods, g_ptr_array_index(node->allocations, i));
@@ -151,9 +166,9 @@ static void look_at_fullness(const struct look *look, const struct card *card)
                 continue;
             here = true;
             memory += amount_bytes(pod->shares[j].memory, node->memory_unit);
-            core += pod->shares[j].core;
+            core += card_core(card, pod->shares[j].core);
         }
-        if (here && (memory > card->memory || core > CORE_WHOLE))
+        if (here && (memory > card->memory || core > card->core))
             find(look, AUDIT_OVERBOOKED, pod, fullness(node, card));
     }
 }

@@ -174,14 +174,14 @@ static int64_t lack(const struct node *node, const struct card *card, const stru
 {
     const int64_t bytes = card_bytes(node, card, ask->memory);
 
-    if (bytes > card->memory || ask->core > card->core)
+    if (bytes > card->memory || card_core(card, ask->core) > card->core)
         return INT64_MAX;
     if (ask->exclusive)
         return card->holders + node->unplaced_holders > 0
                    ? MAX(per_mille(card->memory_used, card->memory), 1)
                    : 0;
     return MAX(per_mille(bytes - card_memory_free(node, card), card->memory),
-               ask->core - card_core_free(node, card));
+               card_core_told(card, card_core(card, ask->core) - card_core_free(node, card)));
 }
 
 static int compare_numbers(const void *a, const void *b)

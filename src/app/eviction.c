@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/eviction.h"
 
+#include "app/shortfall.h"
 #include "core/victims.h"
 
 #include <stdlib.h>
@@ -199,11 +200,14 @@ static void try_node(struct search *search, const struct node *node)
         victims[i].fixed = victims[i].named &&
                            (pod->particular || !victims[i].allocation->facts ||
                             victims[i].allocation->facts->particular);
+    int64_t lacks[VICTIM_AMOUNTS_MAX];
+    shortfall_measure(trial->node, search->query->request, search->asked, lacks);
     const struct victims_query query = {
         .admits = finds_room,
         .data = &search->question.admission,
         .asked_host = search->query->request->host,
         .asked = search->asked,
+        .lacks = lacks,
         .allowed = search->allowed,
         .n_allowed = search->n_allowed,
         .fickle = dialect_is_fickle(search->query->request),

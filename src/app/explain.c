@@ -59,7 +59,8 @@ static int64_t lack_of(const struct node *node, const struct card_ask *ask,
     case REASON_INSUFFICIENT_MEMORY:
         return MAX(card_bytes(node, card, ask->memory) - card_memory_free(node, card), 0);
     case REASON_INSUFFICIENT_CORE:
-        return MAX(card_core(card, ask->core) - card_core_free(node, card), 0);
+        return card_core_told(
+            card, MAX(card_core(card, ask->core) - card_core_free(node, card), 0));
     default:
         return 0;
     }
@@ -138,9 +139,9 @@ static void describe_cards(struct explained_node *told, const struct node *node,
             .memory_wants = card_bytes(node, card, ask->memory),
             .memory_free = card_memory_free(node, card),
             .memory = card->memory,
-            .core_wants = card_core(card, ask->core),
-            .core_free = card_core_free(node, card),
-            .core = card->core,
+            .core_wants = card_core_told(card, card_core(card, ask->core)),
+            .core_free = card_core_told(card, card_core_free(node, card)),
+            .core = card_core_told(card, card->core),
             .healthy = card->healthy,
             .pods = tell_pods(node, card, NULL),
         };

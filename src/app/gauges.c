@@ -24,6 +24,11 @@ static int64_t gauge_healthy(const struct card *card)
     return card->healthy;
 }
 
+static int64_t gauge_closed(const struct card *card)
+{
+    return card->closure != CLOSURE_NONE;
+}
+
 static const struct card_gauge {
     const char *name;
     const char *help;
@@ -32,7 +37,9 @@ static const struct card_gauge {
     {"gpuledger_card_memory_bytes", "Memory of a card.", gauge_memory},
     {"gpuledger_card_memory_used_bytes", "Memory that pods hold of a card.", gauge_used},
     {"gpuledger_card_holders", "Pods on a card.", gauge_holders},
-    {"gpuledger_card_healthy", "Whether a card may take pods.", gauge_healthy},
+    {"gpuledger_card_healthy", "Whether a card works, so its node side.", gauge_healthy},
+    {"gpuledger_card_closed", "Whether a card takes no new pods by an annotation of its node.",
+     gauge_closed},
 };
 
 static void append_node_gauge(GString *text, const char *name, const char *node, int64_t value)

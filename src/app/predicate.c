@@ -27,7 +27,7 @@ static struct room room_of(const struct node *node)
     struct room room = {0};
 
     for (int32_t i = 0; i < node->n_cards; i++) {
-        room.core += card_core_free(node, &node->cards[i]);
+        room.core += card_core_told(&node->cards[i], card_core_free(node, &node->cards[i]));
         room.memory += card_memory_free(node, &node->cards[i]);
     }
     return room;

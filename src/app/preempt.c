@@ -9,6 +9,7 @@
  */
 #include "app/call.h"
 #include "app/log.h"
+#include "app/shortfall.h"
 #include "core/victims.h"
 #include "wire/preemption.h"
 
@@ -154,6 +155,15 @@ static const struct victim *find(const struct inquiry *inquiry, const char *uid)
     return NULL;
 }
 
+static bool knows_named(const struct inquiry *inquiry)
+{
+    for (size_t i = 0; i < inquiry->named->n_uids; i++) {
+        if (!find(inquiry, inquiry->named->uids[i]))
+            return false;
+    }
+    return true;
+}
+
 static void keep_uid(struct preempt *preempt, struct preemption_node *answer, const char *uid)
 {
     const size_t size = strlen(uid) + 1;
@@ -193,11 +203,14 @@ static bool answer_node(struct preempt *preempt, size_t at, struct preemption_no
     if (!inquiry.trial)
         return false;
     gather(preempt, &inquiry);
+    int64_t lacks[VICTIM_AMOUNTS_MAX];
+    shortfall_measure(inquiry.trial->node, preempt->request, preempt->facts, lacks);
     const struct victims_query query = {
         .admits = finds_room,
         .data = &preempt->admission,
         .asked_host = preempt->request->host,
         .asked = preempt->facts,
+        .lacks = knows_named(&inquiry) ? lacks : NULL,
         .allowed = preempt->allowed,
         .n_allowed = budgets_n(preempt->budgets),
         .fickle = dialect_is_fickle(preempt->request),

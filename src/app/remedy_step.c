@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/remedy_step.h"
 
+#include "app/telling.h"
 #include "core/node.h"
 
 #include <string.h>
@@ -23,16 +24,21 @@ static bool make_heal(struct step *step, struct search *search, struct node *nod
     size_t n = 0;
 
     for (int32_t i = 0; i < node->n_cards && !card; i++) {
-        if (!node->cards[i].healthy && n++ == number)
+        if (!card_is_open(&node->cards[i]) && n++ == number)
             card = &node->cards[i];
     }
     if (!card)
         return false;
-    node_set_healthy(node, card, true);
     step->card = card;
+    step->healthy = card->healthy;
+    step->closure = card->closure;
+    node_set_health(node, card, true, CLOSURE_NONE);
     step->remedy.card = card->index;
-    step->remedy.text =
-        g_strdup_printf("mend card %d of %s, which %s says is unhealthy", card->index, node->name,
+    if (step->closure != CLOSURE_NONE)
+        step->remedy.text = g_strdup_printf("open card %d of %s again: %s", card->index, node->name,
+                                            tell_closure(step->closure));
+    else
+        step->remedy.text = g_strdup_printf("mend card %d of %s, which %s says is unhealthy", card->index, node->name,
                         card->broken ? "its node side" : "a ConfigMap");
     return true;
 }
@@ -183,7 +189,7 @@ void step_undo(struct step *step, struct node *node)
     node->compute = step->compute;
     node->driver = step->driver;
     if (step->card)
-        node_set_healthy(node, step->card, false);
+        node_set_health(node, step->card, step->healthy, step->closure);
     g_clear_pointer(&step->request, request_free);
     g_clear_pointer(&step->items, g_free);
     remedy_clear(&step->remedy);

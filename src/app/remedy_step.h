@@ -14,7 +14,9 @@ struct step {
     struct remedy remedy;        /* to be told; without the node */
     struct constraints constraints;
     void *items;                 /* that the changed pod refers to */
-    struct card *card;           /* of the node, that was made healthy */
+    struct card *card;           /* of the node, that was mended or opened; what it was before: */
+    bool healthy;
+    enum closure closure;
     bool cordoned;               /* the node as it was: these three */
     int32_t compute, driver;
 };

@@ -55,7 +55,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
-        log_event(LOG_LEVEL_WARN, "node cannot be understood", LOG_TEXT("node", view->name),
+        log_event(LOG_LEVEL_WARN,
+                  failure ? "node cannot be understood" : "node is not quite understood", LOG_TEXT("node", view->name),
                   LOG_TEXT("why", failure ? failure->message : warning));
     }
 }

@@ -145,6 +145,21 @@ static void tell_tenant(const struct telling *telling)
     append_holders(telling->text, telling->node, telling->card, NULL);
 }
 
+const char *tell_closure(enum closure closure)
+{
+    static const char *const texts[] = {
+        [CLOSURE_NONE] = "it is not closed",
+        [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
+        [CLOSURE_CLASS] = "its class in the node's gpuledger.io/share-class cannot be read",
+    };
+    return texts[closure];
+}
+
+static void tell_closed(const struct telling *telling)
+{
+    g_string_append(telling->text, tell_closure(telling->card->closure));
+}
+
 static void tell_health(const struct telling *telling)
 {
     g_string_append(telling->text, telling->card->broken
@@ -158,8 +173,9 @@ static void tell_core(const struct telling *telling)
 
     if (card_core(card, telling->ask->core) > card_core_free(telling->node, card))
         g_string_append_printf(telling->text, "wants %g%% of the compute, %g%% free of %g%%",
-                               card_core(card, telling->ask->core) / 10.0,
-                               card_core_free(telling->node, card) / 10.0, card->core / 10.0);
+                               card_core_told(card, card_core(card, telling->ask->core)) / 10.0,
+                               card_core_told(card, card_core_free(telling->node, card)) / 10.0,
+                               card_core_told(card, card->core) / 10.0);
     else
         g_string_append(telling->text, "none of its compute is free");
     append_holders(telling->text, telling->node, card, NULL);
@@ -195,6 +211,9 @@ static void tell_card_terms(const struct telling *telling)
                                card->model ? card->model : "which is not known");
     } else if (card->best_effort && (telling->ask->core > 0 || telling->ask->exclusive)) {
         g_string_append(telling->text, "it promises no compute");
+    } else if (card->parts > 1 && (telling->ask->core > 0 || telling->ask->exclusive)) {
+        g_string_append_printf(telling->text, "it promises a holder 1/%d of its compute at most",
+                               card->parts);
     } else {
         g_string_append_printf(telling->text, "the pod accepts other cards only%s%s",
                                card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
@@ -203,7 +222,8 @@ static void tell_card_terms(const struct telling *telling)
 
 static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
-    [REASON_CARD_UNHEALTHY] = tell_health,      [REASON_INSUFFICIENT_CORE] = tell_core,
+    [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
+    [REASON_INSUFFICIENT_CORE] = tell_core,
     [REASON_NO_SLOT] = tell_slots,              [REASON_OTHER_USE] = tell_other_use,
     [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
     [REASON_OTHER_TENANT] = tell_tenant,
@@ -236,6 +256,22 @@ static void tell_dialects(const struct telling *telling)
     for (int32_t i = 0; i < telling->node->n_dialects; i++)
         g_string_append_printf(telling->text, "%s%s", i ? ", " : "",
                                telling->node->dialects[i]->name);
+}
+
+static void tell_withheld(const struct telling *telling)
+{
+    static const char *const why[] = {
+        [WITHHELD_NONE] = "all are given",
+        [WITHHELD_CHANGE] = "it does not report yet what its new configuration makes of cards",
+        [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
+        [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
+    };
+    const struct card_ask *ask = telling->ask;
+    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+
+    if (pool)
+        g_string_append_printf(telling->text, "has %d %s, gives %d: %s", pool->reported,
+                               ask->device, pool->capacity, why[pool->withheld]);
 }
 
 static void tell_count(const struct telling *telling)
@@ -281,6 +317,17 @@ static bool tell_small_devices(const struct telling *telling)
     return true;
 }
 
+static void append_driver(GString *text, int32_t driver)
+{
+    const int32_t minor = driver / 100 % 1000, revision = driver % 100;
+
+    g_string_append_printf(text, "%d", driver / DRIVER_VERSION(1, 0, 0));
+    if (minor > 0 || revision > 0)
+        g_string_append_printf(text, ".%d", minor);
+    if (revision > 0)
+        g_string_append_printf(text, ".%02d", revision);
+}
+
 static void tell_node_terms(const struct telling *telling)
 {
     const struct terms *terms = telling->request->terms;
@@ -297,9 +344,12 @@ static void tell_node_terms(const struct telling *telling)
     else if (terms && node->driver < terms->driver_min && node->driver == 0)
         g_string_append(telling->text, "has no label nvidia.com/cuda.driver-version.major, which "
                                        "the pod's gpuledger.io/gpu-driver-min needs");
-    else if (terms && node->driver < terms->driver_min)
-        g_string_append_printf(telling->text, "has driver %d, the pod wants %d", node->driver,
-                               terms->driver_min);
+    else if (terms && node->driver < terms->driver_min) {
+        g_string_append(telling->text, "has driver ");
+        append_driver(telling->text, node->driver);
+        g_string_append(telling->text, ", the pod wants ");
+        append_driver(telling->text, terms->driver_min);
+    }
     else if (telling->ask->device)
         g_string_append_printf(telling->text, "its %s are not what the pod accepts",
                                telling->ask->device);
@@ -512,6 +562,8 @@ static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
     [REASON_NOT_GPU_SHARE] = tell_no_share,
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
+    [REASON_CHANGING] = tell_withheld,
+    [REASON_WITHHELD] = tell_withheld,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
     [REASON_SHARED_MEMORY] = tell_shared_memory,
     [REASON_DEVICES_AT_ONCE] = tell_at_once,

@@ -9,6 +9,9 @@
 /* "8GiB", "6.5GiB", "512MiB". */
 char *tell_bytes(int64_t bytes);
 
+/* Why a card is closed. */
+const char *tell_closure(enum closure closure);
+
 /* What the request asks for, as a node reads it; NULL: as far as it can be said of no node. */
 char *tell_request(const struct node *node, const struct request *request);
 

@@ -31,11 +31,11 @@ static void node_row_clear(gpointer data)
 
 static struct card_row card_row(const struct node *node, const struct card *card)
 {
-    bool open = card->healthy && card->exclusive == 0;
+    bool open = card_is_open(card) && card->exclusive == 0;
 
     return (struct card_row){
-        .core_free = open ? card_core_free(node, card) / HUNDREDTH : 0,
-        .core = card->core / HUNDREDTH,
+        .core_free = open ? card_core_told(card, card_core_free(node, card)) / HUNDREDTH : 0,
+        .core = card_core_told(card, card->core) / HUNDREDTH,
         .memory_free = open ? card_memory_free(node, card) / MIB : 0,
         .memory = card->memory / MIB,
     };

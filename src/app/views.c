@@ -145,11 +145,12 @@ static void write_card(struct json_writer *writer, const struct node_copy *node,
     json_key_string(writer, "uuid", card->uuid);
     json_key_string(writer, "model", card->model);
     json_key_bool(writer, "healthy", card->healthy);
+    json_key_bool(writer, "closed", card->closure != CLOSURE_NONE);
     json_key_int(writer, "memoryBytes", card->memory);
     json_key_int(writer, "memoryUsedBytes", card->memory_used);
     json_key_int(writer, "memoryFreeBytes", card_copy_free(node, card));
-    json_key_int(writer, "coreThousandths", card->core);
-    json_key_int(writer, "coreUsedThousandths", card->core_used);
+    json_key_int(writer, "coreThousandths", card_core_told(card, card->core));
+    json_key_int(writer, "coreUsedThousandths", card_core_told(card, card->core_used));
     json_key_int(writer, "holders", card->holders);
     json_key(writer, "slots");
     if (card->slots > 0)
@@ -282,7 +283,7 @@ static void append_card_row(GString *text, const struct node_copy *node, const s
 
     g_string_append_printf(text, "%-*s  %4d  ", name_width, node->name, card->index);
     append_bar(text, card->memory_used, card->memory);
-    g_string_append_printf(text, "  %-17s  %-9s  ", usage, card->healthy ? "healthy" : "UNHEALTHY");
+    g_string_append_printf(text, "  %-17s  %-9s  ", usage, !card->healthy ? "UNHEALTHY" : card->closure ? "CLOSED" : "healthy");
     append_pods(text, node, card, NULL);
     g_string_append_c(text, '\n');
 }

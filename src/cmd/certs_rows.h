@@ -19,7 +19,7 @@
      .flags = OPTION_FLAG_ONLY,
      .help = "Where the extender and its Services are."},
     {.name = "clients",
-     TEXT(certs_clients),
+     LIST(certs_clients, item_list_names),
      .metavar = "NAME,...",
      .fallback = "kube-scheduler",
      .group = GROUP_CERTIFICATES,
@@ -28,7 +28,7 @@
      .help = "Who gets a certificate to call --listen with, each in a Secret gpuledger-NAME of its "
              "own. Name the same ones in --tls-client-names of serve."},
     {.name = "hosts",
-     TEXT(certs_hosts),
+     LIST(certs_hosts, item_list_names),
      .metavar = "HOST,...",
      .fallback = "",
      .group = GROUP_CERTIFICATES,

@@ -37,7 +37,8 @@ void config_free(struct config *config)
     if (!config)
         return;
     for (const struct option *option = options; option->name; option++) {
-        if (option->kind == OPTION_TEXT || option->kind == OPTION_PATH)
+        if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST ||
+            option->kind == OPTION_PATH)
             g_free(*(char **)((char *)config + option->offset));
     }
     g_ptr_array_unref(config->words);

@@ -95,7 +95,7 @@
              "the real memory goes only to pods with the annotation gpuledger.io/oversubscribe. A "
              "node's annotation gpuledger.io/physical-memory goes before it."},
     {.name = "hami-mig-templates",
-     TEXT(dialects.hami_mig_templates),
+     LIST(dialects.hami_mig_templates, hami_mig_templates_list),
      .metavar = "MODEL=TEMPLATE,...;...",
      .fallback = "",
      .group = GROUP_PLACEMENT,
@@ -124,7 +124,7 @@
              "room on one card, since kubelet may put them there. Pods without the annotation count "
              "with their replicas' equal part."},
     {.name = "nvidia-memory-label",
-     TEXT(dialects.nvidia_memory_label),
+     LIST(dialects.nvidia_memory_label, item_list_label),
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
@@ -133,7 +133,7 @@
              "for guests whose vGPU nobody else describes. Nodes without it have "
              "nvidia.com/gpu.memory."},
     {.name = "nvidia-config-replicas",
-     TEXT(dialects.nvidia_config_replicas),
+     LIST(dialects.nvidia_config_replicas, nvidia_replicas_list),
      .metavar = "NAME=N,...",
      .fallback = "",
      .group = GROUP_PLACEMENT,

@@ -59,8 +59,10 @@ enum exit_code dialects_run(const struct config *config, const struct config_inp
         "(`*=16Gi`: what a card really has, if its node side offers more), "
         "`gpuledger.io/memory-in-use` (`0=97`: percent of that, as somebody has measured; from 95 "
         "on an oversubscribed card takes no new pods), `gpuledger.io/share-class` "
-        "(`0=fixed:4,1=equal:4,2=best-effort:4`: at most so many holders; a best-effort card "
-        "promises no compute, so pods that ask for some stay away), `gpuledger.io/former-uuids` "
+        "(`0=fixed:4,1=equal:4,2=best-effort:4`: at most so many holders; of N shares "
+        "each is promised an N-th of the compute at most, and a best-effort card promises none, so "
+        "pods that ask for more stay away; a card whose class cannot be read, or is said twice, takes "
+        "no new pods; an index goes before `*`), `gpuledger.io/former-uuids` "
         "(`0=GPU-5f6d`: pods that name this UUID hold the card; for a machine that has moved to other "
         "hardware while they ran).\n\n");
 

@@ -20,6 +20,11 @@ static bool add_file(struct json_writer *writer, struct json_arena *arena, const
     const cJSON *tree = text ? manifest_load(arena, text, strlen(text), error) : NULL;
     if (!tree)
         return false;
+    if (!cJSON_IsObject(tree) && !cJSON_IsArray(tree)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "file '%s': expected an object, such as a Pod or a Node, as JSON or YAML", file);
+        return false;
+    }
     json_key(writer, key);
     if (cJSON_IsArray(tree)) { /* documents, as a List has them */
         json_begin_object(writer);

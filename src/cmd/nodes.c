@@ -26,11 +26,12 @@ static const struct json_field node_fields[] = {
 };
 
 struct card_row {
-    bool healthy;
+    bool healthy, closed;
     int64_t memory, used, left;
 };
 static const struct json_field card_fields[] = {
     JSON_FIELD_BOOL(struct card_row, healthy, "healthy", 0),
+    JSON_FIELD_BOOL(struct card_row, closed, "closed", 0),
     JSON_FIELD_INT64(struct card_row, memory, "memoryBytes", 0),
     JSON_FIELD_INT64(struct card_row, used, "memoryUsedBytes", 0),
     JSON_FIELD_INT64(struct card_row, left, "memoryFreeBytes", 0),
@@ -83,8 +84,8 @@ static bool add_cards(struct json_arena *arena, const struct node_row *node,
             return false;
         g_string_append_printf(sums->text, "%" G_GINT64_FORMAT "/%" G_GINT64_FORMAT "%s ",
                                in_units(node, card.used), in_units(node, card.memory),
-                               card.healthy ? "" : "!");
-        if (card.healthy) {
+                               card.healthy && !card.closed ? "" : "!");
+        if (card.healthy && !card.closed) {
             sums->left += card.left;
             sums->largest = MAX(sums->largest, card.left);
         }

@@ -77,6 +77,8 @@ static const struct unit *read_unit(const char **cursor, const struct unit *unit
 
 static bool refuse(const struct option *option, const char *text, GError **error)
 {
+    if (option->kind == OPTION_LIST) /* names the item */
+        return item_list_read(option->list, text, NULL, error);
     g_autofree char *accepts = option_accepts(option);
     g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "'%s' is not valid, expected %s",
                 text, accepts);
@@ -96,6 +98,11 @@ static bool parse_text(const struct option *option, const char *text, void *ret_
 static char *format_text(const struct option *option, const void *value)
 {
     return g_strdup(*(char *const *)value);
+}
+
+static bool parse_list(const struct option *option, const char *text, void *ret_value)
+{
+    return item_list_read(option->list, text, NULL, NULL) && parse_text(option, text, ret_value);
 }
 
 static bool in_bounds(const struct option *option, int64_t value, int64_t *ret_value)
@@ -264,6 +271,11 @@ static char *accepts_text(const struct option *option)
     return g_strdup("text");
 }
 
+static char *accepts_list(const struct option *option)
+{
+    return item_list_accepts(option->list);
+}
+
 static char *accepts_path(const struct option *option)
 {
     return g_strdup("a file name");
@@ -346,6 +358,7 @@ static const struct {
     char *(*pattern)(const struct option *option);
 } kinds[] = {
     [OPTION_TEXT] = {parse_text, format_text, accepts_text, NULL},
+    [OPTION_LIST] = {parse_list, format_text, accepts_list, NULL},
     [OPTION_PATH] = {parse_text, format_text, accepts_path, NULL},
     [OPTION_INT] = {parse_int, format_int, accepts_int, NULL},
     [OPTION_BOOL] = {parse_bool, format_bool, accepts_bool, NULL},

@@ -4,6 +4,8 @@
 #include "app/arrivals.h"
 #include "cmd/alias.h"
 #include "cmd/choices.h"
+#include "dialect/hami_mig.h"
+#include "dialect/nvidia_replicas.h"
 #include "http/authority.h"
 
 #include <string.h>
@@ -24,6 +26,7 @@ const char *const option_groups[GROUP_N] = {
     .offset = offsetof(struct config, member_) +                                                   \
               0 * sizeof(char[_Generic(((struct config *)0)->member_, ctype : 1)])
 #define TEXT(member_) AT(OPTION_TEXT, char *, member_)
+#define LIST(member_, list_) AT(OPTION_LIST, char *, member_), .list = &list_
 #define PATH(member_) AT(OPTION_PATH, char *, member_)
 #define INT(member_, min_, max_) AT(OPTION_INT, int64_t, member_), .min = min_, .max = max_
 #define BOOL(member_) AT(OPTION_BOOL, bool, member_)
@@ -162,7 +165,7 @@ const struct option options[] = {
              "say which names may. The certificate must be for clients (extendedKeyUsage "
              "clientAuth)."},
     {.name = "tls-client-names",
-     TEXT(tls_client_names),
+     LIST(tls_client_names, item_list_names),
      .metavar = "NAME,...",
      .fallback = "",
      .group = GROUP_LISTENERS,
@@ -297,7 +300,7 @@ const struct option options[] = {
      .commands = COMMAND_SERVE,
      .help = "See --reject-limit."},
     {.name = "quota-model-label",
-     TEXT(quota_model_label),
+     LIST(quota_model_label, item_list_label),
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
@@ -306,7 +309,7 @@ const struct option options[] = {
              "gpu-quota-admission does: so many GPUs on nodes whose label of this name says the "
              "model. Without it there are no quotas."},
     {.name = "quota-pool-label",
-     TEXT(quota_pool_label),
+     LIST(quota_pool_label, item_list_label),
      .metavar = "LABEL",
      .fallback = "",
      .group = GROUP_PLACEMENT,
@@ -545,7 +548,7 @@ const struct option options[] = {
      .help = "How many pods are to fit; 0: as many as the file says, else as many as there is room "
              "for, of which 10000 are tried at most."},
     {.name = "drain",
-     TEXT(drain),
+     LIST(drain, item_list_names),
      .metavar = "NODE",
      .fallback = "",
      .group = GROUP_CLIENT,

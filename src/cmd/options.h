@@ -8,9 +8,11 @@
  * configuration file is its name. Constant data and pure functions: any thread.
  */
 #include "cmd/config.h"
+#include "core/item_list.h"
 
 enum option_kind {
     OPTION_TEXT,     /* char * */
+    OPTION_LIST,     /* char *, a text that the row's list can read */
     OPTION_PATH,     /* char *, completed as a file name */
     OPTION_INT,      /* int64_t */
     OPTION_BOOL,     /* bool */
@@ -82,6 +84,7 @@ struct option {
     size_t offset;     /* in struct config */
     int64_t min, max;  /* OPTION_INT, _DURATION, _SIZE: both included */
     bool (*choice)(size_t i, struct choice *ret_choice); /* OPTION_CHOICE: false past the last */
+    const struct item_list *list;                        /* OPTION_LIST */
 
     /* A variable that other programs use for the same thing; asked when the own one is not set.
      * `read_alias` NULL: its text is what the option takes. */

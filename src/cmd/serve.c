@@ -97,16 +97,18 @@ static void report_sync(const struct housekeeping *housekeeping)
     struct ledger *ledger = store_lock(store);
     size_t pods = ledger_size(ledger);
     const GPtrArray *nodes = ledger_nodes(ledger);
-    size_t n_nodes = 0, n_cards = 0;
+    size_t n_nodes = 0, n_cards = 0, n_pools = 0; /* of which only kubelet knows the cards */
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
-        n_nodes += node->n_cards > 0;
+        n_nodes += node->n_cards > 0 || node->n_pools > 0;
+        n_pools += (size_t)node->n_pools;
         n_cards += (size_t)node->n_cards;
     }
     store_unlock(store);
     log_event(LOG_LEVEL_INFO, "synced", LOG_NUMBER("gpu_nodes", n_nodes),
               LOG_NUMBER("cards", n_cards), LOG_NUMBER("pods", pods),
-              LOG_NUMBER("ms", now_ms() - housekeeping->started_ms));
+              LOG_NUMBER("ms", now_ms() - housekeeping->started_ms),
+              LOG_NUMBER("pools", n_pools));
     if (n_nodes == 0)
         log_event(LOG_LEVEL_WARN, "no node shares GPUs",
                   LOG_TEXT("hint", "nodes report shared memory once their device plugin runs"));

@@ -96,7 +96,7 @@ static bool read_seeds(const char *text, GArray *seeds, GError **error)
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
                         "option '--seeds': '%s' is not valid, expected numbers and ranges such as "
                         "'42..51', at most %d in all",
-                        text, SEEDS_MAX);
+                        *item, SEEDS_MAX);
             return false;
         }
         for (uint32_t seed = from; seed <= to; seed++)

@@ -31,15 +31,42 @@ int64_t card_bytes(const struct node *node, const struct card *card, struct amou
     return whole % MIB == 0 ? part - part % MIB : part;
 }
 
-/* Rounded up twice, so that the parts of a card never are more multiprocessors than it has. */
+/* What one multiprocessor counts: about as many thousandths as it is, so that the sum of any
+ * multiprocessors is what they are together. */
+static int32_t multiprocessor(const struct card *card)
+{
+    return MAX(CORE_WHOLE / card->multiprocessors, 1);
+}
+
+int32_t card_core_size(const struct card *card, int32_t core)
+{
+    return card->multiprocessors > 0
+               ? (int32_t)((int64_t)core * card->multiprocessors / CORE_WHOLE * multiprocessor(card))
+               : core;
+}
+
 int32_t card_core(const struct card *card, int32_t core)
 {
     const int64_t all = card->multiprocessors;
 
     if (all == 0)
         return core;
-    const int64_t taken = (core * all + CORE_WHOLE - 1) / CORE_WHOLE;
-    return (int32_t)((taken * CORE_WHOLE + all - 1) / all);
+    const int64_t taken = (MAX(core, 0) * all + CORE_WHOLE - 1) / CORE_WHOLE;
+    return (int32_t)MIN(taken * multiprocessor(card), INT32_MAX);
+}
+
+int32_t card_core_told(const struct card *card, int64_t core)
+{
+    const int64_t all = card->multiprocessors;
+
+    if (all == 0)
+        return (int32_t)core;
+    return (int32_t)((core / multiprocessor(card) * CORE_WHOLE + all - 1) / all);
+}
+
+int32_t card_core_unplaced(const struct node *node, const struct card *card)
+{
+    return card_core(card, (int32_t)MIN(node->unplaced_core, INT32_MAX));
 }
 
 #define KEY_FACTOR UINT64_C(0x100000001b3)
@@ -152,7 +179,7 @@ int64_t card_memory_room(const struct node *node, const struct card *card, bool 
 
 int32_t card_core_free(const struct node *node, const struct card *card)
 {
-    int64_t left = card->core - (int64_t)card->core_used - node->unplaced_core;
+    int64_t left = card->core - (int64_t)card->core_used - card_core_unplaced(node, card);
     return left > 0 ? (int32_t)left : 0;
 }
 

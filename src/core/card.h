@@ -10,6 +10,12 @@ struct card *card_find(const struct node *node, int32_t index);
 struct card *card_find_share(const struct node *node, const struct share *share);
 struct pool *pool_find(const struct node *node, const char *resource);
 
+/* What a card has of compute, in the unit of card_core, if that is so many thousandths of a card. */
+int32_t card_core_size(const struct card *card, int32_t core);
+
+/* What of it shares on no known card may take. */
+int32_t card_core_unplaced(const struct node *node, const struct card *card);
+
 /* The same number for all that policies cannot tell apart while nothing of it is taken. */
 uint64_t card_kind(const struct node *node, const struct card *card);
 uint64_t pool_kind(const struct pool *pool);

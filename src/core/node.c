@@ -223,7 +223,7 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
  * that has no compute or no slot left. */
 static int64_t joinable_room(const struct node *node, const struct card *card)
 {
-    return card->healthy && card->exclusive + node->unplaced_exclusive == 0 &&
+    return card_is_open(card) && card->exclusive + node->unplaced_exclusive == 0 &&
                    card_core_free(node, card) > 0 && card_slots_free(node, card) > 0
                ? card_memory_room(node, card, false)
                : -1;
@@ -338,7 +338,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
         if (share->device) {
             const struct pool *pool = node_pool(&trial, share->device);
             if (!pool || pool->used > pool->capacity)
-                return REASON_INSUFFICIENT_DEVICES;
+                return pool && pool->withheld == WITHHELD_CHANGE ? REASON_CHANGING
+                                                                 : REASON_INSUFFICIENT_DEVICES;
             continue;
         }
         const struct card *card = node_share_card(&trial, share);
@@ -346,6 +347,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
             return REASON_CARD_COUNT;
         if (!card->healthy)
             return REASON_CARD_UNHEALTHY;
+        if (card->closure != CLOSURE_NONE)
+            return REASON_CARD_CLOSED;
         /* A card that others have overbooked may still take what needs nothing of it. */
         const struct card *before = &node->cards[card - trial.cards];
         if (card->mig && !is_instance(node, before, allocation, i))
@@ -358,7 +361,7 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
             return REASON_OVERSUBSCRIBED;
         if (card_core_free(node, before) == 0 ||
             (card->core_used > before->core_used &&
-             card->core_used + trial.unplaced_core > card->core))
+             card->core_used + card_core_unplaced(&trial, card) > card->core))
             return REASON_INSUFFICIENT_CORE;
         if (card->slots > 0 && card->holders + trial.unplaced_holders > card->slots)
             return REASON_NO_SLOT;
@@ -427,9 +430,10 @@ void node_apply_health(struct node *node)
     node_summarize(node);
 }
 
-void node_set_healthy(struct node *node, struct card *card, bool healthy)
+void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure)
 {
     card->healthy = healthy;
+    card->closure = closure;
     node_summarize(node);
 }
 
@@ -454,12 +458,13 @@ void node_set_topology(struct node *node, const struct topology *topology)
         const struct topology_card *said = &topology->cards[i];
         node->cards[i] = (struct card){
             .index = i,
-            .core = said->core ? said->core : CORE_WHOLE,
             .slots = said->slots,
             .numa = said->numa,
             .rank = said->rank,
             .broken = said->unhealthy,
             .multiprocessors = said->multiprocessors,
+            .parts = said->parts,
+            .closure = said->closure,
             .best_effort = said->best_effort,
             .memory = said->memory,
             .physical = said->physical < said->memory && !said->mig ? said->physical : 0,
@@ -471,6 +476,8 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .model = g_strdup(said->model),
             .mode = g_strdup(said->mode),
         };
+        node->cards[i].core =
+            card_core_size(&node->cards[i], said->core ? said->core : CORE_WHOLE);
     }
     node->hardware = 0;
     for (int32_t i = 0; i < node->n_cards; i++) {

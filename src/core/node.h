@@ -25,7 +25,7 @@ void node_copy_hardware(struct node *node, const struct node *from);
 void node_apply_health(struct node *node);
 
 /* What is told of one card, until health is applied again. */
-void node_set_healthy(struct node *node, struct card *card, bool healthy);
+void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure);
 
 /* Whether every share fits its card or pool beside what is there, several on one added up. */
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation);

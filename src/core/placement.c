@@ -14,6 +14,7 @@ enum obstacle {
     OBSTACLE_TERMS,
     OBSTACLE_SIZE,
     OBSTACLE_HEALTH,
+    OBSTACLE_CLOSURE,
     OBSTACLE_OTHER_USE,
     OBSTACLE_TENANT,
     OBSTACLE_SLOTS,
@@ -28,6 +29,7 @@ static const enum reason obstacle_reasons[] = {
     [OBSTACLE_TERMS] = REASON_TERMS,
     [OBSTACLE_SIZE] = REASON_CARD_TOO_SMALL,
     [OBSTACLE_HEALTH] = REASON_CARD_UNHEALTHY,
+    [OBSTACLE_CLOSURE] = REASON_CARD_CLOSED,
     [OBSTACLE_OTHER_USE] = REASON_OTHER_USE,
     [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
@@ -151,6 +153,16 @@ static struct part part_of(const struct search *search, const struct card_ask *a
     return (struct part){.bytes = bytes_of(search, ask, card), .core = ask->core};
 }
 
+/* Who has one of N shares is promised an N-th of the compute at most, or the others are promised
+ * nothing. */
+static bool card_promises(const struct card *card, const struct card_ask *ask)
+{
+    if (card->best_effort)
+        return ask->core == 0 && !ask->exclusive;
+    return card->parts <= 1 ||
+           (!ask->exclusive && (int64_t)card_core(card, ask->core) * card->parts <= card->core);
+}
+
 /* `card` as it will be, `now` as it is. */
 static enum obstacle card_obstacle(const struct search *search, const struct card_ask *ask,
                                    const struct card *card, const struct card *now,
@@ -163,12 +175,14 @@ static enum obstacle card_obstacle(const struct search *search, const struct car
 
     if (!terms_accept_card(terms, card))
         return OBSTACLE_TERMS;
-    if (card->best_effort && (ask->core > 0 || ask->exclusive))
+    if (!card_promises(card, ask))
         return OBSTACLE_TERMS;
     if (bytes > (card->physical > 0 && !oversubscribes(search) ? card->physical : card->memory))
         return OBSTACLE_SIZE;
     if (!card->healthy)
         return OBSTACLE_HEALTH;
+    if (card->closure != CLOSURE_NONE)
+        return OBSTACLE_CLOSURE;
     if (node->n_dialects > 1 && node_taken_by_other(node, now, search->request->dialect))
         return OBSTACLE_OTHER_USE;
     if (terms && terms->tenant && search->request->isolation < terms->tenant_isolation &&
@@ -196,7 +210,7 @@ static bool has_amounts(const struct node *node, const struct card_ask *ask,
 {
     return card->exclusive == 0 && (!ask->exclusive || card->holders == 0) &&
            card_bytes(node, card, ask->memory) <= card_memory_free(node, card) &&
-           ask->core <= card_core_free(node, card);
+           card_core(card, ask->core) <= card_core_free(node, card);
 }
 
 static struct cost cost_of(const struct search *search, const struct card *card,
@@ -422,8 +436,11 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
         return REASON_TERMS;
     if (pool->at_once > 0 && ask->count > pool->at_once)
         return REASON_DEVICES_AT_ONCE;
+    if (pool->withheld == WITHHELD_CHANGE)
+        return REASON_CHANGING;
     if (ask->count > pool->capacity)
-        return REASON_CARD_COUNT;
+        return ask->count > pool->reported || pool->withheld == WITHHELD_NONE ? REASON_CARD_COUNT
+                                                                              : REASON_WITHHELD;
     if (terms && terms->tenant && pool->shared && pool->isolation < terms->tenant_isolation &&
         node_taken_by_tenant(search->node, NULL, pool->resource, terms->tenant))
         return REASON_OTHER_TENANT;
@@ -433,7 +450,11 @@ static enum reason pool_obstacle(const struct search *search, const struct card_
         if (share->device && is_beside(share, ask) && g_str_equal(share->device, ask->device))
             left -= share->devices;
     }
-    return ask->count > left ? REASON_INSUFFICIENT_DEVICES : REASON_NONE;
+    if (ask->count <= left)
+        return REASON_NONE;
+    return pool->withheld != WITHHELD_NONE && ask->count <= left + pool->reported - pool->capacity
+               ? REASON_WITHHELD
+               : REASON_INSUFFICIENT_DEVICES;
 }
 
 static bool place_devices(struct search *search, uint32_t at)

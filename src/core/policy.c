@@ -46,7 +46,7 @@ struct cost cost_weighted(const struct node *node, const struct card *card,
 {
     const int64_t memory =
         card->memory - card_memory_free(node, card) + card_bytes(node, card, ask->memory);
-    const int64_t core = card->core - card_core_free(node, card) + ask->core;
+    const int64_t core = card->core - card_core_free(node, card) + card_core(card, ask->core);
     double part = 0;
 
     if (card->slots > 0)

@@ -48,17 +48,39 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
     return n > 0 ? winner : 0;
 }
 
+/* Marks go by what is lost; where nothing tells the nodes apart in that, by the first of the ties: of
+ * devices that are taken whole it is how large they are. */
+static double worth(const struct rank *rank, bool by_tie)
+{
+    return by_tie ? (double)rank->ties[0] : rank->loss;
+}
+
+/* The least and the most of those that count; whether they differ. */
+static bool find_range(const struct rank *ranks, size_t n, bool by_tie, double ret_range[2])
+{
+    const bool waits = all_wait(ranks, n);
+
+    ret_range[0] = INFINITY;
+    ret_range[1] = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        if (ranks[i].waits != waits)
+            continue;
+        ret_range[0] = MIN(ret_range[0], worth(&ranks[i], by_tie));
+        ret_range[1] = MAX(ret_range[1], worth(&ranks[i], by_tie));
+    }
+    return ret_range[1] > ret_range[0];
+}
+
 void ranking_scale(const struct rank *ranks, size_t n, int32_t *ret_scores)
 {
     const bool waits = all_wait(ranks, n);
-    double least = INFINITY, most = -INFINITY;
+    double range[2];
+    const bool by_tie = !find_range(ranks, n, false, range);
+    const bool differ = !by_tie || find_range(ranks, n, true, range);
 
     for (size_t i = 0; i < n; i++) {
-        least = ranks[i].waits == waits ? MIN(least, ranks[i].loss) : least;
-        most = ranks[i].waits == waits ? MAX(most, ranks[i].loss) : most;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const double part = most > least ? (most - ranks[i].loss) / (most - least) : 1;
+        const double part =
+            differ ? (range[1] - worth(&ranks[i], by_tie)) / (range[1] - range[0]) : 1;
         ret_scores[i] =
             ranks[i].waits == waits ? (int32_t)(part * RANKING_SCORE_MAX + 0.5) : 0;
     }

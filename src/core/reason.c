@@ -18,9 +18,17 @@ static const struct reason_info table[REASON_N] = {
                                false},
     [REASON_CARD_UNHEALTHY] = {"card_unhealthy",
                                INSUFFICIENT ": the cards large enough are unhealthy", false},
+    [REASON_CARD_CLOSED] = {"card_closed",
+                            INSUFFICIENT ": the cards large enough are closed to new pods", false},
     [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
                                   true},
     [REASON_INSUFFICIENT_DEVICES] = {"insufficient_devices", "Insufficient GPU devices", true},
+    [REASON_CHANGING] =
+        {"changing", "The node is being changed to another configuration of its GPU plugin, and "
+                     "gives no GPU until both agree", false},
+    [REASON_WITHHELD] =
+        {"withheld", "Insufficient GPU devices: those that are left may all be on one GPU, which "
+                     "serves no more pods", true},
     [REASON_DEVICES_AT_ONCE] =
         {"devices_at_once", "The node's GPU plugin gives a container fewer devices at a time than "
                             "the pod asks for", false},
@@ -54,7 +62,8 @@ static const struct reason_info table[REASON_N] = {
         {"memory_without_core",
          "The node's GPU plugin gives no GPU to a container that asks for GPU memory only", false},
     [REASON_CORE_LIMIT] =
-        {"core_limit", "The pod's limit of GPU core is not a whole number", false},
+        {"core_limit", "The pod's limit of GPU core is not a whole number, or is below what it asks for",
+         false},
     [REASON_UNFORESEEN_CARD] =
         {"unforeseen_card",
          "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "

@@ -26,7 +26,7 @@ struct room room_free(const struct node *node, const struct card *card, const st
     const int32_t most = holders > 0 ? PART_WHOLE - 1 : PART_WHOLE;
     struct room room = {most, most};
 
-    if (!card->healthy || taken->exclusive || card->exclusive + node->unplaced_exclusive > 0 ||
+    if (!card_is_open(card) || taken->exclusive || card->exclusive + node->unplaced_exclusive > 0 ||
         (card->slots > 0 && holders >= card->slots) || memory < 0 || core <= 0)
         return (struct room){0};
     if (card->memory > 0)

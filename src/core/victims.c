@@ -7,9 +7,6 @@
 /* kube-scheduler adds priorities up from here, so that a pod more is never better. */
 #define LOWEST_PRIORITY (-(INT64_C(1) << 31))
 
-/* CPU and memory of the node, and the rest. */
-#define BALANCES_MAX (2 + POD_FACTS_AMOUNTS_MAX)
-
 struct search {
     struct trial *trial;
     const struct victims_query *query;
@@ -17,7 +14,7 @@ struct search {
     size_t n;
     int64_t *left; /* of each budget */
     size_t n_balances; /* of what the pod asks for */
-    int64_t balances[BALANCES_MAX]; /* what the victims free beyond what the named ones would */
+    int64_t balances[VICTIM_AMOUNTS_MAX]; /* what the victims free beyond what they have to */
     int64_t *freed; /* by each victim, n_balances each */
     struct victims_cost cost; /* of those that are to end */
     struct victims_cost best; /* if nothing is found yet: that better or as good there is */
@@ -45,7 +42,7 @@ int victims_cost_compare(const struct victims_cost *a, const struct victims_cost
 static size_t count_balances(const struct victims_query *query)
 {
     return (query->asked_host.cpu > 0) + (query->asked_host.memory > 0) +
-           (query->asked ? query->asked->n_amounts : 0);
+           (query->asked ? query->asked->n_amounts : 0) + (query->lacks != NULL);
 }
 
 static void list_freed(const struct victims_query *query, const struct allocation *allocation,
@@ -57,6 +54,8 @@ static void list_freed(const struct victims_query *query, const struct allocatio
         *ret_freed++ = allocation->host.memory;
     for (uint32_t i = 0; query->asked && i < query->asked->n_amounts; i++)
         *ret_freed++ = pod_facts_amount(allocation->facts, query->asked->amounts[i].resource);
+    if (query->lacks)
+        *ret_freed = allocation->host.pods;
 }
 
 static void balance(struct search *search, size_t at, int sign)
@@ -231,6 +230,33 @@ static int compare_victims(const void *a, const void *b)
     return strcmp(one->uid, other->uid);
 }
 
+/* Whether sums tell why a pod was named: without its end the others would not suffice. */
+static bool is_explained(const struct search *search, size_t at)
+{
+    const int64_t *lacks = search->query->lacks;
+
+    for (size_t i = 0; i < search->n_balances; i++) {
+        if (lacks[i] != INT64_MAX &&
+            -search->balances[i] - search->freed[at * search->n_balances + i] < lacks[i])
+            return true;
+    }
+    return false;
+}
+
+/* If it is sums that kube-scheduler named them for, no more is owed than the pod lacks. */
+static void owe_lacks(struct search *search)
+{
+    bool explained = true;
+
+    for (size_t i = 0; i < search->n; i++)
+        explained &= !search->victims[i].named || is_explained(search, i);
+    /* The last are places for pods, of which a node mostly has more than enough. */
+    for (size_t i = explained ? 0 : search->n_balances - 1; i < search->n_balances; i++) {
+        if (search->query->lacks[i] != INT64_MAX)
+            search->balances[i] = MAX(search->balances[i], -search->query->lacks[i]);
+    }
+}
+
 /* What the named ones would free is owed from the start. */
 static void begin(struct search *search, size_t *ret_n_fixed)
 {
@@ -240,6 +266,8 @@ static void begin(struct search *search, size_t *ret_n_fixed)
         if (search->victims[i].named)
             balance(search, i, -1);
     }
+    if (search->query->lacks)
+        owe_lacks(search);
     for (*ret_n_fixed = 0; *ret_n_fixed < search->n && search->victims[*ret_n_fixed].fixed;
          ++*ret_n_fixed) {
         take_out(search, *ret_n_fixed);

@@ -10,8 +10,10 @@
  * order: pickOneNodeForPreemption in kube-scheduler, pkg/scheduler/framework/preemption.
  *
  * kube-scheduler knows of things of which nothing is known here, so it may have named victims of its
- * own. One of those may be spared only if the victims together free at least as much of everything
- * that the pod asks for, and that kube-scheduler adds up, as those that it has named.
+ * own. One of those may be spared only if the victims together free enough of everything that the pod
+ * asks for and that kube-scheduler adds up: what the pod lacks of it, where the caller knows that
+ * (`lacks`) and where it explains why each of them was named, since without it the pod would still
+ * lack something; else as much as all that it has named.
  *
  * Up to VICTIMS_FEW pods every set is looked at that may be the best. Among more of them it is taken
  * for granted that a pod that finds room still does when another one ends, which is not so where a
@@ -23,6 +25,8 @@
 #define VICTIMS_FEW 12
 #define VICTIMS_TRIES_MAX 4096
 #define VICTIM_BUDGETS_MAX 4
+/* CPU and memory of the node, how many pods it takes, and the rest. */
+#define VICTIM_AMOUNTS_MAX (3 + POD_FACTS_AMOUNTS_MAX)
 
 struct victim {
     struct allocation *allocation; /* one of the trial's */
@@ -38,6 +42,9 @@ struct victims_query {
     void *data;
     struct host asked_host; /* of the pod that is to find room */
     const struct pod_facts *asked;
+    /* What it lacks of that: CPU and memory as far as it asks for them, each of `asked`, and places
+     * for pods; INT64_MAX: not known. NULL: nothing of it is. */
+    const int64_t *lacks;
     const int64_t *allowed; /* how many more pods of each budget may end */
     uint32_t n_allowed;
     bool fickle; /* the end of one more pod may take the room away again */

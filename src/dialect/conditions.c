@@ -80,7 +80,18 @@ static bool read_compute_min(const char *text, struct terms *terms)
 
 static bool read_driver_min(const char *text, struct terms *terms)
 {
-    return read_number(text, VERSION_MAX, &terms->driver_min);
+    static const guint64 most[] = {DRIVER_MAJOR_MAX, DRIVER_MINOR_MAX, DRIVER_REVISION_MAX};
+    g_auto(GStrv) parts = g_strsplit(text, ".", G_N_ELEMENTS(most) + 1);
+    int32_t numbers[G_N_ELEMENTS(most)] = {0};
+
+    if (!*parts || g_strv_length(parts) > G_N_ELEMENTS(most))
+        return false;
+    for (guint i = 0; parts[i]; i++) {
+        if (!read_number(parts[i], most[i], &numbers[i]))
+            return false;
+    }
+    terms->driver_min = DRIVER_VERSION(numbers[0], numbers[1], numbers[2]);
+    return true;
 }
 
 static bool read_unshared(const char *text, struct terms *terms)

@@ -40,7 +40,7 @@ const struct dialect *dialect_find(const char *name)
     return NULL;
 }
 
-static bool reads(const struct dialect *dialect, const char *resource)
+bool dialect_reads(const struct dialect *dialect, const char *resource)
 {
     for (const char *const *own = dialect->resources; *own; own++) {
         const size_t stem = strlen(*own) - 1;
@@ -60,7 +60,7 @@ static const char *find_own(const struct pod_view *view, const struct dialect *o
         for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
             for (size_t k = 0; k < all[j]->n; k++) {
                 const char *resource = all[j]->items[k].key;
-                if (reads(one, resource) && !reads(other, resource))
+                if (dialect_reads(one, resource) && !dialect_reads(other, resource))
                     return resource;
             }
         }
@@ -164,7 +164,7 @@ static bool share_resources(const struct pod_view *view, const struct dialect *o
         for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
             for (size_t k = 0; k < all[j]->n; k++) {
                 const char *resource = all[j]->items[k].key;
-                if (reads(one, resource) && reads(other, resource) &&
+                if (dialect_reads(one, resource) && dialect_reads(other, resource) &&
                     is_named(container, resource))
                     return true;
             }
@@ -185,7 +185,7 @@ static const struct dialect *find_unread(const struct pod_view *view, const char
                 int64_t amount;
                 for (size_t d = 0; dialects[d]; d++) {
                     *ret_resource = pair->key;
-                    if (reads(dialects[d], pair->key) && !quantity_parse(pair->value, &amount, NULL))
+                    if (dialect_reads(dialects[d], pair->key) && !quantity_parse(pair->value, &amount, NULL))
                         return dialects[d];
                 }
             }
@@ -316,6 +316,7 @@ static void merge_cards(struct topology *topology, const struct topology *other)
         if (card->multiprocessors == 0)
             card->multiprocessors = said->multiprocessors;
         card->unhealthy |= said->unhealthy;
+        card->closure = card->closure ? card->closure : said->closure;
         if (!card->uuid && said->uuid)
             card->uuid = topology_keep(topology, said->uuid);
         if (!card->model && said->model)

@@ -312,10 +312,13 @@ static enum doubt read_cards(const struct spelling *spelling, const struct pod_v
     }
     if (n == (guint)wish->cards)
         return DOUBT_NONE;
+    /* Of too many nobody can say which it is on. */
+    for (int32_t k = 0; n > (guint)wish->cards && k < wish->cards; k++)
+        shares[k].card = CARD_UNKNOWN;
     warn(ret_warning, g_strdup_printf("annotation %s%.64s names %u cards, the container asks for "
                                       "%d",
                                       spelling->container, name, n, wish->cards));
-    return DOUBT_EDITED;
+    return n > (guint)wish->cards ? DOUBT_MALFORMED : DOUBT_EDITED;
 }
 
 static struct allocation *read_allocation(const struct spelling *spelling,

@@ -117,19 +117,38 @@ struct mig_profiles *hami_mig_read_profiles(struct json_arena *arena, const cJSO
 
 /* --- templates ------------------------------------------------------------------------------- */
 
+/* "1g.5gb", "1g.10gb.me": slices of compute, memory, and what else there is to it. */
+static bool is_profile_name(const char *name)
+{
+    const char *at = name + strspn(name, "0123456789");
+
+    if (at == name || !g_str_has_prefix(at, "g.") || !g_ascii_isdigit(at[2]))
+        return false;
+    for (at += 2; *at; at++) {
+        if (!g_ascii_isalnum(*at) && *at != '.' && *at != '-')
+            return false;
+    }
+    return true;
+}
+
 /* "7x1g.5gb:5120": so many instances of a name and of so many MiB, counted on from `start`. */
 static bool read_size(const char *text, uint8_t layout, int32_t start, struct mig_profile *profile)
 {
-    char *end;
-    const long count = strtol(text, &end, 10);
+    char *end = NULL;
+    const long count = g_ascii_isdigit(*text) ? strtol(text, &end, 10) : 0;
+
+    if (count < 1 || count > MIG_PLACES_MAX - start)
+        return false;
     const char *name = end + 1, *colon = strchr(text, ':');
     gint64 mib;
 
-    if (*end != 'x' || count < 1 || count > MIG_PLACES_MAX - start || !colon || colon <= name ||
-        (size_t)(colon - name) >= sizeof profile->name || !g_ascii_isdigit(*name) ||
+    if (*end != 'x' || !colon || colon <= name ||
+        (size_t)(colon - name) >= sizeof profile->name ||
         !g_ascii_string_to_signed(colon + 1, 10, 1, AMOUNT_BYTES_MAX / MIB, &mib, NULL))
         return false;
     memcpy(profile->name, name, (size_t)(colon - name));
+    if (!is_profile_name(profile->name))
+        return false;
     profile->memory = mib * MIB;
     profile->n_places = (int32_t)count;
     for (int32_t i = 0; i < profile->n_places; i++)
@@ -217,7 +236,7 @@ static struct mig_profiles *read_templates(const char *text)
     g_auto(GStrv) templates = g_strsplit(text, ",", TEMPLATES_MAX + 1);
     const guint n = g_strv_length(templates), n_sizes = count_sizes(templates);
 
-    if (n > TEMPLATES_MAX || n_sizes > MIG_PROFILES_MAX)
+    if (n == 0 || n > TEMPLATES_MAX || n_sizes > MIG_PROFILES_MAX)
         return NULL;
     struct mig_profiles *profiles = mig_profiles_new((int32_t)n_sizes);
     profiles->n = 0;
@@ -233,25 +252,56 @@ static struct mig_profiles *read_templates(const char *text)
     return profiles;
 }
 
+struct sought_model {
+    const char *model; /* or NULL */
+    bool found;
+    struct mig_profiles *profiles;
+};
+
+/* "MODEL=TEMPLATE,…": the first row counts whose name is part of the model's. */
+static bool read_model(const char *item, void *into)
+{
+    struct sought_model *sought = into;
+    const char *sign = strchr(item, '=');
+
+    if (!sign)
+        return false;
+    g_autofree char *name = g_strstrip(g_strndup(item, (gsize)(sign - item)));
+    if (!*name || strpbrk(name, ",:"))
+        return false;
+    if (sought && (sought->found || !sought->model || !strstr(sought->model, name)))
+        return true;
+    struct mig_profiles *profiles = read_templates(sign + 1);
+    if (sought) {
+        sought->found = true;
+        sought->profiles = profiles;
+        return profiles;
+    }
+    const bool sound = profiles;
+    if (profiles)
+        mig_profiles_unref(profiles);
+    return sound;
+}
+
+const struct item_list hami_mig_templates_list = {
+    .form = "MODEL=TEMPLATE,... with templates like 7x1g.5gb:5120 (instances, name, MiB of each), "
+            "'+' between the sizes of one, or '-'",
+    .example = "A30=4x1g.6gb:6144,2x2g.12gb:12288;A100=7x1g.5gb:5120,-",
+    .separator = ';',
+    .sign = '=',
+    .take = read_model,
+};
+
 struct mig_profiles *hami_mig_find_templates(const char *table, const char *model,
                                              char **ret_warning)
 {
-    g_auto(GStrv) rows = g_strsplit(table && *table ? table : HAMI_MIG_TEMPLATES, ";", -1);
+    struct sought_model sought = {.model = model};
+    g_autoptr(GError) error = NULL;
 
-    for (char **row = rows; *row; row++) {
-        char *equals = strchr(*row, '=');
-        if (!equals)
-            continue;
-        *equals = '\0';
-        if (!*g_strstrip(*row) || !model || !strstr(model, *row))
-            continue;
-        struct mig_profiles *profiles = read_templates(equals + 1);
-        if (!profiles)
-            warn(ret_warning, g_strdup_printf("the MIG templates of '%.64s' cannot be read: '%.64s'",
-                                              *row, equals + 1));
-        return profiles;
-    }
-    return NULL;
+    if (!item_list_read(&hami_mig_templates_list, table && *table ? table : HAMI_MIG_TEMPLATES,
+                        &sought, &error))
+        warn(ret_warning, g_strdup_printf("the MIG templates cannot be read: %s", error->message));
+    return sought.profiles;
 }
 
 int64_t hami_mig_memory(const struct mig_profiles *profiles, int64_t memory)

@@ -2,6 +2,7 @@
 #pragma once
 /* Cards in MIG mode under HAMi's plugin and Volcano's: what it registers of them, and what its pods' annotations
  * say about instances. Pure functions. */
+#include "core/item_list.h"
 #include "dialect/hami.h"
 #include "json/json.h"
 
@@ -22,6 +23,9 @@
 /* The array "migProfiles" of one card's entry in the register. */
 struct mig_profiles *hami_mig_read_profiles(struct json_arena *arena, const cJSON *list,
                                             GError **error);
+
+/* "MODEL=TEMPLATE,…;…" */
+extern const struct item_list hami_mig_templates_list;
 
 /* The templates of a model in a table "MODEL=TEMPLATE,…;…", NULL or "" for the chart's; NULL: it is
  * not there. */

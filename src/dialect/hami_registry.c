@@ -7,6 +7,7 @@
  * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
  */
 #include "dialect/hami_mig.h"
+#include "dialect/warning.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -35,6 +36,7 @@ static const struct json_field entry_fields[] = {
 
 /* --- the forms with colons ------------------------------------------------------------------- */
 
+#define LABEL_GUEST "nvidia.com/vgpu.present"
 #define UUID_CHARACTERS                                                                            \
     G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_."
 
@@ -192,12 +194,19 @@ static bool is_served(const struct vgpu *vgpu, const struct node_view *view)
 }
 
 /* What is known of a card in MIG mode; false: how it is cut cannot be read. */
-static bool read_mig(const struct vgpu *vgpu, const struct entry *entry, const char *table,
-                     struct json_arena *arena, struct topology_card *card, char **ret_warning,
-                     GError **error)
+static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
+                     const struct entry *entry, const char *table, struct json_arena *arena,
+                     struct topology_card *card, char **ret_warning, GError **error)
 {
     if (!vgpu->mig || g_strcmp0(entry->mode, VGPU_MODE_MIG) != 0)
         return true;
+    /* A guest has what its host has cut, and cuts nothing itself. */
+    if (g_strcmp0(string_pairs_get(&view->labels, LABEL_GUEST), "true") == 0) {
+        warn(ret_warning, g_strdup_printf("card '%.64s' is registered in mode mig, but label '"
+                                          LABEL_GUEST "' says that the node is a guest, whose cards "
+                                          "are never cut: it takes no pods", entry->uuid));
+        return true;
+    }
     if (cJSON_GetArraySize(entry->profiles) > 0) {
         card->mig = hami_mig_read_profiles(arena, entry->profiles, error);
         if (!card->mig) {
@@ -228,12 +237,13 @@ static void fill(const struct vgpu *vgpu, const struct node_view *view, const GA
         const struct entry *entry = &g_array_index(entries, struct entry, i);
         topology->cards[i] = (struct topology_card){
             .memory = entry->mib * MIB,
-            .physical = scaling > 100 ? entry->mib * 100 / scaling * MIB : 0,
+            .physical = scaling > 100 ? (entry->mib * 100 + scaling - 1) / scaling * MIB
+                                      : 0, /* what is registered was rounded down */
             .core = (int32_t)entry->core * (CORE_WHOLE / 100),
             .slots = (int32_t)entry->count,
             .numa = (int32_t)entry->numa,
-            .unhealthy = !served || !entry->healthy || entry->count == 0 ||
-                         is_listed(cordon, entry->uuid),
+            .unhealthy = !served || !entry->healthy || entry->count == 0,
+            .closure = is_listed(cordon, entry->uuid) ? CLOSURE_CORDON : CLOSURE_NONE,
             .uuid = topology_keep(topology, entry->uuid),
             .model = topology_keep(topology, entry->model),
             .mode = topology_keep(topology, entry->mode),
@@ -264,7 +274,7 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     for (guint i = 0; sound && i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);
         struct topology_card *card = &ret_topology->cards[i];
-        sound = read_mig(vgpu, entry, options->hami_mig_templates, arena, card, ret_warning,
+        sound = read_mig(vgpu, view, entry, options->hami_mig_templates, arena, card, ret_warning,
                          error);
         card->unhealthy |= !card->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0;
     }

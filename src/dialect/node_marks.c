@@ -7,6 +7,7 @@
 
 #define SLOTS_MAX 1000
 #define PRESSED_PERCENT 95
+#define BEST_EFFORT 2 /* of the classes */
 #define MIB (INT64_C(1) << 20)
 #define POLICY_LABEL "gpuledger.io/policy"
 
@@ -15,7 +16,7 @@ typedef bool (*mark)(struct topology_card *card, const char *value);
 
 static bool cordon(struct topology_card *card, const char *value)
 {
-    card->unhealthy = true;
+    card->closure = CLOSURE_CORDON;
     return !value;
 }
 
@@ -36,7 +37,8 @@ static bool set_class(struct topology_card *card, const char *value)
         if (!g_ascii_string_to_unsigned(value + strlen(classes[i]), 10, 1, SLOTS_MAX, &slots, NULL))
             return false;
         card->slots = (int32_t)slots;
-        card->best_effort = i == 2;
+        card->best_effort = i == BEST_EFFORT;
+        card->parts = i == BEST_EFFORT ? 0 : card->slots;
         return true;
     }
     return false;
@@ -73,8 +75,10 @@ static const struct {
     const char *key;
     const char *example;
     mark apply;
+    enum closure otherwise; /* of cards of which it says what cannot be read, or says two things */
 } marks[] = {
-    {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class},
+    {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class,
+     CLOSURE_CLASS},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
     {"gpuledger.io/cordoned-cards", "0,2", cordon},
     {"gpuledger.io/physical-memory", "0=16Gi,*=24Gi", set_physical},
@@ -82,26 +86,56 @@ static const struct {
     {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},
 };
 
-/* "3" or "*", and what follows a '='. */
-static bool apply_item(struct topology *topology, char *item, mark apply)
-{
-    char *value = strchr(item, '=');
-    guint64 first = 0, last = (guint64)topology->n_cards;
+/* What an annotation says of cards, item by item. */
+struct saying {
+    struct topology *topology;
+    mark apply;
+    enum closure otherwise;
+    bool named[NODE_CARDS_MAX], all; /* what has been said of them */
+};
 
-    if (value)
-        *value++ = '\0';
-    if (!g_str_equal(item, "*")) {
-        if (!g_ascii_string_to_unsigned(item, 10, 0, NODE_CARDS_MAX - 1, &first, NULL))
+static void close_cards(struct saying *saying, guint64 first, guint64 last)
+{
+    for (guint64 i = first; i < last; i++) {
+        if (saying->otherwise != CLOSURE_NONE)
+            saying->topology->cards[i].closure = saying->otherwise;
+    }
+}
+
+static bool apply_to(struct saying *saying, guint64 first, guint64 last, const char *value)
+{
+    for (guint64 i = first; i < last; i++) {
+        struct topology_card card = saying->topology->cards[i];
+        if (!saying->apply(&card, value))
             return false;
+        saying->topology->cards[i] = card;
+    }
+    return first < last;
+}
+
+/* "3" or "*", and what follows a '='. What is said of a card goes before what is said of all. */
+static bool apply_item(struct saying *saying, const char *item, bool all)
+{
+    const char *sign = strchr(item, '=');
+    g_autofree char *index = sign ? g_strndup(item, (gsize)(sign - item)) : g_strdup(item);
+    guint64 first = 0, last = (guint64)saying->topology->n_cards;
+
+    if (g_str_equal(index, "*") != all)
+        return true;
+    if (!all) {
+        if (!g_ascii_string_to_unsigned(index, 10, 0, NODE_CARDS_MAX - 1, &first, NULL)) {
+            close_cards(saying, 0, last); /* it may be any */
+            return false;
+        }
         last = MIN(last, first + 1);
     }
-    for (guint64 i = first; i < last; i++) {
-        struct topology_card card = topology->cards[i];
-        if (!apply(&card, value))
-            return false;
-        topology->cards[i] = card;
-    }
-    return first < (guint64)topology->n_cards;
+    bool *said = all ? &saying->all : &saying->named[first];
+    const bool again = *said && saying->otherwise != CLOSURE_NONE;
+    *said = true;
+    if (!again && apply_to(saying, first, last, sign ? sign + 1 : NULL))
+        return true;
+    close_cards(saying, first, last);
+    return false;
 }
 
 /* The node's own policy chooses among its cards, unless the pod has one. */
@@ -129,14 +163,19 @@ void node_marks_apply(const struct node_view *view, struct topology *topology,
         if (!text)
             continue;
         g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
-        for (char **item = items; *item; item++) {
-            g_autofree char *said = g_strdup(g_strstrip(*item));
-            if (*said && !apply_item(topology, *item, marks[i].apply) && ret_warning &&
-                !*ret_warning)
-                *ret_warning = g_strdup_printf("annotation '%s': '%.32s' names none of the %d cards "
-                                               "or is not like '%s'; it is ignored",
-                                               marks[i].key, said, topology->n_cards,
-                                               marks[i].example);
+        struct saying saying = {topology, marks[i].apply, marks[i].otherwise, .all = false};
+        for (int pass = 0; pass < 2; pass++) {
+            for (char **item = items; *item; item++) {
+                if (!*g_strstrip(*item) || apply_item(&saying, *item, pass == 0) || !ret_warning ||
+                    *ret_warning)
+                    continue;
+                *ret_warning = g_strdup_printf("annotation '%s': '%.32s' names none of the %d cards, "
+                                               "names one again, or is not like '%s'; %s",
+                                               marks[i].key, *item, topology->n_cards,
+                                               marks[i].example,
+                                               marks[i].otherwise ? "the cards it may mean are closed"
+                                                                  : "it is ignored");
+            }
         }
     }
 }

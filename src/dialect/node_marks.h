@@ -2,12 +2,15 @@
 #pragma once
 /*
  * What the administrator says of a node's cards, whichever dialects share them, in annotations of
- * the Node. Cards are named by index, `*` stands for all.
+ * the Node. Cards are named by index, `*` stands for all that are
+ * not named.
  *
  *   gpuledger.io/cordoned-cards   "1,3"   take no new pods
  *   gpuledger.io/exclusive-cards  "0"     take one holder at a time (compute mode EXCLUSIVE_PROCESS)
  *   gpuledger.io/share-class      "0=fixed:4,*=best-effort:8"
- *                                         at most so many holders; best-effort cards promise no compute
+ *                                         at most so many holders, each promised that part of compute at
+ *                                         most; best-effort cards promise none. A card of which this
+ *                                         says nothing that can be read, or two things, is closed
  *   gpuledger.io/physical-memory  "0=16Gi"
  *                                         what the card really has, if the node side offers more
  *   gpuledger.io/memory-in-use    "0=97"  percent of that which is in use, as somebody has measured;
@@ -15,7 +18,7 @@
  */
 #include <gpuledger/dialect.h>
 
-/* Pure. Items that cannot be read are ignored, and `ret_warning`, unless it is NULL or set, says
+/* Pure. Items that cannot be read are ignored, but for classes, and `ret_warning`, unless it is NULL or set, says
  * which. */
 void node_marks_apply(const struct node_view *view, struct topology *topology,
                       char **ret_warning);

@@ -290,6 +290,17 @@ static bool add_container(struct demand *demand, const struct pod_view *view, si
     return false;
 }
 
+/* Whether a container's share is promised more than its compute may grow to. */
+static bool is_above(const struct demand *demand, int64_t limit)
+{
+    for (uint32_t i = 0; i < demand->n_asks; i++) {
+        const struct card_ask *ask = &demand->asks[i];
+        if (!ask->exclusive && (int64_t)ask->core * CARD_CORE > limit * CORE_WHOLE)
+            return true;
+    }
+    return false;
+}
+
 static bool read_demand(const struct pod_view *view, struct demand *ret_demand, GError **error)
 {
     const char *limit = string_pairs_get(&view->annotations, KEY_CORE_LIMIT);
@@ -300,7 +311,8 @@ static bool read_demand(const struct pod_view *view, struct demand *ret_demand, 
         if (!add_container(ret_demand, view, i, error))
             return false;
     }
-    if (limit && ret_demand->n_asks > 0 && !digits_parse(limit, INT32_MAX, &number))
+    if (limit && ret_demand->n_asks > 0 &&
+        (!digits_parse(limit, INT32_MAX, &number) || is_above(ret_demand, number)))
         ret_demand->traits |= TRAIT_CORE_LIMIT;
     return true;
 }
@@ -609,7 +621,8 @@ const struct dialect dialect_tencent = {
             .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
             .limits = "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
                       "without core, GPUs of init containers, a container that shares a card after "
-                      "one of the pod that takes whole ones, a core limit that is no number. Not "
+                      "one of the pod that takes whole ones, a core limit that is no number "
+                      "or below `vcuda-core`. Not "
                       "known: which of two equally used cards has fewer processes, which "
                       "gpu-manager looks at before their numbers; a pod that ends between the bind "
                       "of another and its admission, which gpu-manager counts no more. With "

@@ -355,12 +355,14 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
     g_autoptr(GArray) cards = read_cards(view, &doubt, ret_warning);
     if (cards && cards->len != count_cards(&wishes)) {
-        /* By memory the plugin hands out all that are named, and nobody can say how it is used. */
-        doubt = wishes.by_number ? DOUBT_EDITED : DOUBT_MALFORMED;
+        /* By memory the plugin hands out all that are named, and nobody can say how it is used; of
+         * too many whole ones nobody can say which it has. */
+        const bool too_many = !wishes.by_number || cards->len > count_cards(&wishes);
+        doubt = too_many ? DOUBT_MALFORMED : DOUBT_EDITED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " names %u cards, the "
                                           "containers ask for %" G_GINT64_FORMAT,
                                           cards->len, count_cards(&wishes)));
-        if (!wishes.by_number)
+        if (too_many)
             g_clear_pointer(&cards, g_array_unref);
     }
 

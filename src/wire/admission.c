@@ -24,10 +24,16 @@ static const struct json_field review_fields[] = {
     JSON_FIELD_END,
 };
 
+struct container_body {
+    struct container_view view;
+    const char *restart_policy;
+};
+
 static const struct json_field container_fields[] = {
-    JSON_FIELD_STRING(struct container_view, name, "name", 0),
-    JSON_FIELD_PAIRS(struct container_view, limits, "resources.limits", JSON_NUMBERS),
-    JSON_FIELD_PAIRS(struct container_view, requests, "resources.requests", JSON_NUMBERS),
+    JSON_FIELD_STRING(struct container_body, view.name, "name", 0),
+    JSON_FIELD_STRING(struct container_body, restart_policy, "restartPolicy", 0),
+    JSON_FIELD_PAIRS(struct container_body, view.limits, "resources.limits", JSON_NUMBERS),
+    JSON_FIELD_PAIRS(struct container_body, view.requests, "resources.requests", JSON_NUMBERS),
     JSON_FIELD_END,
 };
 
@@ -39,10 +45,11 @@ static bool read_containers(struct json_arena *arena, const cJSON *items, bool i
 
     cJSON_ArrayForEach (item, items) {
         struct admission_container *container = &review->containers[review->n_containers++];
-        *container = (struct admission_container){.view = {.init = init}, .index = index};
-        index++;
-        if (!json_decode(arena, item, container_fields, &container->view, error))
+        struct container_body body = {.view = {.init = init}};
+        if (!json_decode(arena, item, container_fields, &body, error))
             return false;
+        body.view.sidecar = init && g_strcmp0(body.restart_policy, "Always") == 0;
+        *container = (struct admission_container){.view = body.view, .index = index++};
     }
     return true;
 }

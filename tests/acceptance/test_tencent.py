@@ -115,6 +115,12 @@ class S12(Scenario):
         odd = {"tencent.com/vcuda-core-limit": "much"}
         self.refused("a", vcuda(40, 8), "not a whole number", odd, final=True)
 
+    def test_a_limit_is_no_less_than_the_share(self):
+        self.start(managed("n", 1))
+        self.refused("a", vcuda(40, 8), "below what it asks for",
+                     {"tencent.com/vcuda-core-limit": "39"}, final=True)
+        self.place("b", vcuda(40, 8), {"tencent.com/vcuda-core-limit": "40"})
+
 
 class S11(Scenario):
     """Of the pods that ask, what becomes free goes to the one that was created first, whoever asks

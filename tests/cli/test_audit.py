@@ -40,6 +40,29 @@ card_overbooked   test        good       n1     card 0, 6GiB    card 0 holds 12G
 3 differences; 4 pods on 1 nodes """
 
 
+# Where each vGPU plugin registers cards, what its nodes offer, and where its pods name theirs.
+VGPUS = [
+    ("hami.io/node-nvidia-register", "GPU-a,10,16000,100,T4,0,true:GPU-b,10,16000,100,T4,0,true:",
+     "nvidia.com/gpu", "nvidia.com/gpumem", "hami.io/vgpu-devices-allocated"),
+    ("4pd.io/node-nvidia-register", "GPU-a,10,16000,100,T4,0,true:GPU-b,10,16000,100,T4,0,true:",
+     "nvidia.com/gpu", "nvidia.com/gpumem", "4pd.io/vgpu-ids-new"),
+    ("volcano.sh/node-vgpu-register", "GPU-a,10,16000,T4,true:GPU-b,10,16000,T4,true:",
+     "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-ids-new"),
+]
+
+
+def of_vgpus(register, cards, count, memory, allocated, uuid):
+    node_ = {"kind": "Node", "metadata": {"name": "n1", "annotations": {register: cards}},
+             "status": {"capacity": {count: "20"}, "allocatable": {count: "20"}}}
+    limits = {"resources": {"limits": {count: "1", memory: "1000"}}}
+    pod_ = {"kind": "Pod",
+            "metadata": {"name": "p", "namespace": "test", "uid": "u",
+                         "annotations": {allocated: f"{uuid},NVIDIA,1000,0:;"}},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", **limits}]},
+            "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
+    return listing(node_, pod_)
+
+
 class Audit(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -66,6 +89,19 @@ class Audit(unittest.TestCase):
             self.ends(3, TABLE + "compared with the cluster.\n", "-s", server.operations)
             env = {"GPULEDGER_SERVER": server.operations, "KUBECONFIG": "/nonexistent"}
             self.ends(3, TABLE + "compared with the cluster.\n", env=env)
+
+    def test_uuids_that_are_on_no_card(self):
+        for vgpu in VGPUS:
+            for uuid, found in (("GPU-b", 0), ("GPU-c", 1)):
+                with self.subTest(vgpu=vgpu[0], uuid=uuid):
+                    self.odd.write_text(of_vgpus(*vgpu, uuid))
+                    result = run("audit", "--snapshot", self.odd)
+                    self.assertEqual("none of the node's 2 cards has this UUID" in result.stdout,
+                                     found == 1, result.stdout)
+                    if found:
+                        self.assertIn("card_gone", result.stdout)
+        with Server("--audit-interval=1s", snapshot=self.odd) as server:
+            server.wait_for("msg=difference cause=card_gone count=1")
 
     def test_wide(self):
         result = run("audit", "--snapshot", self.odd, "-owide")

@@ -158,6 +158,11 @@ test/c   n1    large (new 2)
         ]:
             result = run("fit", *arguments, "--snapshot", cluster)
             self.assertEqual((result.returncode, result.stderr), (code, f"gpuledger: {message}\n"))
+        for text in ("null", "42", "nothing of the kind"): # beside what is right by itself, too
+            for more in ((), ("--drain", "n1")):
+                result = run("fit", "-f", self.write("no.yaml", text), *more, "--snapshot", cluster)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("expected an object", result.stderr)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,14 @@ class Start(Case):
         server = self.start(snapshot=self.file("snapshot.json", listing()))
         server.wait_for('level=warn msg="no node shares GPUs"')
 
+    def test_a_cluster_of_which_kubelet_knows_the_cards(self):
+        only = {"kind": "Node", "metadata": {"name": "n"},
+                "status": {"capacity": {"nvidia.com/gpu": "2"},
+                           "allocatable": {"nvidia.com/gpu": "2"}}}
+        server = self.start(snapshot=self.file("snapshot.json", listing(only)))
+        server.wait_for("msg=synced gpu_nodes=1 cards=0 pods=0 ms=.* pools=1")
+        self.assertFalse([line for line in server.log if "no node shares GPUs" in line])
+
     def test_the_policy_is_applied(self):
         snapshot = self.file("snapshot.json", listing(
             node("n", 2, 8), pod("a", 2), pod("b", 3)))

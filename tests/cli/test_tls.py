@@ -177,7 +177,7 @@ class Tls(Case):
 
     def test_only_some_names(self):
         server = self.start(f"--tls-client-ca={self.ca.certificate}",
-                            "--tls-client-names=kube-scheduler, system:kube-scheduler,")
+                            "--tls-client-names=kube-scheduler, system:kube-scheduler")
         def sign(name, names):
             return self.ca.sign(name, usage="clientAuth", names=names)
         for name, names in (("kube-scheduler", ""), ("system:kube-scheduler", "DNS:other"),

@@ -138,6 +138,81 @@ START_TEST(a_free_instance_goes_first)
 }
 END_TEST
 
+#define ASK(container, memory)                                                                     \
+    "{\"name\":\"" container "\",\"resources\":{\"requests\":{" MEMORY(memory) "}}}"
+#define ASK_BY_NAME "{\"name\":\"n\",\"resources\":{\"limits\":{\"" MIG "1g.5gb\":\"2\"}}}"
+#define POD(containers) "{\"containers\":[" containers "]}"
+
+/* What the containers of the pod are made to ask for, in their order. */
+static char *profiles_of(const char *spec)
+{
+    g_autoptr(GString) profiles = g_string_new(NULL);
+    gsize length;
+
+    ck_assert(review(spec, NULL));
+    const cJSON *item, *patch = cJSON_GetObjectItem(response(true), "patch");
+    g_autofree char *text = (char *)g_base64_decode(patch->valuestring, &length);
+    cJSON_ArrayForEach(item, json_parse(arena, text, length, NULL))
+    {
+        const cJSON *value = cJSON_GetObjectItem(item, "value");
+        if (cJSON_IsObject(value))
+            g_string_append_printf(profiles, "%s%s", profiles->len ? " " : "",
+                                   value->child->string + strlen(MIG));
+    }
+    return g_string_free(g_steal_pointer(&profiles), FALSE);
+}
+
+static const struct {
+    const char *spec, *profiles;
+} pods[] = {
+    {POD(ASK("a", "5Gi") "," ASK("b", "5Gi")), "1g.5gb 1g.5gb"},
+    {POD(ASK("a", "5Gi") "," ASK("b", "5Gi") "," ASK("c", "5Gi")), "1g.5gb 1g.5gb 1g.5gb.me"},
+    {POD(ASK("a", "10Gi") "," ASK("b", "10Gi")), "1g.10gb 2g.10gb"},
+    {POD(ASK("a", "10Gi") "," ASK("b", "10Gi") "," ASK("c", "10Gi")), "1g.10gb 2g.10gb 3g.20gb"},
+    {POD(ASK("a", "5Gi") "," ASK("b", "5Gi") "," ASK("c", "5Gi") "," ASK("d", "5Gi") "," ASK(
+         "e", "20Gi") "," ASK("f", "5Gi")), "1g.5gb 1g.5gb 1g.5gb.me 1g.10gb 3g.20gb 2g.10gb"},
+    {POD(ASK("a", "5Gi") "," ASK_BY_NAME), "1g.5gb.me"},
+    /* An init container is gone before the others start. */
+    {"{\"initContainers\":[" ASK("i", "20Gi") "]," "\"containers\":[" ASK("a", "20Gi") "]}",
+     "3g.20gb 3g.20gb"},
+};
+
+START_TEST(one_node_has_what_a_pod_gets)
+{
+    g_autofree char *profiles = profiles_of(pods[_i].spec);
+
+    ck_assert_str_eq(profiles, pods[_i].profiles);
+}
+END_TEST
+
+START_TEST(several_nodes_are_not_one)
+{
+    add_node("a30", false, PAIRS({MIG "1g.6gb", "1"}));
+    add_node("h100", false, PAIRS({MIG "1g.6gb", "1"}));
+    /* 1g.6gb would be the least for each, but no node has it twice. */
+    g_autofree char *profiles = profiles_of(POD(ASK("a", "6Gi") "," ASK("b", "6Gi")));
+    ck_assert_str_eq(profiles, "1g.10gb 2g.10gb");
+    expect_profile(ASKS(MEMORY("6Gi")), "1g.6gb");
+    /* Those that some node has free go before smaller ones that are all taken. */
+    hold("h", "a30", MIG "1g.6gb");
+    hold("i", "h100", MIG "1g.6gb");
+    expect_profile(ASKS(MEMORY("6Gi")), "1g.10gb");
+    /* Who comes first gives way to who can have no other. */
+    store_delete_node(extender.store, "a100");
+    store_delete_node(extender.store, "h100");
+    add_node("a30", false, PAIRS({MIG "2g.10gb", "1"}, {MIG "1g.20gb", "1"}));
+    g_autofree char *swapped = profiles_of(
+        POD(ASK("a", "10Gi") ",{\"resources\":{\"requests\":{" MEMORY("5Gi")
+            ",\"gpuledger.io/mig-slices\":\"2\"}}}"));
+    ck_assert_str_eq(swapped, "1g.20gb 2g.10gb");
+    expect_refusal(POD(ASK("a", "20Gi") "," ASK("b", "20Gi")),
+                   "no node has MIG instances for all 2 containers of the pod");
+    expect_refusal("{\"initContainers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{"
+                   MEMORY("20Gi") "}}}],\"containers\":[" ASK("a", "20Gi") "]}", "all 2 containers");
+    expect_refusal(POD(ASK("a", "5Gi") "," ASK("b", "21Gi")), "container 'b': no node has a MIG");
+}
+END_TEST
+
 START_TEST(what_there_is_not_is_refused)
 {
     expect_refusal(ASKS(MEMORY("21Gi")), "container 'c': no node has a MIG profile with 21Gi of "
@@ -154,6 +229,9 @@ START_TEST(mistakes_are_told)
     expect_refusal(ASKS(MEMORY("5")), "write an amount of memory"); /* a forgotten unit */
     expect_refusal(ASKS("\"gpuledger.io/mig-slices\":\"2\""), "write an amount of memory");
     expect_refusal(ASKS(MEMORY("5Gi") ",\"gpuledger.io/mig-slices\":\"0\""), "a whole number");
+    expect_refusal("{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" MEMORY(
+                       "10Gi") "},\"requests\":{" MEMORY("5Gi") "}}}]}",
+                   "is '10Gi' in limits and '5Gi' in requests");
     expect_refusal(ASKS(MEMORY("5Gi") ",\"" MIG "1g.5gb\":\"1\""), "keep one");
 }
 END_TEST
@@ -207,6 +285,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_smallest_profile_that_is_enough);
     tcase_add_test(tcase, a_free_instance_goes_first);
+    tcase_add_loop_test(tcase, one_node_has_what_a_pod_gets, 0, G_N_ELEMENTS(pods));
+    tcase_add_test(tcase, several_nodes_are_not_one);
     tcase_add_test(tcase, what_there_is_not_is_refused);
     tcase_add_test(tcase, mistakes_are_told);
     tcase_add_test(tcase, each_container_gets_its_own);

@@ -117,24 +117,28 @@ END_TEST
 START_TEST(compute_is_rounded_up_to_multiprocessors)
 {
     static const struct {
-        const char *label;
-        int32_t charged;
+        const char *label, *core;
+        int32_t charged; /* thousandths, as people are told */
         int pods; /* that fit on a card */
-    } cases[] = {{"80", 100, 10}, {"68", 103, 9}, {"1", 1000, 1}};
+    } cases[] = {{"80", "10", 100, 10}, {"68", "10", 103, 9}, {"1", "10", 1000, 1},
+                 {"80", "1", 13, 80},   {"132", "33", 334, 3}, {"68", "7", 74, 13},
+                 {"132", "50", 500, 2}, {"999", "1", 11, 99}, {"1000", "1", 10, 100}};
 
     options.gpushare_multiprocessors = true;
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *name = g_strdup_printf("%s-%s", cases[i].label, cases[i].core);
         struct node *node = desk_node(&(struct node_view){
-            .name = cases[i].label,
-            .capacity = PAIRS({MEM, "15"}, {COUNT, "1"}),
+            .name = name,
+            .capacity = PAIRS({MEM, "200"}, {COUNT, "1"}),
             .labels = PAIRS({"nvidia.com/gpu.multiprocessors", cases[i].label}),
         });
         for (int pod = 0; pod <= cases[i].pods; pod++) {
-            g_autofree char *uid = g_strdup_printf("%s-%d", cases[i].label, pod);
-            expect(POD(uid, {MEM, "1"}, {CORE, "10"}), cases[i].label,
+            g_autofree char *uid = g_strdup_printf("%s-%s-%d", cases[i].label, cases[i].core, pod);
+            expect(POD(uid, {MEM, "1"}, {CORE, cases[i].core}), name,
                    pod < cases[i].pods ? "0" : "insufficient_core");
             if (pod == 0)
-                ck_assert_int_eq(node->cards[0].core_used, cases[i].charged);
+                ck_assert_int_eq(card_core_told(&node->cards[0], node->cards[0].core_used),
+                                 cases[i].charged);
             if (pod < cases[i].pods)
                 take(uid);
         }

@@ -430,6 +430,8 @@ static char *other_value(const struct option *option)
     case OPTION_TEXT:
     case OPTION_PATH:
         return g_strdup("it's \"a: #b\" \\ é \x01\x7f \xc2\x80\xc2\x85\xc2\x9f \xef\xbf\xbf");
+    case OPTION_LIST:
+        return g_strdup(option->list->example);
     case OPTION_INT:
         return g_strdup_printf("%" G_GINT64_FORMAT, option->max);
     case OPTION_BOOL:

@@ -437,6 +437,29 @@ START_TEST(a_mode_may_be_asked_for)
 }
 END_TEST
 
+/* What a guest sees of a card its host has cut, if anybody. */
+START_TEST(a_guest_cuts_no_cards)
+{
+    static const char *const registers[] = {NEW_NODE, OLD_NODE};
+    struct pod_view view = POD("a", WITH({GPU, "1"}, {MEM, "10"}));
+
+    for (size_t i = 0; i < 4; i++) {
+        const bool guest = i % 2;
+        g_autoptr(topology) topology = topology_new();
+        g_autofree char *warning = NULL;
+        const struct node_view words = {
+            .name = "n1",
+            .annotations = PAIRS({REGISTERED, registers[i / 2]}),
+            .labels = PAIRS({"nvidia.com/vgpu.present", guest ? "true" : "false"}),
+            .allocatable = PAIRS({GPU, "14"})};
+        ck_assert(dialect_read_topology(&words, &options, topology, &warning, NULL));
+        node = ledger_set_topology(book, "n1", topology);
+        ck_assert_int_eq(place(&view, &(struct placement){0}) == REASON_NONE, !guest);
+        ck_assert_int_eq(warning && strstr(warning, "guest"), guest);
+    }
+}
+END_TEST
+
 START_TEST(templates_may_be_said)
 {
     struct placement placement;
@@ -475,6 +498,7 @@ int main(void)
     tcase_add_test(all, an_instance_counts_as_its_place);
     tcase_add_test(all, sizes_are_chosen_by_what_is_asked);
     tcase_add_test(all, a_mode_may_be_asked_for);
+    tcase_add_test(all, a_guest_cuts_no_cards);
     tcase_add_test(all, templates_may_be_said);
     suite_add_tcase(suite, all);
 

@@ -85,10 +85,10 @@ START_TEST(cards_that_take_nobody)
 {
     static const struct {
         const char *text, *allocatable, *cordoned;
-        bool unhealthy;
+        bool unhealthy, closed;
     } cases[] = {
         {A9, "10", "GPU-b", false},
-        {A9, "10", "GPU-b, GPU-a", true},
+        {A9, "10", "GPU-b, GPU-a", false, true},
         {A9, "0", "", true},
         {A9, NULL, "", true},
         {"GPU-a,0,15360,100,T4,0,true:", "10", "", true},
@@ -99,6 +99,7 @@ START_TEST(cards_that_take_nobody)
         ck_assert(read_topology("hami", REGISTERED, cases[i].text, cases[i].allocatable,
                                 cases[i].cordoned, topology, NULL));
         ck_assert_msg(topology->cards[0].unhealthy == cases[i].unhealthy, "case %zu", i);
+        ck_assert_msg(!topology->cards[0].closure != cases[i].closed, "case %zu", i);
     }
 }
 END_TEST

@@ -107,6 +107,8 @@ static const struct {
     {"gpuledger.io/gpu-memory-min", "17Gi", NULL, NULL, REASON_TERMS},
     {"gpuledger.io/gpu-driver-min", "535", "nvidia.com/cuda.driver.major", "550", REASON_NONE},
     {"gpuledger.io/gpu-driver-min", "535", "nvidia.com/cuda.driver.major", "470", REASON_TERMS},
+    {"gpuledger.io/gpu-driver-min", "535.104", "nvidia.com/cuda.driver.major", "550", REASON_NONE},
+    {"gpuledger.io/gpu-driver-min", "535.104", "nvidia.com/cuda.driver.major", "535", REASON_TERMS},
     {"gpuledger.io/gpu-compute-min", "7.0", "nvidia.com/gpu.compute.major", "8", REASON_NONE},
     {"gpuledger.io/gpu-compute-min", "8.1", "nvidia.com/gpu.compute.major", "8", REASON_TERMS},
     {"gpuledger.io/containers", "same-card", NULL, NULL, REASON_NONE},

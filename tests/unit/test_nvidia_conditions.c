@@ -46,6 +46,29 @@ START_TEST(conditions_pick_exactly_the_right_nodes)
 }
 END_TEST
 
+/* A version is a prefix: this driver, or a later one. */
+START_TEST(a_driver_is_as_late_as_its_version)
+{
+    static const struct {
+        const char *wish;
+        bool fits;
+    } cases[] = {
+        {"535", true},        {"535.104", true},     {"535.104.05", true}, {"535.86.10", true},
+        {"470.999.99", true}, {"535.104.06", false}, {"535.129", false},   {"536", false},
+        {"550.54.15", false},
+    };
+
+    NODE("n", GPUS "=1",
+         .labels = "nvidia.com/cuda.driver-version.major=535 nvidia.com/cuda.driver-version.minor=104 "
+                   "nvidia.com/cuda.driver-version.revision=05");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *wish = g_strconcat("gpuledger.io/gpu-driver-min=", cases[i].wish, NULL);
+        ck_assert_reason(ASK("n", GPUS "=1", .annotations = wish),
+                         cases[i].fits ? REASON_NONE : REASON_TERMS);
+    }
+}
+END_TEST
+
 START_TEST(models_and_memory)
 {
     NODE("n", GPUS "=4", .labels = FACTS("NVIDIA-A100-SXM4-40GB", "40960", "8", "0", "535"));
@@ -86,7 +109,7 @@ static const struct {
     {"gpuledger.io/gpu-compute-min=8.", "'8.0'"},
     {"gpuledger.io/gpu-compute-min=sm_80", "'8.0'"},
     {"gpuledger.io/gpu-compute-min=8.0.1", "'8.0'"},
-    {"gpuledger.io/gpu-driver-min=535.104", "'535'"},
+    {"gpuledger.io/gpu-driver-min=535.x", "'535'"},
     {"gpuledger.io/gpu-driver-min=", "'535'"},
     {"gpuledger.io/gpu-unshared=yes", "'true' or 'false'"},
     {"gpuledger.io/isolation=strong", "'hardware'"},
@@ -124,7 +147,7 @@ START_TEST(conditions_become_terms)
     ck_assert_str_eq(terms->models[1], "A10");
     ck_assert_str_eq(terms->models_not[0], "MIG");
     ck_assert_int_eq(terms->compute_min, 700);
-    ck_assert_int_eq(terms->driver_min, 470);
+    ck_assert_int_eq(terms->driver_min, DRIVER_VERSION(470, 0, 0));
     ck_assert(!terms->unshared);
     ck_assert_int_eq(terms->isolation_min, ISOLATION_KERNEL);
     g_autoptr(request) plain = REQUEST(GPUS "=1");
@@ -140,6 +163,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, conditions_pick_exactly_the_right_nodes, 0,
                         G_N_ELEMENTS(mixed_nodes));
+    tcase_add_test(tcase, a_driver_is_as_late_as_its_version);
     tcase_add_test(tcase, models_and_memory);
     tcase_add_loop_test(tcase, a_malformed_condition_is_named, 0, G_N_ELEMENTS(bad_conditions));
     tcase_add_test(tcase, conditions_become_terms);

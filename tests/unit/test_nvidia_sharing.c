@@ -83,6 +83,63 @@ START_TEST(the_most_demanding_pods_may_meet)
 }
 END_TEST
 
+/* kubelet has forgotten the names of replicas that a change of configuration took away, not their
+ * pods: these stay on their cards, beside as many as the cards now have. */
+START_TEST(replicas_that_were_taken_away_are_still_used)
+{
+    static const struct node_words
+        thrice = {GPUS "=6", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=3 "
+                                       "nvidia.com/gpu.memory=81920"},
+        twice = {GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2 "
+                                      "nvidia.com/gpu.memory=81920"};
+    static const char *const names[] = {"a", "b", "c"};
+
+    options.nvidia_memory_guard = true;
+    set_node("n", &thrice);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        PUT("n", names[i], GPUS "=1", .annotations = WANTS "26Gi");
+    set_node("n", &twice);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "28Gi"), REASON_NONE);
+    ledger_drop(book, "c"); /* whatever replica it had, another pod may have its name by now */
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_SHARED_MEMORY);
+    ledger_drop(book, "b");
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "54Gi"), REASON_NONE);
+    /* Who came with two replicas has a name that is in use, and not two of them meet three. */
+    ledger_drop(book, "a");
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        PUT("n", names[i], GPUS "=1", .annotations = WANTS "26Gi");
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = WANTS "52Gi"), REASON_NONE);
+}
+END_TEST
+
+/* A pool that has another name has the same cards. */
+START_TEST(renamed_replicas_are_still_used)
+{
+    static const struct node_words
+        plain = {GPUS "=4", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"},
+        renamed = {GPUS "=0 nvidia.com/gpu.shared=4",
+                   .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2"},
+        whole = {GPUS "=2", .labels = T4 "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=1"};
+
+    options.nvidia_memory_guard = true;
+    set_node("n", &plain);
+    PUT("n", "a", GPUS "=1", .annotations = WANTS "5Gi");
+    PUT("n", "b", GPUS "=1", .annotations = WANTS "5Gi");
+    set_node("n", &renamed);
+    ck_assert_reason(ASK("n", "nvidia.com/gpu.shared=1", .annotations = WANTS "6Gi"),
+                     REASON_SHARED_MEMORY);
+    ck_assert_reason(ASK("n", "nvidia.com/gpu.shared=1", .annotations = WANTS "5Gi"), REASON_NONE);
+    ledger_drop(book, "a");
+    ledger_drop(book, "b");
+    PUT("n", "c", "nvidia.com/gpu.shared=1", .annotations = WANTS "5Gi");
+    set_node("n", &whole);
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_OTHER_USE);
+    ledger_drop(book, "c");
+    ck_assert_reason(ASK("n", GPUS "=1"), REASON_NONE);
+}
+END_TEST
+
 /* Whoever has a card alone, or a part that is kept apart, is not asked. */
 START_TEST(only_time_slicing_is_guarded)
 {
@@ -124,7 +181,30 @@ START_TEST(mps_serves_48_clients)
 {
     NODE("n", GPUS "=64", .labels = MPS "nvidia.com/gpu.count=1 nvidia.com/gpu.replicas=64");
     ck_assert_ptr_nonnull(strstr(warning, "48"));
-    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 48);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_WITHHELD), 48);
+}
+END_TEST
+
+/* One replica more than MPS serves makes two cards one, for all may be on the same; it is said. */
+START_TEST(what_mps_does_not_serve_is_named)
+{
+    NODE("even", GPUS "=96", .labels = MPS "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=48");
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(fill("even", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 96);
+    NODE("odd", GPUS "=98", .labels = MPS "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=49");
+    ck_assert_ptr_nonnull(strstr(warning, "48"));
+    ck_assert_int_eq(fill("odd", GPUS "=1", REASON_WITHHELD), 48);
+    ck_assert_int_eq(pool_of("odd", GPUS)->reported, 98);
+}
+END_TEST
+
+START_TEST(a_label_that_is_no_number_is_said)
+{
+    static const char *const labels[] = {"nvidia.com/gpu.count=eight", "nvidia.com/gpu.replicas=2x"};
+
+    NODE("n", GPUS "=8", .labels = labels[_i]);
+    ck_assert_ptr_nonnull(warning);
+    ck_assert_msg(strstr(warning, "is no number") && strstr(warning, "'n'"), "%s", warning);
 }
 END_TEST
 
@@ -135,7 +215,7 @@ START_TEST(cards_for_one_process_take_one_pod)
     NODE("n", GPUS "=4", .labels = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=2",
          .annotations = exclusive);
     ck_assert_ptr_nonnull(strstr(warning, "one holder"));
-    ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 1);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_WITHHELD), 1);
     NODE("whole", GPUS "=2", .annotations = exclusive);
     ck_assert_ptr_null(warning);
     ck_assert_int_eq(pool_of("whole", GPUS)->capacity, 2);
@@ -180,13 +260,13 @@ START_TEST(a_changing_configuration_gives_nothing)
     g_autofree char *labels = g_strdup_printf(
         "nvidia.com/device-plugin.config=%s nvidia.com/gpu.count=8 nvidia.com/gpu.replicas=%s",
         flip->configuration, flip->replicas);
-    char table[] = "whole=1, shared = 4,,x,y=z";
+    char table[] = "whole=1, shared = 4 ";
 
     options.nvidia_config_replicas = table;
     NODE("n", capacity, .labels = labels);
     ck_assert_int_eq(pool_of("n", GPUS)->capacity, flip->usable);
     ck_assert(flip->usable > 0 || strstr(warning, flip->configuration));
-    ck_assert_reason(ASK("n", GPUS "=1"), flip->usable ? REASON_NONE : REASON_CARD_COUNT);
+    ck_assert_reason(ASK("n", GPUS "=1"), flip->usable ? REASON_NONE : REASON_CHANGING);
 }
 END_TEST
 
@@ -276,9 +356,13 @@ int main(void)
     tcase_add_test(tcase, more_than_one_replica_at_a_time);
     tcase_add_test(tcase, what_pods_want_of_a_card_is_kept_within_it);
     tcase_add_test(tcase, the_most_demanding_pods_may_meet);
+    tcase_add_test(tcase, replicas_that_were_taken_away_are_still_used);
+    tcase_add_test(tcase, renamed_replicas_are_still_used);
     tcase_add_test(tcase, only_time_slicing_is_guarded);
     tcase_add_test(tcase, mps_divides_the_card);
     tcase_add_test(tcase, mps_serves_48_clients);
+    tcase_add_test(tcase, what_mps_does_not_serve_is_named);
+    tcase_add_loop_test(tcase, a_label_that_is_no_number_is_said, 0, 2);
     tcase_add_test(tcase, cards_for_one_process_take_one_pod);
     tcase_add_test(tcase, capacity_outdoes_labels);
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));

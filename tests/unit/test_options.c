@@ -105,6 +105,9 @@ static GPtrArray *samples(const struct option *option)
     case OPTION_PATH:
         g_ptr_array_add(texts, g_strdup("a b: #'\"\\é"));
         break;
+    case OPTION_LIST:
+        g_ptr_array_add(texts, g_strdup(option->list->example));
+        break;
     case OPTION_BOOL:
         g_ptr_array_add(texts, g_strdup("true"));
         g_ptr_array_add(texts, g_strdup("false"));
@@ -146,6 +149,71 @@ START_TEST(values_survive_writing_and_reading)
         }
     }
     config_free(config);
+}
+END_TEST
+
+static const struct {
+    const char *option, *text, *item;
+} bad_lists[] = {
+    {"nvidia-config-replicas", "quarter=4;whole=1", "'quarter=4;whole=1'"},
+    {"nvidia-config-replicas", "whole", "'whole'"},
+    {"nvidia-config-replicas", "whole=x", "'whole=x'"},
+    {"nvidia-config-replicas", "=2", "'=2'"},
+    {"nvidia-config-replicas", "quarter=4,whole=0", "'whole=0'"},
+    {"nvidia-config-replicas", "whole=65537", "'whole=65537'"},
+    {"nvidia-config-replicas", "a b=2", "'a b=2'"},
+    {"nvidia-config-replicas", "whole=1,", "''"},
+    {"nvidia-config-replicas", ",whole=1", "''"},
+    {"nvidia-config-replicas", "whole=1, whole = 2", "'whole = 2'"},
+    {"nvidia-memory-label", "a label", "'a label'"},
+    {"nvidia-memory-label", "gpu.memory=4", "'gpu.memory=4'"},
+    {"quota-model-label", "a,b", "'a,b'"},
+    {"quota-pool-label", "/b", "'/b'"},
+    {"hami-mig-templates", "garbage", "'garbage'"},
+    {"hami-mig-templates", "A100=7x1g.5gb:5120;garbage", "'garbage'"},
+    {"hami-mig-templates", "A100=7x1g.5gb", "'A100=7x1g.5gb'"},
+    {"hami-mig-templates", "A100=", "'A100='"},
+    {"hami-mig-templates", "=7x1g.5gb:5120", "'=7x1g.5gb:5120'"},
+    {"hami-mig-templates", "A100=x1g.5gb:5120", "'A100=x1g.5gb:5120'"},
+    {"hami-mig-templates", "A100=7x1:5120", "'A100=7x1:5120'"},
+    {"hami-mig-templates", "A30=-;A100=7x1g.5gb:5120,B=4x1g.6gb:6144", "'A100=7x1g.5gb:5120,B"},
+    {"hami-mig-templates", "A30=-;A30=-", "'A30=-'"},
+    {"tls-client-names", "a,,b", "''"},
+    {"tls-client-names", "a,a", "'a'"},
+    {"drain", "a,", "''"},
+    {"hosts", "a,a", "'a'"},
+};
+
+/* Of what is passed over in silence nobody learns that it protects nothing. */
+START_TEST(a_list_is_read_as_a_whole_or_refused)
+{
+    g_autofree char *flag = g_strdup_printf("--%s=%s", bad_lists[_i].option, bad_lists[_i].text);
+    const char *const arguments[] = {flag, NULL};
+    const struct option *option = find(bad_lists[_i].option);
+    unsigned command = 1;
+    g_autoptr(GError) error = NULL;
+
+    while (!(option->commands & command))
+        command <<= 1;
+    const struct config_inputs inputs = {command, arguments, nothing};
+    ck_assert_msg(!config_load(&inputs, &error), "%s", flag);
+    ck_assert_msg(strstr(error->message, option->name) && strstr(error->message, bad_lists[_i].item),
+                  "%s: %s", flag, error->message);
+    ck_assert_msg(strstr(error->message, option->list->form) || strstr(error->message, "once"),
+                  "%s: %s", flag, error->message);
+}
+END_TEST
+
+/* A structure that the table says, a list reads. */
+START_TEST(whatever_has_items_is_a_list)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if (option->kind == OPTION_LIST)
+            ck_assert_msg(option->list && option->list->take, "--%s", option->name);
+        if (option->kind == OPTION_TEXT && (option->commands & COMMAND_SERVE))
+            ck_assert_msg(!strpbrk(option->metavar, ",;=") && !g_str_equal(option->metavar, "LABEL"),
+                          "--%s %s is taken as it comes", option->name, option->metavar);
+    }
 }
 END_TEST
 
@@ -334,6 +402,9 @@ int main(void)
     tcase_add_test(table, defaults_are_written_as_they_are_read);
     tcase_add_test(table, values_survive_writing_and_reading);
     tcase_add_test(table, what_is_out_of_bounds_is_refused);
+    tcase_add_loop_test(table, a_list_is_read_as_a_whole_or_refused, 0,
+                        G_N_ELEMENTS(bad_lists));
+    tcase_add_test(table, whatever_has_items_is_a_list);
     tcase_add_test(table, the_default_policy_is_the_first);
     suite_add_tcase(suite, table);
     TCase *value_case = tcase_create("values");

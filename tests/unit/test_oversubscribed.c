@@ -163,10 +163,10 @@ START_TEST(the_scaling_may_be_said_for_all_nodes)
     const struct dialect_options said = {.hami_memory_scaling = 180};
 
     put_node_as("", "", &said);
-    ck_assert_int_eq(node_card(node, 0)->physical, 16383 * MIB);
+    ck_assert_int_eq(node_card(node, 0)->physical, 16384 * MIB); /* of which 180 % are 29491.2 */
     put_node_as("0=15Gi", "", &said);
     ck_assert_int_eq(node_card(node, 0)->physical, 15360 * MIB);
-    ck_assert_int_eq(node_card(node, 1)->physical, 16383 * MIB);
+    ck_assert_int_eq(node_card(node, 1)->physical, 16384 * MIB);
     put_node_as("0=15,1=x", "", &options);
     ck_assert_int_eq(node_card(node, 0)->physical, 0);
     put_node_as("*=64Gi", "0=99", &options);

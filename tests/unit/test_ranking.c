@@ -151,6 +151,23 @@ START_TEST(scales_losses)
 }
 END_TEST
 
+/* As for guests, whose vGPU is taken whole: none is lost, but a smaller one is enough. */
+START_TEST(scales_ties_where_nothing_is_lost)
+{
+    const struct rank sizes[] = {{.ties = {4}}, {.ties = {16}}, {.ties = {8}}};
+    const struct rank equal[] = {{.loss = 1, .ties = {0, 3}}, {.loss = 1}};
+    int32_t scores[3];
+
+    ranking_scale(sizes, 3, scores);
+    ck_assert_int_eq(scores[0], RANKING_SCORE_MAX);
+    ck_assert_int_eq(scores[1], 0);
+    ck_assert_int_eq(scores[2], 7);
+    ranking_scale(equal, 2, scores);
+    ck_assert_int_eq(scores[0], RANKING_SCORE_MAX);
+    ck_assert_int_eq(scores[1], RANKING_SCORE_MAX);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ranking");
@@ -163,6 +180,7 @@ int main(void)
     tcase_add_test(tests, counts_near_losses_as_equal);
     tcase_add_test(tests, prefers_not_to_wait);
     tcase_add_test(tests, scales_losses);
+    tcase_add_test(tests, scales_ties_where_nothing_is_lost);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

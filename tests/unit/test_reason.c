@@ -78,7 +78,7 @@ END_TEST
 START_TEST(preemption_is_invited_where_it_helps)
 {
     static const enum reason resolvable[] = {REASON_NONE, REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE,
-                                             REASON_INSUFFICIENT_DEVICES, REASON_NO_SLOT,
+                                             REASON_INSUFFICIENT_DEVICES, REASON_WITHHELD, REASON_NO_SLOT,
                                              REASON_OTHER_USE, REASON_OTHER_TENANT,
                                              REASON_NO_MIG_PLACE, REASON_OVERSUBSCRIBED,
                                              REASON_SHARED_MEMORY};
