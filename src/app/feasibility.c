@@ -121,7 +121,7 @@ static bool leave_cards_out(struct feasibility *question, const struct node *nod
             continue;
         if (!question->left)
             question->left = trial_new(question->seen);
-        node_set_healthy(question->left->node, &question->left->node->cards[i], false);
+        node_set_health(question->left->node, &question->left->node->cards[i], false, CLOSURE_NONE);
     }
     if (question->left)
         question->seen = question->left->node;
