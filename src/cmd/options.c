@@ -228,7 +228,7 @@ const struct option options[] = {
              "httpTimeout for the extender (5s unless configured; the manifests here say 30s), "
              "or kube-scheduler gives up on binds that succeed."},
     {.name = "scheduler-names",
-     TEXT(scheduler_names),
+     LIST(scheduler_names, item_list_names),
      .metavar = "NAME,...",
      .fallback = "",
      .group = GROUP_PLACEMENT,

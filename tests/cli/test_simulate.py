@@ -244,7 +244,7 @@ class Results(Files):
     def test_waiting_is_weighed_against_packing(self):
         """Two pods share a card unless that is worse than a card more."""
         cluster = self.write("cluster.json", listing(
-            node("n1", 2, 10), node("n2", 2, 10), pod("a", 4), pod("b", 4)))
+            node("n1", 2, 10), node("n2", 2, 10), pod("a", 4), pod("b", 3)))
         for loss, waits in ((0, 2), (5000, 1)):
             result = first_run(f"--snapshot={cluster}", "--plugin-pace=1s", "--in-order",
                                "--pods-per-second=1000", "--arrivals=once",

@@ -84,7 +84,8 @@ static void see(const struct seen *seen)
                                        .status_reason = seen->reason,
                                        .status_message = seen->message,
                                        .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", seen->card}),
-                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})});
+                                       /* of another size than who asks, who need not wait for it */
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "2"})})});
 }
 
 static void bind_on(const char *uid, const char *ns, const char *node, const char *card)

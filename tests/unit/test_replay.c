@@ -353,7 +353,7 @@ START_TEST(replay_equals_what_grew)
         g_rand_free(chance);
         teardown();
     }
-    ck_assert_uint_gt(n_bound, RUNS * 6);
+    ck_assert_uint_gt(n_bound, RUNS * 5);
 }
 END_TEST
 
