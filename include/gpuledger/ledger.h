@@ -459,10 +459,7 @@ int64_t card_memory_room(const struct node *node, const struct card *card, bool 
 
 int32_t card_core_free(const struct node *node, const struct card *card);
 /* Whether it may take new pods, as far as its state goes. */
-static inline bool card_is_open(const struct card *card)
-{
-    return card->healthy && card->closure == CLOSURE_NONE;
-}
+bool card_is_open(const struct card *card);
 
 int32_t card_slots_free(const struct node *node, const struct card *card);
 

@@ -183,6 +183,11 @@ int32_t card_core_free(const struct node *node, const struct card *card)
     return left > 0 ? (int32_t)left : 0;
 }
 
+bool card_is_open(const struct card *card)
+{
+    return card->healthy && card->closure == CLOSURE_NONE;
+}
+
 int32_t card_slots_free(const struct node *node, const struct card *card)
 {
     int32_t left = card->slots - card->holders - node->unplaced_holders;
