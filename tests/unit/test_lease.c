@@ -81,7 +81,7 @@ START_TEST(a_duration_of_years_is_named)
         .chunks = {"{\"kind\":\"Lease\",\"metadata\":{\"name\":\"gl\",\"resourceVersion\":\"1\"},"
                    "\"spec\":{\"holderIdentity\":\"another\",\"leaseDurationSeconds\":3600}}"}});
     start();
-    take_request(1);
+    g_free(take_request(1));
     expect_why("last held by another, which asks for 3600 s and is given 60");
 }
 END_TEST
