@@ -62,8 +62,7 @@ def results(world):
 
 
 def still(tap, prioritize):
-    """Of one size two pods fit on a node at once, one on n0; the next would wait for a plugin that never
-    acts."""
+    """Of one size one pod is let on a node at a time; the next would wait for a plugin that never acts."""
     with World(tap, played=False) as world:
         for number in range(STILL_NODES):
             world.node(f"n{number}", [CARD_UNITS] * CARDS)
@@ -74,7 +73,7 @@ def still(tap, prioritize):
             world.client.bind(name, "n0", annotations=words)
             world.client.set_pod_phase(name, "Running")
         world.extender_start()
-        names = [f"p{number}" for number in range(2 * STILL_NODES - 1)]
+        names = [f"p{number}" for number in range(STILL_NODES)]
         for name in names:
             world.pod(name, UNITS)
         config = world.scheduler_config()
@@ -96,7 +95,7 @@ def still(tap, prioritize):
 
 
 def scenario_burst_still(tap):
-    """39 equal pods on 20 nodes whose plugins do nothing, each with room for two at once."""
+    """20 equal pods on 20 nodes whose plugins do nothing, the best of which has room for two."""
     still(tap, prioritize=True)
 
 
