@@ -267,6 +267,37 @@ static struct allocation *hold_requests(const struct pod_view *pod, const struct
     return held;
 }
 
+static bool is_asked(const struct request *request, const struct dialect *dialect)
+{
+    for (; request; request = request->alternative) {
+        if (request->dialect == dialect)
+            return true;
+    }
+    return false;
+}
+
+/* kubelet gives devices to whoever names their resource, also to a pod that we would not have placed. */
+static struct allocation *hold_devices(const struct pod_view *bare, const struct request *request,
+                                       const struct dialect_options *options,
+                                       struct allocation *take_held)
+{
+    struct allocation *held = take_held;
+
+    for (size_t i = 0; held && dialects[i]; i++) {
+        g_autofree char *warning = NULL;
+        g_autoptr(allocation) other =
+            is_asked(request, dialects[i])
+                ? NULL
+                : dialects[i]->read_allocation(bare, options, &warning);
+        if (!other || other->n_shares == 0 || !other->shares[0].device)
+            continue;
+        unplace(other->shares, other->n_shares);
+        other->alternative = true;
+        held = allocation_join(held, g_steal_pointer(&other));
+    }
+    return held;
+}
+
 struct allocation *seal_distrust(struct allocation *take_told, const struct pod_view *pod,
                                  const struct dialect_options *options)
 {
@@ -276,7 +307,8 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
 
     bare.annotations.n = 0;
     request = dialect_read_request(&bare, options, NULL);
-    struct allocation *asked = hold_requests(pod, request);
+    struct allocation *asked =
+        hold_devices(&bare, request, options, hold_requests(pod, request));
     if (!asked && !request) { /* what cannot be read holds all that it may be */
         asked = dialect_read_allocation(&bare, options, NULL);
         if (asked) {

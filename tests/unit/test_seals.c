@@ -286,6 +286,25 @@ START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
 }
 END_TEST
 
+/* Nobody would place it on a node of NVIDIA's plugin, but kubelet gives it a device there. */
+START_TEST(who_names_devices_besides_counts_on_them)
+{
+    fake_cluster_put_other_node(
+        cluster, "g",
+        "{\"capacity\":{\"nvidia.com/gpu\":\"2\"},\"allocatable\":{\"nvidia.com/gpu\":\"2\"}}");
+    fake_cluster_add_pod(
+        cluster, &(struct fake_pod){.name = "w", .node = "g",
+                                    .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                                                  "\"nvidia.com/gpu\":\"1\","
+                                                  "\"nvidia.com/gpumem\":\"16384\"}}}]"});
+    restart();
+    const struct node *node = ledger_node(store_lock(now.store), "g");
+    ck_assert_int_eq(node->n_pools, 1);
+    ck_assert_int_eq(node->pools[0].used, 1);
+    store_unlock(now.store);
+}
+END_TEST
+
 /* So many pods without a seal, of a namespace, are listed beside "q". */
 static void list_unsealed(int n, const char *ns)
 {
@@ -441,6 +460,7 @@ int main(void)
     tcase_add_test(tests, who_was_bound_while_nobody_watched_counts_on_every_card);
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
+    tcase_add_test(tests, who_names_devices_besides_counts_on_them);
     tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
                         G_N_ELEMENTS(crowds));
     tcase_add_test(tests, a_rotated_key_seals_anew);
