@@ -55,7 +55,7 @@ def denials(process, cause):
 
 def forge(tap, server):
     for name, spec, where, error in FORGED:
-        for suffix, amount in (("", 3), ("-without-gpu", 0)):
+        for suffix, amount in (("", 9), ("-without-gpu", 0)):  # of no size that asks below
             victim = pod(name + suffix, amount, spec=spec)
             answers = [server.bind(victim, where)["Error"]]
             if error:  # a call of filter is forged as easily
