@@ -161,7 +161,8 @@ static void load_pod(struct load *load, const struct played_pod *other, const st
                                          : &other->annotations;
         if (!holders_read(other, node, tongue, record, &holding) || holding.where == NOWHERE)
             continue;
-        if (tongue == TENCENT && !other->ours && other->edited) /* its word or gpu-manager's */
+        /* Its word or gpu-manager's: which card it is, the pod alone says (docs/security.md, "Open"). */
+        if (tongue == TENCENT && other->edited && (!other->ours || node_side_chooses(other, tongue)))
             continue;
         if (foreign_json && tongue == GPUSHARE) /* of several cards, for a node side of its own */
             continue;
