@@ -68,7 +68,7 @@ def scheduler_start(cluster):
     """kube-scheduler with the certificate from its Secret, brought to it as README says."""
     folder = cluster.folder / "scheduler-certificate"
     subprocess.run([MANIFESTS / "scheduler/certificate", folder], check=True, stdout=subprocess.PIPE,
-                   env={"PATH": "/usr/bin:/bin", "KUBECTL": str(cluster.kubectl),
+                   env={"PATH": "/usr/bin:/bin", "HOME": str(cluster.folder), "KUBECTL": str(cluster.kubectl),
                         "KUBECONFIG": str(cluster.plane.kubeconfig())})
     cluster.scheduler_start(NODE_PORT, certificates=folder)
 
@@ -255,7 +255,7 @@ def scenario_kind(cluster, rounds):
     answer = subprocess.run(
         [ROOT / "examples/kind/fake-gpus", "2", "15"], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
-        env={"PATH": "/usr/bin:/bin", "KUBECTL": str(cluster.kubectl), "NODES": other.name,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cluster.folder), "KUBECTL": str(cluster.kubectl), "NODES": other.name,
              "KUBECONFIG": str(cluster.plane.kubeconfig())})
     cluster.tap.equal(answer.returncode, 0, "fake-gpus makes a node look so")
     cluster.tap.note(answer.stdout)
