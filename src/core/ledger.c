@@ -308,6 +308,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->priority = take_allocation->priority;
         known->created_s = take_allocation->created_s;
         known->terminating = take_allocation->terminating;
+        known->started = take_allocation->started;
         known->waited_out = take_allocation->waited_out;
         known->heeded = take_allocation->heeded;
         struct pod_facts *facts = known->facts;

@@ -280,7 +280,9 @@ START_TEST(the_same_news_twice_is_no_news)
     again->state = ALLOCATION_CONFIRMED;
     again->since_ms = 77;
     again->generation = 3;
+    again->started = again->terminating = again->waited_out = again->heeded = true;
     ck_assert_ptr_eq(ledger_put(book, "n1", again), first);
+    ck_assert(first->started && first->terminating && first->waited_out && first->heeded);
     ck_assert_int_eq(first->state, ALLOCATION_CONFIRMED);
     ck_assert_int_eq(first->since_ms, 77);
     ck_assert_uint_eq(first->generation, 3);
