@@ -11,6 +11,7 @@
  *
  * Threads: none of its own and no lock; the caller serialises, as with the ledger.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/ledger.h>
 
 #pragma GCC visibility push(default)

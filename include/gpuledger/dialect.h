@@ -8,6 +8,7 @@
  * All functions are pure: no I/O, no clock, no state. Any thread, provided that the node they are
  * given is not being changed.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/object.h>
 #include <gpuledger/placement.h>
 
@@ -20,7 +21,14 @@ enum tencent_order {
     TENCENT_ORDER_BYTES_NVML,   /* memory in bytes */
 };
 
-/* What the administrator says about the node side, all dialects together; zero is the default. */
+/*
+ * What the administrator says about the node side, all dialects together; zero is the default.
+ *
+ * Options of single dialects are fields here, and not opaque blocks that each row brings: some are read by
+ * several rows (HAMi's by three), the program's table of options is constant and knows each by its offset, and
+ * who uses the library sets them by name and type. So an option is the one part of a dialect that is
+ * outside its folder; most dialects need none.
+ */
 struct dialect_options {
     int64_t gpushare_memory_unit;    /* bytes in one aliyun.com/gpu-mem; 0 guesses per node */
     int64_t tenant_isolation; /* enum isolation: pods of several namespaces share a card only where
@@ -38,7 +46,7 @@ struct dialect_options {
     int64_t unplaced_everywhere; /* not 0: a pod that was bound without a card counts on every card of
                                   * its node, also where its node side gives it none */
     bool nvidia_fail_requests_greater_than_one; /* as in the plugin's sharing.timeSlicing */
-    bool nvidia_memory_guard; /* see dialect/nvidia_guard.h */
+    bool nvidia_memory_guard; /* see dialect/nvidia/nvidia_guard.h */
     char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
     char *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a
                                    * card; NULL or "": not known */
@@ -90,6 +98,12 @@ struct dialect_words {
     int32_t whole_units; /* in one card */
 };
 
+/* What the name of a resource says of one device: an instance that a card has been cut into. */
+struct instance_size {
+    int64_t memory, slices; /* bytes, of a card's compute; 0: not said */
+    bool shared;            /* several devices are one instance */
+};
+
 struct dialect {
     const char *name;          /* "gpushare": options, metrics, JSON */
     const char *title;         /* for people */
@@ -125,14 +139,28 @@ struct dialect {
     const char *health_namespace;
     const char *health_prefix;
 
+    /* The ConfigMap, in that namespace, whose key has a namespace's quotas of GPU models
+     * (queue/quotas.h). NULL if the dialect has none. */
+    const char *quotas_namespace;
+    const char *quotas_name;
+    const char *quotas_key;
+
     /* Keys of a ResourceQuota's spec.hard that limit what the pods of a namespace hold: MiB of their
      * cards' memory, and percent of their compute. Both or neither (NULL). */
     const char *quota_memory, *quota_core;
+
+    /* False: the resource is none of instances. NULL: there are none in this dialect. */
+    bool (*read_instance)(const char *resource, struct instance_size *ret_size);
 
     /* False without an error: the node is not of this dialect. With an error: it is, but what it
      * says is unusable. `ret_warning` may be set to what was ignored (free with g_free). */
     bool (*read_topology)(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error);
+
+    /* What the Node object tells of a node whose plugin is away, beside the dialect; false: the node
+     * has no cards. NULL: nothing is told. */
+    bool (*read_sketch)(const struct node_view *view, const struct dialect_options *options,
+                        struct sketch *ret_sketch);
 
     /* What the pod asks for. NULL without an error: nothing. */
     struct request *(*read_request)(const struct pod_view *view,
@@ -184,6 +212,14 @@ const struct dialect *dialect_find(const char *name);
 /* Whether the resource is one of those by which the dialect's pods ask. */
 bool dialect_reads(const struct dialect *dialect, const char *resource);
 
+/* The dialect whose ConfigMap of unhealthy cards it is, and the node that it is about; NULL: none. */
+const struct dialect *dialect_of_health(const char *ns, const char *name, const char **ret_node);
+/* The dialect whose ConfigMap of quotas it is; NULL: none. */
+const struct dialect *dialect_of_quotas(const char *ns, const char *name);
+
+/* What one device of the resource is, in whichever dialect; false: no instance of a card. */
+bool dialect_read_instance(const char *resource, struct instance_size *ret_size);
+
 /* What the pod asks for, in whichever dialect, as a chain of alternatives if several read the same
  * resources; NULL without an error: no GPU. A pod that asks in two ways is an error. */
 struct request *dialect_read_request(const struct pod_view *view,
@@ -213,6 +249,10 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
  * of it: kubelet does so while it has restarted, and the node's plugin has not registered again. */
 bool dialect_is_paused(const struct node *node, const struct node_view *view);
 
+/* The same of a node that nobody knows: `ret_topology` gets its sketch. False: it is none. */
+bool dialect_read_sketch(const struct node_view *view, const struct dialect_options *options,
+                         struct topology *ret_topology);
+
 enum admission {
     ADMISSION_YES,
     ADMISSION_WAIT, /* there is room, but not before the node side has matched an earlier pod */
@@ -225,6 +265,7 @@ struct admission_query {
     const struct dialect_options *options;
     int64_t now_ns;      /* Unix time */
     int64_t patience_ns; /* how long an unmatched pod is expected to stay unmatched */
+    bool awaits_plugin;  /* ADMISSION_WAIT, not _NO, where the node's plugin is away for a while */
     const struct demand *demand; /* NULL: nothing is known of it */
 };
 
@@ -243,5 +284,8 @@ bool dialect_is_fickle(const struct request *request);
 
 /* What a pod waits for on a node of which dialect_admit says ADMISSION_WAIT, for people. */
 enum reason dialect_why_wait(const struct node *node, const struct request *request);
+/* Unix time at which patience ends there, and with it ADMISSION_WAIT. INT64_MAX: what is waited for has
+ * no time of its own. */
+int64_t dialect_wait_ends(const struct node *node, const struct admission_query *query);
 
 #pragma GCC visibility pop

@@ -6,6 +6,7 @@
  * bytes, a refused call, a limit. Messages name the subject in quotes and are complete sentences
  * without a full stop, so that callers may prefix them (g_prefix_error).
  */
+#include <gpuledger/names.h>
 #include <glib.h>
 
 #pragma GCC visibility push(default)

@@ -4,6 +4,7 @@
  * How much of what is free cannot be used: the measure by which "fgd" places, over the pods with
  * GPUs that are expected. Pure; the caller serialises access to the ledger.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/demand.h>
 
 #pragma GCC visibility push(default)

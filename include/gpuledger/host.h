@@ -4,6 +4,7 @@
  * What pods take of a node beside its GPUs. kube-scheduler sees to it that it suffices; it is
  * counted here because a free card is of no use where no CPU is left.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/object.h>
 
 #pragma GCC visibility push(default)

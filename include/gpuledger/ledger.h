@@ -13,12 +13,13 @@
  * card it sits on that card.
  *
  * What pods take of the node itself (host.h) is counted for all of them: those of its allocations,
- * and those of its guests, pods that hold no GPU. An UID is an allocation's or a guest's, never both.
+ * and those of its CPU-only pods, pods that hold no GPU. An UID is an allocation's or a CPU-only pod's, never both.
  *
  * Ownership: the ledger owns its nodes and allocations. Pointers that it hands out are borrowed
  * and live until the next call that takes a non-const ledger.
- * Threads: none of its own and no lock; the caller serialises (app/store.h).
+ * Threads: none of its own and no lock; the caller serialises (store/store.h).
  */
+#include <gpuledger/names.h>
 #include <gpuledger/pod_facts.h>
 #include <gpuledger/reason.h>
 #include <gpuledger/request.h>
@@ -130,6 +131,14 @@ struct pool {
     uint64_t kind;  /* as struct card.kind; set by the node */
 };
 
+/* What a node is known to be whose plugin was away when it was first seen. */
+struct sketch {
+    const struct dialect *dialect; /* of the plugin; NULL: it is not away, or was seen before */
+    int64_t unit;                  /* bytes in one AMOUNT_NODE_UNITS; 0: the pods' amounts tell */
+    int64_t mib_from;              /* amounts from here on are MiB, and smaller ones GiB */
+    int32_t n_cards;               /* whose size only the pods tell; 0: not known */
+};
+
 /* A node's cards and pools as its dialects read them from a Node object. */
 struct topology {
     const struct dialect *dialect; /* the one that is reading, afterwards the first that did */
@@ -138,11 +147,13 @@ struct topology {
     int64_t memory_unit; /* bytes in one AMOUNT_NODE_UNITS */
     int32_t compute;     /* CUDA compute capability, 100 * major + minor; 0: not known */
     int32_t driver;      /* see DRIVER_VERSION; 0: not known */
+    enum isolation isolation; /* of the holders of a card, where it differs from node to node */
     const struct policy *policy; /* the node's own choice, or NULL */
     struct host host;    /* what the node has; 0: not known */
     int32_t n_cards;
     int32_t n_pools;
     struct links *links; /* links.h; a reference, or NULL */
+    struct sketch sketch;
     struct topology_card cards[NODE_CARDS_MAX]; /* by index */
     struct pool pools[NODE_POOLS_MAX];          /* strings by topology_keep */
     GStringChunk *strings;
@@ -206,18 +217,7 @@ struct share {
 
 #define DEVICE_ALL "*" /* every device of every pool of the node */
 
-/* What one dialect reads of a pod that several read. Those that read the same resources are
- * alternatives: the node decides, by whose node side runs there. All others count beside each
- * other. */
-struct pod_reading {
-    const struct dialect *dialect;
-    struct terms *terms; /* a reference, or NULL */
-    int64_t match_amount, assume_time_ns;
-    enum doubt doubt;
-    bool assigned, waiting, heeded, open; /* as in struct allocation */
-    bool alternative;
-};
-
+/* Only allocation_new makes one. */
 struct allocation {
     const char *uid;  /* strings live in the allocation's own block */
     const char *ns;
@@ -233,9 +233,11 @@ struct allocation {
     bool waiting;            /* not assigned, and the node side may still match it */
     bool heeded;             /* the node side may still go by what its annotations say */
     bool open;               /* the node side chooses the card, and has yet to write which */
-    bool alternative;        /* as in struct pod_reading, before it is joined */
+    bool unwatched;          /* what its node side has said since was not seen as it was said */
+    bool alternative;        /* others read the same resources of the pod: the node decides */
     struct host host;        /* of the pod as a whole */
     int64_t match_amount;    /* as in struct request */
+    int64_t card_units;      /* what its annotations say that its card has, AMOUNT_NODE_UNITS; or 0 */
     int64_t assume_time_ns;  /* Unix time at which it was placed; 0 if unknown */
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
     bool refused;            /* of a booking: no Binding of it was, or will be, carried out */
@@ -244,12 +246,6 @@ struct allocation {
     int64_t created_s;       /* Unix time; 0 if unknown */
     struct pod_facts *facts;     /* a reference, or NULL */
     bool terminating;        /* it is being deleted, and holds its cards until it has ended */
-    uint32_t generation;     /* caller's mark, for sweeping after a fresh list */
-    /* Where not all that was read counts on every node: all of it, which the ledger chooses from,
-     * and sets what is above and `shares` by. NULL and 0 for most pods. */
-    struct pod_reading *readings;
-    struct share *known;
-    uint32_t n_readings, n_known;
     uint32_t n_shares;
     struct share shares[];
 };
@@ -260,6 +256,7 @@ struct departed {
     int64_t match_amount, assume_time_ns; /* as in struct allocation */
 };
 
+/* Only a ledger makes one. */
 struct node {
     /* What filter asks of thousands of nodes a call, together and first. */
     const char *name;              /* lives in the node's own block */
@@ -273,33 +270,28 @@ struct node {
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
-    struct node *followed_by; /* ledger_next_node's guess */
 
     int32_t unplaced_holders;
     int32_t unplaced_exclusive;
     int64_t unplaced_memory; /* bytes of shares on no known card; counts on every card */
     int64_t unplaced_core;
     const struct dialect *dialects[NODE_DIALECTS_MAX];
-    int32_t compute, driver; /* these three as in struct topology */
+    int32_t compute, driver; /* these as in struct topology */
+    enum isolation isolation;
+    bool doubted;            /* caller's: what the Node says cannot be understood, or contradicts itself */
     const struct policy *policy;
     struct host host;      /* what the node has; 0: not known */
-    struct host host_used; /* by allocations and guests; may exceed it */
-    uint32_t n_guests;
+    struct host host_used; /* by allocations and CPU-only pods; may exceed it */
+    uint32_t n_cpu_pods;
     int32_t n_pools;
     struct pool *pools;
     struct links *links; /* as in struct topology */
+    struct sketch sketch;
     struct card *cards;
     struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
     GArray *unhealthy;      /* int32_t card indices, or NULL */
     GArray *departed;       /* struct departed, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
-    uint32_t generation;
-    uint64_t hardware; /* stands for its cards' kinds */
-    uint64_t freed_at; /* ledger_freed when something of it may last have become free */
-    /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
-     * of the same version, and neither is one node after a change: then it is another version. */
-    uint32_t place; /* below ledger_places */
-    uint64_t version; /* not 0 */
 };
 
 struct ledger;
@@ -313,11 +305,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ledger, ledger_free)
 
 /* The node of that name, or NULL. */
 struct node *ledger_node(const struct ledger *ledger, const char *name);
-
-/* The same for one name of many: `after` is the node of the name before it, NULL at the first. Who
- * asks for many asks in the same order the next time, and then the guess costs less than the
- * look-up. The guesses are all that changes. */
-struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
 
 /* All nodes in order of name. The array is the ledger's. */
 const GPtrArray *ledger_nodes(struct ledger *ledger);
@@ -359,16 +346,6 @@ void allocation_free(struct allocation *allocation);
 typedef struct allocation allocation; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(allocation, allocation_free)
 
-/* Adds what another dialect reads of the same pod, before either is in a ledger. Both are taken.
- * NULL: they have more than ALLOCATION_SHARES_MAX together. */
-struct allocation *allocation_join(struct allocation *take_first, struct allocation *take_other);
-
-/* The pod is being given its devices now, as the node divides its cards. */
-void allocation_witness(struct allocation *allocation, const struct node *node);
-
-/* All shares that were read, those included that do not count on its node. */
-const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n);
-
 /* Whose words a share of the allocation is read from. */
 const struct dialect *allocation_share_dialect(const struct allocation *allocation,
                                                const struct share *share);
@@ -376,8 +353,8 @@ const struct dialect *allocation_share_dialect(const struct allocation *allocati
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
-/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time, memory wanted and shares; state, since_ms,
- * generation and what the pod is worth apart. */
+/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time, memory wanted and shares; state,
+ * since_ms and what the pod is worth apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
 
 struct allocation *ledger_get(const struct ledger *ledger, const char *uid);
@@ -399,34 +376,19 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node,
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state);
 
-/* Records a pod that holds no GPU, whatever was known of its UID; returns whether it is a new guest.
- * The generation is as in struct allocation. */
-bool ledger_put_guest(struct ledger *ledger, const char *node, const char *uid, struct host host,
+/* Records a pod that holds no GPU, whatever was known of its UID; returns whether it is a new one.
+ * The generation is the caller's mark, for sweeping after a fresh list. */
+bool ledger_put_cpu_pod(struct ledger *ledger, const char *node, const char *uid, struct host host,
                       uint32_t generation);
 
-/* Forgets the guests of other generations. */
-void ledger_sweep_guests(struct ledger *ledger, uint32_t generation);
+/* Forgets the CPU-only pods of other generations. */
+void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation);
 
-/* Forgets an allocation or a guest; false if there is none. */
+/* Forgets an allocation or a CPU-only pod; false if there is none. */
 bool ledger_drop(struct ledger *ledger, const char *uid);
 
-/* Allocations; guests do not count. */
+/* Allocations; CPU-only pods do not count. */
 size_t ledger_size(const struct ledger *ledger);
-
-/* A number that grows whenever something of some node may have become free; compares with
- * freed_at of each. */
-uint64_t ledger_freed(const struct ledger *ledger);
-/* The same, as it was when a pod of the namespace last gave something back; never less, now and then
- * more. */
-uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns);
-/* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
-void ledger_mark_freed(struct ledger *ledger, const char *name);
-
-/* Nodes have places below this; those of nodes that are gone are given to others. */
-uint32_t ledger_places(const struct ledger *ledger);
-
-/* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
-uint64_t ledger_supply(const struct ledger *ledger);
 
 typedef void (*ledger_visit)(struct allocation *allocation, void *data);
 void ledger_each(const struct ledger *ledger, ledger_visit visit, void *data);
@@ -481,6 +443,9 @@ bool node_offers(const struct node *node, const struct dialect *dialect);
 /* Whether a pod of another dialect holds something of the card; `card` NULL: of the node. */
 bool node_taken_by_other(const struct node *node, const struct card *card,
                          const struct dialect *dialect);
+
+/* How well the node keeps holders of one card apart, of which the request's would be one. */
+enum isolation node_isolation(const struct node *node, const struct request *request);
 
 /* Whether a pod of another namespace holds something of the card, or may; of the pool, if `card` is
  * NULL. */

@@ -4,6 +4,7 @@
  * How well each two cards of a node are connected, as its node side tells: a number for each pair,
  * more is better. Immutable once made, shared by reference.
  */
+#include <gpuledger/names.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>

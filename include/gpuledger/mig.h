@@ -8,6 +8,7 @@
  *
  * Pure functions; profiles are immutable once made and shared by reference.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/ledger.h>
 
 #pragma GCC visibility push(default)

@@ -7,6 +7,7 @@
  *
  * Source of the fields: core/v1 Pod, Node and ConfigMap.
  */
+#include <gpuledger/names.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

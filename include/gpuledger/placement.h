@@ -4,6 +4,7 @@
  * Which cards of a node a request gets. A policy orders the cards that fit; ties go to the lowest
  * index. Pure: reads the node, changes nothing; the caller serialises access to the ledger.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/demand.h>
 
 #pragma GCC visibility push(default)

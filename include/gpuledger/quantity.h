@@ -10,6 +10,7 @@
  *
  * Pure functions; any thread.
  */
+#include <gpuledger/names.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>

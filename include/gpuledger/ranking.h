@@ -8,6 +8,7 @@
  * kube-scheduler breaks ties between nodes at random, and random ties cost more than most policies
  * gain, so ties are settled here: there is always one winner.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/placement.h>
 
 #pragma GCC visibility push(default)

@@ -5,6 +5,7 @@
  * that changes between two attempts changes the pod's condition, which re-queues the pod, for
  * ever. Numbers belong in explanations and events, never here.
  */
+#include <gpuledger/names.h>
 #include <stdbool.h>
 
 #pragma GCC visibility push(default)
@@ -50,6 +51,7 @@ enum reason {
     REASON_PLUGIN_AWAY,
     REASON_PLACED_ELSEWHERE,
     REASON_OTHERS_COMING,
+    REASON_SPOKEN_FOR,
     REASON_N
 };
 

@@ -3,6 +3,7 @@
 /*
  * What a pod asks of the cards of one node, in terms that every dialect shares.
  */
+#include <gpuledger/names.h>
 #include <gpuledger/host.h>
 
 #include <gpuledger/terms.h>

@@ -5,6 +5,7 @@
  * that its node side wants to read again. Immutable once made, shared by reference between the
  * request, its duplicates and the allocation. Any thread may hold a reference.
  */
+#include <gpuledger/names.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>

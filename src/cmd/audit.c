@@ -3,11 +3,11 @@
  * The command "audit": what a running extender's last audit found, or what can be said of a cluster
  * without one.
  */
-#include "app/audit.h"
+#include "audit/audit.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
-#include "cmd/print.h"
-#include "cmd/table.h"
+#include "options/print.h"
+#include "options/table.h"
 
 #include <gpuledger/error.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/backend.h"
 
-#include "cmd/limited_cluster.h"
+#include "store/limited_cluster.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
-#include "kube/snapshot.h"
+#include "snapshot/snapshot.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {

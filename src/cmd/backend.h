@@ -4,9 +4,9 @@
  * Where the cluster is, as the options say: an API server with a reflector per feed, or a
  * snapshot. One thread, but for the cluster itself.
  */
-#include "app/cluster.h"
-#include "app/store.h"
-#include "cmd/config.h"
+#include "store/cluster.h"
+#include "store/store.h"
+#include "options/config.h"
 #include "http/routes.h"
 #include "kube/api_client.h"
 

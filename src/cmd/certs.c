@@ -6,12 +6,12 @@
  *
  * What is there already and good is kept, so that it may be run again at any time.
  */
-#include "cmd/command.h"
-#include "cmd/yaml_text.h"
+#include "options/command.h"
+#include "options/yaml_text.h"
 #include "http/authority.h"
 #include "json/json.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 
 #include <errno.h>
 #include <gnutls/crypto.h>

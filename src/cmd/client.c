@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/client.h"
 
-#include "app/version.h"
+#include "base/version.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 #include "json/json.h"
 
 #include <curl/curl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/command.h"
+#include "options/command.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,11 +199,3 @@ const struct command commands[] = {
     {.name = NULL},
 };
 
-const struct command *command_find(const char *name)
-{
-    for (const struct command *command = commands; command->name; command++) {
-        if (strcmp(command->name, name) == 0)
-            return command;
-    }
-    return NULL;
-}

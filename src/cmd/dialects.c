@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "dialects": the table of dialects as a document. docs/dialects.md is what it prints. */
-#include "cmd/command.h"
+#include "options/command.h"
 
 #include <gpuledger/dialect.h>
 #include <stdio.h>

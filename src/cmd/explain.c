@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "explain": why a pod is where it is, or nowhere. */
-#include "app/explain.h"
+#include "explain/explain.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
-#include "cmd/print.h"
-#include "kube/manifest.h"
-#include "kube/small_file.h"
+#include "options/print.h"
+#include "snapshot/manifest.h"
+#include "base/small_file.h"
 
 #include <gpuledger/error.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "fit": how many pods fit, where, and after what. */
-#include "app/fit.h"
+#include "explain/fit.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
-#include "cmd/print.h"
-#include "kube/fit_body.h"
-#include "kube/small_file.h"
+#include "options/print.h"
+#include "snapshot/fit_body.h"
+#include "base/small_file.h"
 
 #include <gpuledger/error.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * at: kubelet's and the controllers' updates of a pod's status cost nothing, however much its author has
  * written there.
  */
-#include "cmd/command.h"
+#include "options/command.h"
 
 #include <gpuledger/dialect.h>
 #include <stdio.h>

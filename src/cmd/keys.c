@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/keys.h"
 
+#include "base/log.h"
 #include "kube/key_places.h"
+#include "options/command.h"
+#include "verbs/sealer.h"
+
+#include <gpuledger/error.h>
+#include <signal.h>
+
+#define RETRY_MS 500
 
 struct keys {
     struct seals *seals;
@@ -38,8 +46,29 @@ static struct key_place *find_place(struct keys *keys, const struct config *conf
 {
     if (*config->seal_key_file)
         return key_file_new(config->seal_key_file);
-    keys->client = backend_new_client(backend, error);
+    if (!keys->client)
+        keys->client = backend_new_client(backend, error);
     return keys->client ? key_secret_new(keys->client, config->seal_secret, error) : NULL;
+}
+
+static bool open_place(struct keys *keys, const struct config *config,
+                       const struct backend *backend, GError **error)
+{
+    struct key_place *place = find_place(keys, config, backend, error);
+
+    keys->keeper = place ? keeper_new(place, keys->seals, error) : NULL;
+    return keys->keeper != NULL;
+}
+
+/* An API server that is away comes back, as for lists; a process that ended instead would be started
+ * again after minutes only. Whoever wants it to end is heard. */
+static bool is_to_wait(const GError *failure)
+{
+    sigset_t pending;
+
+    return g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE) &&
+           sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) != 1 &&
+           sigismember(&pending, SIGINT) != 1;
 }
 
 bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
@@ -49,10 +78,15 @@ bool keys_open(struct keys *keys, const struct config *config, const struct back
 
     if (!keys || keys->keeper || (!backend && !*config->seal_key_file))
         return true;
-    struct key_place *place = find_place(keys, config, backend, error);
-    keys->keeper = place ? keeper_new(place, keys->seals, error) : NULL;
-    if (!keys->keeper)
-        g_prefix_error(error, "option '--%s': ", option);
+    g_autoptr(GError) failure = NULL;
+    while (!open_place(keys, config, backend, &failure) && is_to_wait(failure)) {
+        log_event_limited(LOG_LEVEL_WARN, "the keys of seals are waited for",
+                          LOG_TEXT("why", failure->message));
+        g_clear_error(&failure);
+        g_usleep(RETRY_MS * 1000);
+    }
+    if (failure)
+        g_propagate_prefixed_error(error, g_steal_pointer(&failure), "option '--%s': ", option);
     return keys->keeper != NULL;
 }
 
@@ -62,5 +96,67 @@ void keys_tend(struct keys *keys, struct store *store, struct cluster *cluster, 
         return;
     keeper_run(keys->keeper, store, serves);
     if (serves)
-        sealing_run(store, cluster);
+        sealer_run(store, cluster);
+}
+
+/* --- looking only ----------------------------------------------------------------------------- */
+
+struct keys *keys_new_checking(void)
+{
+    struct keys *keys = g_new0(struct keys, 1);
+
+    keys->seals = seals_new_checking();
+    return keys;
+}
+
+static struct keyring *read_once(struct key_place *place, GError **error)
+{
+    g_autofree char *version = NULL;
+    char *text = place->ops->read(place, &version, error);
+    g_autoptr(keyring) keyring = text ? keyring_parse(text, error) : NULL;
+
+    keyring_text_free(text);
+    if (!keyring || keyring_size(keyring) > 0)
+        return g_steal_pointer(&keyring);
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "there is no key in '%s'; 'gpuledger serve' makes one", place->title);
+    return NULL;
+}
+
+/* Names that read as if both were there are an error, as serve says it. */
+static bool check_places(const struct config *config, GError **error)
+{
+    if (!*config->seal_secret || (!*config->seal_key_file && !*config->snapshot))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "'%s' is given as well; keep one of them",
+                *config->seal_key_file ? "--seal-key-file" : "--snapshot");
+    return false;
+}
+
+bool keys_read(struct keys *keys, const struct config *config, const struct backend *backend,
+               GError **error)
+{
+    const bool file = *config->seal_key_file, secret = *config->seal_secret;
+
+    /* A file before the cluster, a Secret with what calls it. */
+    if ((!file && !secret) || (backend != NULL) == (file && !secret))
+        return true;
+    struct key_place *place =
+        check_places(config, error) ? find_place(keys, config, backend, error) : NULL;
+    struct keyring *keyring = place ? read_once(place, error) : NULL;
+    if (place)
+        place->ops->release(place);
+    if (keyring)
+        seals_set(keys->seals, keyring);
+    else
+        g_prefix_error(error, "option '--%s': ", secret ? "seal-secret" : "seal-key-file");
+    return keyring != NULL;
+}
+
+void keys_say_unchecked(const struct keys *keys)
+{
+    if (seals_unchecked(keys->seals))
+        complain("seals were not checked, since no key is given (--seal-key-file, --seal-secret): "
+                 "pods are believed as they are annotated");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/version.h"
-#include "cmd/command.h"
-#include "cmd/nearest.h"
+#include "base/version.h"
+#include "options/command.h"
+#include "options/nearest.h"
 
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -52,7 +52,7 @@ static enum exit_code run(const struct command *command, const struct config_inp
         complain("%s", error->message);
     } else if (config->help) {
         g_autoptr(GString) text = g_string_new(NULL);
-        help_write(command, text);
+        help_write_command(command, text);
         fputs(text->str, stdout);
         code = EXIT_OK;
     } else if (config->words->len > command->max_words) {
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         g_autoptr(GString) text = g_string_new(NULL);
-        help_write(NULL, text);
+        help_write_program(commands, text);
         fputs(text->str, stderr);
         return EXIT_USAGE;
     }
@@ -95,13 +95,14 @@ int main(int argc, char **argv)
         name = "help";
     else if (strcmp(name, "--version") == 0)
         name = "version";
-    const struct command *command = command_find(name);
+    const struct command *command = command_find(commands, name);
     if (!command)
         return unknown_command(name);
     const struct config_inputs inputs = {
         .command = command->bit,
         .arguments = (const char *const *)argv + 2,
         .environment = (const char *const *)environ,
+        .commands = commands,
     };
     return flush(run(command, &inputs));
 }

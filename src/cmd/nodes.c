@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands "nodes" and "inspect": a running extender's ledger as tables. */
 #include "cmd/client.h"
-#include "cmd/print.h"
-#include "cmd/table.h"
+#include "core/bytes.h"
+#include "options/print.h"
+#include "options/table.h"
 #include "json/json.h"
 
 /* As the server's /api/v1/nodes has them. */
@@ -48,9 +49,6 @@ static const struct json_field pool_fields[] = {
     JSON_FIELD_INT64(struct pool_row, used, "used", 0),
     JSON_FIELD_END,
 };
-
-#define MIB (INT64_C(1) << 20)
-#define GIB (INT64_C(1) << 30)
 
 /* Amounts in what the node counts in, so that they compare with what pods ask for. */
 static int64_t in_units(const struct node_row *node, int64_t bytes)

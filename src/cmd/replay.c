@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "replay": a record, decided once more. */
-#include "app/log.h"
-#include "app/record.h"
-#include "app/replay.h"
-#include "app/version.h"
-#include "app/views.h"
+#include "base/log.h"
+#include "record/record.h"
+#include "record/replay.h"
+#include "base/version.h"
+#include "inspect/views.h"
 #include "cmd/backend.h"
-#include "cmd/command.h"
+#include "options/command.h"
 
 #include <errno.h>
 #include <gpuledger/error.h>
@@ -156,6 +156,12 @@ struct result {
     const char *policy; /* NULL: the recorded one */
 };
 
+/* Of the decisions. */
+static uint64_t count_equal(const struct replay_summary *summary)
+{
+    return summary->compared - (summary->different - summary->ledgers_different);
+}
+
 static void write_json(const struct result *result, GString *text)
 {
     const struct replay_summary *summary = result->summary;
@@ -172,9 +178,10 @@ static void write_json(const struct result *result, GString *text)
     json_key_int(&writer, "calls", (int64_t)summary->calls);
     json_key_int(&writer, "bindLooks", (int64_t)summary->looks);
     json_key_int(&writer, "compared", (int64_t)summary->compared);
-    json_key_int(&writer, "equal", (int64_t)(summary->compared - summary->different));
+    json_key_int(&writer, "equal", (int64_t)count_equal(summary));
     json_key_int(&writer, "different", (int64_t)summary->different);
     json_key_int(&writer, "unchecked", (int64_t)(summary->unchecked + summary->orphans));
+    json_key_int(&writer, "ledgers", (int64_t)summary->ledgers);
     json_key_int(&writer, "lost", (int64_t)summary->lost);
     json_key_bool(&writer, "ended", summary->ended);
     json_key_bool(&writer, "cut", result->cut);
@@ -216,9 +223,15 @@ static void write_text(const struct result *result, GString *text)
     g_string_append_printf(text,
                            "%" G_GUINT64_FORMAT " decisions compared: %" G_GUINT64_FORMAT
                            " equal, %" G_GUINT64_FORMAT " %s\n",
-                           summary->compared, summary->compared - summary->different,
-                           summary->different,
+                           summary->compared, count_equal(summary),
+                           summary->compared - count_equal(summary),
                            result->policy ? "would differ" : "different");
+    if (summary->ledgers > 0)
+        g_string_append_printf(text,
+                               "the ledger compared %" G_GUINT64_FORMAT " times: %" G_GUINT64_FORMAT
+                               " %s\n",
+                               summary->ledgers, summary->ledgers_different,
+                               result->policy ? "would differ" : "different");
     if (result->policy)
         g_string_append_printf(text, "under policy %s\n", result->policy);
     if (unchecked > 0)

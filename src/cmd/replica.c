@@ -124,9 +124,9 @@ struct replica *replica_start(const struct config *config, struct store *store,
     return replica;
 }
 
-struct fence *replica_fence(struct replica *replica)
+struct leadership *replica_leadership(struct replica *replica)
 {
-    return replica ? lease_fence(replica->lease) : NULL;
+    return replica ? lease_leadership(replica->lease) : NULL;
 }
 
 struct journal *replica_journal(struct replica *replica)

@@ -4,10 +4,10 @@
  * This process as one of several replicas (--leader-elect): its Lease, the journal that it leaves
  * to the next holder, and the label by which a Service finds it (--pod-name). One thread starts and ends it; what it hands out serves any.
  */
-#include "app/fence.h"
-#include "app/journal.h"
+#include "verbs/leadership.h"
+#include "verbs/journal.h"
 #include "cmd/backend.h"
-#include "cmd/config.h"
+#include "options/config.h"
 #include "http/routes.h"
 
 struct replica;
@@ -18,7 +18,7 @@ struct replica *replica_start(const struct config *config, struct store *store,
                               struct backend *backend, GError **error);
 
 /* All valid until replica_free, and NULL for no replica (NULL): the only one needs none. */
-struct fence *replica_fence(struct replica *replica);
+struct leadership *replica_leadership(struct replica *replica);
 struct journal *replica_journal(struct replica *replica);
 const struct replica_hooks *replica_hooks(const struct replica *replica);
 

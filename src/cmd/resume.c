@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "resume": a node that is left out for what it has rejected takes pods again. */
 #include "cmd/client.h"
-#include "cmd/print.h"
+#include "options/print.h"
 #include "json/json.h"
 
 struct answer {

@@ -6,13 +6,13 @@
  * leaves open; listeners and feeds bring their own. The listeners are up before the cluster has
  * been read, so that probes get an answer; verbs turn calls away until then.
  */
-#include "app/auditor.h"
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/recorder.h"
-#include "app/version.h"
+#include "audit/auditor.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "record/recorder.h"
+#include "base/version.h"
 #include "cmd/backend.h"
-#include "cmd/command.h"
+#include "options/command.h"
 #include "cmd/keys.h"
 #include "cmd/replica.h"
 #include "http/bearer.h"
@@ -122,13 +122,13 @@ static void *keep_house(void *data)
     bool synced = false;
     do {
         if (synced) {
-            extender_settle(housekeeping->extender, SETTLE_AGE_MS);
+            extender_reconcile(housekeeping->extender, SETTLE_AGE_MS);
             store_end_waits(housekeeping->extender->store);
             keys_tend(housekeeping->keys, housekeeping->extender->store,
                       housekeeping->extender->cluster,
-                      fence_term(housekeeping->extender->fence) != 0);
+                      leadership_term(housekeeping->extender->leadership) != 0);
             /* Whoever serves has refused the pods. */
-            if (housekeeping->extender->wake && fence_term(housekeeping->extender->fence) != 0)
+            if (housekeeping->extender->wake && leadership_term(housekeeping->extender->leadership) != 0)
                 wake_run(housekeeping->extender->wake, housekeeping->extender->store,
                          housekeeping->extender->cluster);
         } else if (store_is_synced(housekeeping->extender->store)) {
@@ -445,10 +445,12 @@ static bool start_recorder(struct serve *serve, GError **error)
                                                               .file_max = config->record_max,
                                                               .options = text},
                                    error);
-    if (!serve->recorder)
+    if (!serve->recorder) {
         g_prefix_error(error, "option '--record': ");
-    store_set_recorder(serve->store, serve->recorder);
-    return serve->recorder != NULL;
+        return false;
+    }
+    recorder_observe(serve->recorder, serve->store);
+    return true;
 }
 
 static bool open_all(struct serve *serve, GError **error)
@@ -471,7 +473,7 @@ static bool open_all(struct serve *serve, GError **error)
     serve->extender = (struct extender){
         .store = serve->store,
         .cluster = backend_cluster(serve->backend),
-        .fence = replica_fence(serve->replica),
+        .leadership = replica_leadership(serve->replica),
         .journal = replica_journal(serve->replica),
         .shape = (enum prioritize_shape)config->prioritize,
         .filter_books = config->predicates_only,

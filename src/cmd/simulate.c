@@ -3,12 +3,13 @@
  * The command "simulate": runs of policies and seeds, as many at a time as there are processors,
  * and what they came to.
  */
-#include "app/chart.h"
-#include "app/log.h"
-#include "cmd/command.h"
+#include "simulate/chart.h"
+#include "base/log.h"
+#include "options/command.h"
+#include "cmd/keys.h"
 #include "cmd/simulate_report.h"
-#include "kube/small_file.h"
-#include "kube/snapshot_file.h"
+#include "base/small_file.h"
+#include "snapshot/snapshot_file.h"
 
 #include <gpuledger/error.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 
 struct plan {
     struct scenario *scenario;
+    struct keys *keys;
     GPtrArray *policies; /* const struct policy *, borrowed */
     GArray *seeds;       /* uint32_t */
     int64_t percent;     /* 0: each pod once */
@@ -30,6 +32,7 @@ struct plan {
 static void plan_free(struct plan *plan)
 {
     scenario_free(plan->scenario);
+    keys_free(plan->keys);
     g_ptr_array_unref(plan->policies);
     g_array_unref(plan->seeds);
     g_free(plan);
@@ -303,6 +306,7 @@ static struct run *new_runs(const struct config *config, const struct plan *plan
             .scenario = plan->scenario,
             .policy = plan->policies->pdata[i / plan->seeds->len],
             .dialects = config->dialects,
+            .seals = keys_seals(plan->keys),
             .shape = (enum prioritize_shape)config->prioritize,
             .ranked = (enum ranked)config->sim_ranked,
             .weight = config->sim_weight,
@@ -412,6 +416,7 @@ static struct plan *read_plan(const struct config *config, GError **error)
     g_autoptr(plan) plan = g_new0(struct plan, 1);
 
     plan->scenario = scenario_new();
+    plan->keys = keys_new_checking();
     plan->policies = g_ptr_array_new();
     plan->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     if (read_policies(config->sim_policies, plan->policies, error) &&
@@ -431,7 +436,7 @@ enum exit_code simulate_run(const struct config *config, const struct config_inp
         return EXIT_USAGE;
     }
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    if (!read_scenario(config, plan, &failure)) {
+    if (!keys_read(plan->keys, config, NULL, &failure) || !read_scenario(config, plan, &failure)) {
         complain("%s", failure->message);
         return EXIT_FAILED;
     }
@@ -441,6 +446,7 @@ enum exit_code simulate_run(const struct config *config, const struct config_inp
                     write_results(config, plan, results, &failure);
     for (guint i = 0; i < n; i++)
         simulation_result_clear(&results[i]);
+    keys_say_unchecked(plan->keys);
     if (!ok)
         complain("%s", failure->message);
     return ok ? EXIT_OK : EXIT_FAILED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/simulate_report.h"
 
-#include "app/chart.h"
-#include "cmd/table.h"
+#include "simulate/chart.h"
+#include "options/table.h"
 
 #include <math.h>
 

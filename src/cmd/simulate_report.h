@@ -4,7 +4,7 @@
  * What simulations came to, side by side: a table, JSON, a drawing. Figures of several seeds are
  * means, and their spread the standard deviation of one seed.
  */
-#include "app/simulation.h"
+#include "simulate/simulation.h"
 
 struct simulate_report {
     const struct policy *const *policies;

@@ -5,6 +5,7 @@
  * enum share_basis.
  */
 #include "core/allocation.h"
+#include "core/ledger.h"
 
 #include <gpuledger/mig.h>
 #include <string.h>
@@ -13,10 +14,11 @@ struct allocation *allocation_new(const char *uid, const char *ns, const char *n
                                   size_t n_shares)
 {
     g_assert(n_shares <= ALLOCATION_SHARES_MAX);
-    size_t fixed = sizeof(struct allocation) + n_shares * sizeof(struct share);
+    size_t fixed = sizeof(struct allocation_own) + n_shares * sizeof(struct share);
     size_t uid_size = strlen(uid) + 1, ns_size = strlen(ns) + 1, name_size = strlen(name) + 1;
-    struct allocation *allocation = g_malloc0(fixed + uid_size + ns_size + name_size);
-    char *strings = (char *)allocation + fixed;
+    struct allocation_own *own = g_malloc0(fixed + uid_size + ns_size + name_size);
+    struct allocation *allocation = &own->allocation;
+    char *strings = (char *)own + fixed;
 
     allocation->uid = memcpy(strings, uid, uid_size);
     allocation->ns = memcpy(strings + uid_size, ns, ns_size);
@@ -27,8 +29,10 @@ struct allocation *allocation_new(const char *uid, const char *ns, const char *n
 
 const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n)
 {
-    *ret_n = allocation->known ? allocation->n_known : allocation->n_shares;
-    return allocation->known ? allocation->known : allocation->shares;
+    const struct allocation_own *own = allocation_own(allocation);
+
+    *ret_n = own->known ? own->n_known : allocation->n_shares;
+    return own->known ? own->known : allocation->shares;
 }
 
 static struct pod_reading *readings_dup(const struct pod_reading *readings, uint32_t n)
@@ -42,11 +46,13 @@ static struct pod_reading *readings_dup(const struct pod_reading *readings, uint
 
 struct allocation *allocation_dup(const struct allocation *allocation)
 {
+    const struct allocation_own *own = allocation_own(allocation);
     uint32_t n;
 
     allocation_known(allocation, &n);
     struct allocation *copy =
         allocation_new(allocation->uid, allocation->ns, allocation->name, n);
+    struct allocation_own *copy_own = allocation_own(copy);
     const char *const uid = copy->uid, *const ns = copy->ns, *const name = copy->name;
 
     memcpy(copy, allocation,
@@ -57,8 +63,11 @@ struct allocation *allocation_dup(const struct allocation *allocation)
     copy->node = NULL;
     copy->terms = terms_ref(allocation->terms);
     copy->facts = pod_facts_ref(allocation->facts);
-    copy->readings = readings_dup(allocation->readings, allocation->n_readings);
-    copy->known = g_memdup2(allocation->known, allocation->n_known * sizeof *allocation->known);
+    copy_own->generation = own->generation;
+    copy_own->n_readings = own->n_readings;
+    copy_own->readings = readings_dup(own->readings, own->n_readings);
+    copy_own->n_known = own->n_known;
+    copy_own->known = g_memdup2(own->known, own->n_known * sizeof *own->known);
     return copy;
 }
 
@@ -66,13 +75,14 @@ void allocation_free(struct allocation *allocation)
 {
     if (!allocation)
         return;
-    for (uint32_t i = 0; i < allocation->n_readings; i++)
-        terms_unref(allocation->readings[i].terms);
-    g_free(allocation->readings);
-    g_free(allocation->known);
+    struct allocation_own *own = allocation_own(allocation);
+    for (uint32_t i = 0; i < own->n_readings; i++)
+        terms_unref(own->readings[i].terms);
+    g_free(own->readings);
+    g_free(own->known);
     terms_unref(allocation->terms);
     pod_facts_unref(allocation->facts);
-    g_free(allocation);
+    g_free(own);
 }
 
 /* --- all that was read ------------------------------------------------------------------------ */
@@ -116,17 +126,20 @@ struct allocation *allocation_join(struct allocation *take_first, struct allocat
         return NULL;
     struct allocation *both =
         allocation_new(first->uid, first->ns, first->name, n_first + n_other);
+    const struct allocation_own *first_own = allocation_own(first);
+    struct allocation_own *own = allocation_own(both);
     copy_shares(first, both->shares);
     copy_shares(other, both->shares + n_first);
-    both->n_readings = MAX(first->n_readings, 1) + 1;
-    both->readings = g_new0(struct pod_reading, both->n_readings);
-    if (first->n_readings > 0) {
-        g_autofree struct pod_reading *before = readings_dup(first->readings, first->n_readings);
-        memcpy(both->readings, before, first->n_readings * sizeof *before);
+    own->n_readings = MAX(first_own->n_readings, 1) + 1;
+    own->readings = g_new0(struct pod_reading, own->n_readings);
+    if (first_own->n_readings > 0) {
+        g_autofree struct pod_reading *before =
+            readings_dup(first_own->readings, first_own->n_readings);
+        memcpy(own->readings, before, first_own->n_readings * sizeof *before);
     } else {
-        both->readings[0] = reading_of(first);
+        own->readings[0] = reading_of(first);
     }
-    both->readings[both->n_readings - 1] = reading_of(other);
+    own->readings[own->n_readings - 1] = reading_of(other);
     /* Until it is on a node, what the first says is told of it. */
     both->dialect = first->dialect;
     both->terms = terms_ref(first->terms);
@@ -136,24 +149,19 @@ struct allocation *allocation_join(struct allocation *take_first, struct allocat
     both->assigned = first->assigned;
     both->waiting = first->waiting;
     both->open = first->open;
-    both->n_known = both->n_shares;
-    both->known = g_memdup2(both->shares, both->n_shares * sizeof *both->shares);
+    own->n_known = both->n_shares;
+    own->known = g_memdup2(both->shares, both->n_shares * sizeof *both->shares);
     return both;
-}
-
-const struct dialect *allocation_share_dialect(const struct allocation *allocation,
-                                               const struct share *share)
-{
-    return share->dialect ? share->dialect : allocation->dialect;
 }
 
 void allocation_witness(struct allocation *allocation, const struct node *node)
 {
+    struct allocation_own *own = allocation_own(allocation);
     uint32_t n;
 
     allocation_known(allocation, &n);
     for (uint32_t i = 0; i < n; i++) {
-        struct share *share = allocation->known ? &allocation->known[i] : &allocation->shares[i];
+        struct share *share = own->known ? &own->known[i] : &allocation->shares[i];
         const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
         if (pool)
             share->replicas = pool->replicas;
@@ -166,10 +174,11 @@ void allocation_witness(struct allocation *allocation, const struct node *node)
 static const struct dialect *pick_alternative(const struct allocation *allocation,
                                               const struct node *node)
 {
+    const struct allocation_own *own = allocation_own(allocation);
     const struct dialect *last = NULL;
 
-    for (uint32_t i = 0; i < allocation->n_readings; i++) {
-        const struct pod_reading *reading = &allocation->readings[i];
+    for (uint32_t i = 0; i < own->n_readings; i++) {
+        const struct pod_reading *reading = &own->readings[i];
         if (!reading->alternative)
             continue;
         if (node_offers(node, reading->dialect))
@@ -192,11 +201,13 @@ static bool reading_counts(const struct pod_reading *reading, const struct diale
 static bool share_counts(const struct allocation *allocation, const struct share *share,
                          const struct dialect *picked, const struct node *node)
 {
+    const struct allocation_own *own = allocation_own(allocation);
+
     if (share->basis == SHARE_NOT_GIVEN || (share->basis == SHARE_ON_ONE_CARD && node->n_cards != 1))
         return false;
-    for (uint32_t i = 0; i < allocation->n_readings; i++) {
-        if (allocation->readings[i].dialect == share->dialect)
-            return reading_counts(&allocation->readings[i], picked, node);
+    for (uint32_t i = 0; i < own->n_readings; i++) {
+        if (own->readings[i].dialect == share->dialect)
+            return reading_counts(&own->readings[i], picked, node);
     }
     return true;
 }
@@ -206,11 +217,12 @@ static bool share_counts(const struct allocation *allocation, const struct share
 static void choose_reading(struct allocation *allocation, const struct dialect *picked,
                            const struct node *node)
 {
+    struct allocation_own *own = allocation_own(allocation);
     const struct pod_reading *chosen = NULL;
 
     allocation->waiting = allocation->heeded = allocation->open = false;
-    for (uint32_t i = 0; i < allocation->n_readings; i++) {
-        const struct pod_reading *reading = &allocation->readings[i];
+    for (uint32_t i = 0; i < own->n_readings; i++) {
+        const struct pod_reading *reading = &own->readings[i];
         if (!reading_counts(reading, picked, node))
             continue;
         chosen = chosen ? chosen : reading;
@@ -233,29 +245,32 @@ static void choose_reading(struct allocation *allocation, const struct dialect *
 /* Keeps all shares before the first are left out. */
 static bool keep_known(struct allocation *allocation)
 {
-    bool conditional = allocation->n_readings > 0;
+    struct allocation_own *own = allocation_own(allocation);
+    bool conditional = own->n_readings > 0;
 
-    for (uint32_t i = 0; !allocation->known && i < allocation->n_shares; i++)
+    for (uint32_t i = 0; !own->known && i < allocation->n_shares; i++)
         conditional |= allocation->shares[i].basis != SHARE_HELD;
-    if (conditional && !allocation->known) {
-        allocation->n_known = allocation->n_shares;
-        allocation->known =
+    if (conditional && !own->known) {
+        own->n_known = allocation->n_shares;
+        own->known =
             g_memdup2(allocation->shares, allocation->n_shares * sizeof *allocation->shares);
     }
-    return allocation->known;
+    return own->known;
 }
 
 void allocation_choose(struct allocation *allocation, const struct node *node)
 {
+    struct allocation_own *own = allocation_own(allocation);
+
     if (!keep_known(allocation))
         return;
     const struct dialect *picked = pick_alternative(allocation, node);
-    if (allocation->n_readings > 0)
+    if (own->n_readings > 0)
         choose_reading(allocation, picked, node);
     allocation->n_shares = 0;
-    for (uint32_t i = 0; i < allocation->n_known; i++) {
-        if (share_counts(allocation, &allocation->known[i], picked, node))
-            allocation->shares[allocation->n_shares++] = allocation->known[i];
+    for (uint32_t i = 0; i < own->n_known; i++) {
+        if (share_counts(allocation, &own->known[i], picked, node))
+            allocation->shares[allocation->n_shares++] = own->known[i];
     }
 }
 
@@ -284,10 +299,11 @@ static int64_t memory_wanted(const struct allocation *allocation)
 
 static bool readings_equal(const struct allocation *a, const struct allocation *b)
 {
-    bool equal = a->n_readings == b->n_readings;
+    const struct allocation_own *own = allocation_own(a), *other = allocation_own(b);
+    bool equal = own->n_readings == other->n_readings;
 
-    for (uint32_t i = 0; equal && i < a->n_readings; i++) {
-        const struct pod_reading *left = &a->readings[i], *right = &b->readings[i];
+    for (uint32_t i = 0; equal && i < own->n_readings; i++) {
+        const struct pod_reading *left = &own->readings[i], *right = &other->readings[i];
         equal = left->dialect == right->dialect && left->match_amount == right->match_amount &&
                 left->assume_time_ns == right->assume_time_ns && left->doubt == right->doubt &&
                 left->assigned == right->assigned && left->waiting == right->waiting &&

@@ -5,9 +5,9 @@
  */
 #include "core/card.h"
 
-#include <string.h>
+#include "core/bytes.h"
 
-#define MIB (INT64_C(1) << 20)
+#include <string.h>
 
 int64_t amount_bytes(struct amount amount, int64_t memory_unit)
 {
@@ -247,4 +247,10 @@ bool node_taken_by_other(const struct node *node, const struct card *card,
         }
     }
     return false;
+}
+
+const struct dialect *allocation_share_dialect(const struct allocation *allocation,
+                                               const struct share *share)
+{
+    return share->dialect ? share->dialect : allocation->dialect;
 }

@@ -87,7 +87,7 @@ enum barrier {
     BARRIER_TAINT,
     BARRIER_SELECTOR,
     BARRIER_AFFINITY,
-    BARRIER_PODS, /* these three are sums: feasibility_barrier (app/feasibility.h) knows them */
+    BARRIER_PODS, /* these three are sums: feasibility_barrier (store/feasibility.h) knows them */
     BARRIER_CPU,
     BARRIER_MEMORY,
     BARRIER_N

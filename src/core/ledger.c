@@ -3,15 +3,17 @@
  * Which nodes and allocations there are. What they hold of a node's cards is counted in node.c.
  */
 #include "core/allocation.h"
+#include "core/ledger.h"
 #include "core/node.h"
 #include "core/node_traits.h"
+#include "core/sketch.h"
 
 #include <gpuledger/mig.h>
 #include <string.h>
 
 /* A pod without a GPU. There may be many more of these than of the others. */
-struct guest {
-    const char *uid; /* lives in the guest's own block */
+struct cpu_pod {
+    const char *uid; /* lives in the CPU-only pod's own block */
     struct node *node;
     struct host host;
     uint32_t generation;
@@ -22,7 +24,7 @@ struct guest {
 struct ledger {
     GHashTable *nodes;       /* struct node *, a set by name */
     GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
-    GHashTable *guests;      /* struct guest *, a set by uid */
+    GHashTable *cpu_pods;      /* struct cpu_pod *, a set by uid */
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;
     GArray *free_places; /* uint32_t, of nodes that are gone */
@@ -39,9 +41,11 @@ struct node *ledger_node(const struct ledger *ledger, const char *name)
     return g_hash_table_lookup(ledger->nodes, &name);
 }
 
+/* Each node keeps which was asked for after it the last time. A list may begin elsewhere at the next
+ * call and go on in the same order: who follows whom stays true for longer than who is the n-th. */
 struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name)
 {
-    struct node **guess = after ? &after->followed_by : &ledger->first_asked;
+    struct node **guess = after ? &node_own(after)->followed_by : &ledger->first_asked;
 
     if (!*guess || !g_str_equal((*guess)->name, name)) {
         struct node *found = ledger_node(ledger, name);
@@ -63,8 +67,8 @@ static void ledger_forget_guesses(struct ledger *ledger, const struct node *node
     g_hash_table_iter_init(&iter, ledger->nodes);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         struct node *other = key;
-        if (other->followed_by == node)
-            other->followed_by = NULL;
+        if (node_own(other)->followed_by == node)
+            node_own(other)->followed_by = NULL;
     }
 }
 
@@ -75,11 +79,11 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         return node;
 
     node = node_new(name);
-    node->version = ledger->newest;
-    node->place = ledger->n_places;
+    node_own(node)->version = ledger->newest;
+    node_own(node)->place = ledger->n_places;
     if (ledger->free_places->len > 0) {
         const guint last = ledger->free_places->len - 1;
-        node->place = g_array_index(ledger->free_places, uint32_t, last);
+        node_own(node)->place = g_array_index(ledger->free_places, uint32_t, last);
         g_array_set_size(ledger->free_places, last);
     } else {
         ledger->n_places++;
@@ -91,7 +95,7 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
 
 static void ledger_note_freed(struct ledger *ledger, struct node *node)
 {
-    node->freed_at = ++ledger->freed;
+    node_own(node)->freed_at = ++ledger->freed;
 }
 
 static void ledger_note_end(struct ledger *ledger, const struct allocation *allocation)
@@ -131,13 +135,13 @@ uint64_t ledger_supply(const struct ledger *ledger)
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 static void ledger_collect_node(struct ledger *ledger, struct node *node)
 {
-    if (node->present || node->allocations->len > 0 || node->n_guests > 0 || node->unhealthy ||
+    if (node->present || node->allocations->len > 0 || node->n_cpu_pods > 0 || node->unhealthy ||
         node->departed)
         return;
     ledger->sorted_stale = true;
     ledger_forget_guesses(ledger, node);
-    ledger->newest = MAX(ledger->newest, node->version + 1);
-    g_array_append_val(ledger->free_places, node->place);
+    ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
+    g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
 }
 
@@ -163,6 +167,15 @@ const GPtrArray *ledger_nodes(struct ledger *ledger)
     return ledger->sorted;
 }
 
+/* After a change of the node's allocations. */
+static void ledger_redraw(struct ledger *ledger, struct node *node)
+{
+    const uint64_t hardware = node_own(node)->hardware;
+
+    sketch_draw(node);
+    ledger->supply += node_own(node)->hardware - hardware;
+}
+
 struct node *ledger_set_topology(struct ledger *ledger, const char *name,
                                  const struct topology *topology)
 {
@@ -171,10 +184,11 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
 
     if (!topology)
         topology = &none;
-    const uint64_t hardware = node->hardware;
+    const uint64_t hardware = node_own(node)->hardware;
     node->present = true;
     node_set_topology(node, topology);
-    ledger->supply += node->hardware - hardware;
+    sketch_draw(node);
+    ledger->supply += node_own(node)->hardware - hardware;
     ledger_note_freed(ledger, node);
     return node;
 }
@@ -229,7 +243,7 @@ void ledger_set_departed(struct ledger *ledger, const char *name, const struct d
         node->departed = g_array_sized_new(FALSE, FALSE, sizeof *departed, (guint)n);
         g_array_append_vals(node->departed, departed, (guint)n);
     }
-    node->version++;
+    node_own(node)->version++;
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
 }
@@ -249,30 +263,31 @@ static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
     g_ptr_array_add(node->allocations, allocation);
     node_charge(node, allocation, 1);
     g_hash_table_insert(ledger->allocations, (gpointer)allocation->uid, allocation);
+    ledger_redraw(ledger, node);
     return allocation;
 }
 
-static struct guest *ledger_guest(const struct ledger *ledger, const char *uid)
+static struct cpu_pod *ledger_cpu_pod(const struct ledger *ledger, const char *uid)
 {
-    return g_hash_table_lookup(ledger->guests, &uid);
+    return g_hash_table_lookup(ledger->cpu_pods, &uid);
 }
 
 /* Leaves the node, even if nothing is on it any more. */
-static void ledger_release_guest(const struct guest *guest)
+static void ledger_release_cpu_pod(const struct cpu_pod *cpu_pod)
 {
-    node_charge_host(guest->node, &guest->host, -1);
-    guest->node->n_guests--;
+    node_charge_host(cpu_pod->node, &cpu_pod->host, -1);
+    cpu_pod->node->n_cpu_pods--;
 }
 
-static bool ledger_drop_guest(struct ledger *ledger, const char *uid)
+static bool ledger_drop_cpu_pod(struct ledger *ledger, const char *uid)
 {
-    struct guest *guest = ledger_guest(ledger, uid);
-    if (!guest)
+    struct cpu_pod *cpu_pod = ledger_cpu_pod(ledger, uid);
+    if (!cpu_pod)
         return false;
 
-    struct node *node = guest->node;
-    ledger_release_guest(guest);
-    g_hash_table_remove(ledger->guests, guest);
+    struct node *node = cpu_pod->node;
+    ledger_release_cpu_pod(cpu_pod);
+    g_hash_table_remove(ledger->cpu_pods, cpu_pod);
     ledger_collect_node(ledger, node);
     return true;
 }
@@ -281,13 +296,14 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 {
     struct allocation *allocation = ledger_get(ledger, uid);
     if (!allocation)
-        return ledger_drop_guest(ledger, uid);
+        return ledger_drop_cpu_pod(ledger, uid);
 
     struct node *node = allocation->node;
     node_charge(node, allocation, -1);
     ledger_note_end(ledger, allocation);
     g_ptr_array_remove_fast(node->allocations, allocation);
     g_hash_table_remove(ledger->allocations, uid);
+    ledger_redraw(ledger, node);
     ledger_collect_node(ledger, node);
     return true;
 }
@@ -295,7 +311,7 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
                               struct allocation *take_allocation)
 {
-    ledger_drop_guest(ledger, take_allocation->uid);
+    ledger_drop_cpu_pod(ledger, take_allocation->uid);
     struct node *node = ledger_intern_node(ledger, node_name);
     struct allocation *known = ledger_get(ledger, take_allocation->uid);
 
@@ -304,9 +320,10 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     if (known && allocation_equal(known, take_allocation)) {
         known->state = take_allocation->state;
         known->since_ms = take_allocation->since_ms;
-        known->generation = take_allocation->generation;
+        allocation_own(known)->generation = allocation_own(take_allocation)->generation;
         known->priority = take_allocation->priority;
         known->created_s = take_allocation->created_s;
+        known->card_units = take_allocation->card_units;
         known->terminating = take_allocation->terminating;
         known->started = take_allocation->started;
         known->waited_out = take_allocation->waited_out;
@@ -315,6 +332,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->facts = take_allocation->facts;
         take_allocation->facts = facts;
         allocation_free(take_allocation);
+        ledger_redraw(ledger, node);
         return known;
     }
     /* Added before the old one goes, so that their common node is never collected between. */
@@ -326,6 +344,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         g_hash_table_steal(ledger->allocations, known->uid);
         ledger_add(ledger, node, take_allocation);
         allocation_free(known);
+        ledger_redraw(ledger, old);
         ledger_collect_node(ledger, old);
         return take_allocation;
     }
@@ -348,13 +367,13 @@ struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
 {
     struct node *node = ledger_intern_node(ledger, from->name);
 
-    ledger->supply += from->hardware - node->hardware;
+    ledger->supply += node_own(from)->hardware - node_own(node)->hardware;
     node_copy_hardware(node, from);
     for (guint i = 0; i < from->allocations->len; i++)
         ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
-    if (from->n_guests > 0) { /* who they are only the other ledger knows: one stands for all */
-        g_autofree char *uid = g_strdup_printf("guests of %s", from->name);
-        ledger_put_guest(ledger, from->name, uid, node_guests(from), 0);
+    if (from->n_cpu_pods > 0) { /* who they are only the other ledger knows: one stands for all */
+        g_autofree char *uid = g_strdup_printf("CPU-only pods of %s", from->name);
+        ledger_put_cpu_pod(ledger, from->name, uid, node_cpu_pods(from), 0);
     }
     ledger_note_freed(ledger, node);
     return node;
@@ -374,10 +393,10 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
     return ledger_add(ledger, node, take_allocation);
 }
 
-bool ledger_put_guest(struct ledger *ledger, const char *node_name, const char *uid,
+bool ledger_put_cpu_pod(struct ledger *ledger, const char *node_name, const char *uid,
                       struct host host, uint32_t generation)
 {
-    struct guest *known = ledger_guest(ledger, uid);
+    struct cpu_pod *known = ledger_cpu_pod(ledger, uid);
 
     if (known && g_str_equal(known->node->name, node_name)) {
         node_charge_host(known->node, &known->host, -1);
@@ -387,31 +406,31 @@ bool ledger_put_guest(struct ledger *ledger, const char *node_name, const char *
         return false;
     }
     const size_t size = strlen(uid) + 1;
-    struct guest *guest = g_malloc0(sizeof *guest + size);
-    guest->uid = memcpy(guest + 1, uid, size);
-    guest->node = ledger_intern_node(ledger, node_name);
-    guest->host = host;
-    guest->generation = generation;
-    guest->node->n_guests++;
-    node_charge_host(guest->node, &host, 1);
+    struct cpu_pod *cpu_pod = g_malloc0(sizeof *cpu_pod + size);
+    cpu_pod->uid = memcpy(cpu_pod + 1, uid, size);
+    cpu_pod->node = ledger_intern_node(ledger, node_name);
+    cpu_pod->host = host;
+    cpu_pod->generation = generation;
+    cpu_pod->node->n_cpu_pods++;
+    node_charge_host(cpu_pod->node, &host, 1);
     /* Added before the old one goes, so that their common node is never collected between. */
     ledger_drop(ledger, uid);
-    g_hash_table_add(ledger->guests, guest);
+    g_hash_table_add(ledger->cpu_pods, cpu_pod);
     return !known;
 }
 
-void ledger_sweep_guests(struct ledger *ledger, uint32_t generation)
+void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation)
 {
     GHashTableIter iter;
     gpointer key;
 
-    g_hash_table_iter_init(&iter, ledger->guests);
+    g_hash_table_iter_init(&iter, ledger->cpu_pods);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const struct guest *guest = key;
-        struct node *node = guest->node;
-        if (guest->generation == generation)
+        const struct cpu_pod *cpu_pod = key;
+        struct node *node = cpu_pod->node;
+        if (cpu_pod->generation == generation)
             continue;
-        ledger_release_guest(guest);
+        ledger_release_cpu_pod(cpu_pod);
         g_hash_table_iter_remove(&iter);
         ledger_collect_node(ledger, node);
     }
@@ -458,7 +477,7 @@ static guint name_hash(gconstpointer key)
     return (guint)hash;
 }
 
-/* Nodes and guests are sets, which GLib keeps in less memory than maps: a key is a pointer to the
+/* Nodes and CPU-only pods are sets, which GLib keeps in less memory than maps: a key is a pointer to the
  * pointer to a name or UID, as either begins with one. */
 static guint named_hash(gconstpointer key)
 {
@@ -488,7 +507,7 @@ struct ledger *ledger_new(void)
     ledger->nodes = g_hash_table_new_full(named_hash, named_equal, free_node, NULL);
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
-    ledger->guests = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
+    ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
     ledger->sorted = g_ptr_array_new();
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
@@ -500,7 +519,7 @@ void ledger_free(struct ledger *ledger)
     if (!ledger)
         return;
     g_hash_table_unref(ledger->allocations);
-    g_hash_table_unref(ledger->guests);
+    g_hash_table_unref(ledger->cpu_pods);
     g_hash_table_unref(ledger->nodes);
     g_ptr_array_unref(ledger->sorted);
     g_array_unref(ledger->free_places);
@@ -509,24 +528,24 @@ void ledger_free(struct ledger *ledger)
 
 /* --- verification --------------------------------------------------------------------------- */
 
-/* Node -> struct host, what its guests have; nodes without guests are not in it. */
-static GHashTable *add_up_guests(const struct ledger *ledger)
+/* Node -> struct host, what its CPU-only pods have; nodes without CPU-only pods are not in it. */
+static GHashTable *add_up_cpu_pods(const struct ledger *ledger)
 {
     GHashTable *sums = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     GHashTableIter iter;
     gpointer key;
 
-    g_hash_table_iter_init(&iter, ledger->guests);
+    g_hash_table_iter_init(&iter, ledger->cpu_pods);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const struct guest *guest = key;
-        struct host *sum = g_hash_table_lookup(sums, guest->node);
+        const struct cpu_pod *cpu_pod = key;
+        struct host *sum = g_hash_table_lookup(sums, cpu_pod->node);
         if (!sum) {
             sum = g_new0(struct host, 1);
-            g_hash_table_insert(sums, guest->node, sum);
+            g_hash_table_insert(sums, cpu_pod->node, sum);
         }
-        sum->cpu += guest->host.cpu;
-        sum->memory += guest->host.memory;
-        sum->pods += guest->host.pods;
+        sum->cpu += cpu_pod->host.cpu;
+        sum->memory += cpu_pod->host.memory;
+        sum->pods += cpu_pod->host.pods;
     }
     return sums;
 }
@@ -534,7 +553,7 @@ static GHashTable *add_up_guests(const struct ledger *ledger)
 bool ledger_verify(const struct ledger *ledger, GError **error)
 {
     static const struct host none = {0};
-    g_autoptr(GHashTable) guests = add_up_guests(ledger);
+    g_autoptr(GHashTable) cpu_pods = add_up_cpu_pods(ledger);
     GHashTableIter iter;
     gpointer data;
     size_t held = 0;
@@ -542,7 +561,7 @@ bool ledger_verify(const struct ledger *ledger, GError **error)
     g_hash_table_iter_init(&iter, ledger->nodes);
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
         const struct node *node = data;
-        const struct host *sum = g_hash_table_lookup(guests, node);
+        const struct host *sum = g_hash_table_lookup(cpu_pods, node);
         if (!node_verify(node, sum ? *sum : none, error))
             return false;
         for (guint i = 0; i < node->allocations->len; i++) {

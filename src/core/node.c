@@ -8,6 +8,7 @@
 
 #include "core/allocation.h"
 #include "core/card.h"
+#include "core/ledger.h"
 #include "core/node_traits.h"
 
 #include <gpuledger/links.h>
@@ -161,7 +162,7 @@ static int64_t share_devices(const struct allocation *allocation, uint32_t i)
 
 void node_charge_host(struct node *node, const struct host *host, int sign)
 {
-    node->version++;
+    node_own(node)->version++;
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
     node->host_used.pods += sign * host->pods;
@@ -232,7 +233,7 @@ static int64_t joinable_room(const struct node *node, const struct card *card)
 /* After every change: the emptiest card. */
 static void node_summarize(struct node *node)
 {
-    node->version++;
+    node_own(node)->version++;
     node->memory_free_max = -1;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
@@ -274,20 +275,20 @@ void node_charge(struct node *node, struct allocation *allocation, int sign)
     }
 }
 
-struct host node_guests(const struct node *node)
+struct host node_cpu_pods(const struct node *node)
 {
-    struct host guests = node->host_used;
+    struct host cpu_pods = node->host_used;
 
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
-        guests.cpu -= allocation->host.cpu;
-        guests.memory -= allocation->host.memory;
-        guests.pods -= allocation->host.pods;
+        cpu_pods.cpu -= allocation->host.cpu;
+        cpu_pods.memory -= allocation->host.memory;
+        cpu_pods.pods -= allocation->host.pods;
     }
-    return guests;
+    return cpu_pods;
 }
 
-static void node_charge_all(struct node *node, struct host guests)
+static void node_charge_all(struct node *node, struct host cpu_pods)
 {
     for (int32_t i = 0; i < node->n_cards; i++) {
         struct card *card = &node->cards[i];
@@ -299,7 +300,7 @@ static void node_charge_all(struct node *node, struct host guests)
     node->unplaced_memory = node->unplaced_core = 0;
     node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
     node->n_unsealed = 0;
-    node->host_used = guests;
+    node->host_used = cpu_pods;
     for (guint i = 0; i < node->allocations->len; i++)
         node_count(node, g_ptr_array_index(node->allocations, i), 1);
     node_summarize(node);
@@ -324,25 +325,26 @@ static bool is_instance(const struct node *node, const struct card *card,
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation)
 {
     /* Charged to copies, by the function that will charge it. */
-    struct node trial = *node;
+    struct node_own own = {.node = *node}; /* of what is charged to it, the version changes too */
+    struct node *what_if = &own.node;
     g_autofree struct card *cards =
         g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
     g_autofree struct pool *pools =
         g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
-    trial.cards = cards;
-    trial.pools = pools;
-    node_count(&trial, (struct allocation *)allocation, 1);
+    what_if->cards = cards;
+    what_if->pools = pools;
+    node_count(what_if, (struct allocation *)allocation, 1);
 
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
         if (share->device) {
-            const struct pool *pool = node_pool(&trial, share->device);
+            const struct pool *pool = node_pool(what_if, share->device);
             if (!pool || pool->used > pool->capacity)
                 return pool && pool->withheld == WITHHELD_CHANGE ? REASON_CHANGING
                                                                  : REASON_INSUFFICIENT_DEVICES;
             continue;
         }
-        const struct card *card = node_share_card(&trial, share);
+        const struct card *card = node_share_card(what_if, share);
         if (!card || (!share->key && card->index != share->card))
             return REASON_CARD_COUNT;
         if (!card->healthy)
@@ -350,23 +352,23 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
         if (card->closure != CLOSURE_NONE)
             return REASON_CARD_CLOSED;
         /* A card that others have overbooked may still take what needs nothing of it. */
-        const struct card *before = &node->cards[card - trial.cards];
+        const struct card *before = &node->cards[card - what_if->cards];
         if (card->mig && !is_instance(node, before, allocation, i))
             return REASON_NO_MIG_PLACE;
         if (card->memory_used > before->memory_used &&
-            card->memory_used + trial.unplaced_memory > card->memory)
+            card->memory_used + what_if->unplaced_memory > card->memory)
             return REASON_INSUFFICIENT_MEMORY;
         if (card->memory_used - before->memory_used >
             card_memory_room(node, before, allocation->oversubscribes))
             return REASON_OVERSUBSCRIBED;
         if (card_core_free(node, before) == 0 ||
             (card->core_used > before->core_used &&
-             card->core_used + card_core_unplaced(&trial, card) > card->core))
+             card->core_used + card_core_unplaced(what_if, card) > card->core))
             return REASON_INSUFFICIENT_CORE;
-        if (card->slots > 0 && card->holders + trial.unplaced_holders > card->slots)
+        if (card->slots > 0 && card->holders + what_if->unplaced_holders > card->slots)
             return REASON_NO_SLOT;
-        if (card->exclusive + trial.unplaced_exclusive > 0 &&
-            card->holders + trial.unplaced_holders > 1)
+        if (card->exclusive + what_if->unplaced_exclusive > 0 &&
+            card->holders + what_if->unplaced_holders > 1)
             return REASON_INSUFFICIENT_MEMORY;
     }
     return REASON_NONE;
@@ -399,9 +401,10 @@ static void free_hardware(struct node *node)
 struct node *node_new(const char *name)
 {
     size_t size = strlen(name) + 1;
-    struct node *node = g_malloc0(sizeof *node + size);
+    struct node_own *own = g_malloc0(sizeof *own + size);
+    struct node *node = &own->node;
 
-    node->name = memcpy(node + 1, name, size);
+    node->name = memcpy(own + 1, name, size);
     node->memory_unit = 1;
     node->memory_free_max = -1;
     node->allocations = g_ptr_array_new();
@@ -415,7 +418,7 @@ void node_free(struct node *node)
     g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
-    g_free(node);
+    g_free(node_own(node));
 }
 
 void node_apply_health(struct node *node)
@@ -430,6 +433,20 @@ void node_apply_health(struct node *node)
     node_summarize(node);
 }
 
+struct node_traits *node_set_facts(struct node *node, const struct node_facts *facts,
+                                   struct node_traits *take_traits)
+{
+    struct node_traits *former = node->traits;
+
+    node_own(node)->generation = facts->generation;
+    node->cordoned = facts->cordoned;
+    node->doubted = facts->doubted;
+    if (facts->host)
+        node->host = *facts->host;
+    node->traits = take_traits;
+    return former;
+}
+
 void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure)
 {
     card->healthy = healthy;
@@ -440,7 +457,8 @@ void node_set_health(struct node *node, struct card *card, bool healthy, enum cl
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);
-    node->paused = false;
+    node->paused = topology->sketch.dialect != NULL;
+    node->sketch = topology->sketch;
     node->dialect = topology->dialect;
     node->n_dialects = topology->n_dialects;
     memcpy(node->dialects, topology->dialects, sizeof node->dialects);
@@ -449,6 +467,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node->memory_unit = topology->memory_unit;
     node->compute = topology->compute;
     node->driver = topology->driver;
+    node->isolation = topology->isolation;
     node->policy = topology->policy;
     node->host = topology->host;
     node->links = links_ref(topology->links);
@@ -479,11 +498,11 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->cards[i].core =
             card_core_size(&node->cards[i], said->core ? said->core : CORE_WHOLE);
     }
-    node->hardware = 0;
+    node_own(node)->hardware = 0;
     for (int32_t i = 0; i < node->n_cards; i++) {
         struct card *card = &node->cards[i];
         card->kind = card_kind(node, card);
-        node->hardware = kind_join(node->hardware, card->kind);
+        node_own(node)->hardware = kind_join(node_own(node)->hardware, card->kind);
     }
     node->n_pools = topology->n_pools;
     node->pools = g_new0(struct pool, (gsize)node->n_pools);
@@ -492,18 +511,18 @@ void node_set_topology(struct node *node, const struct topology *topology)
         node->pools[i].resource = g_strdup(topology->pools[i].resource);
         node->pools[i].model = g_strdup(topology->pools[i].model);
         node->pools[i].kind = pool_kind(&node->pools[i]);
-        node->hardware = kind_join(node->hardware, node->pools[i].kind) +
+        node_own(node)->hardware = kind_join(node_own(node)->hardware, node->pools[i].kind) +
                          (uint64_t)node->pools[i].capacity;
     }
     node_apply_health(node);
     for (guint i = 0; i < node->allocations->len; i++)
         allocation_choose(node->allocations->pdata[i], node);
-    node_charge_all(node, node_guests(node));
+    node_charge_all(node, node_cpu_pods(node));
 }
 
 void node_copy_hardware(struct node *node, const struct node *from)
 {
-    const struct host guests = node_guests(node);
+    const struct host cpu_pods = node_cpu_pods(node);
     struct node copy = *from;
 
     free_hardware(node);
@@ -513,10 +532,7 @@ void node_copy_hardware(struct node *node, const struct node *from)
     copy.traits = node_traits_ref(from->traits);
     copy.name = node->name;
     copy.allocations = node->allocations;
-    copy.followed_by = node->followed_by;
-    copy.place = node->place;
-    copy.version = node->version;
-    copy.n_guests = node->n_guests;
+    copy.n_cpu_pods = node->n_cpu_pods;
     copy.links = links_ref(from->links);
     copy.unhealthy = from->unhealthy ? g_array_copy(from->unhealthy) : NULL;
     copy.departed = from->departed ? g_array_copy(from->departed) : NULL;
@@ -533,9 +549,12 @@ void node_copy_hardware(struct node *node, const struct node *from)
         copy.pools[i].model = g_strdup(from->pools[i].model);
     }
     *node = copy;
+    node_own(node)->generation = node_own(from)->generation;
+    node_own(node)->hardware = node_own(from)->hardware;
+    node_own(node)->freed_at = node_own(from)->freed_at;
     for (guint i = 0; i < node->allocations->len; i++)
         allocation_choose(node->allocations->pdata[i], node);
-    node_charge_all(node, guests);
+    node_charge_all(node, cpu_pods);
 }
 
 /* --- verification --------------------------------------------------------------------------- */
@@ -549,42 +568,43 @@ static bool verify_failed(GError **error, const struct node *node, const char *w
     return false;
 }
 
-bool node_verify(const struct node *node, struct host guests, GError **error)
+bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
 {
-    struct node fresh = *node;
+    struct node_own own = {.node = *node}; /* of what is charged to it, the version changes too */
+    struct node *fresh = &own.node;
     g_autofree struct card *cards =
         g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
     g_autofree struct pool *pools =
         g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
-    fresh.cards = cards;
-    fresh.pools = pools;
-    node_charge_all(&fresh, guests);
+    fresh->cards = cards;
+    fresh->pools = pools;
+    node_charge_all(fresh, cpu_pods);
 
-    if (fresh.memory_free_max != node->memory_free_max)
+    if (fresh->memory_free_max != node->memory_free_max)
         return verify_failed(error, node, "the largest free amount", node->memory_free_max,
-                             fresh.memory_free_max);
-    if (fresh.unplaced_memory != node->unplaced_memory)
+                             fresh->memory_free_max);
+    if (fresh->unplaced_memory != node->unplaced_memory)
         return verify_failed(error, node, "unplaced memory", node->unplaced_memory,
-                             fresh.unplaced_memory);
-    if (fresh.unplaced_core != node->unplaced_core)
+                             fresh->unplaced_memory);
+    if (fresh->unplaced_core != node->unplaced_core)
         return verify_failed(error, node, "unplaced core", node->unplaced_core,
-                             fresh.unplaced_core);
-    if (fresh.unplaced_holders != node->unplaced_holders ||
-        fresh.unplaced_exclusive != node->unplaced_exclusive)
+                             fresh->unplaced_core);
+    if (fresh->unplaced_holders != node->unplaced_holders ||
+        fresh->unplaced_exclusive != node->unplaced_exclusive)
         return verify_failed(error, node, "unplaced holders", node->unplaced_holders,
-                             fresh.unplaced_holders);
-    if (fresh.n_waiting != node->n_waiting)
-        return verify_failed(error, node, "waiting pods", node->n_waiting, fresh.n_waiting);
-    if (fresh.n_unsealed != node->n_unsealed)
-        return verify_failed(error, node, "unsealed pods", node->n_unsealed, fresh.n_unsealed);
-    if (fresh.host_used.cpu != node->host_used.cpu)
-        return verify_failed(error, node, "CPU", node->host_used.cpu, fresh.host_used.cpu);
-    if (fresh.host_used.memory != node->host_used.memory)
+                             fresh->unplaced_holders);
+    if (fresh->n_waiting != node->n_waiting)
+        return verify_failed(error, node, "waiting pods", node->n_waiting, fresh->n_waiting);
+    if (fresh->n_unsealed != node->n_unsealed)
+        return verify_failed(error, node, "unsealed pods", node->n_unsealed, fresh->n_unsealed);
+    if (fresh->host_used.cpu != node->host_used.cpu)
+        return verify_failed(error, node, "CPU", node->host_used.cpu, fresh->host_used.cpu);
+    if (fresh->host_used.memory != node->host_used.memory)
         return verify_failed(error, node, "the node's memory", node->host_used.memory,
-                             fresh.host_used.memory);
-    if (fresh.host_used.pods != node->host_used.pods)
+                             fresh->host_used.memory);
+    if (fresh->host_used.pods != node->host_used.pods)
         return verify_failed(error, node, "the number of pods", node->host_used.pods,
-                             fresh.host_used.pods);
+                             fresh->host_used.pods);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *kept = &node->cards[i], *found = &cards[i];
         if (kept->memory_used != found->memory_used)

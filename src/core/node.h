@@ -10,6 +10,17 @@
 struct node *node_new(const char *name);
 void node_free(struct node *node);
 
+/* What the Node object says beside its cards. */
+struct node_facts {
+    uint32_t generation;
+    bool cordoned, doubted;
+    const struct host *host; /* NULL: the topology has it, or it is not known anew */
+};
+
+/* Gives the traits that the node had, for whoever wants to free them without a lock. */
+struct node_traits *node_set_facts(struct node *node, const struct node_facts *facts,
+                                   struct node_traits *take_traits);
+
 /* Adds (sign 1) or takes away (sign -1) what an allocation holds, and says in its shares which
  * cards that is. */
 void node_charge(struct node *node, struct allocation *allocation, int sign);
@@ -34,7 +45,7 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
 void node_charge_host(struct node *node, const struct host *host, int sign);
 
 /* What is used of the node itself beside its allocations. */
-struct host node_guests(const struct node *node);
+struct host node_cpu_pods(const struct node *node);
 
-/* Whether the kept sums are those of the allocations, and of guests that have so much. */
-bool node_verify(const struct node *node, struct host guests, GError **error);
+/* Whether the kept sums are those of the allocations, and of CPU-only pods that have so much. */
+bool node_verify(const struct node *node, struct host cpu_pods, GError **error);

@@ -50,9 +50,10 @@ static int64_t pod_amount(const struct pod_view *pod, const char *resource, bool
 /* What is being put together: borrowed strings. */
 struct draft {
     bool particular;
-    uint32_t n_labels, n_amounts;
+    uint32_t n_labels, n_amounts, n_containers;
     struct string_pair labels[POD_FACTS_LABELS_MAX];
     struct pod_facts_amount amounts[POD_FACTS_AMOUNTS_MAX];
+    const char *containers[POD_FACTS_CONTAINERS_MAX];
 };
 
 static void draft_amount(struct draft *draft, const struct pod_view *pod, const char *resource)
@@ -96,6 +97,14 @@ static void draft_labels(struct draft *draft, const struct pod_view *pod)
     draft->particular |= pod->labels.n > POD_FACTS_LABELS_MAX;
 }
 
+static void draft_containers(struct draft *draft, const struct pod_view *pod)
+{
+    for (size_t i = 0; i < pod->n_containers && i < POD_FACTS_CONTAINERS_MAX; i++) {
+        const char *name = pod->containers[i].name;
+        draft->containers[draft->n_containers++] = name ? name : "";
+    }
+}
+
 /* --- facts ---------------------------------------------------------------------------------- */
 
 static guint draft_hash(const struct draft *draft)
@@ -107,6 +116,8 @@ static guint draft_hash(const struct draft *draft)
     for (uint32_t i = 0; i < draft->n_amounts; i++)
         hash = hash * 31 + g_str_hash(draft->amounts[i].resource) +
                g_int64_hash(&draft->amounts[i].thousandths);
+    for (uint32_t i = 0; i < draft->n_containers; i++)
+        hash = hash * 31 + g_str_hash(draft->containers[i]);
     return hash;
 }
 
@@ -123,16 +134,21 @@ static struct pod_facts *facts_from(const struct draft *draft)
 {
     const size_t labels_size = draft->n_labels * sizeof(struct string_pair);
     const size_t amounts_size = draft->n_amounts * sizeof(struct pod_facts_amount);
+    const size_t names_size = draft->n_containers * sizeof(const char *);
     size_t texts_size = 0;
 
     for (uint32_t i = 0; i < draft->n_labels; i++)
         texts_size += strlen(draft->labels[i].key) + strlen(draft->labels[i].value) + 2;
     for (uint32_t i = 0; i < draft->n_amounts; i++)
         texts_size += strlen(draft->amounts[i].resource) + 1;
-    struct pod_facts *facts = g_malloc0(sizeof *facts + labels_size + amounts_size + texts_size);
+    for (uint32_t i = 0; i < draft->n_containers; i++)
+        texts_size += strlen(draft->containers[i]) + 1;
+    struct pod_facts *facts =
+        g_malloc0(sizeof *facts + labels_size + amounts_size + names_size + texts_size);
     struct string_pair *labels = (struct string_pair *)(void *)(facts + 1);
     struct pod_facts_amount *amounts = (struct pod_facts_amount *)(void *)(labels + draft->n_labels);
-    char *texts = (char *)(amounts + draft->n_amounts);
+    const char **names = (const char **)(void *)(amounts + draft->n_amounts);
+    char *texts = (char *)(names + draft->n_containers);
 
     for (uint32_t i = 0; i < draft->n_labels; i++) {
         labels[i].key = keep(&texts, draft->labels[i].key);
@@ -141,14 +157,18 @@ static struct pod_facts *facts_from(const struct draft *draft)
     for (uint32_t i = 0; i < draft->n_amounts; i++)
         amounts[i] = (struct pod_facts_amount){keep(&texts, draft->amounts[i].resource),
                                            draft->amounts[i].thousandths};
+    for (uint32_t i = 0; i < draft->n_containers; i++)
+        names[i] = keep(&texts, draft->containers[i]);
     *facts = (struct pod_facts){
         .n_references = 1,
         .hash = draft_hash(draft),
         .particular = draft->particular,
         .n_labels = draft->n_labels,
         .n_amounts = draft->n_amounts,
+        .n_containers = draft->n_containers,
         .labels = labels,
         .amounts = amounts,
+        .containers = names,
     };
     return facts;
 }
@@ -158,9 +178,10 @@ struct pod_facts *pod_facts_new(const struct pod_view *pod)
     struct draft draft;
 
     draft.particular = pod->particular;
-    draft.n_labels = draft.n_amounts = 0;
+    draft.n_labels = draft.n_amounts = draft.n_containers = 0;
     draft_labels(&draft, pod);
     draft_amounts(&draft, pod);
+    draft_containers(&draft, pod);
     return facts_from(&draft);
 }
 
@@ -193,6 +214,13 @@ int64_t pod_facts_amount(const struct pod_facts *facts, const char *resource)
     return 0;
 }
 
+const char *pod_facts_container(const struct pod_facts *facts, int32_t container)
+{
+    return facts && container >= 0 && (uint32_t)container < facts->n_containers
+               ? facts->containers[container]
+               : NULL;
+}
+
 /* --- one of each ---------------------------------------------------------------------------- */
 
 #define SWEEP_MIN 64
@@ -213,7 +241,8 @@ static gboolean facts_equal(gconstpointer a, gconstpointer b)
     const struct pod_facts *left = a, *right = b;
 
     if (left->hash != right->hash || left->particular != right->particular ||
-        left->n_labels != right->n_labels || left->n_amounts != right->n_amounts)
+        left->n_labels != right->n_labels || left->n_amounts != right->n_amounts ||
+        left->n_containers != right->n_containers)
         return FALSE;
     for (uint32_t i = 0; i < left->n_labels; i++) {
         if (!g_str_equal(left->labels[i].key, right->labels[i].key) ||
@@ -223,6 +252,10 @@ static gboolean facts_equal(gconstpointer a, gconstpointer b)
     for (uint32_t i = 0; i < left->n_amounts; i++) {
         if (!g_str_equal(left->amounts[i].resource, right->amounts[i].resource) ||
             left->amounts[i].thousandths != right->amounts[i].thousandths)
+            return FALSE;
+    }
+    for (uint32_t i = 0; i < left->n_containers; i++) {
+        if (!g_str_equal(left->containers[i], right->containers[i]))
             return FALSE;
     }
     return TRUE;

@@ -104,10 +104,13 @@ static const struct reason_info table[REASON_N] = {
         {"plugin_away", "The node's GPU plugin is not registered with kubelet just now", false},
     [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
                                  false},
+    [REASON_SPOKEN_FOR] =
+        {"spoken_for", "Pods that wait for the node's GPU plugin take the room that is left",
+         false},
     [REASON_OTHERS_COMING] =
         {"others_coming",
-         "Other pods are on their way to the node's GPU plugin, and another node takes the pod at "
-         "once",
+         "Other pods are on their way to the node's GPU plugin, and another node takes the pod "
+         "sooner",
          false},
 };
 

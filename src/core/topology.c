@@ -26,3 +26,9 @@ char *topology_keep(struct topology *topology, const char *text)
         topology->strings = g_string_chunk_new(256);
     return g_string_chunk_insert(topology->strings, text);
 }
+
+/* Which of several node sides it is that does more is not said. */
+enum isolation node_isolation(const struct node *node, const struct request *request)
+{
+    return node->n_dialects > 1 ? request->isolation : MAX(request->isolation, node->isolation);
+}

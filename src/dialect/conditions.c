@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/conditions.h"
 
+#include "core/bytes.h"
+
 #include <gpuledger/error.h>
 #include <gpuledger/placement.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
-#define MIB (INT64_C(1) << 20)
 #define MODELS_MAX 64
 #define VERSION_MAX 9999
 

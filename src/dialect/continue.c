@@ -3,6 +3,8 @@
  * Whom the ledger believes about a pod that it knows: itself. A pod's annotations can be changed by
  * whoever may patch the pod, as long as it runs; the container stays where it was started.
  */
+#include "core/ledger.h"
+
 #include <gpuledger/dialect.h>
 #include <string.h>
 
@@ -35,12 +37,12 @@ static bool is_counterpart(const struct pairing *pairing, const struct share *kn
 static struct pod_reading find_reading(const struct allocation *fresh,
                                        const struct dialect *dialect, bool *ret_found)
 {
-    for (uint32_t i = 0; i < fresh->n_readings; i++) {
+    for (uint32_t i = 0; i < allocation_own(fresh)->n_readings; i++) {
         *ret_found = true;
-        if (fresh->readings[i].dialect == dialect)
-            return fresh->readings[i];
+        if (allocation_own(fresh)->readings[i].dialect == dialect)
+            return allocation_own(fresh)->readings[i];
     }
-    *ret_found = fresh->n_readings == 0 && fresh->dialect == dialect;
+    *ret_found = allocation_own(fresh)->n_readings == 0 && fresh->dialect == dialect;
     return (struct pod_reading){
         .dialect = dialect,
         .doubt = fresh->doubt,
@@ -99,9 +101,9 @@ static bool was_open(const struct allocation *known, const struct dialect *diale
 {
     bool whole = false;
 
-    for (uint32_t i = 0; i < known->n_readings; i++) {
-        if (known->readings[i].dialect == dialect)
-            return known->readings[i].open;
+    for (uint32_t i = 0; i < allocation_own(known)->n_readings; i++) {
+        if (allocation_own(known)->readings[i].dialect == dialect)
+            return allocation_own(known)->readings[i].open;
     }
     if (known->open || known->state == ALLOCATION_CONFIRMED || !dialect->policy)
         return known->open;
@@ -184,6 +186,13 @@ static void adopt(struct pairing *pairing)
         if (has_card(known) ? word.final && !is_matched(pairing, known)
                             : may_be_named(known, &word)) {
             spread[i] = !has_card(known);
+            if (has_card(known) && pairing->known->unwatched &&
+                pairing->n < ALLOCATION_SHARES_MAX) {
+                /* It may be anybody's word: the one that was sealed counts, too. */
+                pairing->shares[pairing->n] = *known;
+                take_card(pairing, &pairing->shares[pairing->n++], told);
+                continue;
+            }
             take_card(pairing, known, told);
         }
     }
@@ -250,8 +259,8 @@ static void take_progress(const struct allocation *known, const struct allocatio
     const bool waited_out = known->waited_out && !(fresh->terminating && !known->terminating);
 
     next->waited_out = waited_out;
-    for (uint32_t i = 0; i < next->n_readings; i++) {
-        struct pod_reading *reading = &next->readings[i];
+    for (uint32_t i = 0; i < allocation_own(next)->n_readings; i++) {
+        struct pod_reading *reading = &allocation_own(next)->readings[i];
         bool found;
         const struct pod_reading now = find_reading(fresh, reading->dialect, &found);
         if (reading->doubt != DOUBT_UNSEALED)
@@ -274,9 +283,9 @@ static void take_progress(const struct allocation *known, const struct allocatio
 
 static void note_edit(struct allocation *next)
 {
-    for (uint32_t i = 0; i < next->n_readings; i++) {
-        if (next->readings[i].doubt == DOUBT_NONE)
-            next->readings[i].doubt = DOUBT_EDITED;
+    for (uint32_t i = 0; i < allocation_own(next)->n_readings; i++) {
+        if (allocation_own(next)->readings[i].doubt == DOUBT_NONE)
+            allocation_own(next)->readings[i].doubt = DOUBT_EDITED;
     }
     if (next->doubt == DOUBT_NONE)
         next->doubt = DOUBT_EDITED;
@@ -309,11 +318,13 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->priority = fresh->priority;
     next->created_s = fresh->created_s;
     next->terminating = fresh->terminating;
-    if (known->n_readings > 0) {
-        next->n_readings = known->n_readings;
-        next->readings = g_memdup2(known->readings, known->n_readings * sizeof *known->readings);
-        for (uint32_t i = 0; i < next->n_readings; i++)
-            terms_ref(next->readings[i].terms);
+    const struct allocation_own *from = allocation_own(known);
+    if (from->n_readings > 0) {
+        struct allocation_own *own = allocation_own(next);
+        own->n_readings = from->n_readings;
+        own->readings = g_memdup2(from->readings, from->n_readings * sizeof *from->readings);
+        for (uint32_t i = 0; i < own->n_readings; i++)
+            terms_ref(own->readings[i].terms);
     }
     take_progress(known, fresh, next);
     if (edited)

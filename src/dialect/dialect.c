@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/ledger.h"
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
 #include "dialect/hold.h"
@@ -11,44 +12,6 @@
 #include <gpuledger/mig.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
-
-const struct dialect *const dialects[] = {
-    &dialect_gpushare,
-    &dialect_volcano,
-    &dialect_tencent,
-    &dialect_elastic,
-    &dialect_elastic_com,
-    &dialect_nano_io,
-    &dialect_nano,
-    &dialect_qgpu,
-    &dialect_intel,
-    &dialect_kai, /* these two before those that claim nvidia.com/gpu without a mark */
-    &dialect_koordinator,
-    &dialect_nvidia,    /* before HAMi, too: leaves it all pods with a word of HAMi's */
-    &dialect_4paradigm, /* before HAMi, which claims pods of these resources without a mark */
-    &dialect_hami,
-    &dialect_volcano_vgpu,
-    NULL,
-};
-
-const struct dialect *dialect_find(const char *name)
-{
-    for (size_t i = 0; dialects[i]; i++) {
-        if (g_strcmp0(dialects[i]->name, name) == 0)
-            return dialects[i];
-    }
-    return NULL;
-}
-
-bool dialect_reads(const struct dialect *dialect, const char *resource)
-{
-    for (const char *const *own = dialect->resources; *own; own++) {
-        const size_t stem = strlen(*own) - 1;
-        if ((*own)[stem] == '*' ? strncmp(resource, *own, stem) == 0 : g_str_equal(resource, *own))
-            return true;
-    }
-    return false;
-}
 
 /* A resource of the pod that the one dialect reads and the other does not, or NULL. */
 static const char *find_own(const struct pod_view *view, const struct dialect *one,
@@ -173,47 +136,71 @@ static bool share_resources(const struct pod_view *view, const struct dialect *o
     return false;
 }
 
-/* A resource of some dialect whose amount cannot be read; NULL: there is none. */
-static const struct dialect *find_unread(const struct pod_view *view, const char **ret_resource)
+/* The pod holds devices that kubelet hands out by count: the row's reading of these, else NULL. */
+static struct allocation *read_devices(const struct pod_view *view, const struct dialect *dialect,
+                                       const struct dialect_options *options)
 {
+    g_autofree char *warning = NULL;
+    g_autoptr(allocation) read = dialect->read_allocation(view, options, &warning);
+
+    return read && read->n_shares > 0 && read->shares[0].device ? g_steal_pointer(&read) : NULL;
+}
+
+/* Whether kubelet gives devices by count to whoever names the resource. */
+static bool names_devices(const struct pod_view *view, const char *resource,
+                          const struct dialect_options *options)
+{
+    const struct string_pair one = {resource, "1"};
+    const struct container_view container = {.name = "", .limits = {&one, 1}};
+    struct pod_view probe = *view;
+    bool found = false;
+
+    probe.containers = &container;
+    probe.n_containers = 1;
+    for (size_t i = 0; dialects[i] && !found; i++) {
+        g_autoptr(allocation) read = read_devices(&probe, dialects[i], options);
+        found = read;
+    }
+    return found;
+}
+
+/* Resources whose amounts cannot be read. */
+struct unread {
+    const struct dialect *dialect; /* that reads the first of them; NULL: there are none */
+    const char *resource;
+    bool devices;                  /* how many devices of some pool is not known */
+};
+
+static void note_unread(const struct pod_view *view, const struct string_pair *pair,
+                        const struct dialect_options *options, struct unread *unread)
+{
+    int64_t amount;
+
+    for (size_t i = 0; dialects[i]; i++) {
+        if (!dialect_reads(dialects[i], pair->key) || quantity_parse(pair->value, &amount, NULL))
+            continue;
+        if (!unread->dialect) {
+            unread->dialect = dialects[i];
+            unread->resource = pair->key;
+        }
+        unread->devices = unread->devices || names_devices(view, pair->key, options);
+        return;
+    }
+}
+
+static struct unread find_unread(const struct pod_view *view, const struct dialect_options *options)
+{
+    struct unread unread = {.devices = view->truncated};
+
     for (size_t i = 0; i < view->n_containers; i++) {
         const struct container_view *container = &view->containers[i];
         const struct string_pairs *all[] = {&container->limits, &container->requests};
         for (size_t j = 0; j < G_N_ELEMENTS(all); j++) {
-            for (size_t k = 0; k < all[j]->n; k++) {
-                const struct string_pair *pair = &all[j]->items[k];
-                int64_t amount;
-                for (size_t d = 0; dialects[d]; d++) {
-                    *ret_resource = pair->key;
-                    if (dialect_reads(dialects[d], pair->key) && !quantity_parse(pair->value, &amount, NULL))
-                        return dialects[d];
-                }
-            }
+            for (size_t k = 0; k < all[j]->n; k++)
+                note_unread(view, &all[j]->items[k], options, &unread);
         }
     }
-    return NULL;
-}
-
-/* Of a pod of which something cannot be read at all: it may be any amount, of whatever dialect. */
-static struct allocation *hold_unread(const struct pod_view *view, char **ret_warning)
-{
-    const char *resource;
-    const struct dialect *dialect = find_unread(view, &resource);
-
-    if (dialect)
-        return dialect_hold_all(
-            dialect, view, true,
-            g_strdup_printf("its amount of '%.64s' cannot be read: it holds all that it may be",
-                            resource),
-            ret_warning);
-    if (!view->truncated)
-        return NULL;
-    return dialect_hold_all(
-        dialects[0], view, true,
-        g_strdup_printf("has more than %zu containers, which are not read: it holds all that these "
-                        "may hold",
-                        view->n_containers),
-        ret_warning);
+    return unread;
 }
 
 /* All that was read of the pod, with what another row has read; NULL gives the other. */
@@ -232,13 +219,36 @@ static struct allocation *join(const struct pod_view *view, struct allocation *t
                                    ret_warning);
 }
 
-#define DIALECTS_N (G_N_ELEMENTS(dialects) - 1)
+/* Of a pod of which something cannot be read at all: it may be any amount, of whatever dialect. But
+ * kubelet gives devices by count only to who names their resource, so those that can be read count
+ * as they are. */
+static struct allocation *hold_unread(const struct pod_view *view,
+                                      const struct dialect_options *options, char **ret_warning)
+{
+    const struct unread unread = find_unread(view, options);
+    struct allocation *all;
+
+    if (!unread.dialect && !view->truncated)
+        return NULL;
+    all = dialect_hold_all(
+        unread.dialect ? unread.dialect : dialects[0], view, unread.devices,
+        unread.dialect
+            ? g_strdup_printf("its amount of '%.64s' cannot be read: it holds all that it may be",
+                              unread.resource)
+            : g_strdup_printf("has more than %zu containers, which are not read: it holds all that "
+                              "these may hold",
+                              view->n_containers),
+        ret_warning);
+    for (size_t i = 0; !unread.devices && dialects[i]; i++)
+        all = join(view, all, read_devices(view, dialects[i], options), ret_warning);
+    return all;
+}
 
 /* Who asks for the same resources in the words of several rows is served by one of them; who is only
  * counted has its part beside that. */
 static void find_alternatives(const struct pod_view *view, struct allocation **readings)
 {
-    for (size_t i = 0; i < DIALECTS_N; i++) {
+    for (size_t i = 0; i < dialects_n; i++) {
         for (size_t j = 0; j < i; j++) {
             if (readings[i] && readings[j] && dialects[i]->refuse && dialects[j]->refuse &&
                 share_resources(view, dialects[i], dialects[j]))
@@ -252,10 +262,10 @@ static void pass_warning(struct allocation *const *readings, char **warnings, ch
 {
     bool marked = false;
 
-    for (size_t i = 0; i < DIALECTS_N; i++)
+    for (size_t i = 0; i < dialects_n; i++)
         marked |= readings[i] && readings[i]->alternative &&
                   readings[i]->dialect->names_cards && readings[i]->doubt != DOUBT_UNMARKED;
-    for (size_t i = 0; i < DIALECTS_N; i++) {
+    for (size_t i = 0; i < dialects_n; i++) {
         const bool idle = marked && readings[i] && readings[i]->alternative &&
                           readings[i]->doubt == DOUBT_UNMARKED;
         if (warnings[i] && !idle)
@@ -267,10 +277,10 @@ static void pass_warning(struct allocation *const *readings, char **warnings, ch
 static struct allocation *read_all(const struct pod_view *view,
                                    const struct dialect_options *options, char **ret_warning)
 {
-    struct allocation *readings[DIALECTS_N] = {NULL}, *all = NULL;
-    char *warnings[DIALECTS_N] = {NULL};
+    struct allocation *readings[DIALECTS_MAX] = {NULL}, *all = NULL;
+    char *warnings[DIALECTS_MAX] = {NULL};
 
-    for (size_t i = 0; i < DIALECTS_N; i++) {
+    for (size_t i = 0; i < dialects_n; i++) {
         readings[i] = dialects[i]->read_allocation(view, options, &warnings[i]);
         if (readings[i])
             readings[i]->heeded |= readings[i]->waiting;
@@ -278,7 +288,7 @@ static struct allocation *read_all(const struct pod_view *view,
     find_alternatives(view, readings);
     pass_warning(readings, warnings, ret_warning);
     /* The last row first: what is told of the pod before it is on a node is what says the most. */
-    for (size_t i = DIALECTS_N; i-- > 0;)
+    for (size_t i = dialects_n; i-- > 0;)
         all = join(view, all, readings[i], ret_warning);
     return all;
 }
@@ -287,7 +297,7 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
                                            const struct dialect_options *options,
                                            char **ret_warning)
 {
-    struct allocation *all = hold_unread(view, ret_warning);
+    struct allocation *all = hold_unread(view, options, ret_warning);
 
     /* Who holds all that there is holds nothing beside it. */
     if (!all)
@@ -401,37 +411,6 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
     return claimed;
 }
 
-bool dialect_is_paused(const struct node *node, const struct node_view *view)
-{
-    for (int32_t i = 0; i < node->n_dialects; i++) {
-        const char *const *resource = node->dialects[i]->resources;
-        for (; resource && *resource; resource++) {
-            if (g_strcmp0(string_pairs_get(&view->capacity, *resource), "0") == 0)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* --- annotations ---------------------------------------------------------------------------- */
-
-void annotations_add(struct annotations *annotations, const char *key, char *take_value)
-{
-    g_assert(annotations->n < ANNOTATIONS_MAX);
-    annotations->items[annotations->n].key = g_strdup(key);
-    annotations->items[annotations->n].value = take_value;
-    annotations->n++;
-}
-
-void annotations_clear(struct annotations *annotations)
-{
-    for (size_t i = 0; i < annotations->n; i++) {
-        g_free(annotations->items[i].key);
-        g_free(annotations->items[i].value);
-    }
-    annotations->n = 0;
-}
-
 /* --- admission ------------------------------------------------------------------------------ */
 
 /* The pod's request as a node side that runs on the node reads it; NULL: none of them does. */
@@ -439,6 +418,14 @@ static const struct request *pick_alternative(const struct node *node,
                                               const struct request *request)
 {
     while (request && request->dialect != node->dialect && !node_offers(node, request->dialect))
+        request = request->alternative;
+    return request;
+}
+
+/* The pod's request as the node side will read it that was away when the node was first seen. */
+static const struct request *pick_sketched(const struct node *node, const struct request *request)
+{
+    while (request && !dialect_reads(node->sketch.dialect, request->dialect->resources[0]))
         request = request->alternative;
     return request;
 }
@@ -475,7 +462,7 @@ static enum reason check_node(const struct node *node, const struct request *req
 
     if (terms && (node->compute < terms->compute_min || node->driver < terms->driver_min))
         return REASON_TERMS;
-    if (terms && request->dialect->isolation < terms->isolation_min)
+    if (terms && node_isolation(node, request) < terms->isolation_min)
         return REASON_ISOLATION;
     if (node->n_dialects > 1 && is_in_other_use(node, request->dialect))
         return REASON_OTHER_USE;
@@ -504,7 +491,7 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     struct placement scratch;
 
     /* kubelet would turn the pod away. A bind that is here may wait. */
-    if (node->paused && query->patience_ns == INT64_MAX)
+    if (node->paused && query->awaits_plugin)
         return ADMISSION_WAIT;
     if (node->paused) {
         *ret_reason = REASON_PLUGIN_AWAY;
@@ -566,14 +553,16 @@ static const struct request *check(const struct node *node, const struct admissi
     *ret_reason = REASON_NONE;
     if (!node || !node->present)
         *ret_reason = REASON_NODE_UNKNOWN;
+    else if (node->sketch.dialect && (request = pick_sketched(node, query->request)))
+        ret_in_flight->restricted = true;
     else if (!node->dialect)
         *ret_reason = REASON_NOT_GPU_SHARE;
     else if (!(request = pick_alternative(node, query->request)))
         *ret_reason = REASON_OTHER_DIALECT;
     else
         *ret_reason = check_node(node, request, query->options);
-    if (*ret_reason != REASON_NONE)
-        return NULL;
+    if (*ret_reason != REASON_NONE || node->sketch.dialect)
+        return *ret_reason == REASON_NONE ? request : NULL;
     if (node->n_waiting > 0 && request->dialect->in_flight)
         request->dialect->in_flight(node, request, ret_in_flight);
     if (node->departed && request->dialect->in_flight)
@@ -610,6 +599,18 @@ enum admission dialect_admits(const struct node *node, const struct admission_qu
     return placement_fits(node, request, pick_policy(node, request, query->policy), query->demand)
                ? ADMISSION_YES
                : ADMISSION_NO;
+}
+
+int64_t dialect_wait_ends(const struct node *node, const struct admission_query *query)
+{
+    struct in_flight in_flight;
+    enum reason reason;
+
+    if (!check(node, query, &in_flight, &reason) || !in_flight.restricted || node->paused)
+        return INT64_MAX;
+    return in_flight.since_ns > INT64_MAX - query->patience_ns
+               ? INT64_MAX
+               : in_flight.since_ns + query->patience_ns;
 }
 
 bool dialect_is_fickle(const struct request *request)

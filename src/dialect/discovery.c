@@ -15,7 +15,7 @@ static int32_t read_number(const struct node_view *view, const char *label, guin
 
 /* The newer names first. */
 static const char *const driver_labels[][3] = {
-    {"nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver-version.minor",
+    {DISCOVERY_DRIVER, "nvidia.com/cuda.driver-version.minor",
      "nvidia.com/cuda.driver-version.revision"},
     {"nvidia.com/cuda.driver.major", "nvidia.com/cuda.driver.minor", "nvidia.com/cuda.driver.rev"},
 };
@@ -32,8 +32,8 @@ static int32_t read_driver(const struct node_view *view, const char *const label
 
 void discovery_apply(const struct node_view *view, struct topology *topology)
 {
-    const char *product = string_pairs_get(&view->labels, "nvidia.com/gpu.product");
-    const int32_t major = read_number(view, "nvidia.com/gpu.compute.major", MAJOR_MAX);
+    const char *product = string_pairs_get(&view->labels, DISCOVERY_PRODUCT);
+    const int32_t major = read_number(view, DISCOVERY_COMPUTE, MAJOR_MAX);
     const int32_t minor = read_number(view, "nvidia.com/gpu.compute.minor", MINOR_MAX);
 
     for (size_t i = 0; topology->driver == 0 && i < G_N_ELEMENTS(driver_labels); i++)

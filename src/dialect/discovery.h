@@ -7,5 +7,9 @@
 #include <gpuledger/ledger.h>
 #include <gpuledger/object.h>
 
+#define DISCOVERY_PRODUCT "nvidia.com/gpu.product"
+#define DISCOVERY_COMPUTE "nvidia.com/gpu.compute.major"
+#define DISCOVERY_DRIVER "nvidia.com/cuda.driver-version.major"
+
 /* Fills in compute capability, driver and the cards' models where the topology has none. Pure. */
 void discovery_apply(const struct node_view *view, struct topology *topology);

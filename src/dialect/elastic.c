@@ -10,6 +10,7 @@
  * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
  */
 #include "dialect/hold.h"
+#include "core/bytes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
@@ -17,7 +18,11 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
-#define MIB (INT64_C(1) << 20)
+DIALECT_ROW(elastic, 40);
+DIALECT_ROW(elastic_com, 41);
+DIALECT_ROW(nano_io, 42);
+DIALECT_ROW(nano, 43);
+
 #define CORE_PER_CARD 100
 #define ANNOTATION_NAME_MAX 63 /* what follows the '/' of a key */
 

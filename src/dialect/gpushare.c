@@ -16,6 +16,7 @@
  *    too, where only the newest plugin serves who finds none (dialect/lookalikes.h).
  */
 #include "dialect/digits.h"
+#include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/lookalikes.h"
 #include "dialect/rows.h"
@@ -25,6 +26,8 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
+DIALECT_ROW(gpushare, 10);
+
 #define RESOURCE_MEM "aliyun.com/gpu-mem"
 #define RESOURCE_COUNT "aliyun.com/gpu-count"
 /* ACK's cGPU adds these: hundredths of the card, and what the node's cGPU divides. */
@@ -32,6 +35,7 @@
 #define NODE_LABEL_SCHEDULE "ack.node.gpu.schedule"
 #define NODE_LABEL_PLACEMENT "ack.node.gpu.placement"
 #define SCHEDULE_CORE "core_mem"
+#define NODE_LABEL_DISABLE "cgpu.disable.isolation"
 #define CORE_PER_CARD 100
 
 #define KEY_IDX "ALIYUN_COM_GPU_MEM_IDX"
@@ -48,8 +52,6 @@
 #define NODE_LABEL_MULTIPROCESSORS "nvidia.com/gpu.multiprocessors"
 #define MULTIPROCESSORS_MAX 1000
 
-#define MIB (INT64_C(1) << 20)
-#define GIB (INT64_C(1) << 30)
 /* Year 2116; later ones still fit above it. */
 #define ASSUME_TIME_MAX (INT64_MAX / 2)
 
@@ -57,14 +59,19 @@
 
 /* No marker tells whether a node counts in GiB or MiB. The driver's own label decides if it is
  * there; else the size does: no card has 1000 GiB, and none is as small as 1000 MiB. */
-static int64_t guess_unit(const struct node_view *view, int64_t units_per_card)
+static int64_t mib_from(const struct node_view *view)
 {
     const char *label = string_pairs_get(&view->labels, NODE_LABEL_MIB);
     int64_t mib;
 
     if (label && digits_parse(label, AMOUNT_BYTES_MAX / MIB, &mib) && mib > 0)
-        return units_per_card > mib / 32 ? MIB : GIB;
-    return units_per_card >= 1000 ? MIB : GIB;
+        return mib / 32 + 1;
+    return 1000;
+}
+
+static int64_t guess_unit(const struct node_view *view, int64_t units_per_card)
+{
+    return units_per_card >= mib_from(view) ? MIB : GIB;
 }
 
 static bool read_amount(const struct string_pairs *pairs, const char *resource, int64_t *ret_value,
@@ -122,6 +129,20 @@ static int32_t read_multiprocessors(const struct node_view *view,
     return (int32_t)value;
 }
 
+/* cGPU's module is what divides compute, and what of ACK's ways of sharing these two are. */
+static enum isolation read_isolation(const struct node_view *view, int64_t core)
+{
+    const char *schedule = string_pairs_get(&view->labels, NODE_LABEL_SCHEDULE);
+    const char *disabled = string_pairs_get(&view->labels, NODE_LABEL_DISABLE);
+
+    if (g_strcmp0(disabled, "true") == 0)
+        return ISOLATION_NONE;
+    return core > 0 || g_strcmp0(schedule, SCHEDULE_CORE) == 0 ||
+                   g_strcmp0(schedule, "cgpu") == 0
+               ? ISOLATION_KERNEL
+               : ISOLATION_NONE;
+}
+
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -155,6 +176,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     int64_t units_per_card = total / count;
     topology->policy = policy_find(string_pairs_get(&view->labels, NODE_LABEL_PLACEMENT));
     topology->dialect = &dialect_gpushare;
+    topology->isolation = read_isolation(view, core);
     topology->n_cards = (int32_t)count;
     topology->memory_unit = options->gpushare_memory_unit ? options->gpushare_memory_unit
                                                           : guess_unit(view, units_per_card);
@@ -169,6 +191,19 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         topology->cards[i].multiprocessors = multiprocessors;
     }
     return true;
+}
+
+/* The plugin writes gpu-count by itself, and it stays when the plugin is away. */
+static bool read_sketch(const struct node_view *view, const struct dialect_options *options,
+                        struct sketch *ret_sketch)
+{
+    int64_t count;
+
+    ret_sketch->unit = options->gpushare_memory_unit;
+    ret_sketch->mib_from = mib_from(view);
+    if (read_amount(&view->capacity, RESOURCE_COUNT, &count, NULL) && count <= NODE_CARDS_MAX)
+        ret_sketch->n_cards = (int32_t)count;
+    return ret_sketch->n_cards > 0 || !string_pairs_get(&view->capacity, RESOURCE_COUNT);
 }
 
 static void read_health(const struct configmap_view *view, GArray *indices, char **ret_warning)
@@ -392,11 +427,14 @@ static struct allocation *read_allocation(const struct pod_view *view,
 
     const char *assigned = string_pairs_get(&view->annotations, KEY_ASSIGNED);
     const char *assume_time = string_pairs_get(&view->annotations, KEY_ASSUME_TIME);
+    const char *card_units = string_pairs_get(&view->annotations, KEY_DEV);
     bool pending = g_strcmp0(view->phase, "Pending") == 0 || !view->phase;
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, 1);
 
     allocation->dialect = &dialect_gpushare;
     allocation->match_amount = usage.matched;
+    if (!card_units || !digits_parse(card_units, AMOUNT_BYTES_MAX, &allocation->card_units))
+        allocation->card_units = 0;
     allocation->assigned = g_strcmp0(assigned, "true") == 0;
     /* A marked pod stays a candidate until it is taken. Any pod, a taken one too, may still take
      * another's mark until kubelet has asked for its containers. */
@@ -484,7 +522,9 @@ const struct dialect dialect_gpushare = {
                      "ConfigMap `unhealthy-gpu-NODE` in `kube-system` takes cards out. Of ACK's "
                      "labels `ack.node.gpu.placement` (`binpack`, `spread`) is the node's own "
                      "policy, and `ack.node.gpu.schedule` `core_mem`, or a capacity of "
-                     "`aliyun.com/gpu-core.percentage`, says that compute is divided. With "
+                     "`aliyun.com/gpu-core.percentage`, says that compute is divided. Either, or "
+                     "`cgpu`, also says that the kernel keeps pods apart, unless the label "
+                     "`cgpu.disable.isolation` is `true`. With "
                      "`--gpushare-multiprocessors` it is, by as many as the label "
                      "`nvidia.com/gpu.multiprocessors` says.",
             .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
@@ -507,6 +547,7 @@ const struct dialect dialect_gpushare = {
     .health_namespace = "kube-system",
     .health_prefix = "unhealthy-gpu-",
     .read_topology = read_topology,
+    .read_sketch = read_sketch,
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,

@@ -14,6 +14,8 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
+DIALECT_ROW(intel, 55);
+
 #define STEM "gpu.intel.com/"
 #define RESOURCE_I915 STEM "i915"
 #define RESOURCE_XE STEM "xe"

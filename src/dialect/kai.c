@@ -11,6 +11,8 @@
 
 #include <gpuledger/quantity.h>
 
+DIALECT_ROW(kai, 60);
+
 #define NAMESPACE "kai-resource-reservation"
 #define RESOURCE "nvidia.com/gpu"
 #define KEY_INDEX "run.ai/reserve_for_gpu_index"

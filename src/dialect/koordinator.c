@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+DIALECT_ROW(koordinator, 70);
+
 #define STEM "koordinator.sh/gpu"
 #define RESOURCE_CORE "koordinator.sh/gpu-core"
 #define RESOURCE_MEMORY "koordinator.sh/gpu-memory"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/node_marks.h"
 
+#include "core/bytes.h"
+
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
@@ -8,7 +10,6 @@
 #define SLOTS_MAX 1000
 #define PRESSED_PERCENT 95
 #define BEST_EFFORT 2 /* of the classes */
-#define MIB (INT64_C(1) << 20)
 #define POLICY_LABEL "gpuledger.io/policy"
 
 /* One item's say about one card; false: it cannot be understood. */

@@ -7,14 +7,16 @@
  * Source of the resources and their limits: TKE's public documentation (457/59103).
  */
 #include "dialect/hold.h"
+#include "core/bytes.h"
 #include "dialect/rows.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 
+DIALECT_ROW(qgpu, 50);
+
 #define RESOURCE_CORE "tke.cloud.tencent.com/qgpu-core"
 #define RESOURCE_MEMORY "tke.cloud.tencent.com/qgpu-memory"
-#define GIB (INT64_C(1) << 30)
 #define CORE_PER_CARD 100
 #define CORE_STEP 5
 #define HOLDERS_MAX 16

@@ -26,6 +26,8 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
+DIALECT_ROW(tencent, 30);
+
 #define RESOURCE_CORE "tencent.com/vcuda-core"
 #define RESOURCE_MEMORY "tencent.com/vcuda-memory"
 
@@ -594,6 +596,9 @@ const struct dialect dialect_tencent = {
     .records = records,
     .isolation = ISOLATION_HOOK,
     .filter_only = true,
+    .quotas_namespace = "kube-system", /* gpu-quota-admission, before f7d9868 */
+    .quotas_name = "gpuquota",
+    .quotas_key = "gpu_quota",
     .policy = &policy,
     .notes =
         {

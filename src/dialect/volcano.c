@@ -18,6 +18,7 @@
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
 #include "dialect/lookalikes.h"
+#include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
@@ -25,6 +26,8 @@
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
+
+DIALECT_ROW(volcano, 20);
 
 #define RESOURCE_MEMORY "volcano.sh/gpu-memory"
 #define RESOURCE_NUMBER "volcano.sh/gpu-number"
@@ -40,7 +43,6 @@
 #define MODE_MEMORY "memory"
 #define MODE_NUMBER "number"
 
-#define MIB (INT64_C(1) << 20)
 /* Year 2116; later ones still fit above it. */
 #define TIME_MAX (INT64_MAX / 2)
 

@@ -2,9 +2,9 @@
 /* Source of the syntax: RFC 6750, section 2.1. */
 #include "http/bearer.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 
 #include <gpuledger/error.h>
 #include <pthread.h>

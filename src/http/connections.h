@@ -16,7 +16,7 @@
  * Cutting is shutdown(2): the connection's own thread, or the library's, sees the end and cleans
  * up. Any thread.
  */
-#include "app/metrics.h"
+#include "base/metrics.h"
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/message.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "json/json.h"
 
 #include <string.h>

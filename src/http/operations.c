@@ -2,9 +2,9 @@
 /* The listener for probes, Prometheus and people. */
 #include "http/routes.h"
 
-#include "app/log.h"
-#include "app/version.h"
-#include "app/views.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "inspect/views.h"
 #include "http/answers.h"
 #include "http/plans.h"
 #include "http/resources.h"
@@ -26,13 +26,13 @@ static void handle_alive(void *context, const struct http_request *request,
 
 static bool check_synced(const struct operations *operations, char **ret_why)
 {
-    g_autofree char *missing = store_unsynced(operations->extender->store);
+    g_autoptr(GError) failure = NULL;
 
-    if (missing[0] == '\0') {
+    if (store_check_synced(operations->extender->store, &failure)) {
         *ret_why = store_troubles(operations->extender->store);
         return true;
     }
-    *ret_why = g_strdup_printf("not yet read from the cluster: %s", missing);
+    *ret_why = g_strdup(failure->message);
     return false;
 }
 

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/plans.h"
 
-#include "app/explain.h"
-#include "app/fit.h"
+#include "explain/explain.h"
+#include "explain/fit.h"
 #include "http/answers.h"
-#include "kube/fit_body.h"
+#include "snapshot/fit_body.h"
 
 #include <gpuledger/error.h>
 #include <microhttpd.h>
 #include <string.h>
 
 #define GET_POD_MS 5000
-
-static bool check_synced(const struct extender *extender, GError **error)
-{
-    g_autofree char *unsynced = store_unsynced(extender->store);
-
-    if (!*unsynced)
-        return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                "not yet read from the cluster: %s", unsynced);
-    return false;
-}
 
 /* The pod that ?pod= names, as the cluster has it, or the one in the body. */
 static bool read_pod(const struct extender *extender, const struct http_request *request,
@@ -60,7 +49,7 @@ void plans_explain(void *context, const struct http_request *request,
 
     if (!answer_choose(request, response, true, &answer))
         return;
-    if (!check_synced(extender, &failure) ||
+    if (!store_check_synced(extender->store, &failure) ||
         !read_pod(extender, request, arena, &pod, &failure)) {
         http_response_fail(response, http_error_status(failure), "%s", failure->message);
         return;
@@ -78,7 +67,7 @@ static struct fit *find_fit(const struct extender *extender, const struct http_r
 {
     struct fit_body body;
 
-    if (!check_synced(extender, error) ||
+    if (!store_check_synced(extender->store, error) ||
         !fit_body_parse(arena, request->body, request->length, &body, error))
         return NULL;
     struct fit *fit = fit_find(

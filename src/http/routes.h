@@ -7,8 +7,8 @@
  * Paths are matched by their parts, so a slash too many (a verb configured as "/filter") or at
  * the end changes nothing. HEAD is served where GET is. Any thread.
  */
-#include "app/auditor.h"
-#include "app/extender.h"
+#include "audit/auditor.h"
+#include "verbs/extender.h"
 #include "http/server.h"
 
 #define ROUTES_MAX 32

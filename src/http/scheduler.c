@@ -6,10 +6,10 @@
  */
 #include "http/routes.h"
 
-#include "app/admission.h"
-#include "app/log.h"
-#include "app/version.h"
-#include "app/views.h"
+#include "verbs/admission.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "inspect/views.h"
 #include "wire/extender.h"
 
 #include <microhttpd.h>
@@ -21,7 +21,7 @@
  * calls. */
 static void close_unless_serving(const struct extender *extender, struct http_response *response)
 {
-    if (fence_term(extender->fence) == 0)
+    if (leadership_term(extender->leadership) == 0)
         http_response_add_header(response, MHD_HTTP_HEADER_CONNECTION, g_strdup("close"));
 }
 

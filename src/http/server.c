@@ -10,7 +10,7 @@
  */
 #include "http/server.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "http/body.h"
 #include "http/head.h"
 #include "http/listen.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/tls.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 
 #include <gnutls/x509.h>
 #include <gpuledger/error.h>

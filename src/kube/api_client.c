@@ -10,7 +10,7 @@
  */
 #include "kube/api_client.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 
 #include <gpuledger/error.h>

@@ -9,7 +9,7 @@
  * as Retry-After asks), after 401 with fresh credentials, when no connection came about, and, for
  * calls that may be repeated, after 5xx and cut connections.
  */
-#include "app/cluster.h"
+#include "store/cluster.h"
 #include "kube/kubeconfig.h"
 #include "kube/transport.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_cluster.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "kube/api_list.h"
 #include "kube/feeds.h"
 

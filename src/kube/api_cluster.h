@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The API server as the verbs see it (app/cluster.h).
+ * The API server as the verbs see it (store/cluster.h).
  */
 #include "kube/api_client.h"
 #include "kube/events.h"

@@ -5,7 +5,7 @@
  */
 #include "kube/api_stream.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 
 #include <gpuledger/error.h>

@@ -6,11 +6,11 @@
  */
 #include "kube/credentials.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "kube/clock.h"
 #include "kube/exec_credential.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 
 #include <gpuledger/error.h>
 #include <pthread.h>

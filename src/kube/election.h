@@ -16,9 +16,9 @@
  *  - A holder whose renewals do not come through stops in time: the renew deadline counts from the
  *    moment before the last good write was sent, so that it is over before anybody else's wait is.
  *
- * All times are monotonic milliseconds; outcomes are those of the calls (app/cluster.h).
+ * All times are monotonic milliseconds; outcomes are those of the calls (store/cluster.h).
  */
-#include "app/cluster.h"
+#include "store/cluster.h"
 #include "wire/lease.h"
 
 #define ELECTION_PATIENCE_MS 60000

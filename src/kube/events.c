@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/events.h"
 
-#include "app/log.h"
-#include "app/metrics.h"
-#include "app/worker.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/worker.h"
 #include "kube/clock.h"
 #include "wire/kubernetes.h"
 

@@ -6,7 +6,7 @@
  * written anew after pauses that double; each cause and all of them together have a budget; what
  * is too much is dropped and counted (gpuledger_pod_events_total).
  */
-#include "app/pod_event.h"
+#include "store/pod_event.h"
 #include "kube/api_client.h"
 
 struct events;

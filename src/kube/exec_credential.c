@@ -8,7 +8,7 @@
 
 #include "kube/clock.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 #include "json/json.h"
 
 #include <errno.h>

@@ -65,14 +65,9 @@ static bool forget_node(struct store *store, struct json_arena *arena, const cJS
 
 bool feed_wants_configmap(const char *ns, const char *name)
 {
-    if (g_strcmp0(ns, QUOTAS_NAMESPACE) == 0 && g_strcmp0(name, QUOTAS_NAME) == 0)
-        return true;
-    for (size_t i = 0; dialects[i]; i++) {
-        if (dialects[i]->health_prefix && g_strcmp0(dialects[i]->health_namespace, ns) == 0 &&
-            name && g_str_has_prefix(name, dialects[i]->health_prefix))
-            return true;
-    }
-    return false;
+    const char *node;
+
+    return dialect_of_quotas(ns, name) || dialect_of_health(ns, name, &node);
 }
 
 static bool apply_configmap(struct store *store, struct json_arena *arena, const cJSON *object,

@@ -4,7 +4,7 @@
  * What the store is fed with: one row per kind of object, from its place in the API to the store's
  * functions. The reflector and the snapshot read the same rows.
  */
-#include "app/store.h"
+#include "store/store.h"
 #include "json/json.h"
 
 struct feed_row {

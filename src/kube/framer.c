@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This is not a parser, and one parser that is asked for token after token would replace neither it
+ * nor json/span.c nor cJSON: here text is cut before the rest of it has come and before anybody knows
+ * that it is JSON; span.c finds places in a text that cJSON has accepted. What those two share is how
+ * a string ends. A tree is what json_decode's tables read, so cJSON would stay.
+ */
 #include "kube/framer.h"
 
 #include <gpuledger/error.h>

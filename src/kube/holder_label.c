@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/holder_label.h"
 
-#include "app/log.h"
-#include "app/worker.h"
+#include "base/log.h"
+#include "base/worker.h"
 #include "kube/clock.h"
 #include "json/json.h"
 

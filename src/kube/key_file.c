@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/key_places.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 
 #include <errno.h>
 #include <gpuledger/error.h>

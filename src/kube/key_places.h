@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Where the keys of seals are kept: a file of this machine, or a Secret. */
-#include "app/keeper.h"
+#include "verbs/keeper.h"
 #include "kube/api_client.h"
 
 /* A file that is missing is empty; it is written with rights for its owner alone. */

@@ -7,7 +7,7 @@
 
 #include "kube/kubeconfig_entry.h"
 #include "kube/secret.h"
-#include "kube/small_file.h"
+#include "base/small_file.h"
 #include "kube/yaml_document.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/lease.h"
 
-#include "app/log.h"
-#include "app/metrics.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 #include "kube/election.h"
 #include "wire/kubernetes.h"
@@ -27,7 +27,7 @@ enum phase_of_term {
 };
 
 struct lease {
-    struct fence fence;
+    struct leadership leadership;
     struct lease_args args;
     char *ns, *name, *identity;
     char *title; /* "namespace/name" */
@@ -52,7 +52,7 @@ struct lease {
     bool stopping;
 };
 
-/* --- the fence ------------------------------------------------------------------------------ */
+/* --- leadership ----------------------------------------------------------------------------- */
 
 /* Under the lock. While the machine slept the others did not: until a write has shown that the Lease
  * is still ours, it is not. */
@@ -63,9 +63,9 @@ static int64_t term_end(const struct lease *lease, uint64_t term)
     return lease->phase == SERVING && term == lease->term ? election_until_ms(&lease->election) : 0;
 }
 
-static uint64_t fence_get_term(struct fence *fence)
+static uint64_t leadership_get_term(struct leadership *leadership)
 {
-    struct lease *lease = (struct lease *)fence;
+    struct lease *lease = (struct lease *)leadership;
 
     pthread_mutex_lock(&lease->lock);
     const uint64_t term = term_end(lease, lease->term) > clock_ms() ? lease->term : 0;
@@ -73,9 +73,9 @@ static uint64_t fence_get_term(struct fence *fence)
     return term;
 }
 
-static int64_t fence_get_until_ms(struct fence *fence, uint64_t term)
+static int64_t leadership_get_until_ms(struct leadership *leadership, uint64_t term)
 {
-    struct lease *lease = (struct lease *)fence;
+    struct lease *lease = (struct lease *)leadership;
 
     pthread_mutex_lock(&lease->lock);
     const int64_t until_ms = term_end(lease, term);
@@ -90,10 +90,10 @@ static void wait_changed(struct lease *lease, int64_t until_ms)
     pthread_cond_timedwait(&lease->changed, &lease->lock, &until);
 }
 
-static bool fence_do_publish(struct fence *fence, uint64_t term, int64_t deadline_ms,
+static bool leadership_do_publish(struct leadership *leadership, uint64_t term, int64_t deadline_ms,
                              GError **error)
 {
-    struct lease *lease = (struct lease *)fence;
+    struct lease *lease = (struct lease *)leadership;
 
     pthread_mutex_lock(&lease->lock);
     const uint64_t wanted = ++lease->asked;
@@ -110,22 +110,22 @@ static bool fence_do_publish(struct fence *fence, uint64_t term, int64_t deadlin
     pthread_mutex_unlock(&lease->lock);
 
     if (!ours)
-        fence_set_error(error);
+        leadership_set_error(error);
     else if (!stored)
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
                     "the Lease could not be written in time; try again");
     return ours && stored;
 }
 
-static const struct fence_ops ops = {
-    .term = fence_get_term,
-    .until_ms = fence_get_until_ms,
-    .publish = fence_do_publish,
+static const struct leadership_ops ops = {
+    .term = leadership_get_term,
+    .until_ms = leadership_get_until_ms,
+    .publish = leadership_do_publish,
 };
 
-struct fence *lease_fence(struct lease *lease)
+struct leadership *lease_leadership(struct lease *lease)
 {
-    return &lease->fence;
+    return &lease->leadership;
 }
 
 /* --- calls ---------------------------------------------------------------------------------- */
@@ -485,7 +485,7 @@ static void init(struct lease *lease, const struct lease_args *args)
 {
     pthread_condattr_t monotonic;
 
-    lease->fence.ops = &ops;
+    lease->leadership.ops = &ops;
     lease->args = *args;
     lease->args.slept_ms = args->slept_ms ? args->slept_ms : clock_slept_ms;
     lease->ns = g_strdup(args->ns);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Leader election by a Lease of coordination.k8s.io/v1, and the fence that verbs ask (app/fence.h).
+ * Leader election by a Lease of coordination.k8s.io/v1, and the leadership that verbs ask (verbs/leadership.h).
  * A thread of its own looks on, takes the Lease when it is free, renews it, and writes the journal
- * (app/journal.h) into one of its annotations with every write.
+ * (verbs/journal.h) into one of its annotations with every write.
  *
  * A term begins when the Lease has been taken, the former holder's journal has been read and a list
  * of the pods that began after that has ended. It ends when the Lease is lost or given back, or when
  * it could not be renewed in time. The rules of taking and renewing are in kube/election.h.
  */
-#include "app/fence.h"
-#include "app/journal.h"
+#include "verbs/leadership.h"
+#include "verbs/journal.h"
 #include "kube/api_client.h"
 
 #define LEASE_JOURNAL_KEY "gpuledger.io/bookings"
@@ -50,7 +50,7 @@ struct lease;
 struct lease *lease_start(const struct lease_args *args, GError **error);
 
 /* Valid until lease_free. */
-struct fence *lease_fence(struct lease *lease);
+struct leadership *lease_leadership(struct lease *lease);
 
 /* Whether this replica serves; false sets why not (g_free). Any thread. */
 bool lease_is_held(struct lease *lease, char **ret_why);

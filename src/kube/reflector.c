@@ -13,8 +13,8 @@
  */
 #include "kube/reflector.h"
 
-#include "app/log.h"
-#include "app/metrics.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "kube/api_list.h"
 #include "kube/clock.h"
 #include "kube/feeds.h"

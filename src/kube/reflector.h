@@ -9,7 +9,7 @@
  * expired version (410) leads to a new list. Failures are followed by a pause that doubles, with
  * jitter, and is never shorter than Retry-After.
  */
-#include "app/store.h"
+#include "store/store.h"
 #include "kube/api_client.h"
 
 struct reflector;

@@ -5,7 +5,7 @@
  */
 #include "kube/transport.h"
 
-#include "app/version.h"
+#include "base/version.h"
 #include "kube/secret.h"
 #include "wire/kubernetes.h"
 

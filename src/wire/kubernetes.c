@@ -4,6 +4,22 @@
 #include <gpuledger/error.h>
 #include <string.h>
 
+const char *const feed_names[FEED_N] = {
+    [FEED_NODES] = "nodes",
+    [FEED_PODS] = "pods",
+    [FEED_CONFIGMAPS] = "configmaps",
+    [FEED_BUDGETS] = "poddisruptionbudgets",
+    [FEED_RESOURCE_QUOTAS] = "resourcequotas",
+};
+
+const char *const outcome_names[OUTCOME_N] = {
+    [OUTCOME_OK] = "ok",
+    [OUTCOME_CONFLICT] = "conflict",
+    [OUTCOME_NOT_FOUND] = "not_found",
+    [OUTCOME_REFUSED] = "refused",
+    [OUTCOME_UNKNOWN] = "unknown",
+};
+
 /* --- pods ----------------------------------------------------------------------------------- */
 
 struct pod_object {

@@ -13,6 +13,28 @@
 
 #include <gpuledger/dialect.h>
 
+/* What is listed and watched of the cluster. */
+enum feed {
+    FEED_NODES,
+    FEED_PODS,
+    FEED_CONFIGMAPS,
+    FEED_BUDGETS, /* nobody waits for it */
+    FEED_RESOURCE_QUOTAS, /* by option */
+    FEED_N
+};
+extern const char *const feed_names[FEED_N]; /* the resource's: "nodes", "poddisruptionbudgets" */
+
+/* How a call of the API server ended; everything but OK comes with a GError. */
+enum outcome {
+    OUTCOME_OK,
+    OUTCOME_CONFLICT,  /* 409: refused by the object's state; GET decides what that means */
+    OUTCOME_NOT_FOUND, /* 404 */
+    OUTCOME_REFUSED,   /* any other definite no: 400, 401, 403, 422, or 429 to the end */
+    OUTCOME_UNKNOWN,   /* timeout, 5xx, cut connection: it may or may not have happened */
+};
+#define OUTCOME_N (OUTCOME_UNKNOWN + 1)
+extern const char *const outcome_names[OUTCOME_N];
+
 /* Init containers included. More than an object of etcd has room for: further ones are not read, and
  * who has them is taken to hold whatever they may hold. */
 #define POD_CONTAINERS_MAX 32768

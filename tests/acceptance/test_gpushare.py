@@ -166,17 +166,30 @@ class S9(Scenario):
         register = "GPU-x,10,16384,100,T4,0,true:GPU-y,10,16384,100,T4,0,true:"
         vgpus = node("h", {"nvidia.com/gpu": 20}, None, {"hami.io/node-nvidia-register": register})
         self.start(vgpus, options=["--pod-metrics"])
-        self.place("a", [{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 1024, "nvidia.com/gpucores": 25}])
+        self.place("a", [{"cpu": 1}, {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 1024, "nvidia.com/gpucores": 25}])
         for name, value in (("memory_bytes", GIB), ("core_ratio", 0.25)):
             found = self.metric(f"gpuledger_container_{name}")
             self.assertEqual(len(found), 2)
             for index, uuid in enumerate(("GPU-x", "GPU-y")):
                 labels = (
-                    f'namespace="ml",pod="a",container_index="0",node="h",card="{index}",uuid="{uuid}"'
+                    f'namespace="ml",pod="a",container="c1",container_index="1",node="h",'
+                    f'card="{index}",uuid="{uuid}"'
                 )
                 self.assertEqual(found[labels], value)
         self.end("a")
         self.assertEqual(self.metric("gpuledger_container_memory_bytes"), {})
+
+    def test_a_uuid_where_the_node_tells_one(self):
+        register = "GPU-x,10,8192,100,T4,0,true:GPU-y,10,8192,100,T4,0,true:"
+        both = node("both", {"nvidia.com/gpu": 20, MEM: 16, COUNT: 2}, None,
+                    {"hami.io/node-nvidia-register": register})
+        self.start(both, shared("n", 2, 16), options=["--pod-metrics"])
+        for where, uuid in (("both", "GPU-x"), ("n", "")):
+            self.place(f"on-{where}", {MEM: 3}, nodes=[where])
+            self.assertIn(
+                f'namespace="ml",pod="on-{where}",container="c0",container_index="0",'
+                f'node="{where}",card="0",uuid="{uuid}"',
+                self.metric("gpuledger_container_memory_bytes"))
 
 
 class S21(Scenario):
@@ -272,6 +285,16 @@ class S34(Scenario):
         self.end("alone")
         self.place("late", {MEM: 1})
         self.assertEqual(self.card("late"), 0)
+
+    def test_a_closed_card_is_not_an_unhealthy_one(self):
+        self.start(shared("n", 3, 48, None, {"gpuledger.io/cordoned-cards": "1"}),
+                   shared("torn", 1, 16, None, {"gpuledger.io/share-class": "0=quarter:4"}))
+        said = {f'node="{where}",card="{card["index"]}"': (card["healthy"], card["closed"])
+                for where in self.nodes for card in self.cards(where)}
+        shut = ('node="n",card="1"', 'node="torn",card="0"')
+        self.assertEqual(said, {card: (True, card in shut) for card in said})
+        for name, place in (("gpuledger_card_healthy", 0), ("gpuledger_card_closed", 1)):
+            self.assertEqual(self.metric(name), {card: each[place] for card, each in said.items()})
 
 
 if __name__ == "__main__":

@@ -303,6 +303,10 @@ class S18(Scenario):
         lying["status"]["capacity"] = lying["status"]["allocatable"] = {GPU: "7"}
         self.start(lying)
         self.assertEqual(self.metric("gpuledger_objects_bad_total")['feed="nodes"'], 1)
+        self.assertEqual(self.metric("gpuledger_node_doubted"), {'node="n"': 1})
+        line = self.server.wait_for("node is not quite understood")
+        self.assertRegex(line, r"node[\"=:]+n\b")
+        self.assertIn("promise 8 of nvidia.com/gpu, it has 7", line)
         self.assertEqual(self.pool("n"), (0, 7))
         for number in range(7):
             self.place(f"p{number}", ONE)

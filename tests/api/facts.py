@@ -12,7 +12,7 @@ from walk import send
 SILENT = re.compile(r"\.md$|^tests/api/|/corpus/|\.sum$|^LICENSE$")
 
 # Shell commands that documents may use; of what they do nothing is known here.
-FOREIGN = {"cd", "cmp", "curl", "docker", "kind", "kubectl", "kustomize", "meson", "ninja",
+FOREIGN = {"cd", "cmp", "curl", "docker", "git", "kind", "kubectl", "kustomize", "meson", "mkdir", "ninja",
            "pkg-config", "python3"}
 
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")
@@ -34,7 +34,7 @@ def options(help_text):
 def variables():
     """Environment variables: what the manual names, and what scripts and tests may read."""
     named = re.findall(r"environment\s+(\w+)(?:\s+or\s+(\w+))?", run("man").stdout)
-    read = re.findall(r"\b[A-Z][A-Z_]{3,}\b", words())
+    read = re.findall(r"\b[A-Z][A-Z0-9_]{3,}\b", words())
     return {name for pair in named for name in pair} | set(read)
 
 

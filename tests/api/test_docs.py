@@ -18,14 +18,27 @@ from walk import send  # noqa: E402
 
 DOCUMENTS = [name for name in files() if name.endswith(".md") and not name.startswith("build")]
 
+# Pages that speak of other projects, of attacks by the beginnings of their names, or of figures.
+OTHERS = {f"docs/{name}.md" for name in ("dialects", "packing", "reliability", "scenarios", "security")}
+
 # Whose words are all our own.
-OWN = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+OWN = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} | {
+    name for name in files() if re.match(r"docs/(design/)?[\w-]+\.md$", name)} - OTHERS
 
 # Paths of machines, which are not of this tree, what a build makes, and keys that look like paths.
 ELSEWHERE = ("/etc/kubernetes", "/dev/", "~/", "build/", "${", "volcano.sh/")
 
 # Texts that are examples of themselves.
 MADE = {"area: imperative summary", "Problem:"}
+
+# Words of OpenShift.
+FOREIGN_WORDS = {"restricted-v2", "nonroot-v2", "MustRunAsRange"}
+
+# What GitHub shows of it before anybody scrolls far.
+README_MAX = 8192
+
+# What somebody reads in one go before changing the code.
+ARCHITECTURE_MAX = 12288
 
 EXTENSIONS = (".c", ".h", ".py", ".md", ".yaml", ".json", ".mod")
 
@@ -35,7 +48,8 @@ class Document:
         self.name = name
         self.folder = name.rpartition("/")[0]
         self.text = text(name)
-        fence = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
+        # After the language may be what the block needs.
+        fence = re.compile(r"^```(\w*)(?: \w+)?\n(.*?)^```$", re.S | re.M)
         self.fences = fence.findall(self.text)
         self.prose = fence.sub("", self.text)
         self.spans = re.findall(r"`([^`\n]+)`", self.prose)
@@ -96,7 +110,9 @@ def variable_faults(span, _):
 
 def metric_faults(span, _):
     name, _, label = span.partition("{")
-    faults = [] if name in facts.metrics() else [f"there is no metric {name}"]
+    # Some are there with an option only.
+    known = name in facts.metrics() or facts.has_word(f'"{name}"')
+    faults = [] if known else [f"there is no metric {name}"]
     if label and not facts.has_word(f'"{label.split("=")[0]}"'):
         faults.append(f"no metric has a label {label}")
     return faults
@@ -123,7 +139,7 @@ def word_faults(span, document):
 
 KINDS = [
     (r"--", option_faults),
-    (r"(\S*/)?(%s|gpuledger)\s+\S|tests/run\b" % "|".join(facts.FOREIGN), command_faults),
+    (r"(\S*/)?(%s|gpuledger)\s+\S|tests/(\w+/)?run\b" % "|".join(facts.FOREIGN), command_faults),
     (r"([A-Z]+ )?/", route_faults),
     (r"…/", route_end_faults),
     (r":\d+$", port_faults),
@@ -138,7 +154,7 @@ KINDS = [
 def span_faults(document):
     faults = {}
     for span in document.spans:
-        if span.startswith(ELSEWHERE) or span in MADE:
+        if span.startswith(ELSEWHERE) or span in MADE | FOREIGN_WORDS:
             continue
         kind = next(kind for pattern, kind in KINDS if re.match(pattern, span))
         faults.setdefault(kind.__name__, []).extend(kind(span, document))
@@ -204,17 +220,17 @@ def call_faults(document, server):
 # --- particular places ----------------------------------------------------------------------------
 
 
-def check_readme_listeners(tap, readme):
+def check_listeners(tap, page):
     """The table of listeners: each with its port, and with routes that it has."""
     rows = {row[0].strip(): row[1:] for row in
-            (line.strip("| \n").split("|") for line in readme.prose.splitlines() if "|" in line)}
+            (line.strip("| \n").split("|") for line in page.prose.splitlines() if "|" in line)}
     for listener, port in facts.ports().items():
         default, routes = rows[listener]
-        tap.equal(default.strip(), f"`:{port}`", f"README: the port of {listener}")
+        tap.equal(default.strip(), f"`:{port}`", f"docs/api.md: the port of {listener}")
         paths = re.findall(r"/[\w.-]+(?:/[\w.-]+)*", re.sub(r"…\S*|\[.*?\]", "", routes))
-        tap.ok(paths, f"README: {listener} has routes")
+        tap.ok(paths, f"docs/api.md: {listener} has routes")
         for path in paths:
-            tap.ok(facts.has_route(path, listener), f"README: {listener} has {path}")
+            tap.ok(facts.has_route(path, listener), f"docs/api.md: {listener} has {path}")
 
 
 def read_table(sample):
@@ -229,13 +245,13 @@ def read_table(sample):
     return cards, pods
 
 
-def check_readme_table(tap, readme):
+def check_table(tap, page):
     """The sample is what the program shows of a cluster with these nodes and pods."""
-    [sample] = [content for language, content in readme.fences
+    [sample] = [content for language, content in page.fences
                 if not language and content.startswith("NODE")]
     real = facts.served()[2]
     heads = [table.splitlines()[0].split() for table in (sample, real)]
-    tap.equal(heads[0], heads[1], "README: the table's head")
+    tap.equal(heads[0], heads[1], "docs/install.md: the table's head")
     cards, held = read_table(sample)
     items = [node(name, len(sizes), sizes[0][1]) for name, sizes in cards.items()]
     for name, where, card, units in held:
@@ -250,19 +266,19 @@ def check_readme_table(tap, readme):
         path.write_text(listing(*items))
         with Server(snapshot=path) as server:
             shown = send(server.operations, "GET", "/api/v1/nodes?output=table").body.decode()
-    tap.equal(sample, shown, "README: the table is what the program shows")
+    tap.equal(sample, shown, "docs/install.md: the table is what the program shows")
 
 
-def check_readme_pods(tap, readme):
+def check_pods(tap, page):
     """The pods of the sample are those of examples/pods, which is applied before it."""
-    [sample] = [content for language, content in readme.fences
+    [sample] = [content for language, content in page.fences
                 if not language and content.startswith("NODE")]
     _, held = read_table(sample)
     examples = "\n".join(text(name) for name in files() if name.startswith("examples/pods/"))
     for name, _, _, units in held:
         plain = re.sub(r"^\w+/|-\d+$", "", name)
         described = re.search(rf"^  name: {plain}\n(?:.*\n)*?.*gpu-mem: (\d+)", examples, re.M)
-        tap.equal(described and described[1], str(units), f"README: {name} is one of examples/pods")
+        tap.equal(described and described[1], str(units), f"docs/install.md: {name} is one of examples/pods")
 
 
 def constant(name):
@@ -282,9 +298,43 @@ def check_numbers(tap, readme):
             continue
         for found in set(re.findall(r"\bgpuledger:(\d+\.\d+\.\d+)", text(name))):
             tap.equal(found, version, f"{name}: the image's version")
-    for row in re.findall(r"^\| (1\.\d+\.\d+) \|", readme.prose, re.M):
+
+
+def check_versions(tap, page):
+    rows = re.findall(r"^\| (1\.\d+\.\d+) \|", page.prose, re.M)
+    tap.equal(re.findall(r"\b1\.\d+\.\d+\b", text("README.md")), rows,
+              "README names the versions of docs/upgrade.md")
+    for row in rows:
         tap.ok(any(row in text(name) for name in files() if name.startswith("tests/controlplane/")),
-               f"README: Kubernetes {row} is what the tests build")
+               f"docs/upgrade.md: Kubernetes {row} is what the tests build")
+
+
+def check_sizes(tap):
+    for name, most in (("README.md", README_MAX), ("ARCHITECTURE.md", ARCHITECTURE_MAX)):
+        size = len(text(name).encode())
+        tap.ok(size <= most, f"{name} is short: {size} bytes of {most}")
+
+
+def check_index(tap):
+    """Every page is in the index, one about the design in that of ARCHITECTURE, too."""
+    index, design = text("docs/README.md"), text("ARCHITECTURE.md")
+    for name in files():
+        page = re.fullmatch(r"docs/((?:design/)?[\w-]+\.md)", name)
+        if page and page[1] != "README.md":
+            tap.ok(f"]({page[1]}" in index, f"docs/README.md leads to {page[1]}")
+        if name.startswith("docs/design/"):
+            tap.ok(f"]({name}" in design, f"ARCHITECTURE.md leads to {name}")
+
+
+def check_places(tap):
+    """Files and folders of which the design speaks are there, named from the root."""
+    for name in files():
+        if name != "ARCHITECTURE.md" and not name.startswith("docs/design/"):
+            continue
+        spans = re.findall(r"`((?:src|include|tests|docs|manifests|api)/[\w./-]+)`", text(name))
+        lost = [span for span in spans if "NAME" not in span
+                and not any(file == span or file.startswith(span.rstrip("/") + "/") for file in files())]
+        tap.equal(lost, [], f"{name}: the files that it names are there")
 
 
 def check_layers(tap):
@@ -296,10 +346,30 @@ def check_layers(tap):
 def check_dialects(tap):
     printed = run("dialects").stdout
     tap.equal(text("docs/dialects.md"), printed, "docs/dialects.md is what `gpuledger dialects` prints")
-    rows = re.findall(r"^\| `?([\w-]+)`? \(", text("README.md"), re.M)
-    named = re.findall(r"^## (\S+)$", printed, re.M)
-    for name in named:
-        tap.ok(name in rows, f"README: the matrix has {name}")
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (yes|counted)\b", text("README.md"), re.M)
+    tap.equal(sorted(name for name, _ in rows), sorted(re.findall(r"^## (\S+)$", printed, re.M)),
+              "README: the table has every dialect")
+
+
+def check_symptoms(tap):
+    """Each cause of an audit's findings and each Event is explained."""
+    page = text("docs/troubleshooting.md")
+    causes = set(re.findall(r'\[AUDIT_\w+\] = \{"(\w+)", "', facts.words())) - {"none"}
+    events = set(re.findall(r'\[POD_EVENT_\w+\] = \{"(GPU\w+)"', facts.words()))
+    tap.ok(causes and events, "there are causes and Events")
+    for name in sorted(causes | events):
+        tap.ok(f"`{name}`" in page, f"docs/troubleshooting.md explains {name}")
+
+
+def check_annotations(tap):
+    """Each key of ours is explained somewhere."""
+    pages = "\n".join(text(name) for name in files() if re.match(r"docs/[\w-]+\.md$", name))
+    sources = "\n".join(text(name) for name in files() if re.match(r"(src|include)/", name))
+    # The name under which Events are written is no annotation.
+    keys = set(re.findall(r'"(gpuledger\.io/[a-z-]+)"', sources)) - {"gpuledger.io/extender"}
+    tap.ok(len(keys) > 20, "there are keys")
+    for key in sorted(keys):
+        tap.ok(f"`{key}`" in pages, f"docs: {key} is explained")
 
 
 def check_guard(tap):
@@ -360,13 +430,19 @@ def check(tap):
             }
             for title, faults in others.items():
                 tap.ok(not faults, f"{name}: {title}", "\n".join(faults))
-    readme = Document("README.md")
-    check_readme_listeners(tap, readme)
-    check_readme_table(tap, readme)
-    check_readme_pods(tap, readme)
-    check_numbers(tap, readme)
+    install = Document("docs/install.md")
+    check_listeners(tap, Document("docs/api.md"))
+    check_table(tap, install)
+    check_pods(tap, install)
+    check_numbers(tap, Document("README.md"))
+    check_versions(tap, Document("docs/upgrade.md"))
+    check_sizes(tap)
+    check_index(tap)
+    check_places(tap)
     check_layers(tap)
     check_dialects(tap)
+    check_symptoms(tap)
+    check_annotations(tap)
     check_guard(tap)
     check_urls(tap)
     check_advice(tap)

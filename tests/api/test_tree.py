@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tree keeps to its own rules: licences are named, layers include only what is below them."""
 
+import functools
 import pathlib
 import re
 
@@ -10,7 +11,7 @@ from common import files, main, text
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 HEAD = 3  # lines in which it stands
 
-# The headers of what ARCHITECTURE.md's table of layers calls an outside library.
+# The headers of what ARCHITECTURE.md's table of folders calls an outside library.
 LIBRARIES = {
     "GLib": r"glib(-object|-unix)?\.h$|glib/|gio/",
     "cJSON": r"cjson/",
@@ -25,7 +26,7 @@ LIBRARIES = {
 SHARED = {"GLib", "cJSON", "pthread"}
 
 # What a library without I/O, clock and threads has of the C library, and may not call of GLib.
-PURE = ("core", "dialect")
+PURE = ("core", "policy", "dialect")
 PURE_HEADERS = {"ctype.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdarg.h", "stdbool.h", "stddef.h",
                 "stdint.h", "stdlib.h", "string.h"}
 IMPURE_CALLS = re.compile(
@@ -35,11 +36,30 @@ IMPURE_CALLS = re.compile(
 
 LOCKS = re.compile(r"\b(pthread_(mutex|rwlock|spin|cond)_\w+|g_(mutex|rw_lock|cond)_\w+)\(")
 
+PURE_CALLS = {"json": LOCKS, "wire": LOCKS} | {folder: IMPURE_CALLS for folder in PURE}
+
+# A reader finds what he looks for in a folder of so many files, sources and headers counted once, and so
+# much of all lines.
+FILES_MAX = 22
+LINES_MAX = 0.15
+
+# Only dialects know dialects' keys. Others name what people write in options' help texts.
+KEYS_FOLDER = "src/dialect/"
+KEYS_ELSEWHERE = ("src/options/",)
+NO_DIALECTS = {"gpuledger.io", "kubernetes.io"}  # whose keys are everybody's
+
+# Only core changes the ledger's nodes. Others change copies of them, to see what would be.
+NODE_COPIES = {
+    "src/policy/what_if.c", "src/explain/remedy_cpu_pods.c", "src/explain/remedy_step.c", "src/queue/reservation.c",
+    "src/queue/nominations.c",
+}
+NODE_CHANGE = re.compile(r"\bnode->(\w+)(?:\[[^]]*\])?(?:\.\w+)*\s*(?:[-+|&]?=(?!=)|\+\+|--)")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
 def architecture():
-    """The layers in order, each with the libraries that its row names."""
+    """The folders in order, each with the libraries that its row names."""
     rows = re.findall(r"^\| `src/(\w+)` \| [^|]* \| ([^|]*) \|$", text("ARCHITECTURE.md"), re.M)
     return {
         layer: set(LIBRARIES) if named.strip() == "everything"
@@ -99,17 +119,86 @@ def include_faults(name, source):
     return faults
 
 
+def header_circles(sources):
+    """Of headers by name, each that includes itself, by whatever way."""
+    included = {name: {f"include/{header}" for _, header in INCLUDE.findall(source)} & set(sources)
+                for name, source in sources.items()}
+    circles = []
+    for name in sources:
+        reached, ahead = set(), [name]
+        while ahead:
+            fresh = included[ahead.pop()] - reached
+            reached |= fresh
+            ahead += fresh
+        if name in reached:
+            circles.append(name)
+    return circles
+
+
+def check_installed_headers(tap):
+    """Includes of installed headers run one way."""
+    tap.equal(header_circles({"include/gpuledger/a.h": "#include <gpuledger/b.h>\n",
+                              "include/gpuledger/b.h": "#include <gpuledger/c.h>\n",
+                              "include/gpuledger/c.h": "#include <gpuledger/b.h>\n"}),
+              ["include/gpuledger/b.h", "include/gpuledger/c.h"], "a circle of headers would be noticed")
+    sources = {name: text(name) for name in files() if re.match(r"include/gpuledger/.*\.h$", name)}
+    tap.ok(len(sources) > 10, "the installed headers are found", str(len(sources)))
+    tap.equal(header_circles(sources), [], "no installed header includes itself by way of another")
+
+
 def call_faults(name, source):
     """What a file calls that its layer may not."""
     code = re.sub(r'/\*.*?\*/|"(\\.|[^"\\])*"', "", source, flags=re.S)
-    forbidden = {"core": IMPURE_CALLS, "dialect": IMPURE_CALLS, "json": LOCKS, "wire": LOCKS}.get(layer_of(name))
+    forbidden = PURE_CALLS.get(layer_of(name))
     return [f"calls {match[1]}" for match in forbidden.finditer(code)] if forbidden else []
+
+
+def literals(source):
+    """The texts in C's code, those in comments and names of headers left out."""
+    code = re.sub(r'/\*.*?\*/|^\s*#\s*include.*?$', "", source, flags=re.S | re.M)
+    return [match[1] for match in re.finditer(r'"((?:\\.|[^"\\])*)"', code)]
+
+
+@functools.lru_cache(None)
+def dialect_keys():
+    """What the keys of dialects begin with (domains), and those that have none (ALIYUN_COM_GPU_MEM_IDX)."""
+    keys = set()
+    for name in files():
+        if name.startswith(KEYS_FOLDER) and name.endswith((".c", ".h")):
+            for each in literals(text(name)):
+                keys |= set(re.findall(r"(?<![\w./-])((?:[a-z0-9-]+\.)+[a-z]+/|[a-z]+-gpu/)[a-zA-Z]", each))
+                keys |= set(re.findall(r"\b[A-Z]+(?:_[A-Z]+){2,}\b", each))
+    return {key for key in keys if not any(key.endswith(own + "/") for own in NO_DIALECTS)}
+
+
+def key_faults(name, source):
+    """Keys of dialects in a file that is none of theirs."""
+    if not name.startswith("src/") or name.startswith((KEYS_FOLDER, *KEYS_ELSEWHERE)):
+        return []
+    return [f"knows {key}" for each in literals(source) for key in sorted(dialect_keys()) if key in each]
+
+
+@functools.lru_cache(None)
+def node_fields():
+    body = re.search(r"^struct node \{\n(.*?)^\};", text("include/gpuledger/ledger.h"), re.S | re.M)[1]
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    return {name for line in body.split(";") for name in re.findall(r"(\w+)(?:\[\w*\])?\s*(?:,|$)", line.strip())}
+
+
+def node_faults(name, source):
+    """What a file above core writes into a node. Other structs' pointers called node have other fields."""
+    if not name.startswith("src/") or name.startswith("src/core/") or name in NODE_COPIES:
+        return []
+    if "struct node *node" not in source:
+        return []
+    code = re.sub(r'/\*.*?\*/|"(\\.|[^"\\])*"', "", source, flags=re.S)
+    return [f"changes node->{match[1]}" for match in NODE_CHANGE.finditer(code) if match[1] in node_fields()]
 
 
 def check_the_check(tap):
     """It would notice."""
     for name, source, wanted in (
-        ("src/core/x.c", '#include "app/log.h"\n', "app/log.h is above core"),
+        ("src/core/x.c", '#include "base/log.h"\n', "base/log.h is above core"),
         ("src/core/x.c", "#include <gpuledger/dialect.h>\n", "gpuledger/dialect.h is above core"),
         ("src/core/x.c", "#  include <curl/curl.h>\n", "curl/curl.h: core knows no libcurl"),
         ("src/core/x.c", "#include <cjson/cJSON.h>", "cjson/cJSON.h: core knows no cJSON"),
@@ -117,22 +206,55 @@ def check_the_check(tap):
         ("src/wire/x.c", "#include <yaml.h>", "yaml.h: wire knows no libyaml"),
         ("src/kube/x.c", '#include "http/server.h"', "http/server.h is above kube"),
         ("src/http/x.c", "#include <curl/curl.h>", "curl/curl.h: http knows no libcurl"),
-        ("src/app/x.c", "#include <microhttpd.h>", "microhttpd.h: app knows no libmicrohttpd"),
-        ("src/app/x.c", '#include "nowhere.h"', "nowhere.h is above app"),
+        ("src/verbs/x.c", "#include <microhttpd.h>", "microhttpd.h: verbs knows no libmicrohttpd"),
+        ("src/store/x.c", '#include "record/record.h"', "record/record.h is above store"),
+        ("src/verbs/x.c", '#include "nowhere.h"', "nowhere.h is above verbs"),
         ("include/gpuledger/error.h", '#include "core/x.h"', "core/x.h is not installed"),
     ):
         faults = include_faults(name, source)
         tap.ok(wanted in faults, f"{name}: {wanted}", "\n".join(faults))
     tap.equal(include_faults("src/cmd/x.c", '#include "kube/clock.h"\n#include <yaml.h>\n'), [],
               "what is right is let be")
+    for name, source, wanted in (
+        ("src/verbs/x.c", '#define MIG "nvidia.com/mig-"', ["knows nvidia.com/"]),
+        ("src/store/x.c", 'f("ALIYUN_COM_GPU_MEM_IDX"); /* "hami.io/x" */', ["knows ALIYUN_COM_GPU_MEM_IDX"]),
+        ("src/store/x.c", 'f("gpuledger.io/seal", "kubernetes.io/hostname");', []),
+        ("src/options/x.c", 'help = "one aliyun.com/gpu-mem"', []),
+    ):
+        tap.equal(key_faults(name, source), wanted, f"{name}: keys")
+    for name, source, wanted in (
+        ("src/store/x.c", "struct node *node; node->cordoned = true; node->cards[i].healthy |= 1; node->used--;",
+         ["changes node->cordoned", "changes node->cards"]),
+        ("src/store/x.c", "struct node *node; if (node->cordoned == yes) a = node->host;", []),
+        ("src/core/x.c", "struct node *node; node->cordoned = true;", []),
+    ):
+        tap.equal(node_faults(name, source), wanted, f"{name}: nodes")
+    for name in NODE_COPIES:
+        tap.ok(name in files(), f"{name}: is there")
     source = '/* time() */ "open("; g_get_monotonic_time(); pthread_mutex_lock(&lock);'
     for name, wanted in (
         ("src/core/x.c", ["calls g_get_monotonic_time", "calls pthread_mutex_lock"]),
         ("include/gpuledger/dialect.h", ["calls g_get_monotonic_time", "calls pthread_mutex_lock"]),
         ("src/wire/x.c", ["calls pthread_mutex_lock"]),
-        ("src/app/x.c", []),
+        ("src/base/x.c", []),
     ):
         tap.equal(call_faults(name, source), wanted, f"{name}: calls")
+
+
+def check_sizes(tap):
+    """No folder is a heap."""
+    folders, lines = {}, {}
+    for name in files():
+        if re.match(r"src/.*\.[ch]$", name):
+            folder = str(pathlib.PurePath(name).parent)
+            folders.setdefault(folder, set()).add(pathlib.PurePath(name).stem)
+            room = layer_of(name)
+            lines[room] = lines.get(room, 0) + text(name).count("\n")
+    for folder, stems in folders.items():
+        tap.ok(len(stems) <= FILES_MAX, f"{folder}: has at most {FILES_MAX} files", str(len(stems)))
+    for room, count in lines.items():
+        tap.ok(count <= LINES_MAX * sum(lines.values()), f"src/{room}: has at most {LINES_MAX:.0%} of the lines",
+               str(count))
 
 
 def is_ours(name):
@@ -143,9 +265,12 @@ def is_ours(name):
 
 
 def check(tap):
-    tap.equal(ORDER, ["core", "json", "dialect", "wire", "app", "kube", "http", "cmd"],
-              "ARCHITECTURE.md has the table of layers")
+    tap.equal(ORDER, ["core", "policy", "json", "dialect", "wire", "base", "queue", "store", "verbs", "inspect",
+                      "explain", "record", "audit", "simulate", "kube", "snapshot", "http", "options", "cmd"],
+              "ARCHITECTURE.md has the table of folders")
+    check_sizes(tap)
     check_the_check(tap)
+    check_installed_headers(tap)
     for name in filter(is_ours, files()):
         head = text(name).split("\n")[:HEAD]
         tap.ok(any(LICENCE in line for line in head), f"{name}: names its licence")
@@ -153,7 +278,8 @@ def check(tap):
         if not re.match(r"(src|include)/.*\.[ch](\.in)?$", name):
             continue
         faults = include_faults(name, text(name)) + call_faults(name, text(name))
-        tap.ok(not faults, f"{name}: keeps to its layer", "\n".join(faults))
+        faults += key_faults(name, text(name)) + node_faults(name, text(name))
+        tap.ok(not faults, f"{name}: keeps to its folder", "\n".join(faults))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
  *
  * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row, GPULEDGER_BENCH_VERB for one verb only.
  */
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/recorder.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "record/recorder.h"
 #include "client.h"
 #include "http/server.h"
 
@@ -256,7 +256,7 @@ static void start_recorder(struct contestant *contestant)
         &(struct recorder_options){contestant->record, 1 << 30, "{}"}, &failure);
     if (!contestant->recorder)
         g_error("%s", failure->message);
-    store_set_recorder(contestant->extender.store, contestant->recorder);
+    recorder_observe(contestant->recorder, contestant->extender.store);
 }
 
 static void stop_recorder(struct contestant *contestant)

@@ -102,7 +102,7 @@ static void take(struct ledger *ledger, const struct request *request, const str
     enum reason reason;
 
     if (request->n_asks == 0) {
-        ledger_put_guest(ledger, node, uid, request->host, 0);
+        ledger_put_cpu_pod(ledger, node, uid, request->host, 0);
         return;
     }
     struct allocation *allocation = allocation_new(uid, "ml", uid, placement->n_shares);

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -32,6 +33,11 @@ class Demo(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
         self.assertIn("Every answer was as expected.", result.stdout)
         self.assertNotIn("\x1b", result.stdout)
+
+    def test_readme_shows_what_it_prints(self):
+        [shown] = re.findall(r"^```\n(NODE .*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+        printed = self.demo(PROGRAM).stdout.rpartition("What every card holds now\n")[2]
+        self.assertIn(shown, re.sub(r"^  ", "", printed, flags=re.M))
 
     def test_what_the_caller_has_set_does_not_matter(self):
         result = self.demo(PROGRAM, PORT="1", LOG_LEVEL="error", KUBECONFIG="/nonexistent",

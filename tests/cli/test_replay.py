@@ -201,6 +201,75 @@ class Replay(Case):
         self.assertEqual(json.loads(found["replayed"])["card"], 1 - changed["answer"]["card"])
         self.assertIn(f"record {changed['n']} (line ", self.replay().stdout)
 
+    def test_another_booking_is_found_at_its_number(self):
+        """The answer stays: only what was booked for it is another."""
+        self.run_and_record()
+        whole = self.record.read_text()
+
+        def look(line):
+            return line["kind"] == "look" and "booking" in line
+
+        def share(line):
+            return line["booking"]["shares"][0]
+
+        changes = {
+            "card": lambda line: share(line).update(card=1 - share(line)["card"]),
+            "memory": lambda line: share(line).update(memory=share(line)["memory"] + 1),
+            "amount": lambda line: line["booking"].update(amount=line["booking"]["amount"] + 1),
+            "node": lambda line: line["booking"].update(
+                node=NODES[NODES.index(line["node"]) - 1]),
+            "dialect": lambda line: line["booking"].update(dialect="hami"),
+            "shares": lambda line: line["booking"]["shares"].append(share(line)),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                self.record.write_text(whole)
+                changed = self.change(lambda line: look(line) and (change(line), True)[1])
+                said = self.summary(code=3)
+                found = said["firstDifference"]
+                self.assertEqual(found["number"], changed["n"])
+                self.assertIn("booking of ", found["what"])
+                self.assertEqual(json.loads(found["recorded"]), changed["booking"])
+                self.assertNotEqual(json.loads(found["replayed"]), changed["booking"])
+
+    def test_another_ledger_in_the_end_is_found(self):
+        self.run_and_record()
+        whole = self.record.read_text()
+        self.assertEqual(self.summary()["ledgers"], 1)
+        self.assertIn("the ledger compared 1 times: 0 different\n", self.replay().stdout)
+
+        def share(line):
+            return line["object"]["pods"][3]["shares"][0]
+
+        changes = {
+            "card": lambda line: share(line).update(card=1 - share(line)["card"]),
+            "memory": lambda line: share(line).update(memory=share(line)["memory"] + 1),
+            "node": lambda line: line["object"]["pods"][3].update(node="elsewhere"),
+            "dialect": lambda line: line["object"]["pods"][3].update(dialect="hami"),
+            "more": lambda line: line["object"]["pods"].append({"uid": "nobody"}),
+            "less": lambda line: line["object"]["pods"].pop(),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                self.record.write_text(whole)
+                self.change(lambda line: line["kind"] == "end" and (change(line), True)[1])
+                said = self.summary(code=3)
+                self.assertEqual((said["different"], said["equal"]), (1, said["compared"]))
+                self.assertIn("what the pod '", said["firstDifference"]["what"])
+
+    def test_a_record_that_tells_neither_is_played(self):
+        """As older programs have written them."""
+        self.run_and_record()
+        lines = [json.loads(line) for line in self.record.read_text().splitlines()]
+        del lines[-1]["object"]
+        for line in lines:
+            for one in line.get("booking", {}).get("shares", []):
+                del one["exclusive"]
+        self.record.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n"
+                                       for line in lines))
+        said = self.summary()
+        self.assertEqual((said["different"], said["unchecked"], said["ledgers"]), (0, 0, 0))
+
     def test_another_verdict_of_filter_is_found(self):
         self.run_and_record()
 

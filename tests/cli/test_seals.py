@@ -128,6 +128,74 @@ class Case(unittest.TestCase):
         self.assertIn("option '--seal-key-file': line 1 of the keys", done.stderr)
         self.assertEqual(self.keys.read_text(), "key 0000000a 00 1\n")
 
+    def look(self, command, *arguments):
+        return run(*command, f"--snapshot={self.saved}", *arguments)
+
+    def bind_and_edit(self):
+        """a is on card 0 for good, and says 1; b of 6 of a card's 8 has room only beside one of them."""
+        self.bind_a()
+        self.adopted()
+        self.edit(INDEX, "1")
+        return self.edit("ALIYUN_COM_GPU_MEM_ASSIGNED", "true")
+
+    def test_who_looks_with_the_key_goes_by_the_seal(self):
+        self.bind_and_edit()
+        key = f"--seal-key-file={self.keys}"
+        before = self.keys.read_text()
+        explain = ("explain", "test/a", "-o", "json")
+        told = self.look(explain, key)
+        self.assertEqual((json.loads(told.stdout)["place"]["cards"][:6], told.stderr), ("card 0", ""))
+        blind = self.look(explain)
+        self.assertEqual(json.loads(blind.stdout)["place"]["cards"][:6], "card 1")
+        self.edit(SEAL, None)
+        said = self.look(("audit",), key)
+        self.assertRegex(said.stdout, r"(?m)^unsealed +test +a +n ")
+        self.assertEqual((said.returncode, said.stderr), (3, ""))
+        self.assertEqual(self.keys.read_text(), before)
+
+    def test_who_looks_without_the_key_says_so(self):
+        self.bind_and_edit()
+        (self.directory / "pod.json").write_text(json.dumps(pod("b", 6)))
+        come = self.directory / "come.json"
+        come.write_text(listing(pod("b", 6)))
+        for command in (
+            ("audit",),
+            ("explain", "test/a"),
+            ("fit", "-f", self.directory / "pod.json"),
+            ("simulate", f"--pods={come}"),
+        ):
+            with self.subTest(command[0]):
+                said = self.look(command)
+                self.assertRegex(said.stderr, r"\A[^\n]*seals were not checked[^\n]*\n\Z")
+                with_key = self.look(command, f"--seal-key-file={self.keys}")
+                self.assertNotIn("not checked", with_key.stderr)
+        self.edit(SEAL, None)
+        self.assertEqual(self.look(("audit",)).stderr, "")
+
+    def test_fit_and_simulate_count_a_pod_without_a_seal_on_every_card(self):
+        self.bind_and_edit()
+        self.edit(SEAL, None)
+        key = f"--seal-key-file={self.keys}"
+        (self.directory / "pod.json").write_text(json.dumps(pod("b", 6)))
+        come = self.directory / "come.json"
+        come.write_text(listing(pod("b", 6)))
+        fit = ("fit", "--replicas=1", "-f", self.directory / "pod.json")
+        simulate = ("simulate", f"--pods={come}", "-o", "json")
+        self.assertEqual(self.look(fit).returncode, 0)
+        self.assertEqual(self.look(fit, key).returncode, 3)
+        self.assertNotEqual(self.look(simulate).stdout, self.look(simulate, key).stdout)
+
+    def test_a_look_needs_a_key_that_is_there(self):
+        self.bind_a()
+        missing = self.directory / "missing"
+        for command in (("audit",), ("simulate", "--seeds=1")):
+            said = self.look(command, f"--seal-key-file={missing}")
+            self.assertEqual(said.returncode, 1)
+            self.assertIn("option '--seal-key-file': there is no key in", said.stderr)
+        self.assertFalse(missing.exists())
+        said = self.look(("audit",), "--seal-secret=a/b")
+        self.assertIn("'--snapshot' is given as well", said.stderr)
+
     def test_one_place(self):
         done = run("serve", "--seal-key-file=k", "--seal-secret=a/b")
         self.assertNotEqual(done.returncode, 0)

@@ -260,7 +260,7 @@ class Reload(Case):
     def test_calls_under_way_are_not_disturbed(self):
         snapshot = self.directory / "snapshot.json"
         snapshot.write_text(crowded())
-        server = self.start("--bind-timeout=30s", snapshot=snapshot)
+        server = self.start("--bind-timeout=30s", "--assign-patience=20s", snapshot=snapshot)
         connection = self.connect(server)
         self.assertEqual(ask(connection)[0], 200)
         answers = []

@@ -248,6 +248,10 @@ class ControlPlane:
         )
         self._etcd.await_ready(lambda: self._etcd_healthy(client))
 
+    def etcd_stop(self):
+        """Stop etcd alone; its data stays in `state.data`/etcd for etcd_start()."""
+        self._etcd.stop(signal.SIGKILL)
+
     @staticmethod
     def _etcd_healthy(url):
         try:

@@ -7,6 +7,10 @@ does without an extender, in one run.
     instant  the plugin takes each pod at once: 1,000 pods, 200 nodes; pods a second, with
              kube-scheduler's client as it is shipped and with its limits lifted
     slow     the plugin takes 0.4 s for a pod, one at a time: 200 pods, 20 nodes
+    full     the same plugin: 1,000 pods, 20 nodes that hold 320 of them; once they run, one ends every
+             50 ms until all have run. Of pods of 8 units kube-scheduler knows by sums when a node is
+             full, of pods of 6 only the extender does. Refusals for each pod that had to wait, and how
+             long after the n-th room the n-th of them was bound
     plain    200 pods without a GPU, each of which fills a node without: whether kube-scheduler reuses
              what it has found out about the last pod (opportunistic batching), by its own metrics
 
@@ -39,6 +43,7 @@ from kubelet import now_rfc3339  # noqa: E402
 CARDS, CARD_UNITS, UNITS = 8, 16, 2
 UNLIMITED = 5000
 WRITERS = 8
+DEPARTURE_S = 11
 
 
 class Plugins(threading.Thread):
@@ -54,7 +59,7 @@ class Plugins(threading.Thread):
         self._busy = set()
         self._work = queue.Queue()
         self.nodes = {}
-        self.bound, self.served = [], []
+        self.bound, self.served, self.names = [], [], []
         self.stopped = False
         if pace is not None:
             for _ in range(WRITERS):
@@ -106,6 +111,7 @@ class Plugins(threading.Thread):
                 pass  # it is gone
             with self._lock:
                 self.served.append(time.monotonic())
+                self.names.append(name)
                 self._busy.discard(node)
                 self._next(node)
 
@@ -121,6 +127,45 @@ def batch_attempts(text):
         if match:
             found[f"batch {match[1]}"] = int(float(match[2]))
     return found
+
+
+def clear(world, pace):
+    """Pods that nobody has served are waited for a while longer (src/queue/departures.h)."""
+    world.client.delete_all("Pod")
+    wait_for(lambda: not world.client.items("Pod"), 60, 0.2, "pods gone")
+    wait_for(lambda: not world.ledger(), 30, 0.2, "the ledger is empty")
+    if pace is None:
+        time.sleep(DEPARTURE_S)
+
+
+def bind_results(world):
+    """{result: how many binds have ended so}."""
+    text = world.ops("/metrics", raw=True).decode()
+    found = re.findall(r'gpuledger_binds_total\{result="(\w+)"\} (\d+)', text)
+    return {f"binds {result}": int(n) for result, n in found}
+
+
+class Even:
+    """What there is to win: the pods are bound evenly, by nobody's decision, all at once; then only the
+    plugins and this file take time."""
+
+    def __init__(self, world, pods, units, pace):
+        self.world, self.pods, self.units, self.pace = world, pods, units, pace
+
+    def run(self):
+        world = self.world
+        nodes = [node["metadata"]["name"] for node in world.client.items("Node")]
+        for number in range(self.pods):
+            world.pod(f"p{number}", self.units)
+        plugins = Plugins(world, self.pace, self.pods)
+        plugins.start()
+        for number in range(self.pods):
+            world.client.bind(f"p{number}", nodes[number % len(nodes)])
+        wait_for(lambda: len(plugins.served) >= self.pods, 60, 0.01, "pods served")
+        plugins.stopped = True
+        last = max(plugins.served) - min(plugins.bound)
+        clear(world, self.pace)
+        return {"done": len(plugins.served), "last s": round(last, 2)}
 
 
 class Burst:
@@ -161,6 +206,7 @@ class Burst:
             world.pod(f"p{number}", self.units, spec=self.spec)
         plugins = Plugins(world, self.pace, self.pods)
         plugins.start()
+        before, before_cpu = bind_results(world), world.extender.cpu_seconds()
         world.scheduler_start(self.config())
         scheduler = next(each for each in world.plane.processes() if "scheduler" in each.name)
         deadline = time.monotonic() + self.limit
@@ -168,6 +214,7 @@ class Burst:
             time.sleep(0.01)
         done, bound = sorted(plugins.times()), sorted(plugins.bound)
         batches = batch_attempts(world.plane.scheduler_metrics())
+        gpuledger_cpu = world.extender.cpu_seconds()
         cpu_ms = scheduler.cpu_seconds() * 1000 / self.pods
         world.plane.scheduler_stop()
         plugins.stopped = True
@@ -182,16 +229,74 @@ class Burst:
             "nodes": len(spread),
             "most on one": max(spread.values(), default=0),
             "scheduler ms/pod": round(cpu_ms, 2),
+            "gpuledger ms/pod": round((gpuledger_cpu - before_cpu) * 1000 / self.pods, 2),
+            **{key: n - before[key] for key, n in bind_results(world).items() if n > before[key]},
             **batches,
         }
-        self._clear()
+        clear(world, self.pace)
         return figures
 
-    def _clear(self):
-        world = self.world
-        world.client.delete_all("Pod")
-        wait_for(lambda: not world.client.items("Pod"), 60, 0.2, "pods gone")
-        wait_for(lambda: not world.ledger(), 30, 0.2, "the ledger is empty")
+
+def refusals(text):
+    """How often kube-scheduler has tried a pod in vain: found no node, or could not bind it."""
+    found = re.findall(r'scheduler_schedule_attempts_total\{.*result="(\w+)".*\} ([0-9.e+]+)', text)
+    return sum(int(float(n)) for result, n in found if result != "scheduled")
+
+
+class Crowd(Burst):
+    """More pods than there is room for."""
+
+    PAUSE = 0.05
+
+    def __init__(self, world, pods, room, units, **options):
+        super().__init__(world, pods, units, pace=0.4, limit=240, **options)
+        self.room = room
+
+    def run(self):
+        world, rooms = self.world, []
+        for number in range(self.pods):
+            world.pod(f"p{number}", self.units)
+        plugins = Plugins(world, self.pace, self.pods)
+        plugins.start()
+        before, before_cpu = bind_results(world), world.extender.cpu_seconds()
+        world.scheduler_start(self.config())
+        start = time.monotonic()
+        wait_for(lambda: len(plugins.names) >= self.room, self.limit, 0.05, "the nodes are full")
+        filled = time.monotonic() - start
+        # Until everybody has been refused once.
+        wait_for(lambda: refusals(world.plane.scheduler_metrics()) >= self.pods - self.room,
+                 self.limit, 0.5, "the rest is refused")
+        at_first, ended = refusals(world.plane.scheduler_metrics()), 0
+        deadline = time.monotonic() + self.limit
+        while len(plugins.names) < self.pods and time.monotonic() < deadline:
+            if ended < len(plugins.names):
+                status = {"status": {"phase": "Succeeded"}}
+                rooms.append(time.monotonic())
+                world.client.patch("Pod", plugins.names[ended], status, subresource="status")
+                ended += 1
+            time.sleep(self.PAUSE)
+        later = sorted(plugins.bound)[self.room :]
+        delays = sorted(bound - room for bound, room in zip(later, rooms))
+        waiting = self.pods - self.room
+        refused = refusals(world.plane.scheduler_metrics())
+        gpuledger_cpu = world.extender.cpu_seconds()
+        world.plane.scheduler_stop()
+        plugins.stopped = True
+        figures = {
+            "done": len(plugins.names),
+            "filled s": round(filled, 1),
+            "last s": round(plugins.served[-1] - rooms[0], 1),
+            "refusals a pod, at first": round(at_first / waiting, 2),
+            "refusals a pod": round(refused / waiting, 2),
+            "room to bound s, median": round(delays[len(delays) // 2], 2),
+            "of nine in ten": round(delays[len(delays) * 9 // 10], 2),
+            "longest": round(delays[-1], 2),
+            "woken": world.metric("gpuledger_wakes_total"),
+            "gpuledger ms/pod": round((gpuledger_cpu - before_cpu) * 1000 / self.pods, 2),
+            **{key: n - before[key] for key, n in bind_results(world).items() if n > before[key]},
+        }
+        clear(world, self.pace)
+        return figures
 
 
 def ways_of(case, world):
@@ -214,9 +319,16 @@ def ways_of(case, world):
         }
     if case == "slow":
         return 20, {
+            "bound evenly": Even(world, 200, UNITS, 0.4),
             "without": Burst(world, 200, pace=0.4, extender=False),
             "with": Burst(world, 200, pace=0.4),
             "without prioritize": Burst(world, 200, pace=0.4, prioritize=False),
+        }
+    if case == "full":
+        return 20, {
+            "without, 8 units": Crowd(world, 1000, 320, 8, extender=False),
+            "with, 8 units": Crowd(world, 1000, 320, 8),
+            "with, 6 units": Crowd(world, 1000, 320, 6),
         }
     if case == "plain":
         limits = {"cpu": "3"}
@@ -239,7 +351,7 @@ def ways_of(case, world):
 
 
 def summarize(runs):
-    keys = runs[0].keys()
+    keys = {key: None for run in runs for key in run}
     return {key: statistics.median(run.get(key) or 0 for run in runs) for key in keys}
 
 
@@ -258,7 +370,7 @@ def measure(case, programs, rounds, arguments):
                         world.node(f"n{node}", [CARD_UNITS] * CARDS)
                 for name, burst in ways.items():
                     label = name if len(programs) == 1 else f"{name} [{program}]"
-                    figures = burst.run()
+                    figures = {**burst.run(), "load": round(os.getloadavg()[0], 1)}
                     results[label].append(figures)
                     print(f"{case}, round {number + 1}, {label}: {figures}", flush=True)
     for label, runs in results.items():
@@ -267,7 +379,7 @@ def measure(case, programs, rounds, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=["still", "instant", "limited", "slow", "plain"])
+    parser.add_argument("cases", nargs="*", default=["still", "instant", "limited", "slow", "full", "plain"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--program", action="append", default=[])
     parser.add_argument("--option", action="append", default=[], help="for gpuledger serve")

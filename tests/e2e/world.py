@@ -147,8 +147,9 @@ class World:
         )
         return path
 
-    def extender_start(self, *args, env=None, argv=None, wait=True):
-        """Start the extender; `argv` replaces its whole command line."""
+    def extender_start(self, *args, env=None, argv=None, wait=True, kubeconfig=None):
+        """Start the extender; `argv` replaces its whole command line. A kubeconfig is made by the API
+        server, so one that is wanted while that is away has to be given."""
         environment = {"PATH": os.environ.get("PATH", ""), **(env or {})}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             if name in os.environ:
@@ -157,7 +158,7 @@ class World:
             argv = [
                 program(),
                 "serve",
-                f"--kubeconfig={self.kubeconfig()}",
+                f"--kubeconfig={kubeconfig or self.kubeconfig()}",
                 f"--listen=127.0.0.1:{self.port}",
                 f"--ops-listen=127.0.0.1:{self.ops_port}",
                 "--shutdown-delay=0s",

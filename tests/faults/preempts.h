@@ -7,7 +7,7 @@
  */
 #include "server.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 
 /* Some victims are named on every node, pods that are not there among them. */
 void preempts_call(struct extender *extender, const struct pod *pod);

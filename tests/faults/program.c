@@ -6,8 +6,9 @@
 #include "scales.h"
 #include "sim.h"
 
-#include "app/log.h"
-#include "app/views.h"
+#include "verbs/sealer.h"
+#include "base/log.h"
+#include "inspect/views.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
 
@@ -56,9 +57,9 @@ void __wrap_log_write(enum log_level level, const char *message, const struct lo
 
 /* What pods are expected only decides among cards with room; to work it out takes nearly all of the
  * time. */
-void __wrap_demand_settle(struct demand *demand, struct ledger *ledger);
+void __wrap_gpuledger_demand_settle(struct demand *demand, struct ledger *ledger);
 
-void __wrap_demand_settle(struct demand *demand, struct ledger *ledger)
+void __wrap_gpuledger_demand_settle(struct demand *demand, struct ledger *ledger)
 {
 }
 
@@ -260,8 +261,8 @@ static void keep_house(void *data)
 {
     while (!program.stopping) {
         if (store_is_synced(program.store)) {
-            extender_settle(&program.extender, 5000);
-            sealing_run(program.store, program.cluster);
+            extender_reconcile(&program.extender, 5000);
+            sealer_run(program.store, program.cluster);
             store_end_waits(program.store);
             wake_run(program.extender.wake, program.store, program.cluster);
         }

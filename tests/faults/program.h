@@ -6,7 +6,7 @@
  */
 #include "played.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 
 struct program_options {
     int64_t patience_ms, hold_ms, n_places, bind_timeout_ms;

@@ -20,12 +20,12 @@
 #include "sim.h"
 #include "truth.h"
 
-#include "app/audit.h"
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/recorder.h"
-#include "app/replay.h"
-#include "app/views.h"
+#include "audit/audit.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "record/recorder.h"
+#include "record/replay.h"
+#include "inspect/views.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
 
@@ -56,7 +56,7 @@ static struct {
     uint64_t worlds, rounds, audits, crashes;
     uint64_t changes, requests; /* events, with what net.h and schedulers.h count */
     uint64_t granted, repeated;
-    uint64_t records, decisions, orphans, lessons;
+    uint64_t records, decisions, orphans, what_was_learned;
     uint64_t kept; /* places that files which go on from others begin with */
 } counts;
 static char *token_file, *record_file, *old_record_file;
@@ -96,7 +96,7 @@ static void keep_house(void *data)
 {
     while (!world.stopping) {
         if (store_is_synced(world.store)) {
-            extender_settle(&world.extender, 5000);
+            extender_reconcile(&world.extender, 5000);
             store_end_waits(world.store);
             wake_run(world.extender.wake, world.store, world.cluster);
         }
@@ -144,7 +144,7 @@ static void check_record(const char *name)
               summary->difference.number, summary->difference.what, summary->difference.recorded,
               summary->difference.replayed, summary->difference.ledger);
     }
-    counts.lessons += summary->lessons;
+    counts.what_was_learned += summary->what_was_learned;
     HOLDS(summary->unchecked == 0 && summary->lost == 0, "%s: incomplete", name);
     counts.orphans += summary->orphans;
     HOLDS(counts.orphans * 100 <= 100 + counts.decisions, "most of what was recorded cannot be made again");
@@ -200,7 +200,7 @@ static void start_program(void)
     world.recorder = recorder_new(
         &(struct recorder_options){record_file, 1 << chance_between(16, 18), "{}"}, NULL);
     HOLDS(world.recorder, "there is no record");
-    store_set_recorder(world.store, world.recorder);
+    recorder_observe(world.recorder, world.store);
     world.client = api_client_new(where(), NULL);
     world.cluster = api_cluster_new(world.client);
     world.extender = (struct extender){
@@ -463,7 +463,7 @@ static void report(void)
            net_told(),
            counts.requests + server.n_requests, calls->filters, calls->binds,
            counts.granted + server.n_granted, calls->bound, counts.repeated, counts.records,
-           counts.decisions, preempts_n_chosen(), counts.lessons, counts.kept);
+           counts.decisions, preempts_n_chosen(), counts.what_was_learned, counts.kept);
     for (unsigned i = 0; (name = faults_count(i, &count)); i++)
         printf("%s %s %" G_GUINT64_FORMAT, i ? "," : "", name, count);
     putchar('\n');

@@ -6,7 +6,7 @@
 #include "sim.h"
 #include "truth.h"
 
-#include "app/views.h"
+#include "inspect/views.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "server.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 
 struct schedulers_counts {
     uint64_t filters, binds; /* calls */

@@ -18,7 +18,7 @@
 #include "sites.h"
 #include "tenants.h"
 
-#include "app/log.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
  * s limit of a sidecar, each in a container of its own, t limit of the one container that has
  * several; d data of the ConfigMap; p the pod's phase.
  */
+#include "core/ledger.h"
 #include "target.h"
 
 #include <gpuledger/dialect.h>
@@ -115,9 +116,9 @@ static bool is_the_same(const struct node *node, const struct share *a, const st
 static struct pod_reading reading_of(const struct allocation *allocation,
                                      const struct dialect *dialect)
 {
-    for (uint32_t i = 0; i < allocation->n_readings; i++) {
-        if (allocation->readings[i].dialect == dialect)
-            return allocation->readings[i];
+    for (uint32_t i = 0; i < allocation_own(allocation)->n_readings; i++) {
+        if (allocation_own(allocation)->readings[i].dialect == dialect)
+            return allocation_own(allocation)->readings[i];
     }
     return (struct pod_reading){.dialect = allocation->dialect, .doubt = allocation->doubt,
                                 .waiting = allocation->waiting,

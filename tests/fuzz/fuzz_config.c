@@ -6,8 +6,8 @@
  */
 #include "memory_file.h"
 
-#include "cmd/config.h"
-#include "cmd/options.h"
+#include "options/config.h"
+#include "options/options.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #include "target.h"
 
-#include "app/journal.h"
+#include "verbs/journal.h"
 #include "wire/lease.h"
 
 #include <string.h>

@@ -5,12 +5,12 @@
  */
 #include "memory_file.h"
 
-#include "app/explain.h"
-#include "app/fit.h"
-#include "app/log.h"
-#include "app/views.h"
-#include "kube/fit_body.h"
-#include "kube/snapshot.h"
+#include "explain/explain.h"
+#include "explain/fit.h"
+#include "base/log.h"
+#include "inspect/views.h"
+#include "snapshot/fit_body.h"
+#include "snapshot/snapshot.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  */
 #include "target.h"
 
-#include "app/log.h"
-#include "app/replay.h"
+#include "base/log.h"
+#include "record/replay.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(summary->different <= summary->compared);
     FUZZ_CHECK(!played ||
                summary->compared + summary->unchecked + summary->orphans ==
-                   summary->calls + summary->looks + summary->lessons);
+                   summary->calls + summary->looks + summary->what_was_learned);
     FUZZ_CHECK((summary->difference.what != NULL) == (summary->different > 0));
     return 0;
 }

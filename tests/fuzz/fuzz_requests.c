@@ -13,7 +13,7 @@
 
 #include "http/bearer.h"
 #include "http/routes.h"
-#include "kube/snapshot.h"
+#include "snapshot/snapshot.h"
 
 #include <microhttpd.h>
 

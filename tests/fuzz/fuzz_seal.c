@@ -6,7 +6,7 @@
  */
 #include "target.h"
 
-#include "app/seals.h"
+#include "store/seals.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "memory_file.h"
 #include "views_check.h"
 
-#include "kube/snapshot.h"
+#include "snapshot/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
  */
 #include "target.h"
 
-#include "app/scenario.h"
+#include "simulate/scenario.h"
 #include "wire/kubernetes.h"
 
 #include <gpuledger/error.h>

@@ -6,8 +6,8 @@
  */
 #include "target.h"
 
-#include "app/audit.h"
-#include "app/views.h"
+#include "audit/audit.h"
+#include "inspect/views.h"
 
 #include <string.h>
 

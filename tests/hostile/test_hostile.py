@@ -297,7 +297,7 @@ def flood_during_a_bind(tap, directory):
 
     snapshot = directory / "crowded.json"
     snapshot.write_text(crowded())
-    with Server("--bind-timeout=5m", snapshot=snapshot) as server:
+    with Server("--bind-timeout=5m", "--assign-patience=5m", snapshot=snapshot) as server:
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(server.bind(pod("next", 3), "n")))
         waiting.start()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libgpuledger as other programs find it: installed, by pkg-config, and with nothing else."""
+"""libgpuledger as other programs find it: installed, by pkg-config, and with nothing else.
+
+`python3 tests/library/test_library.py --write` writes include/gpuledger/names.h anew."""
 
 import os
 import pathlib
@@ -8,15 +10,21 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-HEADERS = HERE.parent.parent / "include" / "gpuledger"
-BUILD = pathlib.Path(os.environ["BUILD"])
-CC = shlex.split(os.environ["CC"])
-SANITIZE = os.environ["SANITIZE"]
-PURE_TESTS = os.environ["PURE_TESTS"].split()
+TOP = HERE.parent.parent
+HEADERS = TOP / "include" / "gpuledger"
+NAMES = HEADERS / "names.h"
+PREFIX = "gpuledger_"
+VERSION = "GPULEDGER_0"
+RENAMED = re.compile(r"^#pragma redefine_extname (\w+) (\w+)$", re.MULTILINE)
+BUILD = pathlib.Path(os.environ.get("BUILD", "build"))
+CC = shlex.split(os.environ.get("CC", "cc"))
+SANITIZE = os.environ.get("SANITIZE", "none")
+PURE_TESTS = os.environ.get("PURE_TESTS", "").split()
 # Of the outside parts, the pure half may have GLib.
 FOREIGN = re.compile(r"lib(curl|microhttpd|yaml|ssl|crypto|gnutls)\b")
 
@@ -27,6 +35,13 @@ pod-2: card 0
 pod-3: card 1
 pod-4: Insufficient GPU Memory in one device
 pod-5: Insufficient GPU Memory in one device
+"""
+
+
+EXAMPLE = """\
+notebook: card 0
+card 0: 9216 MiB of 15360 left
+card 1: 15360 MiB of 15360 left
 """
 
 
@@ -52,6 +67,36 @@ def declared():
             if function or table:
                 names.add((function or table).group(1))
     return names
+
+
+def listed():
+    """The names of names.h, each with the one that the linker sees."""
+    return RENAMED.findall(NAMES.read_text())
+
+
+def write_names():
+    """Keeps what stands above the list."""
+    head = RENAMED.split(NAMES.read_text())[0]
+    names = sorted(name for name in declared() if not name.startswith(PREFIX))
+    NAMES.write_text(head + "".join(f"#pragma redefine_extname {name} {PREFIX}{name}\n" for name in names))
+
+
+def linked_name(name):
+    return name if name.startswith(PREFIX) else PREFIX + name
+
+
+class Headers(unittest.TestCase):
+    def test_each_declared_name_is_listed_and_none_else(self):
+        short = sorted(name for name in declared() if not name.startswith(PREFIX))
+        self.assertEqual(listed(), [(name, PREFIX + name) for name in short],
+                         "python3 tests/library/test_library.py --write")
+
+    def test_each_header_begins_with_the_names(self):
+        for header in sorted(HEADERS.glob("*.h")):
+            if header != NAMES:
+                with self.subTest(header=header.name):
+                    first = re.search("^#include (.*)$", header.read_text(), re.MULTILINE).group(1)
+                    self.assertEqual(first, "<gpuledger/names.h>")
 
 
 class Library(unittest.TestCase):
@@ -82,11 +127,11 @@ class Library(unittest.TestCase):
         )
         return shlex.split(run("pkg-config", *arguments, PKG_CONFIG_PATH=path))
 
-    def compile(self, output, *libraries):
+    def compile(self, output, *libraries, source=HERE / "consumer.c"):
         sanitize = [] if SANITIZE == "none" else [f"-fsanitize={SANITIZE}"]
         program = self.root / output
         run(*CC, "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
-            *sanitize, HERE / "consumer.c", "-o", program,
+            *sanitize, source, "-o", program,
             *self.pkg_config("--cflags", "gpuledger"), *libraries)
         return program
 
@@ -106,12 +151,19 @@ class Library(unittest.TestCase):
         self.assertIsNone(FOREIGN.search(linked), linked)
         self.assertEqual(run(program), EXPECTED)
 
+    def test_the_example_tells_card_and_what_is_left(self):
+        folder = TOP / "examples" / "library"
+        program = self.compile("place", *self.pkg_config("--cflags", "--libs", "gpuledger", "libcjson"),
+                               source=folder / "place.c")
+        out = run(program, folder / "node.json", folder / "pod.json", LD_LIBRARY_PATH=str(self.lib))
+        self.assertEqual(out, EXAMPLE)
+
     def test_exactly_what_the_headers_declare_is_exported(self):
         library = self.lib / "libgpuledger.so"
-        lines = run("nm", "-D", "--defined-only", "--format=posix", library).splitlines()
-        names = {line.split()[0] for line in lines}
-        exported = {name for name in names if not re.match("__(asan|odr_asan|ubsan|tsan)", name)}
-        self.assertEqual(exported, declared())
+        lines = run("nm", "-D", "--defined-only", "--with-symbol-versions", "--format=posix",
+                    library).splitlines()
+        exported = {line.split()[0] for line in lines} - {f"{VERSION}@@{VERSION}", VERSION}
+        self.assertEqual(exported, {f"{linked_name(name)}@@{VERSION}" for name in declared()})
 
     def test_exactly_the_public_headers_are_installed(self):
         installed = {path.name for path in (self.prefix / "include" / "gpuledger").iterdir()}
@@ -140,4 +192,7 @@ class PureHalf(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--write"]:
+        write_names()
+    else:
+        unittest.main()

@@ -6,9 +6,9 @@
  */
 #include "chance.h"
 
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/memory_cluster.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "simulate/memory_cluster.h"
 
 #include <gpuledger/error.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static char *promise(unsigned i)
     struct store *store = world.extender.store;
 
     store_lock(store);
-    const struct berth *place = arrivals_place(store_arrivals(store), uid);
+    const struct reservation *place = arrivals_place(store_arrivals(store), uid);
     GString *text = place ? g_string_new(place->node) : NULL;
     if (place)
         g_string_append_printf(text, " card %d", place->held->shares[0].card);

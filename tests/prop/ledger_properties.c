@@ -4,6 +4,7 @@
  * from the plain list of them.
  */
 #include "chance.h"
+#include "core/ledger.h"
 #include "oracle.h"
 
 #include <gpuledger/placement.h>
@@ -37,7 +38,7 @@ static char *dump(struct ledger *ledger)
                                node->memory_unit, node->memory_free_max, node->unplaced_memory,
                                node->unplaced_core, node->unplaced_holders,
                                node->unplaced_exclusive, node->n_waiting,
-                               node->host_used.cpu, node->host_used.memory, node->n_guests);
+                               node->host_used.cpu, node->host_used.memory, node->n_cpu_pods);
         for (int32_t j = 0; j < node->n_cards; j++) {
             const struct card *card = &node->cards[j];
             g_string_append_printf(text, " %d %d %d %d %d " I64 " " I64 "\n", card->index,
@@ -202,7 +203,7 @@ static void put_guest(void *data)
 
     memcpy(guest.uid, pod->uid, sizeof guest.uid);
     *pod = guest;
-    ledger_put_guest(world->ledger, node_name(world, pod->node), pod->uid, pod->host,
+    ledger_put_cpu_pod(world->ledger, node_name(world, pod->node), pod->uid, pod->host,
                      pod->generation);
 }
 
@@ -210,7 +211,7 @@ static void sweep_guests(void *data)
 {
     struct world *world = data;
 
-    ledger_sweep_guests(world->ledger, world->generation);
+    ledger_sweep_cpu_pods(world->ledger, world->generation);
     for (int i = 0; i < ORACLE_PODS; i++) {
         struct oracle_pod *pod = &world->oracle.pods[i];
         if (pod->node >= 0 && pod->guest && pod->generation != world->generation) {
@@ -494,7 +495,8 @@ static void act(const struct chance_action *what, struct world *world)
     for (int i = 0; i < ORACLE_NODES; i++) {
         const struct node *node = ledger_node(world->ledger, node_name(world, i));
         struct room now = measure(&world->oracle, i);
-        HOLDS(!node || node->freed_at > freed || !has_more(&now, &before[i]), "node %d", i);
+        HOLDS(!node || node_own(node)->freed_at > freed || !has_more(&now, &before[i]), "node %d",
+              i);
     }
 }
 
@@ -519,7 +521,7 @@ static void replay(void *data)
         } else {
             const struct oracle_pod *pod = &oracle->pods[which - 2 * ORACLE_NODES];
             if (pod->node >= 0 && pod->guest)
-                ledger_put_guest(fresh, node_name(world, pod->node), pod->uid, pod->host, 0);
+                ledger_put_cpu_pod(fresh, node_name(world, pod->node), pod->uid, pod->host, 0);
             else if (pod->node >= 0)
                 ledger_put(fresh, node_name(world, pod->node), oracle_allocation(pod, DIALECT));
         }

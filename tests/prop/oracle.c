@@ -168,7 +168,7 @@ void oracle_check_node(const struct oracle *oracle, int at, const struct ledger 
     HOLDS(node->n_cards == expected->n_cards, "%s", node->name);
     HOLDS(node->allocations->len == pods, "%s", node->name);
     HOLDS(node->n_waiting == (int32_t)waiting, "%s", node->name);
-    HOLDS(node->n_guests == guests, "%s", node->name);
+    HOLDS(node->n_cpu_pods == guests, "%s", node->name);
     HOLDS(host_equal(&node->host, &expected->host), "%s", node->name);
     HOLDS(host_equal(&node->host_used, &used), "%s", node->name);
     HOLDS(node->host.cpu == 0 ? node_host_free(node).cpu == INT64_MAX

@@ -159,7 +159,7 @@ static void place(void *data)
         HOLDS(placement.shares[i].card == again.shares[i].card, "%s", policy->name);
     check_loss(policy, node, request, &rank);
     if (request->n_asks == 0) {
-        ledger_put_guest(world->ledger, name, uid, request->host, 0);
+        ledger_put_cpu_pod(world->ledger, name, uid, request->host, 0);
         return;
     }
     struct allocation *allocation = allocation_new(uid, "ml", uid, placement.n_shares);

@@ -3,8 +3,8 @@
  * Whatever happens: prioritize, which remembers what it has found out about nodes, answers what
  * somebody would who knows the same and remembers nothing.
  */
-#include "app/extender.h"
-#include "app/log.h"
+#include "verbs/extender.h"
+#include "base/log.h"
 #include "chance.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * once; two pods of one size that do not fit on one card together wait for each other. Pods are on the
  * way from prioritize, or a filter that left one node, until their bind.
  */
-#include "app/grant.h"
+#include "verbs/attempt.h"
 #include "chance.h"
 #include "../unit/suite.h"
 #include "../unit/world.h"
@@ -39,7 +39,7 @@ struct pod {
     int64_t filtered_ms;
     int64_t turned_ms; /* its bind was turned away, to a node that nobody but the program knows */
     struct bind_args args;
-    struct grant grant;
+    struct attempt attempt;
 };
 
 static struct world world;
@@ -128,8 +128,8 @@ static void create(void *data)
 
 static void end_grant(struct pod *pod)
 {
-    grant_clear(&pod->grant);
-    pod->grant = (struct grant){.args = &pod->args};
+    attempt_clear(&pod->attempt);
+    pod->attempt = (struct attempt){.args = &pod->args};
 }
 
 static char *ask(struct pod *pod)
@@ -214,24 +214,24 @@ static void look(struct pod *pod)
 
     if (first) {
         end_grant(pod);
-        pod->grant.send_until_ms = now.now_ms + 16000;
+        pod->attempt.send_until_ms = now.now_ms + 16000;
         pod->args.node = node_name(pod->node);
     }
     struct ledger *ledger = store_lock(world.store);
-    hints_end(store_hints(world.store), now.now_ms);
-    const enum grant_step step = grant_look(&pod->grant, world.store, ledger, &now, &error);
-    if (step == GRANT_SEND)
+    hints_end(store_hints(world.store), ledger, now.now_ms);
+    const enum attempt_step step = attempt_look(&pod->attempt, world.store, ledger, &now, &error);
+    if (step == ATTEMPT_SEND)
         ledger_drop(ledger, pod->args.pod_uid);
     store_unlock(world.store);
 
     switch (step) {
-    case GRANT_WAIT_NODE:
+    case ATTEMPT_WAIT_NODE:
         HOLDS(!first || !known || count_idle(pod) <= 0, "%s waits for %s while %d nodes are idle",
               pod->name, node_name(pod->node), count_idle(pod));
         pod->stage = STAGE_WAITING;
         n_waits++;
         return;
-    case GRANT_SEND:
+    case ATTEMPT_SEND:
         bind(pod);
         pod->stage = STAGE_BOUND;
         n_bound++;
@@ -316,7 +316,7 @@ static void begin(void)
         pods[i].args = (struct bind_args){.pod_name = pods[i].name,
                                           .pod_namespace = g_strdup("default"),
                                           .pod_uid = g_steal_pointer(&uid)};
-        pods[i].grant.args = &pods[i].args;
+        pods[i].attempt.args = &pods[i].args;
     }
 }
 
@@ -327,7 +327,7 @@ static void end(void)
     HOLDS(!violation, "%s", violation);
     world_verify(&world);
     for (int i = 0; i < PODS; i++) {
-        grant_clear(&pods[i].grant);
+        attempt_clear(&pods[i].attempt);
         g_free((char *)pods[i].args.pod_namespace);
         g_free((char *)pods[i].args.pod_uid);
     }

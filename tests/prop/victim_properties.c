@@ -6,7 +6,7 @@
  */
 #include "chance.h"
 
-#include "core/victims.h"
+#include "policy/victims.h"
 
 #include <gpuledger/dialect.h>
 #include <stdlib.h>
@@ -214,7 +214,7 @@ static bool frees_enough(const struct scene *scene, uint32_t set)
 
 static bool helps(const struct scene *scene, uint32_t set)
 {
-    g_autoptr(ledger) trial = ledger_new();
+    g_autoptr(ledger) what_if = ledger_new();
 
     for (uint32_t i = 0; i < scene->n_pods; i++) {
         if (scene->fixed[i] && !has(set, i))
@@ -222,12 +222,12 @@ static bool helps(const struct scene *scene, uint32_t set)
     }
     if (!frees_enough(scene, set))
         return false;
-    ledger_copy_node(trial, ledger_node(scene->ledger, "n"));
+    ledger_copy_node(what_if, ledger_node(scene->ledger, "n"));
     for (uint32_t i = 0; i < scene->n_pods; i++) {
         if (has(set, i))
-            ledger_drop(trial, scene->uids[i]);
+            ledger_drop(what_if, scene->uids[i]);
     }
-    return admit(ledger_node(trial, "n"), scene->asking, NULL) != ADMISSION_NO;
+    return admit(ledger_node(what_if, "n"), scene->asking, NULL) != ADMISSION_NO;
 }
 
 static struct victims_cost price(const struct scene *scene, uint32_t set)
@@ -277,7 +277,7 @@ static bool finds_room(const struct node *node, void *data)
 
 static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_cost *ret_cost)
 {
-    g_autoptr(trial) trial = trial_new(ledger_node(scene->ledger, "n"));
+    g_autoptr(what_if) what_if = what_if_new(ledger_node(scene->ledger, "n"));
     const struct victims_query query = {
         .admits = finds_room,
         .data = (void *)scene,
@@ -290,7 +290,7 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
     struct victim victims[PODS_MAX] = {0};
 
     for (uint32_t i = 0; i < scene->n_pods; i++) {
-        struct allocation *allocation = g_ptr_array_index(trial->allocations, i);
+        struct allocation *allocation = g_ptr_array_index(what_if->allocations, i);
         const uint32_t pod = (uint32_t)atoi(allocation->uid + 1);
         victims[i] = (struct victim){.allocation = allocation,
                                      .named = scene->named[pod],
@@ -298,14 +298,14 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
                                      .n_budgets = scene->n_budgets[pod],
                                      .budgets = {scene->budgets[pod]}};
     }
-    const bool found = victims_choose(trial, &query, victims, scene->n_pods, ret_cost);
+    const bool found = victims_choose(what_if, &query, victims, scene->n_pods, ret_cost);
     *ret_set = 0;
     for (uint32_t i = 0; i < scene->n_pods; i++)
         *ret_set |= (uint32_t)victims[i].chosen << atoi(victims[i].allocation->uid + 1);
     const struct node *node = ledger_node(scene->ledger, "n");
     for (int32_t i = 0; i < node->n_cards; i++)
-        HOLDS(trial->node->cards[i].memory_used == node->cards[i].memory_used, "card %d", i);
-    HOLDS(trial->node->allocations->len == node->allocations->len, "pods are missing");
+        HOLDS(what_if->node->cards[i].memory_used == node->cards[i].memory_used, "card %d", i);
+    HOLDS(what_if->node->allocations->len == node->allocations->len, "pods are missing");
     return found;
 }
 

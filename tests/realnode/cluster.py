@@ -104,7 +104,9 @@ class Cluster:
             self.plane = stack.enter_context(Plane(self.folder, NODES, binaries_of("node")))
             self.client = self.plane.client()
             self.plugins = binaries_of("plugins") / "plugins"
-            self.small = images.small(self.folder)
+            self.images = [images.small(self.folder)]
+            self.tags = {}  # {name in an archive: name in a pod}
+            self.kubelet = {}  # settings beside those that every node has
             self.kubectl = binaries("current") / "kubectl"
             self.extender = Process("gpuledger", self.folder)
             stack.callback(lambda: self.extender.stop(signal.SIGKILL))
@@ -126,10 +128,28 @@ class Cluster:
         """The node of that name, made at the first call."""
         if name not in self.nodes:
             number = NODES.index(name) + 1
-            node = Node(self.plane, name, number, [self.small], self.plugins)
+            node = Node(self.plane, name, number, self.images, self.plugins, self.kubelet)
             self.nodes[name] = node
             node.start()
+            for given, wanted in self.tags.items():
+                node.tag(given, wanted)
         return self.nodes[name]
+
+    def retire(self, name):
+        """Puts a node away, with all that is on it, or nothing else would be as if it had never been."""
+        if name not in self.nodes:
+            return
+        self.client.patch("Node", name, {"spec": {"unschedulable": True}})
+
+        def left():
+            return self.client.items("Pod", fieldSelector=f"spec.nodeName={name}")
+
+        for pod in left():
+            meta = pod["metadata"]
+            self.client.delete("Pod", meta["name"], meta["namespace"], grace_s=1)
+        wait_for(lambda: not left(), PATIENCE_S, 0.1, f"no pod on {name}")
+        self.nodes.pop(name).stop()
+        self.client.delete("Node", name)
 
     # Programs
 

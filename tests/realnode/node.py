@@ -63,7 +63,7 @@ NETWORK = {
 class Node:
     """`number`: 1 or 2, which decides address and ports. Nothing runs before start()."""
 
-    def __init__(self, plane, name, number, archives, plugins):
+    def __init__(self, plane, name, number, archives, plugins, settings):
         self.plane, self.name, self.number = plane, name, number
         self.address = f"{ADDRESSES}.{number}"
         # On a file system in memory: images, containers and what kubelet keeps.
@@ -75,6 +75,7 @@ class Node:
         self.unhealthy = plane.folder / f"{name}-unhealthy"
         self._plugins = plugins
         self._archives = archives
+        self._settings = settings
         self._holder = None
         self._plugin_arguments = None
         self._containerd = Process(f"{name}-containerd", plane.folder)
@@ -174,6 +175,7 @@ class Node:
             "podLogsDir": str(self.logs),
             "resolvConf": "",
             "volumePluginDir": str(self.folder / "volume-plugins"),
+            **self._settings,
         }
         path = self.folder / "kubelet.config"
         path.write_text(json.dumps(config))
@@ -243,6 +245,9 @@ class Node:
 
     def plugin_stop(self, how=signal.SIGKILL):
         self._plugin.stop(how)
+
+    def plugin_runs(self):
+        return self._plugin.pid() is not None
 
     def set_unhealthy(self, *cards):
         self.unhealthy.write_text(" ".join(map(str, cards)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* An extender's world in which things go wrong, and the sentences of its audit. */
-#include "app/audit.h"
+#include "audit/audit.h"
 #include "world.h"
 
 #include <check.h>

@@ -4,7 +4,7 @@
  * An extender whose Bindings are looked at. Whatever a test did, teardown finds that no card was
  * granted twice and that usage is the sum of its parts.
  */
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "world.h"
 
 #include <check.h>

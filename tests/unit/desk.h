@@ -5,6 +5,7 @@
  * is asked is read from the pod, placed, reserved, written into annotations, and what is then held
  * is read from those. Whatever a test did, teardown finds usage to be the sum of its parts.
  */
+#include "core/ledger.h"
 #include "ledger_end.h"
 #include "literals.h"
 

@@ -9,8 +9,8 @@
  * Every Binding that is carried out is checked against what the cards of its node hold already, so
  * that a card granted twice is seen whatever the ledger believes: fake_cluster_violation().
  */
-#include "app/cluster.h"
-#include "app/store.h"
+#include "store/cluster.h"
+#include "store/store.h"
 
 struct fake_cluster;
 

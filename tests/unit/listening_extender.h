@@ -105,23 +105,23 @@ static inline bool fake_is_elected(void *data, char **ret_why)
     return g_atomic_int_get(&elected);
 }
 
-static inline uint64_t fake_term(struct fence *fence)
+static inline uint64_t fake_term(struct leadership *leadership)
 {
     return g_atomic_int_get(&elected) ? 1 : 0;
 }
 
-static inline int64_t fake_until_ms(struct fence *fence, uint64_t term)
+static inline int64_t fake_until_ms(struct leadership *leadership, uint64_t term)
 {
     return INT64_MAX;
 }
 
-static inline bool fake_publish(struct fence *fence, uint64_t term, int64_t deadline_ms, GError **error)
+static inline bool fake_publish(struct leadership *leadership, uint64_t term, int64_t deadline_ms, GError **error)
 {
     return true;
 }
 
-static const struct fence_ops fake_fence_ops = {fake_term, fake_until_ms, fake_publish};
-static struct fence fake_fence = {&fake_fence_ops};
+static const struct leadership_ops fake_fence_ops = {fake_term, fake_until_ms, fake_publish};
+static struct leadership fake_fence = {&fake_fence_ops};
 
 static inline bool fake_is_labelled(void *data, char **ret_why)
 {
@@ -164,7 +164,7 @@ static inline void world_begin_empty(void)
     extender = (struct extender){
         .store = store_new(&store_options),
         .cluster = &fake_cluster,
-        .fence = &fake_fence,
+        .leadership = &fake_fence,
         .bind_timeout_ms = 1000,
     };
     operations = (struct operations){&extender, &fake_snapshot, &fake_replica, NULL};

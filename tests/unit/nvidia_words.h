@@ -4,6 +4,7 @@
  * Nodes and pods of NVIDIA's own plugin in words, "key=value key=value", and what becomes of them.
  * Whatever a test did, teardown finds usage to be the sum of its parts.
  */
+#include "core/ledger.h"
 #include "ledger_end.h"
 #include "literals.h"
 

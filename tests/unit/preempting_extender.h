@@ -6,7 +6,7 @@
  */
 #include "literals.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 
 #include <check.h>
 

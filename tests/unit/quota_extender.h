@@ -3,7 +3,7 @@
 /* An extender that keeps quotas, and whom it lets pass. */
 #include "literals.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 
 #include <check.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* An API server with a script, and a client of it. */
-#include "app/log.h"
+#include "base/log.h"
 #include "fake_server.h"
 #include "kube/api_client.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The Lease against a scripted API server. */
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 #include "kube/lease.h"
 #include "scripted_api.h"
@@ -155,9 +155,9 @@ static inline void expect_why(const char *part)
     ck_assert_msg(why && strstr(why, part), "%s", why ? why : "no reason");
 }
 
-static inline struct fence *fence(void)
+static inline struct leadership *leadership(void)
 {
-    return lease_fence(running);
+    return lease_leadership(running);
 }
 
 static inline uint64_t changes(enum lease_change change)

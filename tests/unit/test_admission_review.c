@@ -4,7 +4,7 @@
  */
 #include "literals.h"
 
-#include "app/admission.h"
+#include "verbs/admission.h"
 #include "suite.h"
 #include "wire/admission.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that several dialects read: what of that counts on which node. */
+#include "core/ledger.h"
 #include "desk.h"
 #include "suite.h"
 
@@ -62,7 +63,7 @@ START_TEST(doubt_is_told_before_there_is_a_node)
                            .annotations = PAIRS({HALLOCATED, "x"}), CONTAINERS(ONE)},
         &options, &warning);
 
-    ck_assert_uint_gt(read->n_readings, 1);
+    ck_assert_uint_gt(allocation_own(read)->n_readings, 1);
     ck_assert_str_eq(read->dialect->name, "hami");
     ck_assert_int_eq(read->doubt, DOUBT_MALFORMED);
     ck_assert(read->waiting);
@@ -145,7 +146,7 @@ START_TEST(more_shares_than_one_pod_may_have_are_not_joined)
     third->dialect = dialects[2];
     first = allocation_join(first, other);
     ck_assert_ptr_nonnull(first);
-    ck_assert_uint_eq(first->n_readings, 2);
+    ck_assert_uint_eq(allocation_own(first)->n_readings, 2);
     ck_assert_ptr_eq(allocation_share_dialect(first, &first->shares[ALLOCATION_SHARES_MAX - 1]),
                      dialects[1]);
     ck_assert_ptr_null(allocation_join(first, third));
@@ -165,7 +166,7 @@ START_TEST(a_copy_is_the_same)
     ck_assert_ptr_nonnull(allocation_known(copy, &n_copy));
     ck_assert_uint_eq(n, n_copy);
     ck_assert_uint_gt(n, held->n_shares);
-    copy->known[0].devices++;
+    allocation_own(copy)->known[0].devices++;
     ck_assert(!allocation_equal(copy, held));
 }
 END_TEST
@@ -190,7 +191,30 @@ START_TEST(an_unreadable_amount_holds_everything)
                 {.name = "d", .limits = PAIRS(limits[i])});
         ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
         ck_assert_msg(node->unplaced_exclusive == 1, "%s", limits[i].key);
-        ck_assert_msg(node_pool(node, GPU)->used >= 2, "%s", limits[i].key);
+        /* kubelet gives devices of the plugin only to who names them */
+        ck_assert_msg(node_pool(node, GPU)->used ==
+                          (g_str_has_prefix(limits[i].key, "nvidia.com/mig") || i == 0 ? 2 : 1),
+                      "%s", limits[i].key);
+    }
+}
+END_TEST
+
+START_TEST(only_devices_that_a_pod_names_count_beside_what_cannot_be_read)
+{
+    const struct string_pairs limits[] = {
+        PAIRS({MEM, "8Ei"}), PAIRS({"nvidia.com/gpucores", "?"}, {"nvidia.com/mig-2g.20gb", "3"}),
+        PAIRS({"nvidia.com/mig-2g.20gb", "8Ei"}), PAIRS({MEM, "8Ei"}, {"nvidia.com/mig-2g.20gb", "8Ei"})};
+    static const int used[][2] = {{0, 0}, {0, 3}, {16, 4}, {16, 4}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(limits); i++) {
+        struct node *node = desk_node(&(struct node_view){
+            .name = "n1", .capacity = PAIRS({GPU, "16"}, {"nvidia.com/mig-2g.20gb", "4"})});
+        const struct allocation *held =
+            PUT(PAIRS({"k", "v"}), {.name = "c", .limits = limits[i]});
+        ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+        ck_assert_int_eq(node->unplaced_exclusive, 1);
+        ck_assert_int_eq(node_pool(node, GPU)->used, used[i][0]);
+        ck_assert_int_eq(node_pool(node, "nvidia.com/mig-2g.20gb")->used, used[i][1]);
     }
 }
 END_TEST
@@ -336,6 +360,7 @@ int main(void)
     tcase_add_test(tests, a_copy_is_the_same);
     tcase_add_test(tests, an_unreadable_amount_holds_everything);
     tcase_add_test(tests, containers_that_are_not_read_may_hold_everything);
+    tcase_add_test(tests, only_devices_that_a_pod_names_count_beside_what_cannot_be_read);
     tcase_add_test(tests, a_gpushare_pod_beyond_what_is_served_counts);
     tcase_add_test(tests, many_containers_count);
     tcase_add_test(tests, many_resources_end_in_time);

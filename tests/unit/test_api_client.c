@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_cluster.h"
 
-#include "app/metrics.h"
-#include "app/version.h"
+#include "base/metrics.h"
+#include "base/version.h"
 #include "kube/clock.h"
 #include "scripted_api.h"
 #include "suite.h"

@@ -58,6 +58,7 @@ static struct request *asking(const struct dialect *dialect, int64_t gib, int32_
 {
     struct request *request = request_new(dialect, 1);
 
+    request->isolation = dialect->isolation;
     request->asks[0] = (struct card_ask){
         .memory = {gib * GIB, AMOUNT_BYTES}, .count = count, .exclusive = dialect == &wholes};
     return request;

@@ -4,7 +4,7 @@
  */
 #include "literals.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 #include "core/constraints.h"
 #include "suite.h"
 
@@ -213,7 +213,7 @@ END_TEST
 static const char *place_of(const char *uid)
 {
     store_lock(extender.store);
-    const struct berth *place = arrivals_place(store_arrivals(extender.store), uid);
+    const struct reservation *place = arrivals_place(store_arrivals(extender.store), uid);
     store_unlock(extender.store);
     return place ? place->node : "";
 }
@@ -237,6 +237,22 @@ START_TEST(a_place_is_kept_for_who_does_not_fit)
     expect("large", 0, "7", NULL);
     store_delete_pod(extender.store, "large");
     expect("small", 0, "2", NULL);
+}
+END_TEST
+
+/* Its own place becomes free with that of the older one. */
+START_TEST(who_comes_after_the_end_that_an_older_one_waits_for_has_a_place)
+{
+    begin_with_places(HOUR_MS, 3);
+    apply("runs", "2026-01-01T00:00:00Z", 0, "5", "n1");
+    apply("ends", "2026-01-01T00:00:00Z", 0, "4", "n1");
+    apply("a", "2026-01-01T00:00:01Z", 0, "2", NULL);
+    apply("b", "2026-01-01T00:00:02Z", 0, "3", NULL);
+    expect("c", 0, "1", EARLIER); /* after the end of "ends" 5, 2 and 3 are 10 */
+    store_delete_pod(extender.store, "ends");
+    apply("a", "2026-01-01T00:00:01Z", 0, "2", "n1");
+    expect("c", 0, "1", EARLIER);
+    expect("b", 0, "3", NULL);
 }
 END_TEST
 
@@ -502,6 +518,7 @@ int main(void)
     tcase_add_test(tcase, in_no_order_unless_asked_for);
     tcase_add_test(tcase, a_pod_that_is_gone_leaves_the_queue);
     tcase_add_test(tcase, a_place_is_kept_for_who_does_not_fit);
+    tcase_add_test(tcase, who_comes_after_the_end_that_an_older_one_waits_for_has_a_place);
     tcase_add_test(tcase, the_place_that_needs_least_is_kept);
     tcase_add_test(tcase, a_place_is_kept_for_a_while_only_once_it_is_free);
     tcase_add_test(tcase, more_than_so_many_places_are_not_kept);

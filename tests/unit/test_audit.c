@@ -90,6 +90,18 @@ START_TEST(a_card_that_is_gone_is_found)
 }
 END_TEST
 
+/* Which cards it has, nobody can say before its plugin is back. */
+START_TEST(no_card_is_gone_from_a_node_whose_plugin_is_away)
+{
+    fake_cluster_put_node(cluster, "late", 0, 2);
+    add_known("a", "late", 4, "1");
+    expect("");
+    fake_cluster_put_node(cluster, "late", 10, 1);
+    world_catch_up(&world);
+    expect("card_gone a late | card 1, 4GiB | the node has 1 cards\n");
+}
+END_TEST
+
 START_TEST(who_came_last_to_a_full_card_is_found)
 {
     add_known("first", "duo", 6, "0");
@@ -212,6 +224,16 @@ START_TEST(nodes_with_other_cards_are_found)
 }
 END_TEST
 
+/* The ledger knows what the node had before its plugin went, and a fresh list does not tell. */
+START_TEST(a_node_whose_plugin_is_away_is_no_difference)
+{
+    fake_cluster_put_node(cluster, "duo", 0, 2);
+    expect("topology - duo | no cards | 10GiB, 10GiB\n");
+    world_catch_up(&world);
+    expect("");
+}
+END_TEST
+
 START_TEST(a_bind_under_way_is_no_difference)
 {
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 6});
@@ -239,6 +261,7 @@ int main(void)
     tcase_add_test(tests, an_edited_index_is_found);
     tcase_add_test(tests, an_edited_amount_is_found);
     tcase_add_test(tests, a_card_that_is_gone_is_found);
+    tcase_add_test(tests, no_card_is_gone_from_a_node_whose_plugin_is_away);
     tcase_add_test(tests, who_came_last_to_a_full_card_is_found);
     tcase_add_test(tests, a_pod_that_waits_for_long_is_found);
     tcase_add_test(tests, one_side_alone_can_be_looked_at);
@@ -249,6 +272,7 @@ int main(void)
     tcase_add_test(tests, another_amount_is_found);
     tcase_add_test(tests, an_older_state_is_found);
     tcase_add_test(tests, nodes_with_other_cards_are_found);
+    tcase_add_test(tests, a_node_whose_plugin_is_away_is_no_difference);
     tcase_add_test(tests, a_bind_under_way_is_no_difference);
 
     return suite_run(suite);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/auditor.h"
+#include "audit/auditor.h"
 
 #include "suite.h"
 #include "world.h"
@@ -196,17 +196,17 @@ START_TEST(an_overbooked_card_is_told)
 }
 END_TEST
 
-static uint64_t no_term(struct fence *fence)
+static uint64_t no_term(struct leadership *leadership)
 {
     return 0;
 }
 
 START_TEST(a_replica_that_stands_by_tells_nobody)
 {
-    static const struct fence_ops ops = {.term = no_term};
-    static struct fence fence = {&ops};
+    static const struct leadership_ops ops = {.term = no_term};
+    static struct leadership leadership = {&ops};
 
-    world.extender.fence = &fence;
+    world.extender.leadership = &leadership;
     world_sync(&world);
     add("a", NULL);
     world_catch_up(&world);

@@ -9,6 +9,9 @@
 #define NO_ROOM "Insufficient GPU Memory in one device"
 #define AWAITING "A pod of the same size on the node still waits for its GPU"
 
+#define AWAY "The node's GPU plugin is not registered with kubelet just now"
+#define HOUR_MS INT64_C(3600000)
+
 static char p[] = "p", q[] = "q";
 
 static void *bind_to_duo(void *pod)
@@ -281,6 +284,114 @@ START_TEST(twins_that_wait_count_as_well)
 }
 END_TEST
 
+/* --- who is waited for no longer ---------------------------------------------------------------- */
+
+static void *bind_q(void *error)
+{
+    *(char **)error = world_bind(&world, q, "duo");
+    return NULL;
+}
+
+/* Deadlines are so far away that a bind which keeps to them only ends the test by its time limit. */
+static void be_patient(int64_t patience_ms)
+{
+    world.extender.bind_timeout_ms = HOUR_MS;
+    store_set_policy(world.store, store_options(world.store)->policy, patience_ms);
+}
+
+START_TEST(waiting_ends_with_patience)
+{
+    const uint64_t before = results(BIND_RESULT_TIMED_OUT);
+
+    be_patient(30);
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_expect_bind(&world, "q", "duo", AWAITING);
+    ck_assert_uint_eq(results(BIND_RESULT_TIMED_OUT), before + 1);
+    ck_assert_int_eq(world_state(&world, "uid-q"), -1);
+    /* By now filter says the same, and so does the next bind. */
+    world_expect_bind(&world, "q", "duo", AWAITING);
+    g_autofree char *answer = world_filter(&world, "q", "duo");
+    ck_assert_msg(strstr(answer, AWAITING), "%s", answer);
+}
+END_TEST
+
+/* Whoever waits goes by what is configured now. */
+START_TEST(less_patience_ends_waiting_at_once)
+{
+    pthread_t thread;
+    char *error = NULL;
+
+    be_patient(HOUR_MS);
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_q, &error), 0);
+    while (!is_waiting())
+        g_usleep(1000);
+    store_set_policy(world.store, store_options(world.store)->policy, 0);
+    pthread_join(thread, NULL);
+    ck_assert_str_eq(error, AWAITING);
+    g_free(error);
+    ck_assert(!is_waiting());
+}
+END_TEST
+
+static void fill(void)
+{
+    world_add_bound(&world, "a", "duo", 5, "1");
+}
+
+static void remove_node(void)
+{
+    store_delete_node(world.store, "duo");
+}
+
+static const struct {
+    void (*happens)(void);
+    const char *says;
+} changes[] = {
+    {fill, NO_ROOM},
+    {remove_node, "The node is not yet known to gpuledger"},
+};
+
+START_TEST(who_would_be_refused_now_waits_no_longer)
+{
+    pthread_t thread;
+    char *error = NULL;
+
+    be_patient(HOUR_MS);
+    world_add_pending(&world, "p", 6);
+    world_add_pending(&world, "q", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_q, &error), 0);
+    while (!is_waiting())
+        g_usleep(1000);
+    changes[_i].happens();
+    pthread_join(thread, NULL);
+    ck_assert_str_eq(error, changes[_i].says);
+    g_free(error);
+}
+END_TEST
+
+/* kubelet has restarted, and the plugin has not come back. */
+START_TEST(a_plugin_that_is_away_is_waited_for_with_patience)
+{
+    const uint64_t before = results(BIND_RESULT_TIMED_OUT);
+
+    be_patient(30);
+    world_add_pending(&world, "p", 6);
+    store_apply_node(world.store, &(struct node_view){
+                                      .name = "duo",
+                                      .capacity = PAIRS({"aliyun.com/gpu-mem", "0"},
+                                                        {"aliyun.com/gpu-count", "0"})});
+    world_expect_bind(&world, "p", "duo", AWAY);
+    ck_assert_uint_eq(results(BIND_RESULT_TIMED_OUT), before + 1);
+    world_catch_up(&world);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("bind_queue");
@@ -297,6 +408,11 @@ static Suite *suite(void)
     tcase_add_test(tc, nobody_waits_for_another_size);
     tcase_add_test(tc, who_waits_for_a_pod_of_another_size_is_told_so);
     tcase_add_test(tc, waiting_does_not_hide_that_there_is_no_room);
+    tcase_add_test(tc, waiting_ends_with_patience);
+    tcase_add_test(tc, less_patience_ends_waiting_at_once);
+    tcase_add_loop_test(tc, who_would_be_refused_now_waits_no_longer, 0,
+                        G_N_ELEMENTS(changes));
+    tcase_add_test(tc, a_plugin_that_is_away_is_waited_for_with_patience);
     tcase_add_test(tc, of_many_that_would_wait_most_are_answered_at_once);
     tcase_add_test(tc, twins_that_wait_count_as_well);
     suite_add_tcase(s, tc);

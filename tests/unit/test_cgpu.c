@@ -178,12 +178,44 @@ START_TEST(a_node_side_without_memory_leaves_it_to_others)
 }
 END_TEST
 
+/* "0" or the reason, for a pod that wants the kernel to keep it apart. */
+static void expect_kept_apart(const char *node, const char *answer)
+{
+    struct pod_view pod = *POD("k", {MEM, "1"});
+
+    pod.annotations = PAIRS({"gpuledger.io/isolation", "kernel"});
+    expect(&pod, node, answer);
+    ledger_drop(book, "k");
+}
+
+START_TEST(cgpu_keeps_pods_apart_by_the_kernel)
+{
+    add_node("a", "0", "cgpu", "");
+    add_node("b", "0", "core_mem", "");
+    add_node("c", "200", "", "");
+    add_node("d", "0", "share", "");
+    add_node("e", "0", "", "");
+    desk_node(&(struct node_view){
+        .name = "f",
+        .capacity = PAIRS({MEM, "30"}, {COUNT, "2"}, {CORE, "200"}),
+        .labels = PAIRS({SCHEDULE, "core_mem"}, {"cgpu.disable.isolation", "true"}),
+    });
+    expect_kept_apart("a", "0");
+    expect_kept_apart("b", "0");
+    expect_kept_apart("c", "0");
+    expect_kept_apart("d", "isolation");
+    expect_kept_apart("e", "isolation");
+    expect_kept_apart("f", "isolation");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("cgpu");
     TCase *tc = tcase_create("cgpu");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, cgpu_keeps_pods_apart_by_the_kernel);
     tcase_add_test(tc, memory_and_compute_must_fit_on_one_card);
     tcase_add_loop_test(tc, compute_is_asked_of_nodes_that_divide_it, 0,
                         G_N_ELEMENTS(schedule_cases));

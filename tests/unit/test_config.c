@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/log.h"
-#include "cmd/config.h"
-#include "cmd/options.h"
+#include "base/log.h"
+#include "options/config.h"
+#include "options/options.h"
 #include "suite.h"
 
 #include <glib/gstdio.h>

@@ -6,7 +6,7 @@
  */
 #include "world.h"
 
-#include "app/views.h"
+#include "inspect/views.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -171,7 +171,7 @@ static void *run_pods(void *data)
 static void *settle_pods(void *data)
 {
     while (time_is_left()) {
-        extender_settle(&world.extender, 5);
+        extender_reconcile(&world.extender, 5);
         g_usleep(3000);
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/credentials.h"
 
-#include "app/log.h"
+#include "base/log.h"
 #include "kube/clock.h"
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/cutting.h"
+#include "policy/cutting.h"
 
 #include "suite.h"
 

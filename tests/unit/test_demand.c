@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "book.h"
 
-#include "core/outlook.h"
+#include "policy/value_model.h"
 #include "suite.h"
 
 #include <gpuledger/fragmentation.h>
@@ -151,8 +151,8 @@ static double worth_of(int32_t part)
     const struct node *node = ledger_node(book, "a");
 
     demand_settle(expected, book);
-    const struct outlook *outlook = demand_outlook(expected);
-    return (double)outlook_kind(outlook, node->cards[0].kind)->prospect->worth[part];
+    const struct value_model *value_model = demand_value_model(expected);
+    return (double)value_kind(value_model, node->cards[0].kind)->values->worth[part];
 }
 
 START_TEST(follows_a_changed_mix)
@@ -183,7 +183,7 @@ START_TEST(a_copy_goes_its_own_way)
     demand_settle(expected, book);
     g_autoptr(demand) copy = demand_dup(expected);
     demand_settle(copy, book);
-    ck_assert_ptr_eq(demand_outlook(copy), demand_outlook(expected));
+    ck_assert_ptr_eq(demand_value_model(copy), demand_value_model(expected));
     expect_model(100, 5, "T4");
     demand_settle(expected, book);
     ck_assert_uint_eq(demand_version(copy), 1);
@@ -201,13 +201,13 @@ START_TEST(what_was_learned_goes_on_elsewhere)
     expect_pods(3, 0, 0, 1000);
     expect_devices(8, 4, "gpu");
     g_autoptr(demand) other = demand_new();
-    const struct demand_lesson lesson = demand_tell(expected);
-    demand_learn(other, &lesson);
+    const struct learned_demand learned = demand_tell(expected);
+    demand_learn(other, &learned);
     for (int i = 0; i < 2; i++) {
         g_autoptr(request) request = asking(7, 1, 0);
         demand_settle_now(expected, book);
         demand_settle_now(other, book);
-        const struct demand_lesson told = demand_tell(expected), again = demand_tell(other);
+        const struct learned_demand told = demand_tell(expected), again = demand_tell(other);
         ck_assert_uint_eq(told.n, again.n);
         ck_assert_uint_eq(told.n_gpu, again.n_gpu);
         ck_assert(told.gain == again.gain && told.total == again.total); /* to the last bit */
@@ -215,17 +215,17 @@ START_TEST(what_was_learned_goes_on_elsewhere)
             ck_assert(told.shapes[j].count == again.shapes[j].count);
         const struct node *node = ledger_node(book, "b");
         for (int32_t part = 0; part <= 1000; part += 50)
-            ck_assert(outlook_kind(demand_outlook(expected), node->cards[0].kind)
-                          ->prospect->worth[part] ==
-                      outlook_kind(demand_outlook(other), node->cards[0].kind)
-                          ->prospect->worth[part]);
+            ck_assert(value_kind(demand_value_model(expected), node->cards[0].kind)
+                          ->values->worth[part] ==
+                      value_kind(demand_value_model(other), node->cards[0].kind)
+                          ->values->worth[part]);
         demand_note(expected, request);
         demand_note(other, request);
     }
     ck_assert_uint_eq(demand_version(other), 2);
-    demand_learn(other, &(struct demand_lesson){.gain = 1});
+    demand_learn(other, &(struct learned_demand){.gain = 1});
     ck_assert_uint_eq(demand_version(other), 3);
-    ck_assert_ptr_null(demand_outlook(other));
+    ck_assert_ptr_null(demand_value_model(other));
 }
 END_TEST
 
@@ -324,8 +324,8 @@ static void put_both(const char *node, const char *uid, int32_t card, int64_t gi
 static void expect_no_pairs(const char *name)
 {
     demand_settle(expected, book);
-    ck_assert(!outlook_kind(demand_outlook(expected), ledger_node(book, name)->cards[0].kind)
-                   ->prospect->paired);
+    ck_assert(!value_kind(demand_value_model(expected), ledger_node(book, name)->cards[0].kind)
+                   ->values->paired);
 }
 
 /* What is left beside a pod that wants most of the memory is what one wants that wants most of the
@@ -357,11 +357,11 @@ START_TEST(so_many_pairs_are_told_apart_and_no_more)
     for (int i = 0; i < DEMAND_SHAPES_MAX; i++)
         expect_both(1, 1 + i % 20, 10 * (1 + i * 37 % 100));
     demand_settle(expected, book);
-    const struct prospect *prospect =
-        outlook_kind(demand_outlook(expected), ledger_node(book, "a")->cards[0].kind)->prospect;
-    ck_assert(prospect->paired);
-    const double whole = (double)prospect_worth(prospect, (struct room){1000, 1000});
-    const double half = (double)prospect_worth(prospect, (struct room){500, 500});
+    const struct card_values *values =
+        value_kind(demand_value_model(expected), ledger_node(book, "a")->cards[0].kind)->values;
+    ck_assert(values->paired);
+    const double whole = (double)card_values_worth(values, (struct room){1000, 1000});
+    const double half = (double)card_values_worth(values, (struct room){500, 500});
     ck_assert(whole <= 1.0001 && half > 0 && whole >= 2 * half);
 }
 END_TEST
@@ -377,13 +377,13 @@ START_TEST(a_place_is_wanted_as_much_as_it_is_scarce)
     expect_pods(2, 20, 4, 10000);
     expect_pods(10, 20, 4, 120000);
     demand_settle(expected, book);
-    const struct prospect *prospect =
-        outlook_kind(demand_outlook(expected), large->cards[0].kind)->prospect;
-    ck_assert_int_eq(prospect->n_groups, 2);
-    ck_assert_int_eq(prospect->groups[0].cpu, 10000);
-    ck_assert_double_eq_tol(prospect->groups[0].want, 8.0 / 88, 1e-3); /* of 20 cards */
-    ck_assert_int_eq(prospect->groups[1].cpu, 120000);
-    ck_assert_double_eq_tol(prospect->groups[1].want, 1, 1e-9); /* 9 cards of 4 */
+    const struct card_values *values =
+        value_kind(demand_value_model(expected), large->cards[0].kind)->values;
+    ck_assert_int_eq(values->n_groups, 2);
+    ck_assert_int_eq(values->groups[0].cpu, 10000);
+    ck_assert_double_eq_tol(values->groups[0].want, 8.0 / 88, 1e-3); /* of 20 cards */
+    ck_assert_int_eq(values->groups[1].cpu, 120000);
+    ck_assert_double_eq_tol(values->groups[1].want, 1, 1e-9); /* 9 cards of 4 */
 }
 END_TEST
 
@@ -485,7 +485,7 @@ START_TEST(fragmentation_is_what_expected_pods_cannot_use)
     ck_assert_int_eq(fragmentation_of(node, expected), 400);
     put("a", "v", 1, 4);
     ck_assert_int_eq(fragmentation_of(node, expected), 400);
-    ledger_put_guest(book, "a", "g", (struct host){.cpu = 7500}, 0);
+    ledger_put_cpu_pod(book, "a", "g", (struct host){.cpu = 7500}, 0);
     ck_assert_int_eq(fragmentation_of(node, expected), 1200); /* no CPU for any of them */
 }
 END_TEST

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that vanish before their node side has taken them, and who waits for them. */
-#include "app/departures.h"
-#include "app/feasibility.h"
-#include "app/waits.h"
+#include "queue/departures.h"
+#include "store/feasibility.h"
+#include "queue/waits.h"
 #include "literals.h"
 #include "stored_world.h"
 #include "suite.h"
@@ -174,6 +174,109 @@ START_TEST(what_is_told_of_them_is_understood)
 }
 END_TEST
 
+/* Who vanishes while it waits, on a node of its own world. */
+static void vanish(struct departures *departures, struct ledger *ledger, const char *ns,
+                   const char *uid, const char *node)
+{
+    struct allocation *allocation = allocation_new(uid, ns, uid, 0);
+
+    allocation->dialect = dialect_find("gpushare");
+    allocation->match_amount = 5;
+    allocation->waiting = true;
+    ck_assert_ptr_nonnull(ledger_put(ledger, node, allocation));
+    departures_note(departures, ledger, ledger_get(ledger, uid));
+    ledger_drop(ledger, uid);
+}
+
+static guint count_departed(const struct ledger *ledger, const char *name)
+{
+    const struct node *node = ledger_node(ledger, name);
+
+    return node && node->departed ? node->departed->len : 0;
+}
+
+/* Of one's own: "few" has 3, vanished before all others. */
+START_TEST(who_has_most_loses_the_oldest)
+{
+    g_autoptr(ledger) ledger = ledger_new();
+    struct departures *departures = departures_new();
+
+    for (int i = 0; i < DEPARTURES_MAX + 100; i++) {
+        const char *ns = i < 3 ? "few" : "many";
+        const char *node = i < 3 ? "theirs" : i < 10 ? "old" : "new";
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        vanish(departures, ledger, ns, uid, node);
+    }
+    ck_assert_uint_eq(count_departed(ledger, "theirs"), 3);
+    ck_assert_uint_eq(count_departed(ledger, "old"), 0);
+    ck_assert_uint_eq(count_departed(ledger, "new"), DEPARTURES_MAX - 3);
+    vanish(departures, ledger, "few", "late", "theirs");
+    ck_assert_uint_eq(count_departed(ledger, "theirs"), 4);
+    ck_assert_uint_eq(count_departed(ledger, "new"), DEPARTURES_MAX - 4);
+    departures_free(departures);
+}
+END_TEST
+
+/* What was written before there was a limit names no namespace, and may name more. */
+START_TEST(what_was_written_before_is_understood_and_bounded)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) text = g_string_new("[");
+    g_autoptr(ledger) ledger = ledger_new();
+    struct departures *departures = departures_new();
+
+    for (int i = 0; i < DEPARTURES_MAX + 2; i++)
+        g_string_append_printf(text,
+                               "%s{\"uid\":\"u%d\",\"node\":\"%s\",\"dialect\":\"gpushare\","
+                               "\"amount\":2,\"time\":\"7\"}",
+                               i ? "," : "", i, i < 2 ? "old" : "new");
+    g_string_append_c(text, ']');
+    ck_assert(departures_decode(departures, ledger, arena,
+                                json_parse(arena, text->str, text->len, NULL), NULL));
+    ck_assert_uint_eq(count_departed(ledger, "old"), 0);
+    ck_assert_uint_eq(count_departed(ledger, "new"), DEPARTURES_MAX);
+    departures_free(departures);
+}
+END_TEST
+
+/* Whose they are is told, too: after that the same one gives way. */
+START_TEST(what_is_told_of_them_says_whose_they_are)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(ledger) ledger = ledger_new(), other = ledger_new();
+    struct departures *from = departures_new(), *to = departures_new();
+    struct json_writer writer;
+
+    for (int i = 0; i < DEPARTURES_MAX; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        vanish(from, ledger, i == 0 ? "few" : "many", uid, i == 0 ? "theirs" : "new");
+    }
+    json_writer_init(&writer, text);
+    departures_encode(&writer, from);
+    ck_assert(departures_decode(to, other, arena, json_parse(arena, text->str, text->len, NULL),
+                                NULL));
+    vanish(to, other, "many", "late", "new");
+    ck_assert_uint_eq(count_departed(other, "theirs"), 1);
+    ck_assert_uint_eq(count_departed(other, "new"), DEPARTURES_MAX - 1);
+    departures_free(from);
+    departures_free(to);
+}
+END_TEST
+
+/* kubelet has turned it away: it is shown as Failed. */
+START_TEST(who_was_rejected_does_not)
+{
+    const struct pod_view pod = {.ns = "ml", .name = "p", .uid = "uid-p", .node_name = "duo",
+                                 .phase = "Failed", .status_reason = "UnexpectedAdmissionError"};
+
+    store_apply_pod(world.store, &pod);
+    store_vanish_pod(world.store, "uid-p");
+    ck_assert_int_eq(departed(world.store), 0);
+    world_expect_bind(&world, "q", "duo", "");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("departures");
@@ -184,11 +287,15 @@ static Suite *suite(void)
     tcase_add_test(tc, its_time_begins_with_a_decision);
     tcase_add_test(tc, or_with_a_look_of_housekeeping);
     tcase_add_test(tc, who_has_ended_does_not);
+    tcase_add_test(tc, who_was_rejected_does_not);
     tcase_add_test(tc, nor_who_was_taken);
     tcase_add_test(tc, who_is_missing_from_a_list_counts_as_well);
     tcase_add_test(tc, what_is_said_of_the_node_is_not_remembered);
     tcase_add_test(tc, a_copy_of_the_store_knows_them);
     tcase_add_test(tc, what_is_told_of_them_is_understood);
+    tcase_add_test(tc, who_has_most_loses_the_oldest);
+    tcase_add_test(tc, what_was_written_before_is_understood_and_bounded);
+    tcase_add_test(tc, what_is_told_of_them_says_whose_they_are);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/events.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 #include "scripted_api.h"
 #include "suite.h"

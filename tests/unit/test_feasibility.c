@@ -4,9 +4,9 @@
  */
 #include "literals.h"
 
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/memory_cluster.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "simulate/memory_cluster.h"
 #include "suite.h"
 
 #include <string.h>

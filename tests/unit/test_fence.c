@@ -5,7 +5,7 @@
  */
 #include "world.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>
@@ -19,7 +19,7 @@ static struct world world;
 static struct fake_cluster *cluster;
 
 static struct fake_fence {
-    struct fence base;
+    struct leadership base;
     pthread_mutex_t lock; /* the rest */
     uint64_t term;        /* 0: stands by */
     int64_t until_ms;
@@ -27,36 +27,36 @@ static struct fake_fence {
     void (*hook)(void); /* in publish, without the lock */
     unsigned published;
     char *journal; /* as it was published last */
-} fence = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} leadership = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t fake_term(struct fence *base)
+static uint64_t fake_term(struct leadership *base)
 {
-    pthread_mutex_lock(&fence.lock);
-    uint64_t term = fence.term;
-    pthread_mutex_unlock(&fence.lock);
+    pthread_mutex_lock(&leadership.lock);
+    uint64_t term = leadership.term;
+    pthread_mutex_unlock(&leadership.lock);
     return term;
 }
 
-static int64_t fake_until_ms(struct fence *base, uint64_t term)
+static int64_t fake_until_ms(struct leadership *base, uint64_t term)
 {
-    pthread_mutex_lock(&fence.lock);
-    int64_t until_ms = term == fence.term ? fence.until_ms : 0;
-    pthread_mutex_unlock(&fence.lock);
+    pthread_mutex_lock(&leadership.lock);
+    int64_t until_ms = term == leadership.term ? leadership.until_ms : 0;
+    pthread_mutex_unlock(&leadership.lock);
     return until_ms;
 }
 
-static bool fake_publish(struct fence *base, uint64_t term, int64_t deadline_ms, GError **error)
+static bool fake_publish(struct leadership *base, uint64_t term, int64_t deadline_ms, GError **error)
 {
     GString *text = g_string_new(NULL);
 
     journal_encode(world.extender.journal, text);
-    pthread_mutex_lock(&fence.lock);
-    g_free(fence.journal);
-    fence.journal = g_string_free(text, FALSE);
-    fence.published++;
-    bool stored = term == fence.term && !fence.fails;
-    void (*hook)(void) = fence.hook;
-    pthread_mutex_unlock(&fence.lock);
+    pthread_mutex_lock(&leadership.lock);
+    g_free(leadership.journal);
+    leadership.journal = g_string_free(text, FALSE);
+    leadership.published++;
+    bool stored = term == leadership.term && !leadership.fails;
+    void (*hook)(void) = leadership.hook;
+    pthread_mutex_unlock(&leadership.lock);
     if (hook)
         hook();
     if (!stored)
@@ -64,15 +64,15 @@ static bool fake_publish(struct fence *base, uint64_t term, int64_t deadline_ms,
     return stored;
 }
 
-static const struct fence_ops fake_ops = {fake_term, fake_until_ms, fake_publish};
+static const struct leadership_ops fake_ops = {fake_term, fake_until_ms, fake_publish};
 
-/* The term that goes on from now; 0 ends it. Wakes whoever waits, as a fence does. */
+/* The term that goes on from now; 0 ends it. Wakes whoever waits, as a leadership does. */
 static void set_term(uint64_t term)
 {
-    pthread_mutex_lock(&fence.lock);
-    fence.term = term;
-    fence.until_ms = g_get_monotonic_time() / 1000 + 10000;
-    pthread_mutex_unlock(&fence.lock);
+    pthread_mutex_lock(&leadership.lock);
+    leadership.term = term;
+    leadership.until_ms = g_get_monotonic_time() / 1000 + 10000;
+    pthread_mutex_unlock(&leadership.lock);
     store_lock(world.store);
     store_notify(world.store);
     store_unlock(world.store);
@@ -89,11 +89,11 @@ static void setup(void)
     world_init(&world);
     cluster = world.cluster;
     world.extender.journal = journal_new(world.store);
-    world.extender.fence = &fence.base;
-    fence.base.ops = &fake_ops;
-    fence.fails = false;
-    fence.hook = NULL;
-    fence.published = 0;
+    world.extender.leadership = &leadership.base;
+    leadership.base.ops = &fake_ops;
+    leadership.fails = false;
+    leadership.hook = NULL;
+    leadership.published = 0;
     set_term(7);
     fake_cluster_put_node(cluster, "mono", 10, 1);
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 6});
@@ -109,7 +109,7 @@ static void teardown(void)
     world_verify(&world);
     journal_free(world.extender.journal);
     world_release(&world);
-    g_clear_pointer(&fence.journal, g_free);
+    g_clear_pointer(&leadership.journal, g_free);
 }
 
 static uint64_t not_ready(void)
@@ -136,7 +136,7 @@ START_TEST(who_stands_by_answers_with_an_error)
     ck_assert_msg(!strstr(reply, "mono"), "%s", reply);
     world_expect_bind(&world, "p", "mono", STANDS_BY);
     expect_nothing();
-    ck_assert_uint_eq(fence.published, 0);
+    ck_assert_uint_eq(leadership.published, 0);
     ck_assert_uint_eq(fake_cluster_n_gets(cluster), 0);
     ck_assert_uint_eq(not_ready(), before + 1);
 }
@@ -160,10 +160,10 @@ static void check_nothing_was_sent(void)
 
 START_TEST(a_booking_is_published_before_its_binding_is_sent)
 {
-    fence.hook = check_nothing_was_sent;
+    leadership.hook = check_nothing_was_sent;
     world_expect_bind(&world, "p", "mono", "");
-    ck_assert_uint_eq(fence.published, 1);
-    ck_assert_msg(strstr(fence.journal, "\"uid\":\"uid-p\""), "%s", fence.journal);
+    ck_assert_uint_eq(leadership.published, 1);
+    ck_assert_msg(strstr(leadership.journal, "\"uid\":\"uid-p\""), "%s", leadership.journal);
     ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
 
     g_autoptr(GString) text = g_string_new(NULL);
@@ -174,7 +174,7 @@ END_TEST
 
 START_TEST(what_was_not_published_is_not_sent)
 {
-    fence.fails = true;
+    leadership.fails = true;
     world_expect_bind(&world, "p", "mono", NOT_STORED);
     expect_nothing();
 }
@@ -182,7 +182,7 @@ END_TEST
 
 START_TEST(what_was_published_in_an_earlier_term_is_not_sent)
 {
-    fence.hook = end_term;
+    leadership.hook = end_term;
     world_expect_bind(&world, "p", "mono", STANDS_BY);
     expect_nothing();
 }
@@ -195,10 +195,10 @@ static void begin_another(void)
 
 START_TEST(a_new_term_does_not_carry_bookings_of_the_old_one)
 {
-    fence.hook = begin_another;
+    leadership.hook = begin_another;
     world_expect_bind(&world, "p", "mono", STANDS_BY);
     expect_nothing();
-    fence.hook = NULL;
+    leadership.hook = NULL;
     world_expect_bind(&world, "p", "mono", "");
 }
 END_TEST
@@ -208,7 +208,7 @@ START_TEST(without_a_card_to_keep_nothing_is_published)
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "plain"});
     world_catch_up(&world);
     world_expect_bind(&world, "plain", "mono", "");
-    ck_assert_uint_eq(fence.published, 0);
+    ck_assert_uint_eq(leadership.published, 0);
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "plain2"});
     world_catch_up(&world);
     set_term(0);
@@ -245,7 +245,7 @@ START_TEST(a_binding_ends_before_the_term_does)
     world.extender.cluster = &noting;
     world.extender.bind_timeout_ms = 60000;
     world_expect_bind(&world, "p", "mono", "");
-    ck_assert_int_eq(seen_deadline_ms, fence.until_ms);
+    ck_assert_int_eq(seen_deadline_ms, leadership.until_ms);
 }
 END_TEST
 
@@ -282,7 +282,7 @@ START_TEST(a_repeated_binding_that_is_not_published_stays_unknown)
     fake_cluster_script_get(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_UNKNOWN});
     world_expect_bind(&world, "p", "mono", STANDS_BY);
     set_term(9);
-    fence.fails = true;
+    leadership.fails = true;
     world_expect_bind(&world, "p", "mono", NOT_STORED);
     ck_assert_int_eq(world_state(&world, "uid-p"), ALLOCATION_UNKNOWN);
     fake_cluster_carry_out(cluster);
@@ -322,10 +322,10 @@ static struct waiter start_waiter(void)
 
     world.extender.bind_timeout_ms = 60000;
     fake_cluster_put_node(cluster, "mono", 20, 2);
-    fake_cluster_add_pod(cluster, &(struct fake_pod){
-                                      .name = "first", .node = "mono", .mem = 6, .card = "0"});
-    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "same", .mem = 6});
     world_catch_up(&world);
+    world_add_pending(&world, "first", 6);
+    world_expect_bind(&world, "first", "mono", "");
+    world_add_pending(&world, "same", 6);
     return waiter;
 }
 
@@ -354,7 +354,7 @@ START_TEST(who_waits_leaves_when_the_replica_hands_over)
     pthread_join(waiter.thread, NULL);
     ck_assert_str_eq(waiter.error, expected);
     g_free(waiter.error);
-    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 0);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 1);
 }
 END_TEST
 

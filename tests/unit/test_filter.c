@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "suite.h"
 #include "wire/extender.h"
 
@@ -105,6 +105,24 @@ START_TEST(every_node_gets_its_answer_in_the_order_asked)
            "\"nope\":\"" UNKNOWN "\",\"plain\":\"" NOT_SHARED "\",\"small\":\"" TOO_SMALL
            "\",\"sick\":\"" UNHEALTHY "\",\"zzz\":\"" UNKNOWN "\"");
     expect("p", "full", "", "\"full\":\"" NO_ROOM "\"", "");
+}
+END_TEST
+
+/* Nor does it read anything but the ledger. */
+START_TEST(asking_writes_nothing)
+{
+    add_pod(&(struct fake_pod){.name = "p", .mem = 6});
+    g_autofree char *before = world_nodes(&world);
+    g_autofree char *passed = ask("p", "mono,duo,full");
+    g_autofree char *marks = world_prioritize(&world, PRIORITIZE_ALL, "p", "mono,duo");
+    g_autofree char *after = world_nodes(&world);
+
+    ck_assert_ptr_nonnull(strstr(passed, "duo"));
+    ck_assert_ptr_nonnull(strstr(marks, "=10"));
+    ck_assert_str_eq(before, after);
+    ck_assert_uint_eq(fake_cluster_n_gets(cluster), 0);
+    ck_assert_uint_eq(fake_cluster_n_sent(cluster), 0);
+    ck_assert_uint_eq(fake_cluster_n_annotated(cluster), 0);
 }
 END_TEST
 
@@ -404,6 +422,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_node_gets_its_answer_in_the_order_asked);
+    tcase_add_test(tc, asking_writes_nothing);
     tcase_add_test(tc, the_last_unit_of_a_card_can_be_had);
     tcase_add_test(tc, whole_nodes_come_back_as_they_came);
     tcase_add_test(tc, no_nodes_no_answer);

@@ -121,11 +121,10 @@ static void holds_as_much_as_there_is(const struct allocation *allocation)
 {
     const struct share *share = &allocation->shares[0];
 
-    ck_assert_uint_eq(allocation->n_shares, share->exclusive ? 2 : 1);
+    ck_assert_uint_eq(allocation->n_shares, 1); /* its resource has no devices of a pool */
     ck_assert_int_eq(share->card, CARD_UNKNOWN);
     if (share->exclusive) {
         ck_assert_int_eq(allocation->doubt, DOUBT_UNREAD);
-        ck_assert_str_eq(allocation->shares[1].device, DEVICE_ALL);
     } else {
         ck_assert_int_ne(allocation->doubt, DOUBT_NONE);
         ck_assert_int_eq(share->memory.value, INT64_MAX);

@@ -2,23 +2,27 @@
 /*
  * What is remembered of pods on their way from filter to bind, and for how long.
  */
-#include "app/hints.h"
+#include "core/ledger.h"
+#include "queue/hints.h"
 #include "suite.h"
 
 #include <string.h>
 
 static struct hints *hints;
+static struct ledger *empty;
 static struct request *asked;
 
 static void setup(void)
 {
     hints = hints_new();
+    empty = ledger_new();
     asked = request_new(NULL, 0);
 }
 
 static void teardown(void)
 {
     hints_free(hints);
+    ledger_free(empty);
     request_free(asked);
 }
 
@@ -62,14 +66,14 @@ START_TEST(its_time_ends)
 {
     note("a", "ml", "n1", 100);
     note("b", "ml", "n1", 200);
-    hints_end(hints, 99);
+    hints_end(hints, empty, 99);
     expect("n1", "a b");
-    hints_end(hints, 100);
+    hints_end(hints, empty, 100);
     expect("n1", "b");
     note("b", "ml", "n1", 300); /* it waits for longer */
-    hints_end(hints, 299);
+    hints_end(hints, empty, 299);
     expect("n1", "b");
-    hints_end(hints, 300);
+    hints_end(hints, empty, 300);
     expect("n1", "");
     note("c", "ml", "n1", 400);
     hints_forget_all(hints);
@@ -115,12 +119,12 @@ START_TEST(it_tells_which_nodes_filter_was_asked_about)
         ck_assert_ptr_nonnull(node);
         if (i % 7 == 0)
             hint_ask(hint, ledger, node);
-        ck_assert_int_eq(hint_has_asked(hint, node->place), i % 7 == 0);
+        ck_assert_int_eq(hint_has_asked(hint, node_own(node)->place), i % 7 == 0);
     }
-    ck_assert(hint_has_asked(hint, ledger_node(ledger, "n7")->place));
+    ck_assert(hint_has_asked(hint, node_own(ledger_node(ledger, "n7"))->place));
     ck_assert(!hint_has_asked(hint, 1000));
     note("a", "ml", "n7", 200);
-    ck_assert(hint_has_asked(hint, ledger_node(ledger, "n14")->place));
+    ck_assert(hint_has_asked(hint, node_own(ledger_node(ledger, "n14"))->place));
 }
 END_TEST
 

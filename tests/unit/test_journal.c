@@ -5,7 +5,7 @@
 #include "literals.h"
 #include "world.h"
 
-#include "app/booking.h"
+#include "store/booking.h"
 #include "suite.h"
 
 #include <string.h>
@@ -160,8 +160,8 @@ START_TEST(the_next_counts_it_for_quotas)
     }
     store_apply_configmap(
         new.store, &(struct configmap_view){
-                       .ns = QUOTAS_NAMESPACE,
-                       .name = QUOTAS_NAME,
+                       .ns = "kube-system",
+                       .name = "gpuquota",
                        .data = PAIRS({"gpu_quota", "{\"ml\":{\"quota\":{\"M40\":1}}}"})});
     old.extender.bind_timeout_ms = 100;
     fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_DELAY_EFFECT, OUTCOME_UNKNOWN});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who looks after the keys of seals: at the start, and later, with places that others write as well. */
-#include "app/keeper.h"
+#include "verbs/keeper.h"
 #include "kube/key_places.h"
 #include "scripted_api.h"
 #include "suite.h"

@@ -34,7 +34,7 @@ START_TEST(makes_the_lease_where_there_is_none)
     ck_assert(is_micro_time(strstr(text, "\"acquireTime\":") + strlen("\"acquireTime\":")));
     ck_assert(is_micro_time(strstr(text, "\"renewTime\":") + strlen("\"renewTime\":")));
     ck_assert_uint_eq(changes(LEASE_CHANGE_TAKEN), before + 1);
-    ck_assert_uint_eq(fence_term(fence()), 1);
+    ck_assert_uint_eq(leadership_term(leadership()), 1);
     ck_assert_uint_eq(atomic_load(&refreshes), 1);
 }
 END_TEST
@@ -63,11 +63,11 @@ START_TEST(what_slept_asks_before_it_serves)
     ck_assert(comes_true(true));
     g_atomic_int_set(&slept_ms, 5000);
     ck_assert(!is_held());
-    ck_assert_uint_eq(fence_term(fence()), 0);
+    ck_assert_uint_eq(leadership_term(leadership()), 0);
     script_write(LEASE("3", "me", ""));
-    ck_assert(!fence_publish(fence(), 1, clock_ms() + PATIENT_MS, NULL)); /* it has the Lease renewed */
+    ck_assert(!leadership_publish(leadership(), 1, clock_ms() + PATIENT_MS, NULL)); /* it has the Lease renewed */
     ck_assert(comes_true(true));
-    ck_assert_uint_eq(fence_term(fence()), 1);
+    ck_assert_uint_eq(leadership_term(leadership()), 1);
     g_atomic_int_set(&slept_ms, 0);
 }
 END_TEST
@@ -94,8 +94,8 @@ START_TEST(does_not_touch_what_another_holds)
     start_with_deadline(400, 40);
     ck_assert(fake_server_wait(server, 4, PATIENT_MS));
     expect_why("stands by; the Lease ns/gl was last held by another");
-    ck_assert_uint_eq(fence_term(fence()), 0);
-    ck_assert_int_eq(fence_cut(fence(), 1, INT64_MAX), 0);
+    ck_assert_uint_eq(leadership_term(leadership()), 0);
+    ck_assert_int_eq(leadership_cut(leadership(), 1, INT64_MAX), 0);
     ck_assert_uint_eq(fake_server_unscripted(server), 0);
 }
 END_TEST
@@ -123,7 +123,7 @@ START_TEST(serves_only_once_the_pods_have_been_read_afresh)
     ck_assert(fake_server_wait(server, 2, PATIENT_MS));
     g_usleep(20000);
     expect_why("");
-    ck_assert_uint_eq(fence_term(fence()), 0);
+    ck_assert_uint_eq(leadership_term(leadership()), 0);
     atomic_store(&fresh, true);
     ck_assert(comes_true(true));
     ck_assert_uint_eq(atomic_load(&refreshes), 1);
@@ -198,7 +198,7 @@ START_TEST(renews_in_the_version_that_it_knows)
     expect_part(2, "\"acquireTime\":\"2026-01-02T03:04:05.000006Z\"");
     expect_part(2, "\"leaseTransitions\":4");
     expect_part(3, "\"resourceVersion\":\"3\"");
-    ck_assert_uint_eq(fence_term(fence()), 1); /* still the first */
+    ck_assert_uint_eq(leadership_term(leadership()), 1); /* still the first */
 }
 END_TEST
 
@@ -213,7 +213,7 @@ START_TEST(a_renewal_whose_answer_is_lost_does_not_end_the_term)
         .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("4", "me", "")}});
     start_with_deadline(5000, 40);
     expect_part(4, "\"resourceVersion\":\"3\"");
-    ck_assert_uint_eq(fence_term(fence()), 1);
+    ck_assert_uint_eq(leadership_term(leadership()), 1);
     ck_assert_uint_eq(atomic_load(&refreshes), 1);
 }
 END_TEST
@@ -228,11 +228,11 @@ START_TEST(a_term_ends_when_renewals_do_not_come_through)
     script(&(struct fake_reply){.times = FAKE_ALWAYS, .end = FAKE_NO_REPLY});
     start_with_deadline(300, 40);
     ck_assert(comes_true(true));
-    const int64_t until_ms = fence_cut(fence(), 1, INT64_MAX);
+    const int64_t until_ms = leadership_cut(leadership(), 1, INT64_MAX);
     ck_assert_int_gt(until_ms, 0);
     ck_assert(comes_true(false));
     ck_assert_int_ge(clock_ms(), until_ms);
-    ck_assert_uint_eq(fence_term(fence()), 0);
+    ck_assert_uint_eq(leadership_term(leadership()), 0);
     while (changes(LEASE_CHANGE_LOST) == before)
         g_usleep(1000);
 }
@@ -250,9 +250,9 @@ START_TEST(after_the_end_of_a_term_the_next_one_begins_afresh)
     script(&(struct fake_reply){
         .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("3", "me", "")}});
     start_with_deadline(300, 200);
-    while (fence_term(fence()) < 2)
+    while (leadership_term(leadership()) < 2)
         g_usleep(1000);
-    ck_assert_int_eq(fence_cut(fence(), 1, INT64_MAX), 0);
+    ck_assert_int_eq(leadership_cut(leadership(), 1, INT64_MAX), 0);
     ck_assert_uint_eq(atomic_load(&refreshes), 2);
 }
 END_TEST

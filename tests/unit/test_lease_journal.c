@@ -36,7 +36,7 @@ static void book(const char *uid)
 
 static bool publish(GError **error)
 {
-    return fence_publish(fence(), fence_term(fence()), clock_ms() + PATIENT_MS, error);
+    return leadership_publish(leadership(), leadership_term(leadership()), clock_ms() + PATIENT_MS, error);
 }
 
 START_TEST(what_is_published_has_been_written)
@@ -98,7 +98,7 @@ START_TEST(publishing_ends_at_its_deadline)
 
     take_it_for(3000); /* or it takes long to stop */
     script(&(struct fake_reply){.match = "PUT ", .end = FAKE_HANG});
-    ck_assert(!fence_publish(fence(), 1, clock_ms() + 50, &error));
+    ck_assert(!leadership_publish(leadership(), 1, clock_ms() + 50, &error));
     ck_assert(g_error_matches(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE));
     ck_assert_str_ne(error->message, STANDS_BY);
 }
@@ -111,7 +111,7 @@ START_TEST(publishing_is_for_the_present_term)
     take_it();
     script(&(struct fake_reply){
         .match = "PUT ", .times = FAKE_ALWAYS, .chunks = {LEASE("3", "me", "")}});
-    ck_assert(!fence_publish(fence(), 2, clock_ms() + PATIENT_MS, &error));
+    ck_assert(!leadership_publish(leadership(), 2, clock_ms() + PATIENT_MS, &error));
     ck_assert_str_eq(error->message, STANDS_BY);
 }
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(gives_the_lease_back_with_its_journal)
     expect_part(2, "\"resourceVersion\":\"2\"");
     expect_part(2, "uid-1");
     ck_assert_uint_eq(changes(LEASE_CHANGE_RELEASED), before + 1);
-    ck_assert_uint_eq(fence_term(fence()), 0);
+    ck_assert_uint_eq(leadership_term(leadership()), 0);
     expect_why("");
 }
 END_TEST

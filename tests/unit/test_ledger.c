@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "book.h"
+#include "core/ledger.h"
 #include "suite.h"
 
 
@@ -279,13 +280,13 @@ START_TEST(the_same_news_twice_is_no_news)
 
     again->state = ALLOCATION_CONFIRMED;
     again->since_ms = 77;
-    again->generation = 3;
+    allocation_own(again)->generation = 3;
     again->started = again->terminating = again->waited_out = again->heeded = true;
     ck_assert_ptr_eq(ledger_put(book, "n1", again), first);
     ck_assert(first->started && first->terminating && first->waited_out && first->heeded);
     ck_assert_int_eq(first->state, ALLOCATION_CONFIRMED);
     ck_assert_int_eq(first->since_ms, 77);
-    ck_assert_uint_eq(first->generation, 3);
+    ck_assert_uint_eq(allocation_own(first)->generation, 3);
     ck_assert_int_eq(free_on("n1", 1), 10);
     ck_assert_uint_eq(ledger_size(book), 1);
     ck_assert_uint_eq(ledger_node(book, "n1")->allocations->len, 1);
@@ -432,7 +433,7 @@ END_TEST
 static void count_visit(struct allocation *allocation, void *data)
 {
     (*(int *)data)++;
-    allocation->generation++;
+    allocation_own(allocation)->generation++;
 }
 
 START_TEST(each_allocation_is_visited_once)
@@ -444,7 +445,7 @@ START_TEST(each_allocation_is_visited_once)
     put("n2", "u3", 0, 1);
     ledger_each(book, count_visit, &visits);
     ck_assert_int_eq(visits, 3);
-    ck_assert_uint_eq(ledger_get(book, "u3")->generation, 1);
+    ck_assert_uint_eq(allocation_own(ledger_get(book, "u3"))->generation, 1);
 }
 END_TEST
 
@@ -472,7 +473,7 @@ START_TEST(equality_looks_at_everything_but_state_and_marks)
 
     b->state = ALLOCATION_CONFIRMED;
     b->since_ms = 5;
-    b->generation = 8;
+    allocation_own(b)->generation = 8;
     ck_assert(allocation_equal(a, b));
 
 #define DIFFERS(member, value)                                                                     \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "book.h"
+#include "core/ledger.h"
 #include "suite.h"
 
 
@@ -266,7 +267,7 @@ static bool freed(const char *name)
 {
     static uint64_t seen;
     const struct node *node = ledger_node(book, name);
-    bool news = node && node->freed_at > seen;
+    bool news = node && node_own(node)->freed_at > seen;
 
     seen = ledger_freed(book);
     return news;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/limited_cluster.h"
+#include "store/limited_cluster.h"
 
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/log.h"
+#include "base/log.h"
 
 #include "suite.h"
 

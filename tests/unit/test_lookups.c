@@ -2,7 +2,7 @@
 /*
  * How many unknown pods the API server is asked about.
  */
-#include "app/lookups.h"
+#include "verbs/lookups.h"
 #include "suite.h"
 
 static struct lookups lookups;

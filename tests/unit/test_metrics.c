@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "app/metrics.h"
+#include "base/metrics.h"
 
-#include "app/cluster.h"
-#include "app/store.h"
+#include "store/cluster.h"
+#include "store/store.h"
 #include "suite.h"
 
 #include <gpuledger/reason.h>

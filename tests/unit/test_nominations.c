@@ -3,6 +3,7 @@
  * Room is kept for pods that kube-scheduler has nominated to a node, from those that are not more
  * important.
  */
+#include "core/ledger.h"
 #include "preempting_extender.h"
 #include "suite.h"
 #include "world.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cards of which there are several replicas, by time-slicing or MPS. */
+#include "core/ledger.h"
 #include "nvidia_words.h"
 #include "suite.h"
 
@@ -11,6 +12,15 @@ START_TEST(replicas_of_one_card)
     ck_assert_str_eq(pool_of("n", GPUS)->model, "Tesla-T4");
     ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/isolation=hook"),
                      REASON_ISOLATION);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-models-not=SHARED"),
+                     REASON_TERMS);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-models-not=A10"),
+                     REASON_NONE);
+    ck_assert_reason(ASK("n", GPUS "=1", .annotations = "gpuledger.io/gpu-models=T4-SHARED"),
+                     REASON_NONE);
+    NODE("whole", GPUS "=2", .labels = "nvidia.com/gpu.product=Tesla-T4 nvidia.com/gpu.count=2");
+    ck_assert_reason(ASK("whole", GPUS "=1", .annotations = "gpuledger.io/gpu-models-not=SHARED"),
+                     REASON_NONE);
     ck_assert_int_eq(fill("n", GPUS "=1", REASON_INSUFFICIENT_DEVICES), 2);
 }
 END_TEST

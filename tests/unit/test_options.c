@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/nearest.h"
-#include "cmd/options.h"
+#include "options/nearest.h"
+#include "options/options.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>

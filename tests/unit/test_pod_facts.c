@@ -61,6 +61,33 @@ START_TEST(labels_are_found)
 }
 END_TEST
 
+START_TEST(containers_have_their_names)
+{
+    struct container_view containers[POD_FACTS_CONTAINERS_MAX + 1] = {{.name = "main"}, {.name = NULL}};
+    g_autoptr(pod_facts) facts = pod_facts_new(&(struct pod_view){
+        .containers = containers, .n_containers = G_N_ELEMENTS(containers)});
+
+    ck_assert_str_eq(pod_facts_container(facts, 0), "main");
+    ck_assert_str_eq(pod_facts_container(facts, 1), "");
+    ck_assert_ptr_null(pod_facts_container(facts, -1));
+    ck_assert_ptr_null(pod_facts_container(facts, POD_FACTS_CONTAINERS_MAX));
+    ck_assert_ptr_null(pod_facts_container(NULL, 0));
+}
+END_TEST
+
+START_TEST(other_names_are_other_facts)
+{
+    struct pod_facts_pool *pool = pod_facts_pool_new();
+    g_autoptr(pod_facts) one = pod_facts_pool_get(pool, &(struct pod_view){CONTAINERS({.name = "a"})});
+    g_autoptr(pod_facts) same = pod_facts_pool_get(pool, &(struct pod_view){CONTAINERS({.name = "a"})});
+    g_autoptr(pod_facts) other = pod_facts_pool_get(pool, &(struct pod_view){CONTAINERS({.name = "b"})});
+
+    ck_assert_ptr_eq(one, same);
+    ck_assert_ptr_ne(one, other);
+    pod_facts_pool_free(pool);
+}
+END_TEST
+
 /* --- one of each ---------------------------------------------------------------------------- */
 
 static struct pod_facts *get(struct pod_facts_pool *pool, const char *app, const char *cpu)
@@ -109,6 +136,8 @@ int main(void)
     tcase_add_test(tests, amounts_are_summed_as_kube_scheduler_sums_them);
     tcase_add_test(tests, what_cannot_be_summed_is_particular);
     tcase_add_test(tests, labels_are_found);
+    tcase_add_test(tests, containers_have_their_names);
+    tcase_add_test(tests, other_names_are_other_facts);
     tcase_add_test(tests, pods_alike_share_their_facts);
     tcase_add_test(tests, what_nobody_has_any_more_goes);
     suite_add_tcase(suite, tests);

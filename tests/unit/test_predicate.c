@@ -4,7 +4,7 @@
  */
 #include "literals.h"
 
-#include "app/extender.h"
+#include "verbs/extender.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>

@@ -19,11 +19,11 @@ static void assert_not_ready(const char *line)
 
 START_TEST(readiness_names_feeds_not_read)
 {
-    assert_not_ready("[-]synced failed: not yet read from the cluster: nodes, pods, configmaps");
+    assert_not_ready("[-]synced failed: gpuledger has not read the cluster's nodes, pods, configmaps yet; try again");
     store_list_begin(extender.store, FEED_NODES);
     store_list_end(extender.store, FEED_NODES);
     store_set_trouble(extender.store, FEED_PODS, "we may not");
-    assert_not_ready("[-]synced failed: not yet read from the cluster: pods (we may not), configmaps");
+    assert_not_ready("[-]synced failed: gpuledger has not read the cluster's pods (we may not), configmaps yet; try again");
 }
 END_TEST
 
@@ -89,16 +89,16 @@ START_TEST(who_stands_by_lets_go_of_the_caller)
 
     for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_auto(http_reply) serving = {0};
-        g_auto(http_reply) standing_by = {0};
+        g_auto(http_reply) entry_by = {0};
 
         call(SCHEDULER, "POST", paths[i], NULL, "{}", &serving);
         g_autofree char *kept = http_header(&serving, "Connection");
         ck_assert_ptr_null(kept);
         g_atomic_int_set(&elected, 0);
-        call(SCHEDULER, "POST", paths[i], NULL, "{}", &standing_by);
+        call(SCHEDULER, "POST", paths[i], NULL, "{}", &entry_by);
         g_atomic_int_set(&elected, 1);
-        g_autofree char *closed = http_header(&standing_by, "Connection");
-        ck_assert_int_eq(standing_by.status, 200);
+        g_autofree char *closed = http_header(&entry_by, "Connection");
+        ck_assert_int_eq(entry_by.status, 200);
         ck_assert_pstr_eq(closed, "close");
         close(connections[SCHEDULER]);
         connections[SCHEDULER] = http_connect(server_port(servers[SCHEDULER]));

@@ -4,13 +4,13 @@
  */
 #include "literals.h"
 
-#include "app/extender.h"
-#include "app/lesson.h"
-#include "app/log.h"
-#include "app/record_state.h"
-#include "app/recorder.h"
-#include "app/replay.h"
-#include "app/views.h"
+#include "verbs/extender.h"
+#include "record/learned.h"
+#include "base/log.h"
+#include "record/record_state.h"
+#include "record/recorder.h"
+#include "record/replay.h"
+#include "inspect/views.h"
 #include "core/constraints.h"
 #include "suite.h"
 
@@ -399,7 +399,7 @@ START_TEST(a_settled_pod_is_known)
     look->kind = RECORD_LOOK; /* which tells a booking in the same way */
     look->result = BIND_RESULT_BOUND;
     note(look);
-    note(record_settle(++number, &pod, false));
+    note(record_reconcile(++number, &pod, false));
     note(record_conclude(&(struct moment){.number = ++number}, "u", results[_i]));
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
@@ -440,20 +440,20 @@ START_TEST(budgets_are_known)
 }
 END_TEST
 
-static char *lesson_of(const struct demand *demand)
+static char *learned_of(const struct demand *demand)
 {
     GString *text = g_string_new(NULL);
     struct json_writer writer;
 
     json_writer_init(&writer, text);
-    lesson_encode(&writer, demand);
+    learned_encode(&writer, demand);
     return g_string_free(text, FALSE);
 }
 
 static char *learned_by(struct store *store)
 {
     store_lock(store);
-    char *text = lesson_of(store_demand(store));
+    char *text = learned_of(store_demand(store));
     store_unlock(store);
     return text;
 }
@@ -482,10 +482,10 @@ END_TEST
 static void note_arrivals(void)
 {
     const struct ledger *ledger = store_lock(live);
-    g_autoptr(GArray) standings = arrivals_tell(store_arrivals(live), ledger);
+    g_autoptr(GArray) entries = arrivals_tell(store_arrivals(live), ledger);
 
     g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(live));
-    note(record_arrivals(++number, standings, schedulers));
+    note(record_arrivals(++number, entries, schedulers));
     store_unlock(live);
 }
 
@@ -510,7 +510,7 @@ START_TEST(places_that_are_kept_are_known)
     note_arrivals();
     begin_file();
     const struct arrivals *arrivals = store_arrivals(replay_store(next_file));
-    const struct berth *place = arrivals_place(arrivals, "large");
+    const struct reservation *place = arrivals_place(arrivals, "large");
     ck_assert_ptr_nonnull(place);
     ck_assert_str_eq(place->node, "n1");
     ck_assert_uint_eq(place->ending->len, 1);
@@ -643,14 +643,14 @@ START_TEST(a_lesson_is_read_as_it_was_written)
         {.cards = 2, .exclusive = true, .terms = terms, .count = 1e-9},
         {.cards = 2, .exclusive = true, .device = (char *)"nvidia.com/mig-1g.5gb", .count = 7},
     };
-    demand_learn(demand, &(struct demand_lesson){shapes, 3, 1.0001, 7.1, 12});
-    g_autofree char *text = lesson_of(demand);
+    demand_learn(demand, &(struct learned_demand){shapes, 3, 1.0001, 7.1, 12});
+    g_autofree char *text = learned_of(demand);
     g_autoptr(demand) again =
-        lesson_decode(arena, json_parse(arena, text, strlen(text), NULL), NULL);
+        learned_decode(arena, json_parse(arena, text, strlen(text), NULL), NULL);
     ck_assert_ptr_nonnull(again);
-    g_autofree char *same = lesson_of(again);
+    g_autofree char *same = learned_of(again);
     ck_assert_str_eq(same, text);
-    const struct demand_lesson read = demand_tell(again);
+    const struct learned_demand read = demand_tell(again);
     ck_assert_uint_eq(read.n_gpu, 12);
     ck_assert(read.gain == 1.0001 && read.total == 7.1);
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
@@ -675,7 +675,7 @@ START_TEST(a_lesson_is_read_as_it_was_written)
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
         const cJSON *tree = json_parse(arena, bad[i], strlen(bad[i]), NULL);
-        ck_assert_ptr_null(lesson_decode(arena, tree, &error));
+        ck_assert_ptr_null(learned_decode(arena, tree, &error));
         ck_assert_ptr_nonnull(error);
     }
 }
@@ -718,7 +718,7 @@ START_TEST(after_a_loss_it_is_told_what_was_learned)
     uint64_t after;
 
     ck_assert_ptr_nonnull(recorder);
-    store_set_recorder(live, recorder);
+    recorder_observe(recorder, live);
     for (uint64_t i = 1; i <= RECORDER_OPEN_MAX; i++)
         ck_assert_uint_eq(recorder_number(recorder), i);
     ck_assert_uint_eq(recorder_number(recorder), 0);
@@ -728,7 +728,7 @@ START_TEST(after_a_loss_it_is_told_what_was_learned)
         g_usleep(1000);
     note_gone(recorder, after);
     recorder_free(recorder);
-    store_set_recorder(live, NULL);
+    store_set_observer(live, NULL);
     ck_assert(g_file_get_contents(path, &text, NULL, NULL));
     const char *lost = strstr(text, "\"kind\":\"lost\"");
     ck_assert_ptr_nonnull(lost);

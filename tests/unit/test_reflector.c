@@ -2,7 +2,7 @@
 /* Lists, and how a reflector ends. */
 #include "kube/reflector.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 #include "scripted_reflector.h"
 #include "suite.h"

@@ -2,7 +2,7 @@
 /* What each feed lists and watches, and what may not be read. */
 #include "kube/reflector.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/feeds.h"
 #include "scripted_reflector.h"
 #include "suite.h"

@@ -2,7 +2,7 @@
 /* Watches: how they are read, how they end, and what comes then. */
 #include "kube/reflector.h"
 
-#include "app/metrics.h"
+#include "base/metrics.h"
 #include "kube/clock.h"
 #include "scripted_reflector.h"
 #include "suite.h"

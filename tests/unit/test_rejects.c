@@ -5,14 +5,14 @@
 #include "quota_extender.h"
 #include "suite.h"
 
-#include "app/audit.h"
-#include "app/auditor.h"
-#include "app/explain.h"
-#include "app/feasibility.h"
-#include "app/grant.h"
-#include "app/log.h"
-#include "app/metrics.h"
-#include "app/views.h"
+#include "audit/audit.h"
+#include "audit/auditor.h"
+#include "explain/explain.h"
+#include "store/feasibility.h"
+#include "verbs/attempt.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "inspect/views.h"
 
 #define MEM "aliyun.com/gpu-mem"
 #define COUNT "aliyun.com/gpu-count"
@@ -244,7 +244,7 @@ END_TEST
 START_TEST(bind_refuses_too)
 {
     struct bind_args args = {.pod_name = "x", .pod_namespace = "ml", .pod_uid = "x", .node = "a"};
-    struct grant grant = {.args = &args, .send_until_ms = INT64_MAX, .card = CARD_UNKNOWN};
+    struct attempt attempt = {.args = &args, .send_until_ms = INT64_MAX, .card = CARD_UNKNOWN};
     g_autoptr(GError) error = NULL;
     struct moment now;
 
@@ -256,10 +256,10 @@ START_TEST(bind_refuses_too)
                                        .phase = "Pending",
                                        CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})});
     struct ledger *ledger = store_decide_recorded(extender.store, &now);
-    ck_assert_int_eq(grant_look(&grant, extender.store, ledger, &now, &error), GRANT_FAILED);
+    ck_assert_int_eq(attempt_look(&attempt, extender.store, ledger, &now, &error), ATTEMPT_FAILED);
     store_unlock(extender.store);
     ck_assert_str_eq(error->message, reason_info(REASON_REJECTING)->text);
-    grant_clear(&grant);
+    attempt_clear(&attempt);
 }
 END_TEST
 
@@ -641,8 +641,8 @@ START_TEST(explain_says_for_whom_and_why)
     pass(10000);
     bind_on("trial", "ml", "a", "0");
     expect("ml", "b");
-    g_autofree char *trial = sentence_of("ml");
-    ck_assert_msg(strstr(trial, "takes one pod at a time, until one is admitted"), "%s", trial);
+    g_autofree char *what_if = sentence_of("ml");
+    ck_assert_msg(strstr(what_if, "takes one pod at a time, until one is admitted"), "%s", what_if);
 }
 END_TEST
 

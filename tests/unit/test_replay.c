@@ -252,7 +252,7 @@ static void put_unhealthy(void)
 
 static void settle(void)
 {
-    extender_settle(&world.extender, 0);
+    extender_reconcile(&world.extender, 0);
 }
 
 static void let_time_pass(void)

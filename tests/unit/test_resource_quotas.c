@@ -2,6 +2,7 @@
 /*
  * Namespaces have as much of their cards as their ResourceQuotas say, by HAMi's keys.
  */
+#include "core/ledger.h"
 #include "quota_extender.h"
 #include "suite.h"
 
@@ -155,7 +156,7 @@ START_TEST(each_quota_counts)
 }
 END_TEST
 
-/* Who was refused is then looked at again (app/wake.h). */
+/* Who was refused is then looked at again (verbs/wake.h). */
 START_TEST(changed_limits_may_be_room)
 {
     begin(true);
@@ -167,7 +168,7 @@ START_TEST(changed_limits_may_be_room)
     store_unlock(extender.store);
     SET_QUOTA("q", {LIMIT_MEM, "9k"});
     const struct ledger *ledger = store_lock(extender.store);
-    ck_assert_uint_gt(ledger_node(ledger, "large")->freed_at, before);
+    ck_assert_uint_gt(node_own(ledger_node(ledger, "large"))->freed_at, before);
     store_unlock(extender.store);
 }
 END_TEST
@@ -183,7 +184,7 @@ START_TEST(one_that_a_list_does_not_name_is_gone)
     const struct ledger *ledger = store_ledger(extender.store);
     const uint64_t before = ledger_freed(ledger);
     store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
-    ck_assert_uint_gt(ledger_node(ledger, "large")->freed_at, before);
+    ck_assert_uint_gt(node_own(ledger_node(ledger, "large"))->freed_at, before);
     expect("ml", MIBS("2"), "small,large");
     expect("ml", MIBS("3"), "");
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);

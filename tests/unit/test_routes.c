@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/routes.h"
 
-#include "app/version.h"
+#include "base/version.h"
 #include "http/resources.h"
 #include "listening_extender.h"
 #include "suite.h"

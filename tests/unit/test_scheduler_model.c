@@ -4,8 +4,8 @@
  */
 #include "literals.h"
 
-#include "app/scheduler_model.h"
-#include "app/workload.h"
+#include "simulate/scheduler_model.h"
+#include "simulate/workload.h"
 #include "suite.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
  * What the ledger believes after a restart, of pods whose annotations were changed while nobody looked:
  * one cluster, and one extender after the other on it.
  */
+#include "verbs/sealer.h"
 #include "world.h"
 
 #include "suite.h"
@@ -116,7 +117,7 @@ START_TEST(a_binding_carries_a_seal)
 
     ck_assert(g_str_has_prefix(seal, "v1:0000000a:"));
     ck_assert_ptr_nonnull(strstr(sent, SEAL_ANNOTATION));
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
 }
 END_TEST
 
@@ -180,7 +181,7 @@ START_TEST(who_has_lost_its_seal_counts_on_every_card)
     world_catch_up(&now);
     expect_used(&now, 0, 0, 3);
     ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
-    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 0);
+    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 0);
 }
 END_TEST
 
@@ -217,7 +218,7 @@ START_TEST(a_seal_that_is_taken_away_while_somebody_watches_is_written_again)
     fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, NULL);
     world_catch_up(&first);
     expect_used(&first, 3, 0, 0);
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
     world_catch_up(&first);
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
@@ -231,7 +232,7 @@ START_TEST(who_is_bound_by_others_is_sealed_as_first_seen)
     others_run_r();
     world_catch_up(&first);
     expect_used(&first, 0, 3, 0);
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
     world_catch_up(&first);
     fake_cluster_annotate(cluster, "r", INDEX, "0");
     restart();
@@ -256,7 +257,7 @@ START_TEST(who_was_there_before_the_key_is_adopted)
     set_keys(KEY);
     restart();
     expect_used(&now, 0, 3, 0);
-    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 1);
+    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 1);
     set_keys(KEY ADOPTED);
     world_catch_up(&now);
     fake_cluster_annotate(cluster, "r", INDEX, "0");
@@ -287,6 +288,57 @@ START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
 END_TEST
 
 /* Nobody would place it on a node of NVIDIA's plugin, but kubelet gives it a device there. */
+static int holders_on(struct world *world, const char *node, int32_t card)
+{
+    const int holders = ledger_node(store_lock(world->store), node)->cards[card].holders;
+
+    store_unlock(world->store);
+    return holders;
+}
+
+/* gpu-manager says last which whole card it has given. What it was bound with is sealed until then, and a
+ * tenant may put that seal back beside another card, once nobody looks. */
+START_TEST(the_seal_of_before_the_last_word_does_not_free_the_card)
+{
+    fake_cluster_put_other_node(cluster, "t",
+                                "{\"capacity\":{\"tencent.com/vcuda-core\":\"200\","
+                                "\"tencent.com/vcuda-memory\":\"32\"},"
+                                "\"allocatable\":{\"tencent.com/vcuda-core\":\"200\","
+                                "\"tencent.com/vcuda-memory\":\"32\"}}");
+    fake_cluster_add_pod(
+        cluster, &(struct fake_pod){.name = "w",
+                                    .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                                                  "\"tencent.com/vcuda-core\":\"100\","
+                                                  "\"tencent.com/vcuda-memory\":\"16\"}}}]"});
+    world_catch_up(&first);
+    world_expect_bind(&first, "w", "t", "");
+    g_autofree char *seal = fake_cluster_annotation(cluster, "w", SEAL_ANNOTATION);
+    g_autofree char *card =
+        fake_cluster_annotation(cluster, "w", "tencent.com/predicate-gpu-idx-0");
+    ck_assert_str_eq(card, "0");
+    fake_cluster_annotate(cluster, "w", "tencent.com/gpu-assigned", "true");
+    fake_cluster_set_phase(cluster, "w", "Running");
+    world_catch_up(&first);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
+    end(&first);
+
+    fake_cluster_annotate(cluster, "w", SEAL_ANNOTATION, seal);
+    fake_cluster_annotate(cluster, "w", "tencent.com/predicate-gpu-idx-0", "1");
+    restart();
+    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
+    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
+    /* What is sealed now says so, too. */
+    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 1);
+    restart();
+    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
+    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
+    /* Its honest word, while somebody looks, is one card. */
+    fake_cluster_annotate(cluster, "w", "tencent.com/predicate-gpu-idx-0", "0");
+    world_catch_up(&now);
+    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
+}
+END_TEST
+
 START_TEST(who_names_devices_besides_counts_on_them)
 {
     fake_cluster_put_other_node(
@@ -346,7 +398,7 @@ START_TEST(a_rotated_key_seals_anew)
 {
     run_p();
     set_keys(KEY OTHER_KEY ADOPTED);
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 1);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
     world_catch_up(&first);
     g_autofree char *seal = fake_cluster_annotation(cluster, "p", SEAL_ANNOTATION);
     ck_assert(g_str_has_prefix(seal, "v1:0000000b:"));
@@ -376,7 +428,7 @@ START_TEST(what_an_older_version_binds_is_sealed_by_the_one_that_watches)
     ck_assert_ptr_null(none);
     g_autofree char *pod = fake_cluster_pod_json(cluster, "p");
     feed_event(now.store, FEED_PODS, false, pod);
-    ck_assert_uint_eq(sealing_run(now.store, now.extender.cluster), 1);
+    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 1);
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
     expect_used(&now, 3, 0, 0);
@@ -431,8 +483,8 @@ START_TEST(a_failed_patch_is_tried_again_later)
     others_run_r();
     world_catch_up(&first);
     fake_cluster_script_annotate(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
-    ck_assert_uint_eq(sealing_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
+    ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 0);
     ck_assert_uint_eq(fake_cluster_n_annotated(cluster), 1);
     store_lock(first.store);
     ck_assert(!sealing_has_tried(store_sealing(first.store)));
@@ -461,6 +513,7 @@ int main(void)
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
     tcase_add_test(tests, who_names_devices_besides_counts_on_them);
+    tcase_add_test(tests, the_seal_of_before_the_last_word_does_not_free_the_card);
     tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
                         G_N_ELEMENTS(crowds));
     tcase_add_test(tests, a_rotated_key_seals_anew);

@@ -28,7 +28,7 @@ static void (*const leave[])(enum fake_act act) = {leave_unknown, leave_bound};
 
 static void settle(unsigned expected)
 {
-    ck_assert_uint_eq(extender_settle(&world.extender, 0), expected);
+    ck_assert_uint_eq(extender_reconcile(&world.extender, 0), expected);
 }
 
 START_TEST(a_bound_pod_is_confirmed)
@@ -127,10 +127,10 @@ START_TEST(only_what_is_old_enough_is_asked_for)
 
     leave[_i](FAKE_DELAY_EFFECT);
     gets = fake_cluster_n_gets(cluster);
-    ck_assert_uint_eq(extender_settle(&world.extender, 5000), 0);
+    ck_assert_uint_eq(extender_reconcile(&world.extender, 5000), 0);
     ck_assert_uint_eq(fake_cluster_n_gets(cluster), gets);
     world_age(&world, "uid-p", 5000);
-    extender_settle(&world.extender, 5000);
+    extender_reconcile(&world.extender, 5000);
     ck_assert_uint_eq(fake_cluster_n_gets(cluster), gets + 1);
 }
 END_TEST

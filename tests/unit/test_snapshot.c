@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/snapshot.h"
+#include "snapshot/snapshot.h"
 
-#include "app/extender.h"
-#include "app/log.h"
-#include "app/views.h"
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "inspect/views.h"
 #include "suite.h"
 
 #include <glib/gstdio.h>

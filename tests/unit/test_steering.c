@@ -4,12 +4,14 @@
  * another node takes it at once. Two pods of 6 do not fit on one card of 10, so that on "duo", "twin"
  * and "third" the second waits until the first is matched.
  */
-#include "app/steering.h"
+#include "core/ledger.h"
+#include "store/steering.h"
 #include "binding_world.h"
 #include "suite.h"
 
 #define COMING                                                                                     \
-    "Other pods are on their way to the node's GPU plugin, and another node takes the pod at once"
+    "Other pods are on their way to the node's GPU plugin, and another node takes the pod sooner"
+#define SPOKEN "Pods that wait for the node's GPU plugin take the room that is left"
 #define AWAITING "A pod of the same size on the node still waits for its GPU"
 
 static struct moment moment;
@@ -183,6 +185,101 @@ START_TEST(of_nodes_where_all_wait_the_shortest_queue_is_best)
 }
 END_TEST
 
+START_TEST(of_nodes_where_all_wait_filter_leaves_the_shortest_queues)
+{
+    add_pods();
+    world_add_pending(&world, "t", 6);
+    world_expect_bind(&world, "p", "duo", "");
+    world_expect_bind(&world, "q", "twin", "");
+    expect_passed("r", "duo,twin", "duo twin");
+    prefer("r", "duo,twin", "duo");
+    expect_passed("s", "duo,twin", "twin"); /* the only one: it goes there */
+    expect_passed("t", "duo,twin", "duo twin");
+    prefer("t", "duo,twin", "duo");
+    expect_passed("s", "duo,twin", "twin");
+    expect_passed("s", "duo,third,twin", "third");
+}
+END_TEST
+
+static void hint_of(const char *pod, const char *node)
+{
+    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
+
+    hints_note(store_hints(world.store),
+               &(struct hint_about){uid, "default", node, store_pending(world.store, uid),
+                                    INT64_MAX});
+}
+
+static void hint_to(const char *uid, const char *node)
+{
+    g_autoptr(request) asked = request_new(NULL, 0);
+
+    hints_note(store_hints(world.store),
+               &(struct hint_about){uid, "default", node, asked, INT64_MAX});
+}
+
+static bool freed_since(uint64_t *freed)
+{
+    const uint64_t before = *freed;
+
+    store_end_waits(world.store); /* as housekeeping does */
+    *freed = ledger_freed(store_ledger(world.store));
+    return *freed > before;
+}
+
+/* Two cards of 10: of three pods of 6 one finds no room, and waits for nothing. */
+START_TEST(those_who_wait_leave_no_room_for_the_next)
+{
+    struct hints *hints = store_hints(world.store);
+    uint64_t freed;
+
+    add_pods();
+    world_add_pending(&world, "small", 2);
+    world_expect_bind(&world, "p", "duo", "");
+    hint_of("q", "duo");
+    expect_passed("r", "duo", "duo"); /* q's bind may never come */
+    hints_find(hints, "uid-q")->waits = true;
+    g_autofree char *answer = world_filter(&world, "r", "duo");
+    ck_assert_msg(strstr(answer, "\"duo\":\"" SPOKEN "\""), "%s", answer);
+    expect_passed("r", "duo,twin", "twin");
+    expect_passed("small", "duo", "duo");
+    expect_passed("q", "duo", "duo"); /* asked anew: its bind has waited in vain */
+    expect_passed("r", "duo", "duo");
+    freed_since(&freed);
+    hint_of("q", "duo");
+    hints_find(hints, "uid-q")->waits = true;
+    ck_assert(!freed_since(&freed));
+    hints_forget(hints, "uid-q");
+    ck_assert(freed_since(&freed)); /* who was refused for it is woken */
+    hint_of("q", "duo");
+    hints_find(hints, "uid-q")->waits = true;
+    hints_book(hints, "uid-q", "duo", moment.now_ms);
+    ck_assert(!freed_since(&freed));
+}
+END_TEST
+
+/* Who is turned away comes back after a second or two. */
+START_TEST(a_node_that_serves_all_before_that_keeps_those_who_wait)
+{
+    struct hints *hints = store_hints(world.store);
+
+    for (const char *uid = "a\0b\0c\0d\0e\0"; *uid; uid += 2)
+        hint_to(uid, "duo");
+    hints_book(hints, "a", "duo", 1000);
+    ck_assert(!hints_end_soon(hints, "duo", 1000)); /* nobody knows how fast it is */
+    hints_book(hints, "b", "duo", 1500);
+    ck_assert(hints_end_soon(hints, "duo", 2500));
+    ck_assert(!hints_end_soon(hints, "duo", 2501)); /* it does not go on */
+    hints_book(hints, "c", "duo", 2251);            /* two are left, 751 ms each */
+    ck_assert(!hints_end_soon(hints, "duo", 2251));
+    hints_forget(hints, "d");
+    ck_assert(hints_end_soon(hints, "duo", 2251));
+    ck_assert(!hints_end_soon(hints, "twin", 2251));
+    hints_book(hints, "e", "duo", 2300);
+    ck_assert(!hints_end_soon(hints, "duo", 2300)); /* nobody is left */
+}
+END_TEST
+
 /* twin packs better by 0.2 cards, and its plugin has a pod to serve before. */
 START_TEST(the_loss_of_waiting_is_weighed)
 {
@@ -230,6 +327,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_bind_that_would_wait_is_turned_to_a_free_node_once);
     tcase_add_test(tc, a_bind_is_not_turned_to_a_node_that_nobody_asked_about);
     tcase_add_test(tc, of_nodes_where_all_wait_the_shortest_queue_is_best);
+    tcase_add_test(tc, of_nodes_where_all_wait_filter_leaves_the_shortest_queues);
+    tcase_add_test(tc, a_node_that_serves_all_before_that_keeps_those_who_wait);
+    tcase_add_test(tc, those_who_wait_leave_no_room_for_the_next);
     tcase_add_test(tc, the_loss_of_waiting_is_weighed);
     tcase_add_test(tc, it_follows_from_the_calls_alone);
     suite_add_tcase(s, tc);

@@ -24,7 +24,7 @@ static void settle_with(const char *object)
     struct pod_view view;
 
     ck_assert(pod_view_decode(arena, json_parse(arena, object, strlen(object), NULL), &view, NULL));
-    store_settle_pod(world.store, &view, store_ask(world.store));
+    store_reconcile_pod(world.store, &view, store_ask(world.store));
 }
 
 /* --- lists ---------------------------------------------------------------------------------- */

@@ -2,15 +2,17 @@
 /*
  * What nodes, ConfigMaps and annotations mean for the ledger.
  */
+#include "literals.h"
 #include "stored_world.h"
 #include "suite.h"
 
-#include "app/metrics.h"
-#include "app/waits.h"
+#include "base/metrics.h"
+#include "queue/waits.h"
 
 #include <string.h>
 
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
+#define DEV "ALIYUN_COM_GPU_MEM_DEV"
 
 static int64_t cpu_used(const char *name)
 {
@@ -146,6 +148,108 @@ START_TEST(a_node_whose_plugin_is_away_keeps_what_pods_hold)
     ck_assert(is_healthy("duo", 0) && !is_healthy("duo", 1));
     expect_used("duo", 0, 3, 0);
     world_expect_bind(&world, "p", "duo", "");
+}
+END_TEST
+
+static int64_t card_memory(const char *name, int32_t card)
+{
+    const struct node *node = ledger_node(store_lock(world.store), name);
+    int64_t memory = card < node->n_cards ? node->cards[card].memory : -1;
+    store_unlock(world.store);
+    return memory;
+}
+
+static void apply_holder(const char *name, const char *units, const char *card, const char *card_units,
+                         const char *phase)
+{
+    const struct pod_view pod = {
+        .ns = "ml",
+        .name = name,
+        .uid = name,
+        .node_name = "late",
+        .phase = phase,
+        .annotations = PAIRS({IDX, card}, {DEV, card_units}),
+        CONTAINERS({.name = "c", .limits = PAIRS({"aliyun.com/gpu-mem", units})})};
+
+    store_apply_pod(world.store, &pod);
+}
+
+/* The program starts while no plugin is registered: pods tell what a card has, in whatever order they
+ * and the node come. */
+START_TEST(a_node_whose_plugin_was_away_at_the_start_is_what_its_pods_say)
+{
+    static const char away[] = "The node's GPU plugin is not registered with kubelet just now";
+
+    world.extender.bind_timeout_ms = 60;
+    world_add_pending(&world, "p", 5);
+    if (_i == 0)
+        fake_cluster_put_node(cluster, "late", 0, 2);
+    world_catch_up(&world);
+    apply_holder("b", "4", "0", "unreadable", "Running");
+    if (_i == 1)
+        fake_cluster_put_node(cluster, "late", 0, 2);
+    world_catch_up(&world);
+    expect_used("late", -1, -1, 4); /* nobody says what a card has */
+    apply_holder("a", "3", "1", "10", "Running");
+    expect_used("late", 4, 3, 0);
+    ck_assert_int_eq(card_memory("late", 0), INT64_C(10) << 30);
+    ck_assert(is_present("late") && !is_healthy("late", 0) && !is_healthy("late", 1));
+    world_verify(&world);
+
+    g_autofree char *filtered = world_filter(&world, "p", "late");
+    ck_assert_msg(strstr(filtered, away), "%s", filtered);
+    const uint64_t waited = metrics_counted(COUNTER_BINDS, BIND_RESULT_TIMED_OUT);
+    world_expect_bind(&world, "p", "late", away);
+    ck_assert_uint_eq(metrics_counted(COUNTER_BINDS, BIND_RESULT_TIMED_OUT), waited + 1);
+
+    apply_holder("c", "512", "1", "10240", "Running"); /* those are MiB */
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(card_memory("late", 1), INT64_C(10) << 30);
+        fake_cluster_put_node(cluster, "late", 0, 2); /* kubelet says so again and again */
+        world_catch_up(&world);
+    }
+    apply_holder("a", "3", "1", "10", "Succeeded");
+    apply_holder("c", "512", "1", "10240", "Succeeded");
+    expect_used("late", -1, -1, 4);
+    fake_cluster_put_node(cluster, "late", 20, 2);
+    world_catch_up(&world);
+    expect_used("late", 4, 0, 0);
+    ck_assert(is_healthy("late", 0));
+    world_expect_bind(&world, "p", "late", "");
+}
+END_TEST
+
+/* Another program, and this one after its own restart, show the same. */
+START_TEST(a_start_while_a_plugin_is_away_changes_no_amount)
+{
+    world_add_pending(&world, "a", 3);
+    world_expect_bind(&world, "a", "duo", "");
+    fake_cluster_put_node(cluster, "duo", 0, 2);
+    world_catch_up(&world);
+    expect_used("duo", 3, 0, 0);
+    g_autofree char *before = world_nodes(&world), *after = world_replay(&world);
+    ck_assert_str_eq(before, after);
+}
+END_TEST
+
+/* gpu-manager counts in blocks of 256 MiB whatever is registered. */
+START_TEST(the_unit_of_another_dialect_is_known_without_its_plugin)
+{
+    const struct fake_pod pod = {
+        .name = "t",
+        .node = "late",
+        .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{\"tencent.com/vcuda-core\":\"20\","
+                      "\"tencent.com/vcuda-memory\":\"8\"}}}]"};
+
+    fake_cluster_put_other_node(cluster, "late",
+                                "{\"capacity\":{\"tencent.com/vcuda-core\":\"0\","
+                                "\"tencent.com/vcuda-memory\":\"0\"}}");
+    fake_cluster_add_pod(cluster, &pod);
+    world_catch_up(&world);
+    const struct node *node = ledger_node(store_lock(world.store), "late");
+    ck_assert_int_eq(node->unplaced_memory, INT64_C(2) << 30);
+    ck_assert_int_eq(node->memory_unit, INT64_C(256) << 20);
+    store_unlock(world.store);
 }
 END_TEST
 
@@ -480,6 +584,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_card_that_an_edit_names_is_held_beside_the_first);
     tcase_add_test(tc, a_pod_stays_on_its_card_whatever_its_annotations_say);
     tcase_add_test(tc, a_node_whose_plugin_is_away_keeps_what_pods_hold);
+    tcase_add_test(tc, a_start_while_a_plugin_is_away_changes_no_amount);
+    tcase_add_test(tc, the_unit_of_another_dialect_is_known_without_its_plugin);
+    tcase_add_loop_test(tc, a_node_whose_plugin_was_away_at_the_start_is_what_its_pods_say, 0, 2);
     tcase_add_test(tc, a_node_without_gpus_has_no_plugin_that_is_away);
     tcase_add_test(tc, the_first_card_is_remembered);
     tcase_add_test(tc, a_card_that_comes_late_is_the_first);

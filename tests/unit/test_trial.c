@@ -2,14 +2,14 @@
 #include "book.h"
 
 #include "core/node.h"
-#include "core/trial.h"
+#include "policy/what_if.h"
 #include "suite.h"
 
 
-static struct allocation *find(const struct trial *trial, const char *uid)
+static struct allocation *find(const struct what_if *what_if, const char *uid)
 {
-    for (guint i = 0; i < trial->allocations->len; i++) {
-        struct allocation *allocation = g_ptr_array_index(trial->allocations, i);
+    for (guint i = 0; i < what_if->allocations->len; i++) {
+        struct allocation *allocation = g_ptr_array_index(what_if->allocations, i);
         if (g_str_equal(allocation->uid, uid))
             return allocation;
     }
@@ -30,21 +30,21 @@ START_TEST(a_trial_leaves_the_ledger_alone)
     const struct node *node = set_equal_cards("n", 2, 10);
     put("n", "a", 0, 4);
     put("n", "b", 1, 5)->priority = 7;
-    g_autoptr(trial) trial = trial_new(node);
+    g_autoptr(what_if) what_if = what_if_new(node);
 
-    expect(trial->node, 4, 5);
-    ck_assert_str_eq(trial->node->name, "n");
-    ck_assert_int_eq(find(trial, "b")->priority, 7);
-    trial_without(trial, find(trial, "a"));
-    expect(trial->node, 0, 5);
-    ck_assert_int_eq(trial->node->memory_free_max, 10 * GIB);
+    expect(what_if->node, 4, 5);
+    ck_assert_str_eq(what_if->node->name, "n");
+    ck_assert_int_eq(find(what_if, "b")->priority, 7);
+    what_if_without(what_if, find(what_if, "a"));
+    expect(what_if->node, 0, 5);
+    ck_assert_int_eq(what_if->node->memory_free_max, 10 * GIB);
     expect(node, 4, 5);
-    trial_with(trial, find(trial, "a"));
-    expect(trial->node, 4, 5);
+    what_if_with(what_if, find(what_if, "a"));
+    expect(what_if->node, 4, 5);
 
-    trial_add(trial, HOLDING("more", units_on(0, 9))); /* 13 of 10 */
-    expect(trial->node, 13, 5);
-    ck_assert_int_eq(card_memory_free(trial->node, &trial->node->cards[0]), 0);
+    what_if_add(what_if, HOLDING("more", units_on(0, 9))); /* 13 of 10 */
+    expect(what_if->node, 13, 5);
+    ck_assert_int_eq(card_memory_free(what_if->node, &what_if->node->cards[0]), 0);
     expect(node, 4, 5);
 }
 END_TEST
@@ -53,13 +53,13 @@ START_TEST(a_trial_outlives_what_it_was_made_of)
 {
     set_equal_cards("n", 2, 10);
     put("n", "a", 0, 4);
-    g_autoptr(trial) trial = trial_new(ledger_node(book, "n"));
+    g_autoptr(what_if) what_if = what_if_new(ledger_node(book, "n"));
 
     ledger_drop(book, "a");
     ledger_remove_node(book, "n");
-    expect(trial->node, 4, 0);
-    trial_without(trial, find(trial, "a"));
-    expect(trial->node, 0, 0);
+    expect(what_if->node, 4, 0);
+    what_if_without(what_if, find(what_if, "a"));
+    expect(what_if->node, 0, 0);
 }
 END_TEST
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "app/metrics.h"
-#include "app/views.h"
+#include "base/metrics.h"
+#include "inspect/views.h"
 #include "suite.h"
 
 #include <string.h>
@@ -411,7 +411,7 @@ START_TEST(each_container_has_its_series)
     world_sync(&world);
     view_pod_metrics(world.store, text);
     lint(text->str);
-    const char *labels = "{namespace=\"ml\",pod=\"a\",container_index=\"0\",node=\"n1\",card=\"1\","
+    const char *labels = "{namespace=\"ml\",pod=\"a\",container=\"main\",container_index=\"0\",node=\"n1\",card=\"1\","
                          "uuid=\"\"}";
     g_autofree char *memory =
         g_strdup_printf("gpuledger_container_memory_bytes%s 6442450944", labels);

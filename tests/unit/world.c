@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "app/log.h"
-#include "app/views.h"
+#include "base/log.h"
+#include "inspect/views.h"
 
 #include <check.h>
 #include <string.h>
@@ -259,8 +259,8 @@ void world_settle_down(struct world *world)
     world_catch_up(world);
     ledger_each(store_lock(world->store), age, NULL);
     store_unlock(world->store);
-    extender_settle(&world->extender, 0);
-    ck_assert_uint_eq(extender_settle(&world->extender, 0), 0);
+    extender_reconcile(&world->extender, 0);
+    ck_assert_uint_eq(extender_reconcile(&world->extender, 0), 0);
     world_catch_up(world);
 }
 

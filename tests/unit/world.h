@@ -4,7 +4,7 @@
  * An extender on a fake cluster, and the few sentences that its tests are written in. Texts that
  * are returned are the caller's (g_free).
  */
-#include "app/extender.h"
+#include "verbs/extender.h"
 #include "fake_cluster.h"
 
 /* A bind that may take so long gives up after its first try. */

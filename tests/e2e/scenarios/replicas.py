@@ -45,8 +45,9 @@ FAILURES = (OSError, http.client.HTTPException, ApiError, json.JSONDecodeError)
 class Replica:
     """A gpuledger behind a proxy of its own, in a pod that exists on paper."""
 
-    def __init__(self, world, name, elect=True):
+    def __init__(self, world, name, elect=True, options=()):
         self.name = name
+        self.options = list(options)
         self._world = world
         self._elect = elect
         self.process = Process(name, world.folder)
@@ -80,6 +81,7 @@ class Replica:
             f"--ops-listen=127.0.0.1:{self.ops_port}",
             "--bind-timeout=3s",
             "--shutdown-delay=0s",
+            *self.options,
         ]
         if self._elect:
             argv += [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""overlays/seal on a real API server: the key comes into its Secret, grants carry a seal, and what a
+"""Seals on a real API server: the key comes into its Secret, grants carry a seal, and what a
 tenant makes of his pod while nobody watches changes nothing."""
 
 import base64
@@ -44,8 +44,7 @@ def bind(world, name, units):
 def scenario_seal(tap):
     """Cards stay taken whatever is written while no replica watches; a seal of another pod is none."""
     with World(tap, played=False) as world:
-        answer = world.kustomize("overlays/seal")
-        tap.ok("Warning" not in answer.stderr, "overlays/seal: accepted", answer.stderr)
+        tap.equal(keys(world), "", "the manifests bring an empty Secret")
         world.client.create(node_object("n1", {RESOURCE: 20, RESOURCE_COUNT: 2}))
         start(world)
         first = bind(world, "first", 10)
@@ -66,6 +65,8 @@ def scenario_seal(tap):
         tap.ok(int(first[CARD]) in cards(world, "first"), "edited meanwhile: first has its card")
         tap.equal(cards(world, "second"), [int(second[CARD])], "and second its own")
         tap.equal(keys(world), text, "the same keys")
+        world.kustomize("overlays/nodeport")
+        tap.equal(keys(world), text, "applying the manifests again leaves them")
         large = world.pod("large", 7)
         tap.ok(not passes(world, large), "no card is given again")
 
@@ -77,3 +78,13 @@ def scenario_seal(tap):
         wait_for(lambda: cards(world, "second") == [int(second[CARD])], 30,
                  what="its own seal is believed again")
         tap.ok(True, "its own seal is believed again")
+
+        world.extender_stop()
+        kubeconfig = world.kubeconfig()
+        world.plane.apiserver_stop()
+        world.extender_start(f"--seal-secret={SYSTEM}/{SECRET}", wait=False, kubeconfig=kubeconfig)
+        wait_for(lambda: "keys of seals are waited for" in world.extender.tail(50), 60,
+                 what="a start without an API server waits")
+        world.plane.apiserver_start()
+        wait_for(lambda: world.ready(), 60, what="ready once it is there")
+        tap.ok(True, "an API server that is away at the start is waited for")

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is wrong with the cluster itself: the ledger counts it as well as it can, but only people
+ * can put it right.
+ */
+#include "audit/audit_rows.h"
+#include "core/ledger.h"
+
+#include <string.h>
+
+#define MS_NS INT64_C(1000000)
+
+/* A node under the store's lock. */
+struct look {
+    struct audit_report *report;
+    const struct store *store;
+    const struct node *node;
+    int64_t stuck_ns;
+    int64_t now_ns;
+};
+
+static void find(const struct look *look, enum audit_cause cause, const struct allocation *pod,
+                 char *take_ledger)
+{
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = cause,
+                         .pod = pod,
+                         .node = look->node->name,
+                         .take_cluster = audit_holding(pod, look->node->memory_unit),
+                         .take_ledger = take_ledger,
+                     });
+}
+
+/* --- annotations ---------------------------------------------------------------------------- */
+
+static void look_at_annotations(const struct look *look, const struct allocation *pod)
+{
+    static const enum audit_cause causes[DOUBT_N] = {
+        [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
+        [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
+        [DOUBT_EDITED] = AUDIT_EDITED,       [DOUBT_UNREAD] = AUDIT_UNREAD,
+        [DOUBT_WAITED] = AUDIT_UNASSIGNED,   [DOUBT_UNSEALED] = AUDIT_UNSEALED,
+    };
+    static const char *const counted[] = {"counted on every card", "counted on its only card"};
+    const char *named = store_named_cards(look->store, pod->uid);
+    /* Of whom it is not known where it was bound, nothing was edited. */
+    const bool edited = named && pod->doubt != DOUBT_UNSEALED;
+    enum audit_cause cause = edited ? AUDIT_EDITED : causes[pod->doubt];
+    bool unplaced = false, placed = false;
+    uint32_t n;
+    const struct share *shares = allocation_known(pod, &n);
+
+    if (cause == AUDIT_NONE)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool said = shares[i].key || shares[i].card != CARD_UNKNOWN;
+        placed |= !shares[i].device && said && shares[i].basis == SHARE_HELD;
+        unplaced |= !shares[i].device && !node_share_card(look->node, &shares[i]);
+    }
+    if (cause == AUDIT_FOREIGN && placed) /* all of them are gone */
+        cause = AUDIT_LOST;
+    if (edited)
+        audit_report_add(look->report, &(struct audit_finding){
+                                           .cause = cause,
+                                           .pod = pod,
+                                           .node = look->node->name,
+                                           .take_cluster = g_strdup_printf("card %s", named),
+                                           .take_ledger =
+                                               audit_holding(pod, look->node->memory_unit),
+                                       });
+    else if (pod->n_shares == 0)
+        find(look, cause, pod, g_strdup("nothing: its node side gives it no card"));
+    else if (pod->doubt == DOUBT_EDITED)
+        find(look, cause, pod, g_strdup("by its containers; the annotation states another amount"));
+    else if (pod->doubt == DOUBT_WAITED)
+        find(look, cause, pod, g_strdup("on its card; nobody waits for it any longer"));
+    else if (unplaced || look->node->n_cards == 1)
+        find(look, cause, pod, g_strdup(counted[look->node->n_cards == 1]));
+    else
+        find(look, cause, pod, g_strdup("on the card that it was bound to"));
+}
+
+/* The ledger takes the only card of a node for any; a UUID says another thing than that. */
+static bool is_gone(const struct node *node, const struct share *share)
+{
+    if (share->device || !share->key)
+        return !share->device && share->card != CARD_UNKNOWN && !node_card(node, share->card);
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (share->key == node->cards[i].key || share->key == node->cards[i].former_key)
+            return false;
+    }
+    return true;
+}
+
+static void look_at_card(const struct look *look, const struct allocation *pod)
+{
+    if (look->node->sketch.dialect) /* which cards it has will be known when its plugin is back */
+        return;
+    for (uint32_t i = 0; i < pod->n_shares; i++) {
+        const struct share *share = &pod->shares[i];
+
+        if (!is_gone(look->node, share))
+            continue;
+        find(look, AUDIT_CARD_GONE, pod,
+             share->key ? g_strdup_printf("counted on %s; none of the node's %d cards has this UUID",
+                                          look->node->n_cards == 1 ? "its only card" : "every card",
+                                          look->node->n_cards)
+                        : g_strdup_printf("the node has %d cards", look->node->n_cards));
+        return;
+    }
+}
+
+static void look_at_assignment(const struct look *look, const struct allocation *pod)
+{
+    int64_t age_ns = look->now_ns - pod->assume_time_ns;
+
+    if (pod->waiting && pod->assume_time_ns > 0 && age_ns > look->stuck_ns)
+        find(look, AUDIT_UNASSIGNED, pod,
+             g_strdup_printf("waiting for %" G_GINT64_FORMAT " s", age_ns / (1000 * MS_NS)));
+}
+
+/* --- cards that hold too much --------------------------------------------------------------- */
+
+static bool is_on(const struct node *node, const struct share *share, const struct card *card)
+{
+    return !share->device && (node->n_cards == 1 || share->card == card->index);
+}
+
+/* Who came first may stay: those whose time is not known came last. */
+static gint compare_times(gconstpointer a, gconstpointer b)
+{
+    const struct allocation *left = *(const struct allocation *const *)a;
+    const struct allocation *right = *(const struct allocation *const *)b;
+    uint64_t left_ns = (uint64_t)left->assume_time_ns - 1;
+    uint64_t right_ns = (uint64_t)right->assume_time_ns - 1;
+
+    if (left_ns != right_ns)
+        return left_ns < right_ns ? -1 : 1;
+    return strcmp(left->uid, right->uid);
+}
+
+static char *fullness(const struct node *node, const struct card *card)
+{
+    g_autofree char *used = audit_bytes(card->memory_used, node->memory_unit);
+    g_autofree char *size = audit_bytes(card->memory, node->memory_unit);
+
+    if (card->memory_used > card->memory)
+        return g_strdup_printf("card %d holds %s of %s", card->index, used, size);
+    const int32_t core = card_core_told(card, card->core_used);
+    return g_strdup_printf("card %d holds %d.%d %% core", card->index, core / 10, core % 10);
+}
+
+static void look_at_fullness(const struct look *look, const struct card *card)
+{
+    const struct node *node = look->node;
+    g_autoptr(GPtrArray) pods = g_ptr_array_new();
+    int64_t memory = 0, core = 0;
+
+    if (card->memory_used <= card->memory && card->core_used <= card->core)
+        return;
+    for (guint i = 0; i < node->allocations->len; i++)
+        g_ptr_array_add(pods, g_ptr_array_index(node->allocations, i));
+    g_ptr_array_sort(pods, compare_times);
+    for (guint i = 0; i < pods->len; i++) {
+        const struct allocation *pod = g_ptr_array_index(pods, i);
+        bool here = false;
+
+        for (uint32_t j = 0; j < pod->n_shares; j++) {
+            if (!is_on(node, &pod->shares[j], card))
+                continue;
+            here = true;
+            memory += amount_bytes(pod->shares[j].memory, node->memory_unit);
+            core += card_core(card, pod->shares[j].core);
+        }
+        if (here && (memory > card->memory || core > card->core))
+            find(look, AUDIT_OVERBOOKED, pod, fullness(node, card));
+    }
+}
+
+/* --- nodes that are left out ---------------------------------------------------------------- */
+
+static void find_pause(const struct rejects_pause *pause, void *data)
+{
+    const struct look *look = data;
+
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = AUDIT_LEFT_OUT,
+                         .node = pause->node,
+                         .take_cluster = g_strdup_printf(
+                             "rejected pods: %" G_GUINT64_FORMAT " (%s)", pause->total,
+                             rejection_names[pause->last]),
+                         .take_ledger = rejects_tell(pause, 0),
+                     });
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+/* Everything that is wrong with a node's pods and cards as they stand. */
+static void look_at_node(struct audit_report *report, struct store *store, const char *name,
+                         int64_t stuck_ms)
+{
+    const struct node *node = ledger_node(store_lock(store), name);
+    const struct look look = {
+        .report = report,
+        .store = store,
+        .node = node,
+        .stuck_ns = stuck_ms * MS_NS,
+        .now_ns = g_get_real_time() * 1000,
+    };
+
+    report->nodes += node && node->present && node->n_cards > 0;
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        const struct allocation *pod = g_ptr_array_index(node->allocations, i);
+
+        report->pods++;
+        if (pod->state != ALLOCATION_CONFIRMED)
+            continue;
+        look_at_annotations(&look, pod);
+        if (node->present)
+            look_at_card(&look, pod);
+        look_at_assignment(&look, pod);
+    }
+    for (int32_t i = 0; node && i < node->n_cards; i++)
+        look_at_fullness(&look, &node->cards[i]);
+    rejects_each(store_rejects(store), name, find_pause, (void *)&look);
+    store_unlock(store);
+}
+
+struct audit_report *audit_look(struct store *store, const struct audit_options *options)
+{
+    int64_t began_ms = g_get_monotonic_time() / 1000;
+    struct audit_report *report = audit_report_new();
+    g_autoptr(GPtrArray) names = audit_node_names(store);
+
+    for (guint i = 0; i < names->len; i++)
+        look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
+    audit_report_finish(report, began_ms);
+    return report;
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Source of the text format: prometheus.io, "Exposition formats", version 0.0.4. Names of the
+ * process metrics are those that Prometheus client libraries agree on.
+ */
+#include "base/metrics.h"
+
+#include "wire/rejection.h"
+#include "base/version.h"
+
+#include <gpuledger/reason.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CELLS_MAX 48
+
+static const char *const verb_names[VERB_N] = {
+    [VERB_FILTER] = "filter",
+    [VERB_PRIORITIZE] = "prioritize",
+    [VERB_PREEMPT] = "preempt",
+    [VERB_BIND] = "bind",
+    [VERB_INSPECT] = "inspect",
+};
+
+static const char *const phase_names[PHASE_N] = {
+    [PHASE_READ] = "read",     [PHASE_DECODE] = "decode", [PHASE_LOCK] = "lock",
+    [PHASE_DECIDE] = "decide", [PHASE_QUEUE] = "queue",   [PHASE_API] = "api",
+    [PHASE_ENCODE] = "encode", [PHASE_TOTAL] = "total",
+};
+
+const char *const bind_result_names[BIND_RESULT_N] = {
+    [BIND_RESULT_BOUND] = "bound",       [BIND_RESULT_REPEATED] = "repeated",
+    [BIND_RESULT_NO_ROOM] = "no_room",   [BIND_RESULT_TIMED_OUT] = "timed_out",
+    [BIND_RESULT_CONFLICT] = "conflict", [BIND_RESULT_REFUSED] = "refused",
+    [BIND_RESULT_UNKNOWN] = "unknown",   [BIND_RESULT_NOT_READY] = "not_ready",
+    [BIND_RESULT_INVALID] = "invalid",   [BIND_RESULT_DENIED] = "denied",
+    [BIND_RESULT_CROWDED] = "crowded",
+};
+
+const char *denial_name(unsigned denial)
+{
+    static const char *const names[DENIAL_N] = {
+        [DENIAL_NODE] = "node_unknown",       [DENIAL_OTHER_POD] = "other_pod",
+        [DENIAL_SCHEDULER] = "scheduler",     [DENIAL_UNREADABLE] = "unreadable",
+        [DENIAL_LOOKUPS] = "lookups",
+    };
+
+    if (denial >= DENIAL_BARRIER && denial < DENIAL_LOOKUPS)
+        return barrier_code((enum barrier)(denial - DENIAL_BARRIER + BARRIER_NONE + 1));
+    return denial < DENIAL_N ? names[denial] : NULL;
+}
+
+static const char *const audit_result_names[AUDIT_RESULT_N] = {
+    [AUDIT_RESULT_CLEAN] = "clean",
+    [AUDIT_RESULT_DIFFERENT] = "different",
+    [AUDIT_RESULT_FAILED] = "failed",
+};
+
+static const char *const seal_result_names[SEAL_RESULT_N] = {"written", "failed"};
+static const char *const wake_result_names[WAKE_RESULT_N] = {"woken", "failed"};
+static const char *const pod_event_result_names[POD_EVENT_RESULT_N] = {
+    [POD_EVENT_RESULT_WRITTEN] = "written",       [POD_EVENT_RESULT_MERGED] = "merged",
+    [POD_EVENT_RESULT_LIMITED] = "limited",       [POD_EVENT_RESULT_QUEUE_FULL] = "queue_full",
+    [POD_EVENT_RESULT_FAILED] = "failed",
+};
+
+static const char *const preempt_result_names[PREEMPT_RESULT_N] = {
+    [PREEMPT_RESULT_KEPT] = "kept",
+    [PREEMPT_RESULT_CHANGED] = "changed",
+    [PREEMPT_RESULT_DROPPED] = "dropped",
+};
+
+static const char *const lease_change_names[LEASE_CHANGE_N] = {
+    [LEASE_CHANGE_TAKEN] = "taken",
+    [LEASE_CHANGE_LOST] = "lost",
+    [LEASE_CHANGE_RELEASED] = "released",
+};
+
+static const char *const status_names[] = {NULL, NULL, "2xx", "3xx", "4xx", "5xx"};
+
+static const char *const http_cut_names[HTTP_CUT_N] = {
+    [HTTP_CUT_ROOM] = "room",           [HTTP_CUT_HANDSHAKE] = "handshake",
+    [HTTP_CUT_IDLE] = "idle",           [HTTP_CUT_RECEIVING] = "receiving",
+    [HTTP_CUT_SENDING] = "sending",
+};
+
+static const char *reason_name(unsigned cell)
+{
+    return cell == REASON_NONE ? NULL : reason_info((enum reason)cell)->code;
+}
+
+/* Cells are named by an array or by a function; a cell without a name is not written. */
+struct counter_row {
+    const char *name;
+    const char *help;
+    const char *label; /* NULL: one cell */
+    unsigned n_cells;
+    const char *const *cell_names;
+    const char *(*cell_name)(unsigned cell);
+};
+
+static const char *const record_result_names[RECORD_RESULT_N] = {
+    [RECORD_RESULT_WRITTEN] = "written",
+    [RECORD_RESULT_LOST] = "lost",
+};
+
+#define CELLS(names) G_N_ELEMENTS(names), names, NULL
+
+static const struct counter_row counter_rows[COUNTER_N] = {
+    [COUNTER_REQUESTS_BAD] = {"gpuledger_requests_bad_total",
+                              "Calls of kube-scheduler that could not be understood.", "verb",
+                              CELLS(verb_names)},
+    [COUNTER_REFUSALS] = {"gpuledger_refusals_total", "Nodes refused, once for each pod and call.",
+                          "reason", REASON_N, NULL, reason_name},
+    [COUNTER_BINDS] = {"gpuledger_binds_total", "Calls of the bind verb by how they ended.",
+                       "result", CELLS(bind_result_names)},
+    [COUNTER_BIND_DENIALS] = {"gpuledger_bind_denials_total",
+                              "Calls of the bind verb that kube-scheduler would not have made, by "
+                              "what it would have left the node out for.", "cause", DENIAL_N, NULL,
+                              denial_name},
+    [COUNTER_API_CALLS] = {"gpuledger_api_calls_total",
+                           "Requests to the API server, watches apart, by how they ended.",
+                           "outcome", CELLS(outcome_names)},
+    [COUNTER_WATCH_RESTARTS] = {"gpuledger_watch_restarts_total",
+                                "Watches that ended and were begun again.", "feed",
+                                CELLS(feed_names)},
+    [COUNTER_LISTS] = {"gpuledger_lists_total", "Complete lists read from the API server.", "feed",
+                       CELLS(feed_names)},
+    [COUNTER_EVENTS] = {"gpuledger_events_total", "Watch events applied to the ledger.", "feed",
+                        CELLS(feed_names)},
+    [COUNTER_FEED_DENIED] = {"gpuledger_feed_denied_total",
+                             "Lists and watches that the API server did not permit.", "feed",
+                             CELLS(feed_names)},
+    [COUNTER_OBJECTS_BAD] = {"gpuledger_objects_bad_total",
+                             "Objects that could not be decoded or trusted.", "feed",
+                             CELLS(feed_names)},
+    [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
+                             "Pods that their node side had not taken after the longest time that "
+                             "others wait for one.", NULL, 1},
+    [COUNTER_REJECTED] = {"gpuledger_rejected_pods_total",
+                          "Pods of the ledger that kubelet rejected.", "reason",
+                          CELLS(rejection_names)},
+    [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
+                          "Pods seen to hold GPU memory on no known card.", NULL, 1},
+    [COUNTER_SEALS] = {"gpuledger_seals_written_total",
+                       "Seals that were written, or not, on pods that were bound already.", "result",
+                       CELLS(seal_result_names)},
+    [COUNTER_WAKES] = {"gpuledger_wakes_total",
+                       "Refused pods woken, or not, because room had appeared for them.", "result",
+                       CELLS(wake_result_names)},
+    [COUNTER_HTTP_RESPONSES] = {"gpuledger_http_responses_total",
+                                "Answers sent, by class of the status code.", "class",
+                                CELLS(status_names)},
+    [COUNTER_LEASE_CHANGES] = {"gpuledger_lease_changes_total",
+                               "Times that this replica took, lost or gave back the Lease.",
+                               "change", CELLS(lease_change_names)},
+    [COUNTER_LEASE_FAILURES] = {"gpuledger_lease_failures_total",
+                                "Reads and writes of the Lease that failed, by how they ended.",
+                                "outcome", CELLS(outcome_names)},
+    [COUNTER_HTTP_CUTS] = {"gpuledger_http_connections_cut_total",
+                           "Connections cut: to make room for others, or because the client took "
+                           "too long.",
+                           "reason", CELLS(http_cut_names)},
+    [COUNTER_AUDITS] = {"gpuledger_audits_total", "Audits of the ledger by how they ended.",
+                        "result", CELLS(audit_result_names)},
+    [COUNTER_POD_EVENTS] = {"gpuledger_pod_events_total",
+                            "Events about pods by what became of them.", "result",
+                            CELLS(pod_event_result_names)},
+    [COUNTER_PREEMPT_NODES] = {"gpuledger_preempt_nodes_total",
+                               "Nodes offered for preemption by what became of their victims.",
+                               "result", CELLS(preempt_result_names)},
+    [COUNTER_RECORDS] = {"gpuledger_records_total",
+                         "What was to be recorded (--record), by what became of it.", "result",
+                         CELLS(record_result_names)},
+};
+
+static const struct gauge_row {
+    const char *name;
+    const char *help;
+} gauge_rows[GAUGE_N] = {
+    [GAUGE_LEASE_HELD] = {"gpuledger_lease_held",
+                          "1 if this replica holds the Lease and serves, 0 if it stands by."},
+    [GAUGE_JOURNAL] = {"gpuledger_lease_journal_bytes",
+                       "Bookings not settled when the Lease was last written, in bytes of text."},
+};
+
+static struct {
+    atomic_bool given;
+    atomic_int_fast64_t value;
+} gauges[GAUGE_N];
+
+static atomic_uint_fast64_t cells[COUNTER_N][CELLS_MAX];
+
+G_STATIC_ASSERT(REASON_N <= CELLS_MAX);
+G_STATIC_ASSERT(BIND_RESULT_N <= CELLS_MAX);
+G_STATIC_ASSERT(DENIAL_N <= CELLS_MAX);
+
+/* Upper bounds, and the same in seconds as the "le" label spells them. */
+static const struct {
+    int64_t us;
+    const char *le;
+} buckets[] = {
+    {50, "0.00005"},  {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},
+    {1000, "0.001"},  {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},
+    {25000, "0.025"}, {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"},
+    {1000000, "1"},   {5000000, "5"},   {10000000, "10"}, {30000000, "30"},
+};
+#define BUCKETS_N G_N_ELEMENTS(buckets)
+
+static struct {
+    atomic_uint_fast64_t counts[BUCKETS_N + 1]; /* not cumulative; the last is +Inf */
+    atomic_uint_fast64_t sum_us;
+} histograms[VERB_N][PHASE_N];
+
+void metrics_add(enum counter counter, unsigned cell, uint64_t n)
+{
+    g_return_if_fail((unsigned)counter < COUNTER_N && cell < counter_rows[counter].n_cells);
+    atomic_fetch_add_explicit(&cells[counter][cell], n, memory_order_relaxed);
+}
+
+void metrics_count(enum counter counter, unsigned cell)
+{
+    metrics_add(counter, cell, 1);
+}
+
+uint64_t metrics_counted(enum counter counter, unsigned cell)
+{
+    g_return_val_if_fail((unsigned)counter < COUNTER_N && cell < counter_rows[counter].n_cells, 0);
+    return atomic_load_explicit(&cells[counter][cell], memory_order_relaxed);
+}
+
+void metrics_set(enum gauge gauge, int64_t value)
+{
+    g_return_if_fail((unsigned)gauge < GAUGE_N);
+    atomic_store_explicit(&gauges[gauge].value, value, memory_order_relaxed);
+    atomic_store_explicit(&gauges[gauge].given, true, memory_order_release);
+}
+
+const char *metrics_verb(enum verb verb)
+{
+    return verb_names[verb];
+}
+
+void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us)
+{
+    size_t bucket = 0;
+
+    g_return_if_fail((unsigned)verb < VERB_N && (unsigned)phase < PHASE_N);
+    duration_us = MAX(duration_us, 0);
+    while (bucket < BUCKETS_N && duration_us > buckets[bucket].us)
+        bucket++;
+    atomic_fetch_add_explicit(&histograms[verb][phase].counts[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histograms[verb][phase].sum_us, (uint64_t)duration_us,
+                              memory_order_relaxed);
+}
+
+void metrics_append_label(GString *text, const char *value)
+{
+    for (const char *at = value; *at; at++) {
+        if (*at == '\n')
+            g_string_append(text, "\\n");
+        else if (*at == '\\' || *at == '"')
+            g_string_append_printf(text, "\\%c", *at);
+        else
+            g_string_append_c(text, *at);
+    }
+}
+
+static void head_write(GString *text, const char *name, const char *type, const char *help)
+{
+    g_string_append_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static const char *cell_name(const struct counter_row *row, unsigned cell)
+{
+    return row->cell_names ? row->cell_names[cell] : row->cell_name(cell);
+}
+
+static void counter_write(GString *text, enum counter counter)
+{
+    const struct counter_row *row = &counter_rows[counter];
+
+    head_write(text, row->name, "counter", row->help);
+    if (!row->label) {
+        g_string_append_printf(text, "%s %" G_GUINT64_FORMAT "\n", row->name,
+                               metrics_counted(counter, 0));
+        return;
+    }
+    for (unsigned cell = 0; cell < row->n_cells; cell++) {
+        const char *name = cell_name(row, cell);
+
+        if (!name)
+            continue;
+        g_string_append_printf(text, "%s{%s=\"", row->name, row->label);
+        metrics_append_label(text, name);
+        g_string_append_printf(text, "\"} %" G_GUINT64_FORMAT "\n", metrics_counted(counter, cell));
+    }
+}
+
+static void gauge_write(GString *text, enum gauge gauge)
+{
+    const struct gauge_row *row = &gauge_rows[gauge];
+
+    if (!atomic_load_explicit(&gauges[gauge].given, memory_order_acquire))
+        return;
+    head_write(text, row->name, "gauge", row->help);
+    g_string_append_printf(text, "%s %" G_GINT64_FORMAT "\n", row->name,
+                           (gint64)atomic_load_explicit(&gauges[gauge].value,
+                                                        memory_order_relaxed));
+}
+
+/* Microseconds as seconds; printf's own notion of a decimal point depends on the locale. */
+static void seconds_append(GString *text, uint64_t us)
+{
+    g_string_append_printf(text, "%" G_GUINT64_FORMAT ".%06" G_GUINT64_FORMAT, us / 1000000,
+                           us % 1000000);
+}
+
+#define DURATION "gpuledger_verb_duration_seconds"
+
+static void histogram_write(GString *text, enum verb verb, enum phase phase)
+{
+    const char *verb_name = verb_names[verb];
+    const char *phase_name = phase_names[phase];
+    uint64_t total = 0;
+
+    for (size_t i = 0; i <= BUCKETS_N; i++) {
+        total += atomic_load_explicit(&histograms[verb][phase].counts[i], memory_order_relaxed);
+        g_string_append_printf(
+            text, DURATION "_bucket{verb=\"%s\",phase=\"%s\",le=\"%s\"} %" G_GUINT64_FORMAT "\n",
+            verb_name, phase_name, i < BUCKETS_N ? buckets[i].le : "+Inf", total);
+    }
+    g_string_append_printf(text, DURATION "_sum{verb=\"%s\",phase=\"%s\"} ", verb_name, phase_name);
+    seconds_append(text,
+                   atomic_load_explicit(&histograms[verb][phase].sum_us, memory_order_relaxed));
+    g_string_append_printf(text,
+                           "\n" DURATION "_count{verb=\"%s\",phase=\"%s\"} %" G_GUINT64_FORMAT "\n",
+                           verb_name, phase_name, total);
+}
+
+static bool histogram_is_used(enum verb verb, enum phase phase)
+{
+    for (size_t i = 0; i <= BUCKETS_N; i++) {
+        if (atomic_load_explicit(&histograms[verb][phase].counts[i], memory_order_relaxed) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* --- the process itself --------------------------------------------------------------------- */
+
+/* The n-th (from 1) space-separated number of a one-line file of /proc, after the last ')';
+ * proc(5). -1 if it cannot be read. */
+static int64_t proc_number(const char *path, unsigned n)
+{
+    g_autofree char *text = NULL;
+    const char *at;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return -1;
+    at = strrchr(text, ')');
+    at = at ? at + 1 : text;
+    at += strspn(at, " ");
+    while (--n > 0) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return g_ascii_isdigit(*at) ? g_ascii_strtoll(at, NULL, 10) : -1;
+}
+
+/* Unix time of the process's start: field 22 of /proc/self/stat counts from boot. */
+static int64_t start_time_us(void)
+{
+    static atomic_int_fast64_t known;
+    int64_t start = atomic_load(&known);
+
+    if (start == 0) {
+        int64_t ticks = proc_number("/proc/self/stat", 20);
+        struct timespec since_boot;
+
+        if (ticks < 0)
+            return -1;
+        clock_gettime(CLOCK_BOOTTIME, &since_boot);
+        start = g_get_real_time() - (int64_t)since_boot.tv_sec * 1000000 -
+                since_boot.tv_nsec / 1000 + ticks * 1000000 / sysconf(_SC_CLK_TCK);
+        atomic_store(&known, start);
+    }
+    return start;
+}
+
+static int64_t cpu_us(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * (int64_t)1000000 +
+           usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+static int64_t resident_bytes(void)
+{
+    int64_t pages = proc_number("/proc/self/statm", 2);
+
+    return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t open_fds(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
+    int64_t n = -1; /* the directory's own */
+
+    while (dir && g_dir_read_name(dir))
+        n++;
+    return n;
+}
+
+static int64_t max_fds(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (int64_t)limit.rlim_cur : -1;
+}
+
+static const struct process_row {
+    const char *name;
+    const char *type;
+    const char *help;
+    int64_t (*read)(void);
+    bool microseconds; /* to be written as seconds */
+} process_rows[] = {
+    {"process_start_time_seconds", "gauge", "Unix time at which the process started.",
+     start_time_us, true},
+    {"process_cpu_seconds_total", "counter", "User and system time spent.", cpu_us, true},
+    {"process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes, false},
+    {"process_open_fds", "gauge", "Open file descriptors.", open_fds, false},
+    {"process_max_fds", "gauge", "File descriptors that may be open.", max_fds, false},
+};
+
+static void process_write(GString *text, const struct process_row *row)
+{
+    int64_t value = row->read();
+
+    if (value < 0)
+        return; /* better absent than wrong */
+    head_write(text, row->name, row->type, row->help);
+    g_string_append_printf(text, "%s ", row->name);
+    if (row->microseconds)
+        seconds_append(text, (uint64_t)value);
+    else
+        g_string_append_printf(text, "%" G_GINT64_FORMAT, value);
+    g_string_append_c(text, '\n');
+}
+
+void metrics_write(GString *text)
+{
+    head_write(text, "gpuledger_build_info", "gauge", "Always 1; the labels say what runs.");
+    g_string_append(text, "gpuledger_build_info{version=\"");
+    metrics_append_label(text, version_text);
+    g_string_append(text, "\",commit=\"");
+    metrics_append_label(text, version_commit);
+    g_string_append(text, "\"} 1\n");
+
+    for (unsigned counter = 0; counter < COUNTER_N; counter++)
+        counter_write(text, (enum counter)counter);
+    for (unsigned gauge = 0; gauge < GAUGE_N; gauge++)
+        gauge_write(text, (enum gauge)gauge);
+
+    head_write(text, DURATION, "histogram", "Time spent in a verb, in all and by phase.");
+    for (unsigned verb = 0; verb < VERB_N; verb++) {
+        for (unsigned phase = 0; phase < PHASE_N; phase++) {
+            if (histogram_is_used((enum verb)verb, (enum phase)phase))
+                histogram_write(text, (enum verb)verb, (enum phase)phase);
+        }
+    }
+
+    for (size_t i = 0; i < G_N_ELEMENTS(process_rows); i++)
+        process_write(text, &process_rows[i]);
+}

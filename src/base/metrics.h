@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Counters and latency histograms of the process. One table (base/metrics.c) names each metric,
+ * its help text and its label; everything else is an index into it. Updates are atomic adds: any
+ * thread, no lock, no allocation.
+ *
+ * Gauges that mirror the ledger are not kept here: they are written from the ledger itself when
+ * somebody asks (inspect/views.h).
+ */
+#include "core/constraints.h"
+
+#include <glib.h>
+#include <stdint.h>
+
+enum counter {
+    COUNTER_REQUESTS_BAD,         /* by verb */
+    COUNTER_REFUSALS,             /* by enum reason */
+    COUNTER_BINDS,                /* by enum bind_result */
+    COUNTER_BIND_DENIALS,         /* by enum denial */
+    COUNTER_API_CALLS,            /* by enum outcome */
+    COUNTER_WATCH_RESTARTS,       /* by enum feed */
+    COUNTER_LISTS,                /* by enum feed */
+    COUNTER_EVENTS,               /* by enum feed */
+    COUNTER_FEED_DENIED,          /* by enum feed: lists and watches that we may not have */
+    COUNTER_OBJECTS_BAD,          /* by enum feed: objects that could not be decoded or trusted */
+    COUNTER_WAITS_ENDED,          /* pods that nobody waits for any longer (queue/waits.h) */
+    COUNTER_REJECTED,             /* by enum rejection_kind */
+    COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
+    COUNTER_SEALS,                /* by enum seal_result */
+    COUNTER_WAKES,                /* by enum wake_result */
+    COUNTER_HTTP_RESPONSES,       /* by first digit of the status code */
+    COUNTER_LEASE_CHANGES,        /* by enum lease_change */
+    COUNTER_LEASE_FAILURES,       /* by enum outcome */
+    COUNTER_HTTP_CUTS,            /* by enum http_cut */
+    COUNTER_AUDITS,               /* by enum audit_result */
+    COUNTER_POD_EVENTS,           /* by enum pod_event_result */
+    COUNTER_PREEMPT_NODES,        /* by enum preempt_result */
+    COUNTER_RECORDS,              /* by enum record_result */
+    COUNTER_N
+};
+
+/* What became of something that was to be recorded. */
+enum record_result {
+    RECORD_RESULT_WRITTEN,
+    RECORD_RESULT_LOST, /* the disk is slower than things happen, or full */
+    RECORD_RESULT_N
+};
+
+/* What became of a seal that was to be written on a pod that is bound already. */
+enum seal_result {
+    SEAL_RESULT_WRITTEN,
+    SEAL_RESULT_FAILED, /* the API server did not take it, or does not let us */
+    SEAL_RESULT_N
+};
+
+/* What became of a try to wake a pod for which room had appeared. */
+enum wake_result {
+    WAKE_RESULT_WOKEN,
+    WAKE_RESULT_FAILED, /* the API server did not take it, or does not let us */
+    WAKE_RESULT_N
+};
+
+/* How a call of the bind verb ended. */
+enum bind_result {
+    BIND_RESULT_BOUND,
+    BIND_RESULT_REPEATED,  /* it was bound there already */
+    BIND_RESULT_NO_ROOM,   /* no card of the node takes it */
+    BIND_RESULT_TIMED_OUT, /* mostly: the node side did not match an earlier pod in time */
+    BIND_RESULT_CONFLICT,  /* the pod is bound elsewhere, is another one, or is gone */
+    BIND_RESULT_REFUSED,   /* the API server said no */
+    BIND_RESULT_UNKNOWN,   /* the Binding's outcome is not known */
+    BIND_RESULT_NOT_READY, /* not synced, or draining */
+    BIND_RESULT_INVALID,   /* the body, or what the pod asks for */
+    BIND_RESULT_DENIED,    /* verbs/denial.h says why */
+    BIND_RESULT_CROWDED,   /* too many binds waited already */
+    BIND_RESULT_N
+};
+extern const char *const bind_result_names[BIND_RESULT_N];
+
+/* Why bind does not touch a pod (verbs/denial.h). */
+enum denial {
+    DENIAL_NONE,
+    DENIAL_NODE,       /* nobody knows the node */
+    DENIAL_OTHER_POD,  /* the UID is another pod's */
+    DENIAL_SCHEDULER,  /* another scheduler places it */
+    DENIAL_UNREADABLE, /* where it may go cannot be read */
+    DENIAL_BARRIER,    /* the first of as many as there are in core/constraints.h, but for _NONE */
+    DENIAL_LOOKUPS = DENIAL_BARRIER + BARRIER_N - 1, /* too many unknown pods were asked about */
+    DENIAL_N
+};
+/* Of a metric: "node", "taint"; NULL for DENIAL_NONE. */
+const char *denial_name(unsigned denial);
+
+/* What happened between this replica and the Lease. */
+enum lease_change {
+    LEASE_CHANGE_TAKEN,
+    LEASE_CHANGE_LOST,
+    LEASE_CHANGE_RELEASED,
+    LEASE_CHANGE_N
+};
+
+/* Why a connection was cut. */
+enum http_cut {
+    HTTP_CUT_ROOM, /* for a newcomer */
+    HTTP_CUT_HANDSHAKE,
+    HTTP_CUT_IDLE,
+    HTTP_CUT_RECEIVING,
+    HTTP_CUT_SENDING,
+    HTTP_CUT_N
+};
+
+/* How an audit ended. */
+enum audit_result {
+    AUDIT_RESULT_CLEAN,
+    AUDIT_RESULT_DIFFERENT,
+    AUDIT_RESULT_FAILED, /* the cluster could not be read */
+    AUDIT_RESULT_N
+};
+
+/* What became of an Event about a pod. */
+enum pod_event_result {
+    POD_EVENT_RESULT_WRITTEN,
+    POD_EVENT_RESULT_MERGED,     /* with an earlier one for the same pod and cause */
+    POD_EVENT_RESULT_LIMITED,    /* dropped: too many of its cause, or of all */
+    POD_EVENT_RESULT_QUEUE_FULL, /* dropped: the API server is slower than they come */
+    POD_EVENT_RESULT_FAILED,     /* the API server did not take it, or does not let us */
+    POD_EVENT_RESULT_N
+};
+
+/* What became of a node that kube-scheduler offered for preemption. */
+enum preempt_result {
+    PREEMPT_RESULT_KEPT,    /* with the victims that it had named */
+    PREEMPT_RESULT_CHANGED, /* with others */
+    PREEMPT_RESULT_DROPPED, /* no end of less important pods makes room there, or none is needed */
+    PREEMPT_RESULT_N
+};
+
+/* Adds one to a counter's cell. `cell` is the enum value that the counter's label names (a
+ * reason, a feed, a verb …); 0 if it has no label. */
+void metrics_count(enum counter counter, unsigned cell);
+void metrics_add(enum counter counter, unsigned cell, uint64_t n);
+uint64_t metrics_counted(enum counter counter, unsigned cell);
+
+/* Values that go up and down; one that was never set is not written. */
+enum gauge {
+    GAUGE_LEASE_HELD, /* 1: this replica serves */
+    GAUGE_JOURNAL,    /* bytes of the journal that was stored last */
+    GAUGE_N
+};
+void metrics_set(enum gauge gauge, int64_t value);
+
+enum verb {
+    VERB_FILTER,
+    VERB_PRIORITIZE,
+    VERB_PREEMPT,
+    VERB_BIND,
+    VERB_INSPECT,
+    VERB_N
+};
+
+enum phase {
+    PHASE_READ,   /* from the request's first byte to its last */
+    PHASE_DECODE,
+    PHASE_LOCK,   /* waiting for the ledger */
+    PHASE_DECIDE,
+    PHASE_QUEUE,  /* waiting for the node side to match an earlier pod */
+    PHASE_API,    /* the API server */
+    PHASE_ENCODE,
+    PHASE_TOTAL,
+    PHASE_N
+};
+
+/* "filter". */
+const char *metrics_verb(enum verb verb);
+
+/* A negative duration counts as zero. */
+void metrics_observe(enum verb verb, enum phase phase, int64_t duration_us);
+
+/* Appends all of it, and what the process uses, in the Prometheus text format 0.0.4. */
+void metrics_write(GString *text);
+
+/* Appends `value` as it must stand between the quotes of a label. */
+void metrics_append_label(GString *text, const char *value);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the program keeps with nodes and allocations beside what the library shows of them
+ * (gpuledger/ledger.h): who made what when, for those who remember something of it. The public struct
+ * lies within the own one, in the same block.
+ */
+#include <gpuledger/ledger.h>
+
+struct node_own {
+    struct node *followed_by; /* ledger_next_node's guess */
+    uint32_t generation;      /* caller's mark, for sweeping after a fresh list */
+    uint32_t place;           /* below ledger_places */
+    uint64_t hardware;        /* stands for its cards' kinds */
+    uint64_t freed_at;        /* ledger_freed when something of it may last have become free */
+    /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
+     * of the same version, and neither is one node after a change: then it is another version. */
+    uint64_t version; /* not 0 */
+    struct node node;
+};
+
+/* Of a node that a ledger made. */
+static inline struct node_own *node_own(const struct node *node)
+{
+    return (struct node_own *)((char *)node - offsetof(struct node_own, node));
+}
+
+/* What one dialect reads of a pod that several read. Those that read the same resources are
+ * alternatives: the node decides, by whose node side runs there. All others count beside each
+ * other. */
+struct pod_reading {
+    const struct dialect *dialect;
+    struct terms *terms; /* a reference, or NULL */
+    int64_t match_amount, assume_time_ns;
+    enum doubt doubt;
+    bool assigned, waiting, heeded, open; /* as in struct allocation */
+    bool alternative;                     /* as it was before it was joined */
+};
+
+struct allocation_own {
+    uint32_t generation; /* caller's mark, for sweeping after a fresh list */
+    /* Where not all that was read counts on every node: all of it, which the ledger chooses from,
+     * and sets the allocation and its shares by. NULL and 0 for most pods. */
+    uint32_t n_readings, n_known;
+    struct pod_reading *readings;
+    struct share *known;
+    struct allocation allocation;
+};
+
+/* Of an allocation that allocation_new made. */
+static inline struct allocation_own *allocation_own(const struct allocation *allocation)
+{
+    return (struct allocation_own *)((char *)allocation -
+                                     offsetof(struct allocation_own, allocation));
+}
+
+/* The node of one name of many: `after` is the node of the name before it, NULL at the first. Who
+ * asks for many asks in the same order the next time, and then the guess costs less than the
+ * look-up. The guesses are all that changes. */
+struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
+
+/* Adds what another dialect reads of the same pod, before either is in a ledger. Both are taken.
+ * NULL: they have more than ALLOCATION_SHARES_MAX together. */
+struct allocation *allocation_join(struct allocation *take_first, struct allocation *take_other);
+
+/* The pod is being given its devices now, as the node divides its cards. */
+void allocation_witness(struct allocation *allocation, const struct node *node);
+
+/* All shares that were read, those included that do not count on its node. */
+const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n);
+
+/* A number that grows whenever something of some node may have become free; compares with
+ * freed_at of each. */
+uint64_t ledger_freed(const struct ledger *ledger);
+/* The same, as it was when a pod of the namespace last gave something back; never less, now and then
+ * more. */
+uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns);
+/* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
+void ledger_mark_freed(struct ledger *ledger, const char *name);
+
+/* Nodes have places below this; those of nodes that are gone are given to others. */
+uint32_t ledger_places(const struct ledger *ledger);
+
+/* A number that stands for the kinds of cards on the nodes, and how many there are of each. */
+uint64_t ledger_supply(const struct ledger *ledger);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cards that a vGPU plugin registers in an annotation of its Node.
+ *
+ * Source of the encodings: Project-HAMi/HAMi v2.4.1 (seven fields), v2.5.3 (nine), v2.8.3 and v2.10.0
+ * (JSON, whose empty members are left out: no "health" is unhealthy); 4paradigm/k8s-vgpu-scheduler
+ * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
+ */
+#include "dialect/hami/hami_mig.h"
+#include "dialect/warning.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+struct entry {
+    const char *uuid, *model, *mode;
+    int64_t index, count, mib, core, numa;
+    bool healthy;
+    const cJSON *profiles; /* of MIG instances */
+};
+
+static const struct json_field entry_fields[] = {
+    JSON_FIELD_STRING(struct entry, uuid, "id", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct entry, index, "index", 0),
+    JSON_FIELD_INT64(struct entry, count, "count", 0),
+    JSON_FIELD_INT64(struct entry, mib, "devmem", 0),
+    JSON_FIELD_INT64(struct entry, core, "devcore", 0),
+    JSON_FIELD_STRING(struct entry, model, "type", 0),
+    JSON_FIELD_INT64(struct entry, numa, "numa", 0),
+    JSON_FIELD_STRING(struct entry, mode, "mode", 0),
+    JSON_FIELD_BOOL(struct entry, healthy, "health", 0),
+    JSON_FIELD_ARRAY(struct entry, profiles, "migProfiles", 0),
+    JSON_FIELD_END,
+};
+
+/* --- the forms with colons ------------------------------------------------------------------- */
+
+#define LABEL_GUEST "nvidia.com/vgpu.present"
+#define UUID_CHARACTERS                                                                            \
+    G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_."
+
+enum column { UUID, COUNT, MEMORY, CORE, MODEL, NUMA, HEALTH, INDEX, MODE };
+
+static const enum column long_columns[] = {UUID, COUNT,  MEMORY, CORE, MODEL,
+                                           NUMA, HEALTH, INDEX,  MODE};
+static const enum column short_columns[] = {UUID, COUNT, MEMORY, MODEL, HEALTH, MODE};
+
+static bool read_number(const char *text, int64_t *ret_value)
+{
+    return g_ascii_string_to_signed(text, 10, -1, AMOUNT_BYTES_MAX, ret_value, NULL);
+}
+
+static bool read_column(enum column column, const char *text, struct entry *entry)
+{
+    switch (column) {
+    case UUID:
+        entry->uuid = text;
+        return *text != '\0';
+    case COUNT:
+        return read_number(text, &entry->count);
+    case MEMORY:
+        return read_number(text, &entry->mib);
+    case CORE:
+        return read_number(text, &entry->core);
+    case MODEL:
+        entry->model = text;
+        return true;
+    case NUMA:
+        return read_number(text, &entry->numa);
+    case HEALTH:
+        entry->healthy = g_str_equal(text, "true");
+        return true;
+    case INDEX:
+        return read_number(text, &entry->index);
+    case MODE:
+        entry->mode = text;
+        return true;
+    }
+    return false;
+}
+
+/* How many fields a card has, by form: what is known, at least and at most. */
+static bool has_shape(const struct vgpu *vgpu, guint n)
+{
+    if (vgpu->short_register)
+        return n >= G_N_ELEMENTS(short_columns) - 1; /* the oldest have no mode */
+    return n == G_N_ELEMENTS(long_columns) || n == G_N_ELEMENTS(long_columns) - 2;
+}
+
+/* The strings of the entries live in `strings`. */
+static bool read_colons(const struct vgpu *vgpu, const char *text, GStringChunk *strings,
+                        GArray *entries, GError **error)
+{
+    const enum column *columns = vgpu->short_register ? short_columns : long_columns;
+    const guint n_columns = vgpu->short_register ? G_N_ELEMENTS(short_columns)
+                                                 : G_N_ELEMENTS(long_columns);
+    g_auto(GStrv) cards = g_strsplit(text, ":", NODE_CARDS_MAX + 2);
+
+    for (char **card = cards; *card; card++) {
+        if (!strchr(*card, ','))
+            continue;
+        g_auto(GStrv) fields = g_strsplit(*card, ",", 16);
+        const guint n = g_strv_length(fields);
+        struct entry entry = {.index = (int64_t)entries->len};
+        bool sound = has_shape(vgpu, n);
+        for (guint i = 0; sound && i < MIN(n, n_columns); i++)
+            sound = read_column(columns[i], g_string_chunk_insert(strings, fields[i]), &entry);
+        if (!sound) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "'%.64s' is not a card in any known form", *card);
+            return false;
+        }
+        g_array_append_val(entries, entry);
+    }
+    return true;
+}
+
+static bool read_json(const char *text, struct json_arena *arena, GArray *entries, GError **error)
+{
+    const cJSON *item, *list = json_parse(arena, text, strlen(text), error);
+
+    if (!list)
+        return false;
+    cJSON_ArrayForEach(item, list)
+    {
+        struct entry entry = {0};
+        if (!json_decode(arena, item, entry_fields, &entry, error)) {
+            g_prefix_error(error, "card %u: ", entries->len);
+            return false;
+        }
+        g_array_append_val(entries, entry);
+    }
+    return true;
+}
+
+/* --- the node -------------------------------------------------------------------------------- */
+
+/* The JSON form comes in any order. */
+static gint by_index(gconstpointer a, gconstpointer b)
+{
+    const struct entry *one = a, *other = b;
+
+    if (one->index != other->index)
+        return one->index < other->index ? -1 : 1;
+    return strcmp(one->uuid, other->uuid);
+}
+
+static bool check_entries(const GArray *entries, GError **error)
+{
+    if (entries->len == 0 || entries->len > NODE_CARDS_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                    "it names %u cards; there must be between 1 and %d", entries->len,
+                    NODE_CARDS_MAX);
+        return false;
+    }
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < entries->len; i++) {
+        const struct entry *entry = &g_array_index(entries, struct entry, i);
+        const bool sane = entry->count >= 0 && entry->count <= INT16_MAX && entry->mib >= 0 &&
+                          entry->mib <= AMOUNT_BYTES_MAX / MIB && entry->core >= 0 &&
+                          entry->core <= INT16_MAX && ABS(entry->numa) <= INT16_MAX;
+        /* Pods' annotations carry it between commas, colons, semicolons and brackets. */
+        const bool plain = entry->uuid[strspn(entry->uuid, UUID_CHARACTERS)] == '\0';
+        if (!sane || !plain || !g_hash_table_add(seen, (gpointer)entry->uuid)) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                        !sane    ? "card '%.64s' has an amount that no card has"
+                        : !plain ? "card '%.64s' has a UUID with other characters than letters, "
+                                   "digits, '-', '_' and '.'"
+                                 : "card '%.64s' is there twice",
+                        entry->uuid);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_listed(char *const *list, const char *text)
+{
+    for (; list && *list; list++) {
+        if (g_str_equal(g_strstrip(*list), text))
+            return true;
+    }
+    return false;
+}
+
+/* Nothing can be started on a node whose plugin kubelet has lost. */
+static bool is_served(const struct vgpu *vgpu, const struct node_view *view)
+{
+    const char *text = string_pairs_get(&view->allocatable, vgpu->count);
+    int64_t devices;
+
+    return text && quantity_parse(text, &devices, NULL) && devices > 0;
+}
+
+/* What is known of a card in MIG mode; false: how it is cut cannot be read. */
+static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
+                     const struct entry *entry, const char *table, struct json_arena *arena,
+                     struct topology_card *card, char **ret_warning, GError **error)
+{
+    if (!vgpu->mig || g_strcmp0(entry->mode, VGPU_MODE_MIG) != 0)
+        return true;
+    /* A guest has what its host has cut, and cuts nothing itself. */
+    if (g_strcmp0(string_pairs_get(&view->labels, LABEL_GUEST), "true") == 0) {
+        warn(ret_warning, g_strdup_printf("card '%.64s' is registered in mode mig, but label '"
+                                          LABEL_GUEST "' says that the node is a guest, whose cards "
+                                          "are never cut: it takes no pods", entry->uuid));
+        return true;
+    }
+    if (cJSON_GetArraySize(entry->profiles) > 0) {
+        card->mig = hami_mig_read_profiles(arena, entry->profiles, error);
+        if (!card->mig) {
+            g_prefix_error(error, "card '%.64s': ", entry->uuid);
+            return false;
+        }
+    } else {
+        card->mig = hami_mig_find_templates(table, entry->model, ret_warning);
+    }
+    if (card->mig)
+        card->memory = hami_mig_memory(card->mig, card->memory);
+    return true;
+}
+
+static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
+                 const struct dialect_options *options, struct topology *topology)
+{
+    const int64_t scaling = MAX(options->hami_memory_scaling, 100);
+    const char *cordoned =
+        vgpu->cordoned ? string_pairs_get(&view->annotations, vgpu->cordoned) : NULL;
+    g_auto(GStrv) cordon = cordoned ? g_strsplit(cordoned, ",", NODE_CARDS_MAX) : NULL;
+    const bool served = is_served(vgpu, view);
+
+    topology->dialect = vgpu->dialect;
+    topology->memory_unit = MIB;
+    topology->n_cards = (int32_t)entries->len;
+    for (guint i = 0; i < entries->len; i++) {
+        const struct entry *entry = &g_array_index(entries, struct entry, i);
+        topology->cards[i] = (struct topology_card){
+            .memory = entry->mib * MIB,
+            .physical = scaling > 100 ? (entry->mib * 100 + scaling - 1) / scaling * MIB
+                                      : 0, /* what is registered was rounded down */
+            .core = (int32_t)entry->core * (CORE_WHOLE / 100),
+            .slots = (int32_t)entry->count,
+            .numa = (int32_t)entry->numa,
+            .unhealthy = !served || !entry->healthy || entry->count == 0,
+            .closure = is_listed(cordon, entry->uuid) ? CLOSURE_CORDON : CLOSURE_NONE,
+            .uuid = topology_keep(topology, entry->uuid),
+            .model = topology_keep(topology, entry->model),
+            .mode = topology_keep(topology, entry->mode),
+        };
+    }
+}
+
+bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
+                        const struct dialect_options *options, struct topology *ret_topology,
+                        char **ret_warning, GError **error)
+{
+    const char *text = string_pairs_get(&view->annotations, vgpu->registered);
+
+    if (!text)
+        return false;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(struct entry));
+    GStringChunk *strings = g_string_chunk_new(1024);
+    const bool read = *text == '[' ? read_json(text, arena, entries, error)
+                                   : read_colons(vgpu, text, strings, entries, error);
+    bool sound = read && check_entries(entries, error);
+
+    if (sound) {
+        g_array_sort(entries, by_index);
+        fill(vgpu, view, entries, options, ret_topology);
+        ret_topology->links = vgpu_read_links(vgpu, view, ret_topology, ret_warning);
+    }
+    for (guint i = 0; sound && i < entries->len; i++) {
+        const struct entry *entry = &g_array_index(entries, struct entry, i);
+        struct topology_card *card = &ret_topology->cards[i];
+        sound = read_mig(vgpu, view, entry, options->hami_mig_templates, arena, card, ret_warning,
+                         error);
+        card->unhealthy |= !card->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0;
+    }
+    if (!sound) {
+        g_prefix_error(error, "node '%s': annotation '%s': ", view->name, vgpu->registered);
+    }
+    g_string_chunk_free(strings);
+    return sound;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/explain.h"
+
+#include "wire/constraints.h"
+
+#include <string.h>
+
+static const char *const verdict_names[] = {
+    [VERDICT_NO_GPU] = "no_gpu", [VERDICT_INVALID] = "invalid", [VERDICT_PLACED] = "placed",
+    [VERDICT_FITS] = "fits",     [VERDICT_REFUSED] = "refused",
+};
+
+static const struct explained_node *node_at(const struct explanation *explanation, guint i)
+{
+    return &g_array_index(explanation->nodes, struct explained_node, i);
+}
+
+static guint n_described(const struct explanation *explanation)
+{
+    return MIN(explanation->nodes->len, EXPLAIN_NODES_MAX);
+}
+
+static char *format_time(int64_t since_ns)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(since_ns / 1000000000);
+
+    return time ? g_date_time_format(time, "%Y-%m-%dT%H:%M:%SZ") : NULL;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void encode_strings(struct json_writer *writer, const char *key, const GPtrArray *strings)
+{
+    json_key(writer, key);
+    json_begin_array(writer);
+    for (guint i = 0; strings && i < strings->len; i++)
+        json_string(writer, strings->pdata[i]);
+    json_end_array(writer);
+}
+
+/* null for REASON_NONE */
+static void encode_reason(struct json_writer *writer, enum reason reason)
+{
+    json_key_string(writer, "reason",
+                    reason == REASON_NONE ? NULL : reason_info(reason)->code);
+}
+
+static void encode_place(struct json_writer *writer, const struct explanation *explanation)
+{
+    const struct explained_place *place = &explanation->place;
+    g_autofree char *since = place->since_ns > 0 ? format_time(place->since_ns) : NULL;
+
+    json_key(writer, "place");
+    if (!place->node) {
+        json_null(writer);
+        return;
+    }
+    json_begin_object(writer);
+    json_key_string(writer, "node", place->node);
+    json_key_string(writer, "cards", place->cards);
+    json_key_string(writer, "state", place->state);
+    json_key_string(writer, "since", since);
+    encode_strings(writer, "neighbours", place->neighbours);
+    json_end_object(writer);
+}
+
+static void encode_group(struct json_writer *writer, const struct explanation *explanation,
+                         const struct explained_group *group)
+{
+    const struct explained_node *closest = node_at(explanation, group->closest);
+
+    json_begin_object(writer);
+    encode_reason(writer, group->reason);
+    json_key_string(writer, "text", reason_info(group->reason)->text);
+    json_key_bool(writer, "cordoned", group->barrier == BARRIER_CORDONED);
+    json_key_string(writer, "barrier", barrier_code(group->barrier));
+    json_key_int(writer, "nodes", group->n);
+    json_key_string(writer, "closest", closest->name);
+    json_key_string(writer, "why", closest->why);
+    json_end_object(writer);
+}
+
+static void encode_amounts(struct json_writer *writer, const char *key, int64_t wants,
+                           int64_t left, int64_t all)
+{
+    json_key(writer, key);
+    json_begin_object(writer);
+    json_key_int(writer, "wants", wants);
+    json_key_int(writer, "free", left);
+    json_key_int(writer, "of", all);
+    json_end_object(writer);
+}
+
+static void encode_card(struct json_writer *writer, const struct explained_card *card)
+{
+    json_begin_object(writer);
+    json_key_int(writer, "index", card->index);
+    encode_reason(writer, card->reason);
+    json_key_string(writer, "why", card->why);
+    json_key_bool(writer, "healthy", card->healthy);
+    encode_amounts(writer, "memoryBytes", card->memory_wants, card->memory_free, card->memory);
+    encode_amounts(writer, "coreThousandths", card->core_wants, card->core_free, card->core);
+    encode_strings(writer, "pods", card->pods);
+    json_end_object(writer);
+}
+
+static void encode_node(struct json_writer *writer, const struct explained_node *node)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "name", node->name);
+    encode_reason(writer, node->reason);
+    json_key_string(writer, "why", node->why);
+    json_key_bool(writer, "cordoned", node->barrier == BARRIER_CORDONED);
+    json_key_string(writer, "barrier", barrier_code(node->barrier));
+    json_key_bool(writer, "waits", node->waits);
+    json_key(writer, "cards");
+    json_begin_array(writer);
+    for (guint i = 0; i < node->cards->len; i++)
+        encode_card(writer, &g_array_index(node->cards, struct explained_card, i));
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+/* The first line: what there is to say in one sentence. Free with g_free. */
+static char *summarize(const struct explanation *explanation)
+{
+    const struct explained_place *place = &explanation->place;
+    const char *ns = explanation->ns, *name = explanation->name;
+
+    switch (explanation->verdict) {
+    case VERDICT_NO_GPU:
+        break;
+    case VERDICT_INVALID:
+        return g_strdup_printf("%s/%s is refused everywhere: %s", ns, name, explanation->failure);
+    case VERDICT_PLACED:
+        return g_strdup_printf("%s/%s is on %s, %s", ns, name, place->node, place->cards);
+    case VERDICT_FITS:
+        return g_strdup_printf("%s/%s wants %s (%s): %u of %u nodes take%s it, first by %s is %s, %s",
+                               ns, name, explanation->asks, explanation->dialects,
+                               explanation->n_taking, explanation->n_nodes,
+                               explanation->n_taking == 1 ? "s" : "", place->state, place->node,
+                               place->cards);
+    case VERDICT_REFUSED:
+        if (explanation->n_nodes == 1)
+            return g_strdup_printf("%s/%s wants %s (%s): the only node does not take it", ns, name,
+                                   explanation->asks, explanation->dialects);
+        return g_strdup_printf("%s/%s wants %s (%s): none of %u nodes takes it", ns, name,
+                               explanation->asks, explanation->dialects, explanation->n_nodes);
+    }
+    return g_strdup_printf("%s/%s asks for no GPU: gpuledger keeps it from no node", ns, name);
+}
+
+void explanation_encode(struct json_writer *writer, const struct explanation *explanation)
+{
+    g_autofree char *summary = summarize(explanation);
+
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", explanation->ns);
+    json_key_string(writer, "name", explanation->name);
+    json_key_string(writer, "verdict", verdict_names[explanation->verdict]);
+    json_key_string(writer, "summary", summary);
+    json_key_string(writer, "asks", explanation->asks);
+    json_key_string(writer, "dialects", explanation->dialects);
+    json_key_string(writer, "failure", explanation->failure);
+    encode_place(writer, explanation);
+    overlooked_encode(writer, explanation->overlooked);
+    json_key_int(writer, "nodesTotal", explanation->n_nodes);
+    json_key_int(writer, "nodesTaking", explanation->n_taking);
+    json_key(writer, "groups");
+    json_begin_array(writer);
+    for (guint i = 0; i < explanation->groups->len; i++)
+        encode_group(writer, explanation,
+                     &g_array_index(explanation->groups, struct explained_group, i));
+    json_end_array(writer);
+    json_key(writer, "nodes");
+    json_begin_array(writer);
+    for (guint i = 0; i < n_described(explanation); i++)
+        encode_node(writer, node_at(explanation, i));
+    json_end_array(writer);
+    remedies_encode(writer, explanation->remedies);
+    preview_encode(writer, explanation->preview);
+    json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
+    json_end_object(writer);
+}
+
+/* --- tables --------------------------------------------------------------------------------- */
+
+static const char *group_word(enum reason reason, enum barrier barrier)
+{
+    if (reason != REASON_NONE)
+        return reason_info(reason)->code;
+    return barrier != BARRIER_NONE ? barrier_code(barrier) : "takes it";
+}
+
+static int widest_name(const struct explanation *explanation)
+{
+    size_t width = strlen("NODE");
+
+    for (guint i = 0; i < n_described(explanation); i++)
+        width = MAX(width, strlen(node_at(explanation, i)->name));
+    return (int)width;
+}
+
+static void write_groups(GString *text, const struct explanation *explanation)
+{
+    const int width = MAX(widest_name(explanation), (int)strlen("CLOSEST"));
+
+    g_string_append_printf(text, "\n%5s  %-20s  %-*s  %s\n", "NODES", "REASON", width, "CLOSEST",
+                           "WHY");
+    for (guint i = 0; i < explanation->groups->len; i++) {
+        const struct explained_group *group =
+            &g_array_index(explanation->groups, struct explained_group, i);
+        const struct explained_node *closest = node_at(explanation, group->closest);
+        g_string_append_printf(text, "%5u  %-20s  %-*s  %s\n", group->n,
+                               group_word(group->reason, group->barrier), width, closest->name,
+                               closest->why);
+    }
+}
+
+static void write_nodes(GString *text, const struct explanation *explanation)
+{
+    const int width = widest_name(explanation);
+
+    g_string_append_printf(text, "\n%-*s  CARD  %-20s  %s\n", width, "NODE", "REASON", "WHY");
+    for (guint i = 0; i < n_described(explanation); i++) {
+        const struct explained_node *node = node_at(explanation, i);
+        g_string_append_printf(text, "%-*s     *  %-20s  %s\n", width, node->name,
+                               group_word(node->reason, node->barrier), node->why);
+        for (guint j = 0; j < node->cards->len; j++) {
+            const struct explained_card *card =
+                &g_array_index(node->cards, struct explained_card, j);
+            g_string_append_printf(text, "%-*s  %4d  %-20s  %s\n", width, node->name, card->index,
+                                   card->reason == REASON_NONE ? "has room"
+                                                               : reason_info(card->reason)->code,
+                                   card->why);
+        }
+    }
+    if (explanation->nodes->len > n_described(explanation))
+        g_string_append_printf(text, "%u more nodes are counted above\n",
+                               explanation->nodes->len - n_described(explanation));
+}
+
+static void write_place(GString *text, const struct explanation *explanation)
+{
+    const struct explained_place *place = &explanation->place;
+    g_autofree char *since = place->since_ns > 0 ? format_time(place->since_ns) : NULL;
+
+    g_string_append_printf(text, "\nSTATE       %s\n", place->state);
+    if (since)
+        g_string_append_printf(text, "SINCE       %s\n", since);
+    g_string_append(text, "BESIDE      ");
+    for (guint i = 0; i < place->neighbours->len; i++)
+        g_string_append_printf(text, "%s%s", i ? ", " : "", (char *)place->neighbours->pdata[i]);
+    g_string_append_printf(text, "%s\n", place->neighbours->len ? "" : "nobody");
+}
+
+void explanation_write(GString *text, const struct explanation *explanation, bool wide)
+{
+    g_autofree char *summary = summarize(explanation);
+    g_autofree char *overlooked = overlooked_tell(explanation->overlooked);
+
+    g_string_append_printf(text, "%s\n", summary);
+    if (overlooked)
+        g_string_append_printf(text, "Not looked at: %s\n", overlooked);
+    if (explanation->verdict == VERDICT_PLACED)
+        write_place(text, explanation);
+    if (explanation->groups->len > 0)
+        write_groups(text, explanation);
+    preview_write(text, explanation->preview);
+    remedies_write(text, explanation->remedies);
+    if (wide && explanation->nodes->len > 0)
+        write_nodes(text, explanation);
+}

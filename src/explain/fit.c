@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/fit.h"
+
+#include "explain/plan.h"
+#include "explain/messages.h"
+#include "wire/constraints.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/ranking.h>
+#include <string.h>
+
+#define GET_POD_MS 2000
+
+static void clear_place(gpointer data)
+{
+    g_free(((struct fit_place *)data)->node);
+}
+
+static void clear_move(gpointer data)
+{
+    struct fit_move *move = data;
+
+    g_free(move->ns);
+    g_free(move->name);
+    g_free(move->from);
+    g_free(move->to);
+    g_free(move->why);
+}
+
+void fit_free(struct fit *fit)
+{
+    if (!fit)
+        return;
+    g_free(fit->ns);
+    g_free(fit->name);
+    g_free(fit->asks);
+    g_array_unref(fit->places);
+    g_array_unref(fit->moves);
+    explanation_free(fit->rest);
+    g_free(fit);
+}
+
+bool fit_is_whole(const struct fit *fit)
+{
+    return fit->stranded == 0 && (fit->no_gpu || fit->wanted == 0 || fit->fitting >= fit->wanted);
+}
+
+/* --- nodes like the template ----------------------------------------------------------------- */
+
+/* Taints of this prefix say how the node is, which was the template, not what it is. */
+#define CONDITION_TAINT "node.kubernetes.io/"
+#define NAME_LABEL "kubernetes.io/hostname"
+
+static struct taint_view *copy_taints(const struct node_view *template, size_t *ret_n)
+{
+    struct taint_view *taints = g_new(struct taint_view, template->n_taints + 1);
+
+    *ret_n = 0;
+    for (size_t i = 0; i < template->n_taints; i++) {
+        if (!g_str_has_prefix(template->taints[i].key, CONDITION_TAINT))
+            taints[(*ret_n)++] = template->taints[i];
+    }
+    return taints;
+}
+
+static struct string_pair *copy_labels(const struct string_pairs *labels, const char *name)
+{
+    struct string_pair *pairs = g_new(struct string_pair, labels->n + 1);
+
+    for (size_t i = 0; i < labels->n; i++) {
+        const bool names = g_str_equal(labels->items[i].key, NAME_LABEL);
+        pairs[i] = (struct string_pair){labels->items[i].key,
+                                        names ? name : labels->items[i].value};
+    }
+    return pairs;
+}
+
+/* One more node like the template; its name is one that nobody has. Under the copy's lock. */
+static const struct node *add_node(const struct fit_query *query, struct store *copy, int64_t number)
+{
+    struct node_view view = *query->template;
+    g_autofree char *name = g_strdup_printf("%s (new %" G_GINT64_FORMAT ")", view.name, number);
+    g_autofree struct taint_view *taints = copy_taints(query->template, &view.n_taints);
+    g_autofree struct string_pair *labels = copy_labels(&query->template->labels, name);
+
+    view.name = name;
+    view.cordoned = false;
+    view.taints = taints;
+    view.labels.items = labels;
+    store_unlock(copy);
+    store_apply_node(copy, &view);
+    store_lock(copy);
+    return ledger_node(store_ledger(copy), name);
+}
+
+static bool is_new(const char *node)
+{
+    return strstr(node, " (new ") != NULL;
+}
+
+/* --- drained nodes -------------------------------------------------------------------------- */
+
+/* What the closest node says. Free with g_free. */
+static char *why_not(const struct explanation *explanation)
+{
+    if (explanation->nodes->len == 0)
+        return g_strdup("no other node is there");
+    const struct explained_node *closest =
+        &g_array_index(explanation->nodes, struct explained_node, 0);
+    return g_strdup_printf("%s: %s", closest->name, closest->why);
+}
+
+/* Under the copy's lock: takes the nodes out of service, and their pods off them. */
+static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *names,
+                        GError **error)
+{
+    struct ledger *ledger = store_ledger(copy);
+    g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint n = 0; names[n]; n++) {
+        struct node *node = ledger_node(ledger, names[n]);
+        if (n == FIT_DRAIN_MAX) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                        "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
+            return false;
+        }
+        if (!node || !node->present) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND,
+                        "node '%s' is not known", names[n]);
+            return false;
+        }
+        for (guint i = 0; i < node->allocations->len; i++) {
+            const struct allocation *one = node->allocations->pdata[i];
+            const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name),
+                                          g_strdup(node->name), NULL, NULL};
+            g_array_append_val(fit->moves, move);
+            g_ptr_array_add(uids, g_strdup(one->uid));
+        }
+    }
+    for (guint i = 0; i < uids->len; i++)
+        ledger_drop(ledger, uids->pdata[i]);
+    for (guint n = 0; names[n]; n++)
+        ledger_remove_node(ledger, names[n]);
+    return true;
+}
+
+/* A node that is there, or a new one if that takes the pod. */
+static const struct node *find_home(const struct fit_query *query, struct fit *fit,
+                                    struct store *copy, const struct plan_pod *pod,
+                                    struct placement *ret_placement)
+{
+    const struct node *home = plan_choose(copy, pod, ret_placement);
+
+    if (home || !query->template || fit->made == FIT_TEMPLATE_MAX)
+        return home;
+    const struct node *added = add_node(query, copy, fit->made + 1);
+    home = plan_choose(copy, pod, ret_placement);
+    if (home)
+        fit->made++;
+    else
+        ledger_remove_node(store_ledger(copy), added->name);
+    return home;
+}
+
+/* One pod of a drained node, as it would come back. The cluster is asked without a lock. */
+static void move_one(const struct fit_query *query, struct fit *fit, struct store *copy,
+                     guint number)
+{
+    struct fit_move *move = &g_array_index(fit->moves, struct fit_move, number);
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *uid = g_strdup_printf("moved-%u", number);
+    struct placement placement;
+    struct moment moment;
+    struct pod_view view;
+
+    if (query->cluster->ops->get_pod(query->cluster, arena, move->ns, move->name,
+                                     g_get_monotonic_time() / 1000 + GET_POD_MS, &view,
+                                     &failure) != OUTCOME_OK) {
+        move->why = g_strdup_printf("it cannot be read: %s", failure->message);
+        return;
+    }
+    view.uid = NULL; /* whoever makes it again gives it another, and no node */
+    view.node_name = NULL;
+    g_autoptr(request) request =
+        constraints_decode(arena, &view, &failure)
+            ? dialect_read_request(&view, &store_options(copy)->dialects, &failure)
+            : NULL;
+    fit->overlooked |= view.constraints ? view.constraints->overlooked : 0;
+    if (!request) {
+        move->why = g_strdup(failure ? failure->message : "it asks for no GPU");
+        return;
+    }
+    store_decide(copy, &moment);
+    const struct plan_pod pod = {&view, request, &moment};
+    const struct node *home = find_home(query, fit, copy, &pod, &placement);
+    if (home && plan_put(copy, &pod, uid, home, &placement))
+        move->to = g_strdup(home->name);
+    store_unlock(copy);
+    if (move->to)
+        return;
+    g_autoptr(explanation) explanation = explain_on(copy, &view, request);
+    move->why = why_not(explanation);
+}
+
+static bool drain(const struct fit_query *query, struct fit *fit, struct store *copy,
+                  GError **error)
+{
+    store_lock(copy);
+    const bool emptied = empty_nodes(fit, copy, query->drain, error);
+    store_unlock(copy);
+    for (guint i = 0; emptied && i < fit->moves->len; i++) {
+        move_one(query, fit, copy, i);
+        fit->stranded += !g_array_index(fit->moves, struct fit_move, i).to;
+    }
+    return emptied;
+}
+
+/* --- one pod after the other ---------------------------------------------------------------- */
+
+/* The nodes that take the pod, rated; a placement changes what one of them is worth. */
+struct contest {
+    struct store *copy;
+    const struct pod_view *pod;
+    const struct request *request;
+    const struct policy *policy;
+    struct rank *ranks;
+    guint n;
+    guint n_max;
+};
+
+/* Under the copy's lock: rates the node, or says that it does not take the pod. */
+static bool rate(struct contest *contest, const struct node *node, struct rank *ret_rank)
+{
+    struct feasibility question;
+    struct moment moment = {.now_ns = g_get_real_time() * 1000,
+                            .now_ms = g_get_monotonic_time() / 1000};
+    struct placement placement;
+
+    feasibility_init(&question, contest->copy,
+                     &(struct feasibility_about){contest->pod, contest->request, &moment});
+    const bool takes = feasibility_takes(&question, node, &placement);
+    if (takes) {
+        ranking_rate(contest->policy, question.seen, &placement, question.admission.demand,
+                     ret_rank);
+        ret_rank->waits = question.waits;
+        ret_rank->name = node->name;
+    }
+    feasibility_clear(&question);
+    return takes;
+}
+
+static void enter(struct contest *contest, const struct node *node)
+{
+    struct rank rank;
+
+    if (!rate(contest, node, &rank))
+        return;
+    if (contest->n == contest->n_max) {
+        contest->n_max = contest->n_max ? 2 * contest->n_max : 64;
+        contest->ranks = g_renew(struct rank, contest->ranks, contest->n_max);
+    }
+    contest->ranks[contest->n++] = rank;
+}
+
+static void enter_all(struct contest *contest)
+{
+    const GPtrArray *nodes = ledger_nodes(store_ledger(contest->copy));
+
+    contest->n = 0;
+    for (guint i = 0; i < nodes->len; i++)
+        enter(contest, nodes->pdata[i]);
+}
+
+/* Under the lock: places one more pod; NULL: nothing takes it. */
+static const char *place_one(struct contest *contest, int64_t number)
+{
+    struct moment moment = {.now_ns = g_get_real_time() * 1000,
+                            .now_ms = g_get_monotonic_time() / 1000};
+    const struct plan_pod pod = {contest->pod, contest->request, &moment};
+    g_autofree char *uid = g_strdup_printf("fit-%" G_GINT64_FORMAT, number);
+    struct placement placement;
+
+    while (contest->n > 0) {
+        const size_t winner = ranking_winner(contest->policy, contest->ranks, contest->n);
+        const struct node *node =
+            ledger_node(store_ledger(contest->copy), contest->ranks[winner].name);
+        struct feasibility question;
+        feasibility_init(&question, contest->copy,
+                     &(struct feasibility_about){contest->pod, contest->request, &moment});
+        const bool placed = feasibility_ask(&question, node, &placement) == REASON_NONE &&
+                            plan_put(contest->copy, &pod, uid, node, &placement);
+        feasibility_clear(&question);
+        /* What a quota leaves is another matter for every node, and is asked again above. */
+        if (!placed || !rate(contest, node, &contest->ranks[winner]))
+            contest->ranks[winner] = contest->ranks[--contest->n];
+        if (placed)
+            return node->name;
+    }
+    return NULL;
+}
+
+static void note_place(struct fit *fit, const char *node, bool made)
+{
+    for (guint i = 0; i < fit->places->len; i++) {
+        struct fit_place *place = &g_array_index(fit->places, struct fit_place, i);
+        if (g_str_equal(place->node, node)) {
+            place->pods++;
+            return;
+        }
+    }
+    const struct fit_place place = {g_strdup(node), 1, made};
+    g_array_append_val(fit->places, place);
+}
+
+static void place_all(const struct fit_query *query, struct fit *fit, struct contest *contest)
+{
+    const int64_t most = fit->wanted > 0 ? MIN(fit->wanted, FIT_REPLICAS_MAX) : FIT_REPLICAS_MAX;
+    int64_t made = fit->made;
+
+    enter_all(contest);
+    while (fit->fitting < most) {
+        const char *node = place_one(contest, fit->fitting);
+        if (!node) {
+            /* Without a number there is no end to new nodes. */
+            if (!query->template || fit->wanted == 0 || made == FIT_TEMPLATE_MAX ||
+                made > fit->made)
+                break;
+            enter(contest, add_node(query, contest->copy, ++made));
+            continue;
+        }
+        fit->made = is_new(node) ? made : fit->made;
+        fit->fitting++;
+        note_place(fit, node, is_new(node));
+    }
+    fit->capped = fit->fitting == FIT_REPLICAS_MAX && fit->wanted != fit->fitting;
+    g_free(contest->ranks);
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static bool place_pods(const struct fit_query *query, struct fit *fit, struct store *copy,
+                       GError **error)
+{
+    GError *failure = NULL;
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view view = *query->pod;
+    g_autoptr(request) request =
+        constraints_decode(arena, &view, &failure)
+            ? dialect_read_request(&view, &store_options(copy)->dialects, &failure)
+            : NULL;
+
+    fit->ns = g_strdup(query->pod->ns);
+    fit->name = g_strdup(query->pod->name);
+    fit->no_gpu = !request && !failure;
+    if (failure)
+        g_propagate_error(error, failure);
+    if (!request)
+        return fit->no_gpu;
+    fit->asks = request_text(NULL, request);
+    fit->overlooked |= view.constraints ? view.constraints->overlooked : 0;
+    view.uid = NULL;
+    struct contest contest = {
+        .copy = copy,
+        .pod = &view,
+        .request = request,
+        .policy = request->terms && request->terms->policy ? request->terms->policy
+                                                           : store_options(copy)->policy,
+    };
+    store_lock(copy);
+    place_all(query, fit, &contest);
+    store_unlock(copy);
+    if (!fit->capped && (fit->wanted == 0 || fit->fitting < fit->wanted))
+        fit->rest = explain_on(copy, &view, request);
+    return true;
+}
+
+struct fit *fit_find(const struct fit_query *query, GError **error)
+{
+    struct fit *fit = g_new0(struct fit, 1);
+    g_autoptr(store) copy = store_copy(query->store);
+
+    fit->places = g_array_new(FALSE, FALSE, sizeof(struct fit_place));
+    g_array_set_clear_func(fit->places, clear_place);
+    fit->moves = g_array_new(FALSE, FALSE, sizeof(struct fit_move));
+    g_array_set_clear_func(fit->moves, clear_move);
+    fit->wanted = query->replicas;
+    fit->drains = query->drain && *query->drain;
+    if (!drain(query, fit, copy, error) ||
+        (query->pod && !place_pods(query, fit, copy, error)))
+        g_clear_pointer(&fit, fit_free);
+    return fit;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How many pods of a kind fit, where, and after what: on a copy of the store (explain/plan.h), so that
+ * nothing is changed anywhere. Pods are placed one after the other, as kube-scheduler would if it
+ * followed the policy, and as matched by the node side. Any thread.
+ */
+#include "store/cluster.h"
+#include "explain/explain.h"
+
+#define FIT_REPLICAS_MAX 10000 /* placed for one question */
+#define FIT_DRAIN_MAX 100      /* nodes */
+#define FIT_TEMPLATE_MAX 1000  /* nodes like the template */
+
+struct fit_query {
+    struct store *store;
+    struct cluster *cluster;        /* asked for the pods of drained nodes */
+    const struct pod_view *pod;     /* NULL: only the drained nodes' pods are placed */
+    int64_t replicas;               /* 0: until nothing fits any more */
+    const char *const *drain;       /* names; ends with NULL */
+    const struct node_view *template; /* NULL: there are no other nodes */
+};
+
+/* Pods on one node. */
+struct fit_place {
+    char *node;
+    int64_t pods;
+    bool made; /* one like the template */
+};
+
+/* A pod of a drained node. */
+struct fit_move {
+    char *ns, *name, *from;
+    char *to;  /* NULL: nowhere */
+    char *why; /* if nowhere */
+};
+
+struct fit {
+    char *ns, *name, *asks; /* NULL: no pod was given, or it asks for no GPU */
+    int64_t wanted;         /* 0: as many as fit */
+    int64_t fitting;
+    bool capped;            /* there may be room for more than FIT_REPLICAS_MAX */
+    bool no_gpu;            /* the pod asks for none: nothing here keeps it from any node */
+    GArray *places;         /* struct fit_place, in the order in which they were first used */
+    int64_t made;           /* nodes like the template that are used */
+    bool drains;            /* nodes were to be drained, whatever was on them */
+    GArray *moves;          /* struct fit_move */
+    int64_t stranded;       /* of these, how many fit nowhere */
+    unsigned overlooked;    /* of the pod, as in struct explanation */
+    struct explanation *rest; /* why the next pod does not fit; NULL: it would, or was not asked for */
+};
+
+/* Errors are GPULEDGER_ERROR_INVALID or _NOT_FOUND: the pod, a node, the template. */
+struct fit *fit_find(const struct fit_query *query, GError **error);
+void fit_free(struct fit *fit);
+typedef struct fit fit; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(fit, fit_free)
+
+/* All that was asked for fits. */
+bool fit_is_whole(const struct fit *fit);
+
+void fit_encode(struct json_writer *writer, const struct fit *fit);
+void fit_write(GString *text, const struct fit *fit);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/plan.h"
+
+#include "store/booking.h"
+
+#include <gpuledger/ranking.h>
+
+const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
+                               struct placement *ret_placement)
+{
+    const struct terms *terms = pod->request->terms;
+    const GPtrArray *nodes = ledger_nodes(store_ledger(copy));
+    g_autofree struct rank *ranks = g_new0(struct rank, nodes->len);
+    const struct node *best = NULL;
+    struct feasibility question;
+    guint n = 0;
+
+    feasibility_init(&question, copy,
+                     &(struct feasibility_about){pod->view, pod->request, pod->moment});
+    const struct policy *policy = terms_rating(terms, question.admission.policy);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (!feasibility_takes(&question, node, ret_placement))
+            continue;
+        ranking_rate(policy, question.seen, ret_placement, question.admission.demand, &ranks[n]);
+        ranks[n++].waits = question.waits;
+    }
+    if (n > 0) {
+        best = ledger_node(question.ledger, ranks[ranking_winner(policy, ranks, n)].name);
+        feasibility_ask(&question, best, ret_placement);
+    }
+    feasibility_clear(&question);
+    return best;
+}
+
+bool plan_put(struct store *copy, const struct plan_pod *pod, const char *uid,
+              const struct node *node, const struct placement *placement)
+{
+    struct ledger *ledger = store_ledger(copy);
+    const struct booking_entry entry = {uid, pod->view->ns, pod->view->name, pod->moment};
+    enum reason reason;
+    const struct allocation *booked = booking_reserve(ledger, node, &entry, placement, &reason);
+
+    if (!booked)
+        return false;
+    struct allocation *matched = allocation_dup(booked);
+    matched->state = ALLOCATION_CONFIRMED;
+    matched->waiting = false;
+    matched->assigned = true;
+    ledger_put(ledger, node->name, matched);
+    return true;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Pods placed on a copy of the store (store_copy), as if kube-scheduler, this program and the node
+ * side had all done their part. Under the copy's lock.
+ */
+#include "store/feasibility.h"
+
+struct plan_pod {
+    const struct pod_view *view;
+    const struct request *request;
+    const struct moment *moment;
+};
+
+/* Where the pod goes: the best by the policy of those nodes that kube-scheduler offers and that take
+ * it. NULL: nowhere. */
+const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
+                               struct placement *ret_placement);
+
+/* Puts the pod there under this UID, as matched by the node side. False: it does not fit after all. */
+bool plan_put(struct store *copy, const struct plan_pod *pod, const char *uid,
+              const struct node *node, const struct placement *placement);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Whom kube-scheduler would end for a pod that is refused everywhere, and where; or why nobody.
+ *
+ * kube-scheduler decides in sums of a node, names victims by them, and asks preempt, which replaces
+ * them by those whose end frees cards (policy/victims.h). Both parts are foreseen here, without an
+ * effect. What pods without a GPU take counts, but which of them would end is not known.
+ *
+ * Source of kube-scheduler's part: pkg/scheduler/framework/preemption and plugins/defaultpreemption,
+ * v1.36 (PodEligibleToPreemptOthers, SelectVictimsOnNode, pickOneNodeForPreemption).
+ */
+#include "queue/budgets.h"
+#include "store/feasibility.h"
+#include "json/json.h"
+
+struct evicted_pod {
+    char *ns, *name;
+    int64_t priority;
+};
+
+struct preview {
+    char *why;          /* a sentence: why nobody ends; NULL: somebody does */
+    char *node;         /* where; else NULL */
+    GArray *pods;       /* struct evicted_pod */
+    int64_t violations; /* of budgets */
+};
+
+struct preview_query {
+    struct store *copy;            /* under its lock, and not changed */
+    const struct budgets *budgets; /* of the same moment, more or less */
+    const struct pod_view *pod;
+    const struct request *request;
+    const struct moment *moment;
+};
+
+struct preview *preview_find(const struct preview_query *query);
+void preview_free(struct preview *preview); /* NULL is ignored */
+
+/* The key "preemption"; NULL is null. */
+void preview_encode(struct json_writer *writer, const struct preview *preview);
+/* A line for people; NULL is nothing. */
+void preview_write(GString *text, const struct preview *preview);

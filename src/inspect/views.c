@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/views.h"
+
+#include "base/metrics.h"
+#include "store/node_copy.h"
+
+#include <string.h>
+
+/* --- the view of the Aliyun command-line tool ----------------------------------------------- */
+
+static int64_t units(const struct node_copy *node, int64_t bytes)
+{
+    return bytes / node->memory_unit;
+}
+
+static void write_inspect_card(struct json_writer *writer, const struct node_copy *node,
+                               const struct card *card)
+{
+    json_begin_object(writer);
+    json_key_int(writer, "id", card->index);
+    json_key_int(writer, "totalGPU", units(node, card->memory));
+    json_key_int(writer, "usedGPU", units(node, card->memory_used));
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    for (guint i = 0; i < node->pods->len; i++) {
+        const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
+        int64_t bytes = 0;
+        bool here = false;
+        for (uint32_t j = 0; j < pod->n_shares; j++) {
+            if (!share_copy_is_on(node, &pod->shares[j], card))
+                continue;
+            here = true;
+            bytes += pod->shares[j].memory;
+        }
+        if (!here)
+            continue;
+        json_begin_object(writer);
+        json_key_string(writer, "name", pod->name);
+        json_key_string(writer, "namespace", pod->ns);
+        json_key_int(writer, "usedGPU", units(node, bytes));
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static void write_inspect_node(struct json_writer *writer, const struct node_copy *node)
+{
+    int64_t total = 0, used = 0;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        total += units(node, node->cards[i].memory);
+        used += units(node, node->cards[i].memory_used);
+    }
+    json_begin_object(writer);
+    json_key_string(writer, "name", node->name);
+    json_key_int(writer, "totalGPU", total);
+    json_key_int(writer, "usedGPU", used);
+    json_key(writer, "devs");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_cards; i++)
+        write_inspect_card(writer, node, &node->cards[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+bool view_inspect(struct store *store, const char *name, GString *reply)
+{
+    int64_t start_us = g_get_monotonic_time();
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
+    bool found = !name || nodes->len > 0;
+    struct json_writer writer;
+
+    json_writer_init(&writer, reply);
+    json_begin_object(&writer);
+    json_key(&writer, "nodes");
+    json_begin_array(&writer);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        if (name || node->n_cards > 0 || node->n_pools == 0) /* the tool knows only cards */
+            write_inspect_node(&writer, node);
+    }
+    json_end_array(&writer);
+    if (!found) {
+        g_autofree char *text = g_strdup_printf("node '%s' is not known", name);
+        json_key_string(&writer, "error", text);
+    }
+    json_end_object(&writer);
+    metrics_observe(VERB_INSPECT, PHASE_TOTAL, g_get_monotonic_time() - start_us);
+    return found;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+const char *const view_states[VIEW_STATES_N] = {
+    [ALLOCATION_RESERVED] = "reserved",
+    [ALLOCATION_UNKNOWN] = "unknown",
+    [ALLOCATION_BOUND] = "bound",
+    [ALLOCATION_CONFIRMED] = "confirmed",
+};
+
+static void write_share(struct json_writer *writer, const struct share_copy *share)
+{
+    json_begin_object(writer);
+    json_key(writer, "card");
+    if (share->card == CARD_UNKNOWN)
+        json_null(writer);
+    else
+        json_int(writer, share->card);
+    json_key(writer, "container");
+    if (share->container == CONTAINER_POD)
+        json_null(writer);
+    else
+        json_int(writer, share->container);
+    json_key_int(writer, "memoryBytes", share->memory);
+    json_key_int(writer, "coreThousandths", share->core);
+    json_key_string(writer, "resource", share->device);
+    json_key_int(writer, "devices", share->devices);
+    json_end_object(writer);
+}
+
+static void write_pod(struct json_writer *writer, const struct pod_copy *pod, const char *node)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", pod->ns);
+    json_key_string(writer, "name", pod->name);
+    json_key_string(writer, "uid", pod->uid);
+    json_key_string(writer, "node", node);
+    json_key_string(writer, "dialect", pod->dialect->name);
+    json_key_string(writer, "state", pod->assigned ? "assigned" : view_states[pod->state]);
+    json_key_bool(writer, "waiting", pod->waiting);
+    json_key(writer, "shares");
+    json_begin_array(writer);
+    for (uint32_t i = 0; i < pod->n_shares; i++)
+        write_share(writer, &pod->shares[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static void write_card(struct json_writer *writer, const struct node_copy *node,
+                       const struct card *card)
+{
+    json_begin_object(writer);
+    json_key_int(writer, "index", card->index);
+    json_key_string(writer, "uuid", card->uuid);
+    json_key_string(writer, "model", card->model);
+    json_key_bool(writer, "healthy", card->healthy);
+    json_key_bool(writer, "closed", card->closure != CLOSURE_NONE);
+    json_key_int(writer, "memoryBytes", card->memory);
+    json_key_int(writer, "memoryUsedBytes", card->memory_used);
+    json_key_int(writer, "memoryFreeBytes", card_copy_free(node, card));
+    json_key_int(writer, "coreThousandths", card_core_told(card, card->core));
+    json_key_int(writer, "coreUsedThousandths", card_core_told(card, card->core_used));
+    json_key_int(writer, "holders", card->holders);
+    json_key(writer, "slots");
+    if (card->slots > 0)
+        json_int(writer, card->slots);
+    else
+        json_null(writer);
+    json_end_object(writer);
+}
+
+static void write_pool(struct json_writer *writer, const struct pool *pool)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "resource", pool->resource);
+    json_key_string(writer, "model", pool->model);
+    json_key_bool(writer, "shared", pool->shared);
+    json_key_int(writer, "capacity", pool->capacity);
+    json_key_int(writer, "used", pool->used);
+    json_key(writer, "memoryBytes");
+    if (pool->memory > 0)
+        json_int(writer, pool->memory);
+    else
+        json_null(writer);
+    json_end_object(writer);
+}
+
+static void write_node(struct json_writer *writer, const struct node_copy *node)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "name", node->name);
+    json_key(writer, "dialects");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_dialects; i++)
+        json_string(writer, node->dialects[i]->name);
+    json_end_array(writer);
+    json_key_bool(writer, "present", node->present);
+    json_key_int(writer, "memoryUnitBytes", node->memory_unit);
+    json_key_int(writer, "unplacedMemoryBytes", node->unplaced_memory);
+    json_key_int(writer, "fragmentedGpuThousandths", node->fragmented);
+    json_key(writer, "cards");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_cards; i++)
+        write_card(writer, node, &node->cards[i]);
+    json_end_array(writer);
+    json_key(writer, "pools");
+    json_begin_array(writer);
+    for (int32_t i = 0; i < node->n_pools; i++)
+        write_pool(writer, &node->pools[i]);
+    json_end_array(writer);
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    for (guint i = 0; i < node->pods->len; i++)
+        write_pod(writer, &g_array_index(node->pods, struct pod_copy, i), node->name);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+bool view_nodes(struct store *store, const char *name, GString *reply)
+{
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
+    struct json_writer writer;
+
+    if (name && nodes->len == 0)
+        return false;
+    json_writer_init(&writer, reply);
+    if (name) {
+        write_node(&writer, &g_array_index(nodes, struct node_copy, 0));
+        return true;
+    }
+    json_begin_object(&writer);
+    json_key(&writer, "nodes");
+    json_begin_array(&writer);
+    for (guint i = 0; i < nodes->len; i++)
+        write_node(&writer, &g_array_index(nodes, struct node_copy, i));
+    json_end_array(&writer);
+    json_end_object(&writer);
+    return true;
+}
+
+/* --- tables --------------------------------------------------------------------------------- */
+
+/* "15GiB", "4096MiB": the node's own unit, so that it compares with what pods ask for. */
+static char *format_units(const struct node_copy *node, int64_t bytes)
+{
+    const char *suffix = node->memory_unit == (INT64_C(1) << 20) ? "MiB" : "GiB";
+    int64_t unit = node->memory_unit > 1 ? node->memory_unit : INT64_C(1) << 30;
+    return g_strdup_printf("%" G_GINT64_FORMAT "%s", bytes / unit, suffix);
+}
+
+#define BAR_WIDTH 20
+
+static void append_bar(GString *text, int64_t used, int64_t total)
+{
+    int64_t filled = total > 0 ? MIN(used * BAR_WIDTH / total, BAR_WIDTH) : 0;
+    if (used > 0 && filled == 0)
+        filled = 1;
+    for (int64_t i = 0; i < BAR_WIDTH; i++)
+        g_string_append_c(text, i < filled ? '#' : '.');
+}
+
+/* The pods on a card (NULL: on none that is known) or with devices of a pool. */
+static void append_pods(GString *text, const struct node_copy *node, const struct card *card,
+                        const struct pool *pool)
+{
+    bool first = true;
+
+    for (guint i = 0; i < node->pods->len; i++) {
+        const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
+        for (uint32_t j = 0; j < pod->n_shares; j++) {
+            const struct share_copy *share = &pod->shares[j];
+            if (pool ? g_strcmp0(share->device, pool->resource) != 0
+                     : !share_copy_is_on(node, share, card))
+                continue;
+            g_autofree char *size = pool ? g_strdup_printf("%d", share->devices)
+                                         : format_units(node, share->memory);
+            g_string_append_printf(text, "%s%s/%s(%s%s)", first ? "" : " ", pod->ns, pod->name,
+                                   size, pod->waiting ? ", waiting" : "");
+            first = false;
+        }
+    }
+    if (first)
+        g_string_append_c(text, '-');
+}
+
+static void append_card_row(GString *text, const struct node_copy *node, const struct card *card,
+                            int name_width)
+{
+    g_autofree char *used = format_units(node, card->memory_used);
+    g_autofree char *total = format_units(node, card->memory);
+    g_autofree char *usage = g_strdup_printf("%s/%s", used, total);
+
+    g_string_append_printf(text, "%-*s  %4d  ", name_width, node->name, card->index);
+    append_bar(text, card->memory_used, card->memory);
+    g_string_append_printf(text, "  %-17s  %-9s  ", usage, !card->healthy ? "UNHEALTHY" : card->closure ? "CLOSED" : "healthy");
+    append_pods(text, node, card, NULL);
+    g_string_append_c(text, '\n');
+}
+
+static void append_pool_row(GString *text, const struct node_copy *node, const struct pool *pool,
+                            int name_width)
+{
+    g_autofree char *usage = g_strdup_printf("%" G_GINT64_FORMAT "/%d", pool->used, pool->capacity);
+
+    g_string_append_printf(text, "%-*s     *  ", name_width, node->name);
+    append_bar(text, pool->used, pool->capacity);
+    g_string_append_printf(text, "  %-17s  %-9s  %s: ", usage, pool->shared ? "shared" : "-",
+                           pool->resource);
+    append_pods(text, node, NULL, pool);
+    g_string_append_c(text, '\n');
+}
+
+bool view_nodes_table(struct store *store, const char *name, GString *reply)
+{
+    g_autoptr(GArray) nodes = node_copies(store, name, true);
+    int name_width = 4;
+
+    if (name && nodes->len == 0)
+        return false;
+    for (guint i = 0; i < nodes->len; i++)
+        name_width = MAX(name_width,
+                         (int)strlen(g_array_index(nodes, struct node_copy, i).name));
+    g_string_append_printf(reply, "%-*s  CARD  %-*s  %-17s  %-9s  PODS\n", name_width, "NODE",
+                           BAR_WIDTH, "MEMORY", "USED/TOTAL", "HEALTH");
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        for (int32_t j = 0; j < node->n_cards; j++)
+            append_card_row(reply, node, &node->cards[j], name_width);
+        for (int32_t j = 0; j < node->n_pools; j++)
+            append_pool_row(reply, node, &node->pools[j], name_width);
+        if (node->unplaced_memory > 0) {
+            g_autofree char *size = format_units(node, node->unplaced_memory);
+            g_string_append_printf(reply, "%-*s     ?  on no known card, counted on each: %s: ",
+                                   name_width, node->name, size);
+            append_pods(reply, node, NULL, NULL);
+            g_string_append_c(reply, '\n');
+        }
+    }
+    return true;
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+bool view_pod(struct store *store, const char *ns, const char *name, GString *reply)
+{
+    struct pod_copy pod = {0};
+    g_autofree char *node = NULL;
+    struct json_writer writer;
+
+    if (!pod_copy_find(store, ns, name, &pod, &node))
+        return false;
+    json_writer_init(&writer, reply);
+    write_pod(&writer, &pod, node);
+    pod_copy_clear(&pod);
+    return true;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The ledger for people and scripts. Each view copies what it needs under the lock and formats
+ * after it. Any thread.
+ */
+#include "store/store.h"
+#include "json/json.h"
+
+/* What the states of an allocation are called. */
+#define VIEW_STATES_N (ALLOCATION_CONFIRMED + 1)
+extern const char *const view_states[VIEW_STATES_N];
+
+/* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.
+ * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */
+bool view_inspect(struct store *store, const char *node, GString *reply);
+
+/* GET /scheduler/status: what is free on each card, for each resource that some node offers, in
+ * the shape of elastic-gpu-scheduler. */
+void view_status(struct store *store, GString *reply);
+
+/* GET /api/v1/nodes[/name] as JSON. */
+bool view_nodes(struct store *store, const char *node, GString *reply);
+
+/* The same as a table for terminals. */
+bool view_nodes_table(struct store *store, const char *node, GString *reply);
+
+/* GET /api/v1/pods/{ns}/{name}: false if the ledger knows no such pod. */
+bool view_pod(struct store *store, const char *ns, const char *name, GString *reply);
+
+/* Gauges of the ledger in the Prometheus text format. */
+void view_metrics(struct store *store, GString *reply);
+
+/* One series for each container and card: what it was granted. Pods whose card is not known, or
+ * that have devices by count, have none. */
+void view_pod_metrics(struct store *store, GString *reply);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/alias.h"
+
+#include "base/log.h"
+
+#include <gpuledger/error.h>
+
+/* PORT says nothing about the address, so the address of the file or the default stays. */
+bool alias_read_port(const struct option *option, const char *text, struct config *config,
+                     GError **error)
+{
+    guint64 port;
+    if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'%s' is not valid, expected a port from 0 to 65535", text);
+        return false;
+    }
+    config->listen.port = (int32_t)port;
+    return true;
+}
+
+/* Names, or the numbers that stand for them there: a line at V(n) is printed when n is below the
+ * level; debug is 101, info 50, warn 10, error 5. */
+bool alias_read_log_level(const struct option *option, const char *text, struct config *config,
+                          GError **error)
+{
+    static const struct {
+        gint64 from;
+        enum log_level level;
+    } numbers[] = {
+        {101, LOG_LEVEL_DEBUG},
+        {50, LOG_LEVEL_INFO},
+        {10, LOG_LEVEL_WARN},
+        {0, LOG_LEVEL_ERROR},
+    };
+    guint64 number;
+    if (g_ascii_string_to_unsigned(text, 10, 0, INT32_MAX, &number, NULL)) {
+        size_t i = 0;
+        while ((gint64)number < numbers[i].from)
+            i++;
+        config->log_level = numbers[i].level;
+        return true;
+    }
+    if (option_parse(option, text, config, error))
+        return true;
+    g_prefix_error(error,
+                   "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
+    return false;
+}
+
+const struct ignored_variable ignored_variables[] = {
+    {"THREADNESS", "every connection has its own thread, see --max-connections"},
+    {NULL, NULL},
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Variables of the gpushare extender that say the same as an option, in another language. Pure
+ * functions, `read_alias` of their rows: any thread.
+ */
+#include "options/options.h"
+
+/* PORT: a number. */
+bool alias_read_port(const struct option *option, const char *text, struct config *config,
+                     GError **error);
+
+/* LOG_LEVEL: a name or a number. */
+bool alias_read_log_level(const struct option *option, const char *text, struct config *config,
+                          GError **error);

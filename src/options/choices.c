@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/choices.h"
+
+#include "verbs/extender.h"
+#include "base/log.h"
+#include "simulate/simulation.h"
+
+#include <gpuledger/placement.h>
+
+static bool choose(const struct choice *choices, size_t n, size_t i, struct choice *ret_choice)
+{
+    if (i >= n)
+        return false;
+    *ret_choice = choices[i];
+    return true;
+}
+
+bool choices_policy(size_t i, struct choice *ret_choice)
+{
+    if (!policies[i].name)
+        return false;
+    *ret_choice = (struct choice){policies[i].name, policies[i].help, (int64_t)i};
+    return true;
+}
+
+bool choices_prioritize(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"winner", "the best node 10, all others 0, so that it decides (weight 13 or more)",
+         PRIORITIZE_WINNER},
+        {"scaled", "10 to 1 by what each loses, so that it has a say among other preferences",
+         PRIORITIZE_SCALED},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_isolation(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"none", "any card", ISOLATION_NONE},
+        {"hook", "the CUDA library is intercepted", ISOLATION_HOOK},
+        {"kernel", "the driver keeps them apart", ISOLATION_KERNEL},
+        {"hardware", "each has a partition", ISOLATION_HARDWARE},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_ranked(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"all", "pods with GPU, and, by a second entry of the configuration, those without",
+         RANKED_ALL},
+        {"gpu", "pods with GPU", RANKED_GPU},
+        {"none", "no pods: the extender filters and binds, as those without prioritize do",
+         RANKED_NONE},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_memory_unit(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"auto", "guess per node from the size of its cards", 0},
+        {"GiB", "the plugin runs with --memory-unit=GiB, its default", 1 << 30},
+        {"MiB", "the plugin runs with --memory-unit=MiB", 1 << 20},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_unplaced(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"as-given", "what its node side gives such a pod; every card where that is not known", 0},
+        {"every-card", "every card of its node, until it ends", 1},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_gpu_manager(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"8cd842e", "and what was built from later sources", TENCENT_ORDER_BLOCKS_MINOR},
+        {"v1.1.5", "equal cards go in the order in which NVML counts them",
+         TENCENT_ORDER_BLOCKS_NVML},
+        {"v1.1.4", "and earlier: also, a few MiB of difference between cards count",
+         TENCENT_ORDER_BYTES_NVML},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_log_level(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"error", "what needs somebody's attention", LOG_LEVEL_ERROR},
+        {"warn", "also what looks wrong but was coped with", LOG_LEVEL_WARN},
+        {"info", "also one line per bind and per change of state", LOG_LEVEL_INFO},
+        {"debug", "also every call", LOG_LEVEL_DEBUG},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_log_format(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"logfmt", "key=value pairs", LOG_FORMAT_LOGFMT},
+        {"json", "one JSON object per line", LOG_FORMAT_JSON},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_output(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"table", "columns for people", OUTPUT_TABLE},
+        {"wide", "more columns", OUTPUT_WIDE},
+        {"json", "what the server sent", OUTPUT_JSON},
+        {"yaml", "the same as YAML", OUTPUT_YAML},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/config.h"
+
+#include "options/nearest.h"
+#include "options/options.h"
+#include "base/small_file.h"
+#include "kube/yaml_document.h"
+#include "json/json.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define OWN_PREFIX "GPULEDGER_"
+#define FILE_MAX (1 << 20)
+
+/* One option as the command line gives it. */
+struct given {
+    const struct option *option;
+    const char *text;
+};
+
+static struct config *config_new(void)
+{
+    struct config *config = g_new0(struct config, 1);
+    config->words = g_ptr_array_new();
+    config->warnings = g_ptr_array_new_with_free_func(g_free);
+    for (const struct option *option = options; option->name; option++) {
+        g_autoptr(GError) error = NULL;
+        if (!option_parse(option, option->fallback, config, &error))
+            g_error("default of --%s: %s", option->name, error->message);
+    }
+    return config;
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    for (const struct option *option = options; option->name; option++) {
+        if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST ||
+            option->kind == OPTION_PATH)
+            g_free(*(char **)((char *)config + option->offset));
+    }
+    g_ptr_array_unref(config->words);
+    g_ptr_array_unref(config->warnings);
+    g_free(config);
+}
+
+static void set_origin(struct config *config, const struct option *option, enum source source,
+                       const char *name)
+{
+    config->origins[option_position(option)] = (struct origin){source, name};
+}
+
+/* --- the command line ------------------------------------------------------------------------ */
+
+static bool unknown_option(const char *spelling, size_t length, unsigned command, GError **error)
+{
+    g_autofree char *word = g_strndup(spelling, length);
+    struct nearest nearest = {.word = word + strspn(word, "-")};
+    for (const struct option *option = options; option->name; option++) {
+        if (option->commands & command)
+            nearest_offer(&nearest, option->name);
+    }
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                nearest.match ? "unknown option '%s', did you mean '--%s'? See --help"
+                              : "unknown option '%s'; --help lists all",
+                word, nearest.match);
+    return false;
+}
+
+static const struct option *find_letter(char letter, unsigned commands)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if ((option->commands & commands) && option->letter == letter)
+            return option;
+    }
+    return NULL;
+}
+
+/* Reads the option at *cursor and moves on; its value may be the argument that follows. */
+static bool read_option(const char *const **cursor, unsigned command, struct given *ret_given,
+                        GError **error)
+{
+    const char *argument = *(*cursor)++;
+    const struct option *option;
+    const char *text;
+    size_t length;
+    if (argument[1] == '-') {
+        length = strcspn(argument, "=");
+        g_autofree char *name = g_strndup(argument + 2, length - 2);
+        option = option_find(name, command);
+        text = argument[length] ? argument + length + 1 : NULL;
+    } else {
+        length = 2;
+        option = find_letter(argument[1], command);
+        text = argument[2] ? argument + 2 + (argument[2] == '=') : NULL;
+    }
+    if (!option)
+        return unknown_option(argument, length, command, error);
+    if (!text && option->kind == OPTION_BOOL)
+        text = "true";
+    else if (!text)
+        text = **cursor ? *(*cursor)++ : NULL;
+    if (!text) {
+        g_autofree char *accepts = option_accepts(option);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "option '--%s' needs a value: %s", option->name, accepts);
+        return false;
+    }
+    *ret_given = (struct given){option, text};
+    return true;
+}
+
+static bool read_arguments(struct config *config, const struct config_inputs *inputs, GArray *given,
+                           GError **error)
+{
+    const char *const *cursor = inputs->arguments;
+    while (*cursor) {
+        if (strcmp(*cursor, "--") == 0) {
+            while (*++cursor)
+                g_ptr_array_add(config->words, (void *)*cursor);
+        } else if (**cursor == '-' && (*cursor)[1]) {
+            struct given one;
+            if (!read_option(&cursor, inputs->command, &one, error))
+                return false;
+            g_array_append_val(given, one);
+        } else {
+            g_ptr_array_add(config->words, (void *)*cursor++);
+        }
+    }
+    return true;
+}
+
+static bool apply_arguments(struct config *config, const GArray *given, GError **error)
+{
+    for (guint i = 0; i < given->len; i++) {
+        const struct given *one = &g_array_index(given, struct given, i);
+        const bool again = (one->option->flags & OPTION_MANY) &&
+                           config->origins[option_position(one->option)].source == SOURCE_FLAG;
+        g_autofree char *before = again ? option_format(one->option, config) : NULL;
+        g_autofree char *text = again ? g_strconcat(before, ",", one->text, NULL) : NULL;
+        if (!option_parse(one->option, again ? text : one->text, config, error)) {
+            g_prefix_error(error, "option '--%s': ", one->option->name);
+            return false;
+        }
+        set_origin(config, one->option, SOURCE_FLAG, NULL);
+    }
+    return true;
+}
+
+/* --- the environment -------------------------------------------------------------------------- */
+
+/* A variable that is set to nothing counts as not set: manifests often leave one empty. */
+static const char *lookup(const char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *environment; environment++) {
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return (*environment)[length + 1] ? *environment + length + 1 : NULL;
+    }
+    return NULL;
+}
+
+static bool apply_variable(struct config *config, const struct option *option,
+                           const char *const *environment, GError **error)
+{
+    g_autofree char *own = option_variable(option);
+    const char *text = own ? lookup(environment, own) : NULL;
+    const char *name = text ? own : option->alias;
+    bool (*read)(const struct option *, const char *, struct config *, GError **) = option_parse;
+    if (!text && option->alias) {
+        text = lookup(environment, option->alias);
+        if (option->read_alias)
+            read = option->read_alias;
+    }
+    if (!text)
+        return true;
+    if (!read(option, text, config, error)) {
+        g_prefix_error(error, "environment variable '%s': ", name);
+        return false;
+    }
+    set_origin(config, option, SOURCE_ENVIRONMENT, g_intern_string(name));
+    return true;
+}
+
+static bool apply_environment(struct config *config, const struct config_inputs *inputs,
+                              GError **error)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if ((option->commands & inputs->command) &&
+            !apply_variable(config, option, inputs->environment, error))
+            return false;
+    }
+    return true;
+}
+
+/* Of a Service named gpuledger, kubelet tells every pod of its namespace in variables with our
+ * prefix: GPULEDGER_SERVICE_HOST, GPULEDGER_PORT, GPULEDGER_PORT_39999_TCP … */
+static bool is_service_variable(const char *name)
+{
+    return strcmp(name, OWN_PREFIX "PORT") == 0 || g_str_has_prefix(name, OWN_PREFIX "PORT_") ||
+           g_str_has_prefix(name, OWN_PREFIX "SERVICE_");
+}
+
+static void note_variables(struct config *config, const char *const *environment)
+{
+    for (const char *const *entry = environment; *entry; entry++) {
+        g_autofree char *name = g_strndup(*entry, strcspn(*entry, "="));
+        bool known = !g_str_has_prefix(name, OWN_PREFIX) || is_service_variable(name);
+        struct nearest nearest = {.word = known ? "" : name + strlen(OWN_PREFIX)};
+        g_autoptr(GPtrArray) variables = g_ptr_array_new_with_free_func(g_free);
+        for (const struct option *option = options; option->name && !known; option++) {
+            char *variable = option_variable(option);
+            if (!variable)
+                continue;
+            g_ptr_array_add(variables, variable);
+            known = strcmp(variable, name) == 0;
+            nearest_offer(&nearest, variable + strlen(OWN_PREFIX));
+        }
+        if (known)
+            continue;
+        g_ptr_array_add(config->warnings,
+                        nearest.match
+                            ? g_strdup_printf("environment variable '%s' is not known, did you "
+                                              "mean '" OWN_PREFIX "%s'?",
+                                              name, nearest.match)
+                            : g_strdup_printf("environment variable '%s' is not known", name));
+    }
+    for (const struct ignored_variable *ignored = ignored_variables; ignored->name; ignored++) {
+        if (lookup(environment, ignored->name))
+            g_ptr_array_add(config->warnings,
+                            g_strdup_printf("environment variable '%s' has no effect: %s",
+                                            ignored->name, ignored->why));
+    }
+}
+
+/* --- the configuration file --------------------------------------------------------------- */
+
+/* A YAML scalar as an option's text; NULL for what is none. */
+static char *scalar_text(const cJSON *value)
+{
+    if (cJSON_IsString(value))
+        return g_strdup(value->valuestring);
+    if (cJSON_IsBool(value))
+        return g_strdup(cJSON_IsTrue(value) ? "true" : "false");
+    if (cJSON_IsNumber(value))
+        return g_strdup_printf("%.15g", value->valuedouble);
+    return NULL;
+}
+
+static bool apply_entry(struct config *config, const cJSON *entry, unsigned command, GError **error)
+{
+    const struct option *option = option_find(entry->string, command);
+    if (!option) {
+        struct nearest nearest = {.word = entry->string};
+        for (option = options; option->name; option++) {
+            if ((option->commands & command) &&
+                !(option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
+                nearest_offer(&nearest, option->name);
+        }
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    nearest.match ? "unknown key '%s', did you mean '%s'?"
+                                  : "unknown key '%s'; keys are the long names of options",
+                    entry->string, nearest.match);
+        return false;
+    }
+    if (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "key '%s' has no meaning in a file; give '--%s' on the command line",
+                    option->name, option->name);
+        return false;
+    }
+    if (cJSON_IsNull(entry)) /* "key:" with nothing behind it: as if it were not there */
+        return true;
+    g_autofree char *text = scalar_text(entry);
+    if (!text) {
+        g_autofree char *accepts = option_accepts(option);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "key '%s': a list or mapping is not valid, expected %s", option->name, accepts);
+        return false;
+    }
+    if (!option_parse(option, text, config, error)) {
+        g_prefix_error(error, "key '%s': ", option->name);
+        return false;
+    }
+    set_origin(config, option, SOURCE_FILE, NULL);
+    return true;
+}
+
+static bool apply_document(struct config *config, const cJSON *document, unsigned command,
+                           GError **error)
+{
+    if (cJSON_IsNull(document))
+        return true;
+    if (!cJSON_IsObject(document)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "expected keys with values, such as 'log-level: debug'");
+        return false;
+    }
+    const cJSON *entry;
+    cJSON_ArrayForEach (entry, document) {
+        if (!apply_entry(config, entry, command, error))
+            return false;
+    }
+    return true;
+}
+
+static bool apply_file(struct config *config, unsigned command, GError **error)
+{
+    size_t length;
+    g_autofree char *text = small_file_read(config->file, FILE_MAX, &length, error);
+    if (!text) {
+        g_prefix_error(error, "option '--config': ");
+        return false;
+    }
+    cJSON *document = yaml_load(text, length, error);
+    bool ok = document && apply_document(config, document, command, error);
+    cJSON_Delete(document);
+    if (!ok)
+        g_prefix_error(error, "file '%s': ", config->file);
+    return ok;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------
+ */
+
+/* What no option can say alone. */
+static bool check(struct config *config, GError **error)
+{
+    if (*config->snapshot && *config->kubeconfig) {
+        const struct option *option = option_find("kubeconfig", COMMAND_ANY);
+        const struct origin *origin = &config->origins[option_position(option)];
+        if (g_strcmp0(origin->name, option->alias) != 0) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "'snapshot' and 'kubeconfig' are both set; a cluster comes from one of "
+                        "them, leave out the other");
+            return false;
+        }
+        /* KUBECONFIG is set for kubectl's sake; naming a snapshot is the clearer wish. */
+        *config->kubeconfig = '\0';
+        set_origin(config, option, SOURCE_DEFAULT, NULL);
+    }
+    if (*config->snapshot_out && !*config->snapshot) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'snapshot-out' is set without 'snapshot'; with an API server there is no "
+                    "snapshot to write, leave it out");
+        return false;
+    }
+    if (!*config->tls_cert != !*config->tls_key) {
+        bool has_cert = *config->tls_cert;
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'%s' is set without '%s'; TLS needs both a certificate and its key",
+                    has_cert ? "tls-cert" : "tls-key", has_cert ? "tls-key" : "tls-cert");
+        return false;
+    }
+    if (*config->tls_client_ca && !*config->tls_cert) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'tls-client-ca' is set without 'tls-cert' and 'tls-key'; clients show "
+                    "certificates only over TLS");
+        return false;
+    }
+    if (*config->tls_client_names && !*config->tls_client_ca) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless "
+                    "somebody has signed it");
+        return false;
+    }
+    if (config->ops_tls && !*config->tls_cert) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both");
+        return false;
+    }
+    if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
+        return false;
+    }
+    if (*config->seal_secret && (*config->seal_key_file || *config->snapshot)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'seal-secret' is set as well as '%s'; leave one of them out",
+                    *config->seal_key_file ? "seal-key-file" : "snapshot");
+        return false;
+    }
+    if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
+        return false;
+    }
+    if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
+        strcmp(config->listen.host, config->ops_listen.host) == 0) {
+        g_autofree char *text = address_format(&config->listen);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'listen' and 'ops-listen' are both %s; give one of them another port", text);
+        return false;
+    }
+    return true;
+}
+
+/* The file's name is itself an option, so flag and variable are asked before the file is read. */
+static bool find_file(struct config *config, const struct config_inputs *inputs,
+                      const GArray *given, GError **error)
+{
+    const struct option *option = option_find("config", inputs->command);
+    if (!option)
+        return true;
+    if (!apply_variable(config, option, inputs->environment, error))
+        return false;
+    for (guint i = 0; i < given->len; i++) {
+        const struct given *one = &g_array_index(given, struct given, i);
+        if (one->option == option && !option_parse(option, one->text, config, error))
+            return false;
+    }
+    return true;
+}
+
+static bool load(struct config *config, const struct config_inputs *inputs, GError **error)
+{
+    g_autoptr(GArray) given = g_array_new(FALSE, FALSE, sizeof(struct given));
+    if (!read_arguments(config, inputs, given, error))
+        return false;
+    for (guint i = 0; i < given->len; i++) {
+        const struct given *one = &g_array_index(given, struct given, i);
+        if (strcmp(one->option->name, "help") == 0) {
+            config->help = true;
+            return true;
+        }
+    }
+    note_variables(config, inputs->environment);
+    return find_file(config, inputs, given, error) &&
+           (!*config->file || apply_file(config, inputs->command, error)) &&
+           apply_environment(config, inputs, error) && apply_arguments(config, given, error) &&
+           (!(inputs->command & COMMAND_SERVE) || check(config, error));
+}
+
+struct config *config_load(const struct config_inputs *inputs, GError **error)
+{
+    struct config *config = config_new();
+    if (!load(config, inputs, error))
+        g_clear_pointer(&config, config_free);
+    return config;
+}
+
+static void append_origin(const struct config *config, const struct option *option, GString *text)
+{
+    const struct origin *origin = &config->origins[option_position(option)];
+    switch (origin->source) {
+    case SOURCE_DEFAULT:
+        g_string_append(text, "default");
+        break;
+    case SOURCE_FILE:
+        g_string_append_printf(text, "file %s", config->file);
+        break;
+    case SOURCE_ENVIRONMENT:
+        g_string_append_printf(text, "environment %s", origin->name);
+        break;
+    case SOURCE_FLAG:
+        g_string_append(text, "command line");
+        break;
+    }
+}
+
+/* A JSON string is a YAML string, but for characters that YAML wants escaped and JSON does not.
+ * Source of the set: YAML 1.1, section 4.1. */
+static void append_string(GString *line, const char *value)
+{
+    g_autoptr(GString) json = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, json);
+    json_string(&writer, value);
+    for (const char *at = json->str; *at; at = g_utf8_next_char(at)) {
+        const gunichar character = g_utf8_get_char(at);
+
+        if ((character >= 0x7f && character < 0xa0) || character == 0xfeff ||
+            character == 0xfffe || character == 0xffff)
+            g_string_append_printf(line, "\\u%04x", character);
+        else
+            g_string_append_unichar(line, character);
+    }
+}
+
+void config_print(const struct config *config, unsigned command, GString *text)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if (!(option->commands & command) || (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
+            continue;
+        g_autofree char *value = option_format(option, config);
+        g_autoptr(GString) line = g_string_new(option->name);
+        g_string_append(line, ": ");
+        if (option->kind == OPTION_INT || option->kind == OPTION_BOOL)
+            g_string_append(line, value);
+        else
+            append_string(line, value);
+        g_string_append_printf(text, "%-48s # ", line->str);
+        append_origin(config, option, text);
+        g_string_append_c(text, '\n');
+    }
+}

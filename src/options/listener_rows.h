@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of the table of options (options/options.c) that say where serve listens and whom it lets
+ * in; included there and nowhere else.
+ */
+    {.name = "listen",
+     ADDRESS(listen),
+     .metavar = "ADDRESS:PORT",
+     .fallback = "0.0.0.0:39999",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .alias = "PORT",
+     .alias_help = "the port only",
+     .read_alias = alias_read_port,
+     .help = "Where kube-scheduler calls filter and bind. Port 0 takes any free one; the log says "
+             "which."},
+    {.name = "ops-listen",
+     ADDRESS(ops_listen),
+     .metavar = "ADDRESS:PORT",
+     .fallback = "0.0.0.0:39998",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .flags = OPTION_CAN_BE_OFF,
+     .help = "Where probes, metrics and the views for people are served, or off."},
+    {.name = "admission",
+     BOOL(admission),
+     .fallback = "false",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve POST /admission/mig, a mutating admission webhook for pods that ask for "
+             "gpuledger.io/mig-memory: they get the smallest MIG profile that is enough. The API "
+             "server wants TLS; see manifests/overlays/admission."},
+    {.name = "max-connections",
+     INT(max_connections, 1, 65536),
+     .metavar = "N",
+     .fallback = "1024",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Connections that --listen accepts at a time. Each costs a thread while it is open, "
+             "and each bind that waits keeps one. Beyond that a newcomer takes the place of a "
+             "connection that only waits: of a client that holds more than a quarter of all, else "
+             "of one that never made a call, else of the one that waits longest."},
+    {.name = "max-body",
+     SIZE(max_body, 1 << 16, 1 << 30),
+     .metavar = "SIZE",
+     .fallback = "64MiB",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "The largest request that is read. 5,000 node names take 0.1 MiB, 5,000 whole nodes "
+             "(nodeCacheCapable: false) about 40 MiB."},
+    {.name = "transfer-timeout",
+     DURATION(transfer_timeout_ms, 100, 10 * MINUTE_MS),
+     .metavar = "DURATION",
+     .fallback = "30s",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "How long a request may take to arrive, first byte to last, and its answer to be "
+             "taken, on either listener. A TLS handshake has the same, at most 10s."},
+    {.name = "tls-cert",
+     PATH(tls_cert),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve --listen over TLS (1.2 or later) with this certificate, in PEM form, followed "
+             "by those that signed it. The file is read again within a second of a change, and on "
+             "SIGHUP; connections that are open stay."},
+    {.name = "tls-key",
+     PATH(tls_key),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "The private key of --tls-cert, in PEM form and not encrypted."},
+    {.name = "tls-client-ca",
+     PATH(tls_client_ca),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Turn away clients of --listen without a certificate that one of these CAs signed, "
+             "in PEM form. Whoever has one may bind pods: use a CA that signs for nobody else, or "
+             "say which names may. The certificate must be for clients (extendedKeyUsage "
+             "clientAuth)."},
+    {.name = "tls-client-names",
+     LIST(tls_client_names, item_list_names),
+     .metavar = "NAME,...",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Of those certificates take only the ones with one of these names, exactly, as common "
+             "name or as DNS name."},
+    {.name = "ops-tls",
+     BOOL(ops_tls),
+     .fallback = "false",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Serve --ops-listen over TLS as well, with the certificate of --tls-cert. Clients need "
+             "none there: they show the token of --ops-token-file."},
+    {.name = "ops-token-file",
+     PATH(ops_token_file),
+     .metavar = "FILE",
+     .fallback = "",
+     .group = GROUP_LISTENERS,
+     .commands = COMMAND_SERVE,
+     .help = "Ask callers of --ops-listen for the token in this file ('Authorization: Bearer "
+             "TOKEN'), except for /healthz, /livez and /readyz, which without it name no reasons. It "
+             "is read again when it changes; without the file, or a token in it, nobody is let "
+             "in."},

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/demand.h"
+
+#include "core/ledger.h"
+#include "policy/value_model.h"
+
+/* Pods until the first of them counts 1/e as much as the last. */
+#define MEMORY_PODS 10000.0
+/* Shares of GPUs that must have been seen before anything is said of them. */
+#define KNOWN_MIN 16
+/* What follows is worked out again when so many pods are new, or one in so many. */
+#define FRESH_MIN 8
+#define FRESH_PART 16
+/* Counts are brought back to size when a new pod counts so much. */
+#define GAIN_MAX 1e6
+
+struct demand {
+    GArray *shapes; /* struct shape */
+    double gain;    /* what the next pod counts */
+    double total;   /* of all shapes, as far as they are remembered */
+    double fresh;   /* of it, since the value model was made */
+    uint64_t n_gpu; /* pods with GPUs noted so far */
+    uint64_t supply; /* ledger_supply of the ledger that the value model was made for */
+    uint64_t version;
+    struct value_model *value_model; /* NULL: nothing is known yet */
+};
+
+static void shape_clear(gpointer data)
+{
+    struct shape *shape = data;
+    terms_unref(shape->terms);
+    g_clear_pointer(&shape->device, g_ref_string_release);
+}
+
+/* After a copy: what both refer to has one more reference. */
+static void shape_ref(struct shape *shape)
+{
+    terms_ref(shape->terms);
+    if (shape->device)
+        shape->device = g_ref_string_new_intern(shape->device);
+}
+
+struct demand *demand_new(void)
+{
+    struct demand *demand = g_new0(struct demand, 1);
+
+    demand->shapes = g_array_new(FALSE, TRUE, sizeof(struct shape));
+    g_array_set_clear_func(demand->shapes, shape_clear);
+    demand->gain = 1;
+    return demand;
+}
+
+void demand_free(struct demand *demand)
+{
+    if (!demand)
+        return;
+    g_array_unref(demand->shapes);
+    value_model_unref(demand->value_model);
+    g_free(demand);
+}
+
+struct demand *demand_dup(const struct demand *demand)
+{
+    struct demand *copy = g_memdup2(demand, sizeof *demand);
+
+    copy->shapes = g_array_copy(demand->shapes);
+    g_array_set_clear_func(copy->shapes, shape_clear);
+    for (guint i = 0; i < copy->shapes->len; i++)
+        shape_ref(&g_array_index(copy->shapes, struct shape, i));
+    copy->value_model = value_model_ref(demand->value_model);
+    return copy;
+}
+
+/* --- shapes --------------------------------------------------------------------------------- */
+
+static bool same_lists(char *const *a, char *const *b)
+{
+    return a == b || (a && b && g_strv_equal((const char *const *)a, (const char *const *)b));
+}
+
+static bool names_models(const struct terms *terms)
+{
+    return terms && (terms->models || terms->models_not);
+}
+
+static bool same_models(const struct terms *a, const struct terms *b)
+{
+    const bool named = names_models(a);
+
+    if (named != names_models(b))
+        return false;
+    return !named || (same_lists(a->models, b->models) && same_lists(a->models_not, b->models_not));
+}
+
+static bool same_shape(const struct shape *a, const struct shape *b)
+{
+    return a->cards == b->cards && a->cpu == b->cpu && a->core == b->core &&
+           a->exclusive == b->exclusive && a->memory.value == b->memory.value &&
+           a->memory.kind == b->memory.kind && g_strcmp0(a->device, b->device) == 0 &&
+           same_models(a->terms, b->terms);
+}
+
+/* A pod as so many equal parts of cards, the largest that it asks for, or as so many devices; init
+ * containers give theirs back before most of its life. Borrows. False: it is not about one kind. */
+static bool read_shape(const struct request *request, struct shape *ret_shape)
+{
+    struct shape shape = {.cpu = request->host.cpu, .terms = request->terms};
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        if (ask->init)
+            continue;
+        if (shape.cards > 0 && g_strcmp0(shape.device, ask->device) != 0)
+            return false;
+        shape.cards += ask->count;
+        shape.exclusive |= ask->exclusive || ask->device;
+        shape.device = (char *)ask->device;
+        shape.core = MAX(shape.core, ask->core);
+        if (ask->memory.value > shape.memory.value)
+            shape.memory = ask->memory;
+    }
+    shape.cards = MIN(shape.cards, SHAPE_CARDS_MAX);
+    *ret_shape = shape;
+    return true;
+}
+
+static struct shape *find_shape(struct demand *demand, const struct shape *like)
+{
+    for (guint i = 0; i < demand->shapes->len; i++) {
+        struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
+        if (same_shape(shape, like))
+            return shape;
+    }
+    return NULL;
+}
+
+static struct shape *add_shape(struct demand *demand, const struct shape *new)
+{
+    struct shape *rarest;
+
+    if (demand->shapes->len < DEMAND_SHAPES_MAX) {
+        g_array_append_val(demand->shapes, *new);
+        rarest = &g_array_index(demand->shapes, struct shape, demand->shapes->len - 1);
+    } else {
+        rarest = &g_array_index(demand->shapes, struct shape, 0);
+        for (guint i = 1; i < demand->shapes->len; i++) {
+            struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
+            if (shape->count < rarest->count)
+                rarest = shape;
+        }
+        demand->total -= rarest->count;
+        shape_clear(rarest);
+        *rarest = *new;
+    }
+    rarest->terms = names_models(new->terms) ? new->terms : NULL;
+    shape_ref(rarest);
+    return rarest;
+}
+
+static void shrink(struct demand *demand)
+{
+    for (guint i = 0; i < demand->shapes->len; i++)
+        g_array_index(demand->shapes, struct shape, i).count /= demand->gain;
+    demand->total /= demand->gain;
+    demand->fresh /= demand->gain;
+    demand->gain = 1;
+}
+
+void demand_note(struct demand *demand, const struct request *request)
+{
+    struct shape like, *shape;
+
+    if (!read_shape(request, &like))
+        return;
+    shape = find_shape(demand, &like);
+    if (!shape)
+        shape = add_shape(demand, &like);
+    shape->count += demand->gain;
+    demand->total += demand->gain;
+    demand->fresh += demand->gain;
+    demand->n_gpu += like.cards > 0;
+    demand->gain *= 1 + 1 / MEMORY_PODS;
+    if (demand->gain > GAIN_MAX)
+        shrink(demand);
+}
+
+/* --- elsewhere ------------------------------------------------------------------------------ */
+
+struct learned_demand demand_tell(const struct demand *demand)
+{
+    return (struct learned_demand){
+        .shapes = (const struct shape *)(const void *)demand->shapes->data,
+        .n = demand->shapes->len,
+        .gain = demand->gain,
+        .total = demand->total,
+        .n_gpu = demand->n_gpu,
+    };
+}
+
+void demand_learn(struct demand *demand, const struct learned_demand *learned)
+{
+    g_assert(learned->n <= DEMAND_SHAPES_MAX);
+    g_array_set_size(demand->shapes, 0);
+    for (size_t i = 0; i < learned->n; i++) {
+        struct shape shape = learned->shapes[i];
+        shape_ref(&shape);
+        g_array_append_val(demand->shapes, shape);
+    }
+    demand->gain = learned->gain;
+    demand->total = learned->total;
+    demand->n_gpu = learned->n_gpu;
+    demand->fresh = 0;
+    demand->supply = 0;
+    g_clear_pointer(&demand->value_model, value_model_unref);
+    demand->version += demand->version > 0; /* whoever knows it knows that it has changed */
+}
+
+/* --- what follows --------------------------------------------------------------------------- */
+
+void demand_settle(struct demand *demand, struct ledger *ledger)
+{
+    const bool new_pods =
+        demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
+
+    if (demand->version == 0 || new_pods || demand->supply != ledger_supply(ledger))
+        demand_settle_now(demand, ledger);
+}
+
+void demand_settle_now(struct demand *demand, struct ledger *ledger)
+{
+    if (demand->n_gpu < KNOWN_MIN)
+        return;
+    value_model_unref(demand->value_model);
+    demand->value_model = value_model_new((const struct shape *)(const void *)demand->shapes->data,
+                                  demand->shapes->len, ledger);
+    demand->fresh = 0;
+    demand->supply = ledger_supply(ledger);
+    demand->version++;
+}
+
+uint64_t demand_version(const struct demand *demand)
+{
+    return demand ? demand->version : 0;
+}
+
+const struct value_model *demand_value_model(const struct demand *demand)
+{
+    return demand ? demand->value_model : NULL;
+}

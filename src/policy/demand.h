@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the core itself reads of a demand.
+ */
+#include <gpuledger/demand.h>
+
+/* More cards than any node has count as so many. */
+#define SHAPE_CARDS_MAX 16
+
+/* Pods that ask for the same. */
+struct shape {
+    struct amount memory; /* per card */
+    int32_t core;         /* thousandths of each card */
+    int32_t cards;        /* 0: no GPU; of `device`, if it is set: devices */
+    bool exclusive;       /* whole cards */
+    char *device;         /* the pool's resource, a reference (GRefString); NULL: cards */
+    int64_t cpu;          /* thousandths of a core, of the pod as a whole */
+    struct terms *terms;  /* a reference, for the models that they name; NULL: any */
+    double count;         /* pods, the latest ones counting most */
+};
+
+/* All that has been learned, for going on from it elsewhere; what follows from it (struct value_model)
+ * is worked out there. */
+struct learned_demand {
+    const struct shape *shapes; /* in the order in which they are looked through */
+    size_t n;
+    double gain;    /* what the next pod counts */
+    double total;   /* of all shapes: their sum, rounded on the way as pods came */
+    uint64_t n_gpu; /* pods with GPUs noted so far */
+};
+
+/* Borrowed until the demand is changed. */
+struct learned_demand demand_tell(const struct demand *demand);
+
+/* Goes on from what another has learned, instead of what was learned here. At most DEMAND_SHAPES_MAX shapes; takes references. */
+void demand_learn(struct demand *demand, const struct learned_demand *learned);
+
+/* As demand_settle, but whether or not enough has changed to matter: two demands that have learned
+ * the same are alike afterwards, whenever they were settled before. */
+void demand_settle_now(struct demand *demand, struct ledger *ledger);
+
+struct value_model;
+
+/* What follows from it; NULL while nothing is known. */
+const struct value_model *demand_value_model(const struct demand *demand);

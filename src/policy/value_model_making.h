@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A value model while it is made: what policy/value_model.c and policy/card_values.c share.
+ */
+#include "policy/value_model.h"
+
+/* A kind while the value model is made. */
+struct draft {
+    struct kind kind;
+    const struct node *node; /* one that has a card of it, or a pool */
+    const struct card *card; /* NULL: it is of devices */
+    const struct pool *pool;
+    struct room *rooms; /* by shape: what is wanted of one, whatever the model */
+    int32_t *wanted; /* by shape: the larger part of it; 0: does not fit */
+    bool *accepted;  /* by shape: whether a pod of it may have one */
+    double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
+    bool paired;     /* as in struct card_values, as is the price */
+    int32_t step;    /* sizes within so many thousandths are one */
+    int32_t memory_price;
+    struct card_values *own; /* NULL: that of an earlier kind, which is seen alike, is its, too */
+};
+
+struct making {
+    const struct shape *shapes;
+    size_t n;
+    struct value_model *value_model;
+    size_t n_drafts;
+    struct draft drafts[KINDS_MAX];
+    const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */
+    double gpus, cards; /* that all pods ask for, and that there are */
+    bool *typical; /* by shape */
+    GArray *order; /* const struct shape *, the typical ones, most frequent first */
+};
+
+/* card_values.c: sets the draft's weights by shape, then its values, unless an earlier draft's is the
+ * same. */
+void draft_weigh(struct making *making, struct draft *draft);
+void draft_set_values(struct making *making, struct draft *draft);

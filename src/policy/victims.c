@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/victims.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* kube-scheduler adds priorities up from here, so that a pod more is never better. */
+#define LOWEST_PRIORITY (-(INT64_C(1) << 31))
+
+struct search {
+    struct what_if *what_if;
+    const struct victims_query *query;
+    struct victim *victims; /* those that are fixed first */
+    size_t n;
+    int64_t *left; /* of each budget */
+    size_t n_balances; /* of what the pod asks for */
+    int64_t balances[VICTIM_AMOUNTS_MAX]; /* what the victims free beyond what they have to */
+    int64_t *freed; /* by each victim, n_balances each */
+    struct victims_cost cost; /* of those that are to end */
+    struct victims_cost best; /* if nothing is found yet: that better or as good there is */
+    bool *ending, *best_ending;
+    bool found;
+    unsigned tries;
+};
+
+int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b)
+{
+    const int64_t pairs[][2] = {
+        {a->violations, b->violations}, {a->highest, b->highest}, {a->sum, b->sum},
+        {a->n, b->n},                   {b->oldest, a->oldest},   {a->going, b->going},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        if (pairs[i][0] != pairs[i][1])
+            return pairs[i][0] < pairs[i][1] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* --- one pod more or less ------------------------------------------------------------------- */
+
+static size_t count_balances(const struct victims_query *query)
+{
+    return (query->asked_host.cpu > 0) + (query->asked_host.memory > 0) +
+           (query->asked ? query->asked->n_amounts : 0) + (query->lacks != NULL);
+}
+
+static void list_freed(const struct victims_query *query, const struct allocation *allocation,
+                       int64_t *ret_freed)
+{
+    if (query->asked_host.cpu > 0)
+        *ret_freed++ = allocation->host.cpu;
+    if (query->asked_host.memory > 0)
+        *ret_freed++ = allocation->host.memory;
+    for (uint32_t i = 0; query->asked && i < query->asked->n_amounts; i++)
+        *ret_freed++ = pod_facts_amount(allocation->facts, query->asked->amounts[i].resource);
+    if (query->lacks)
+        *ret_freed = allocation->host.pods;
+}
+
+static void balance(struct search *search, size_t at, int sign)
+{
+    for (size_t i = 0; i < search->n_balances; i++)
+        search->balances[i] += sign * search->freed[at * search->n_balances + i];
+}
+
+static void take_out(struct search *search, size_t at)
+{
+    what_if_without(search->what_if, search->victims[at].allocation);
+    balance(search, at, 1);
+}
+
+static void put_back(struct search *search, size_t at)
+{
+    what_if_with(search->what_if, search->victims[at].allocation);
+    balance(search, at, -1);
+}
+
+/* Returns the cost as it was before, for uncount. */
+static struct victims_cost count(struct search *search, size_t at)
+{
+    const struct victims_cost before = search->cost;
+    const struct victim *victim = &search->victims[at];
+    struct victims_cost *cost = &search->cost;
+    bool violates = false;
+
+    search->ending[at] = true;
+    if (victim->allocation->terminating) {
+        cost->going++;
+        return before;
+    }
+    for (uint32_t i = 0; i < victim->n_budgets; i++)
+        violates |= search->left[victim->budgets[i]]-- <= 0;
+    cost->violations += violates;
+    cost->highest = MAX(cost->highest, victim->allocation->priority);
+    cost->sum += victim->allocation->priority - LOWEST_PRIORITY;
+    cost->n++;
+    cost->oldest = MIN(cost->oldest, victim->allocation->created_s);
+    return before;
+}
+
+static void uncount(struct search *search, size_t at, struct victims_cost before)
+{
+    const struct victim *victim = &search->victims[at];
+
+    search->ending[at] = false;
+    search->cost = before;
+    for (uint32_t i = 0; !victim->allocation->terminating && i < victim->n_budgets; i++)
+        search->left[victim->budgets[i]]++;
+}
+
+static bool suffices(struct search *search)
+{
+    search->tries++;
+    for (size_t i = 0; i < search->n_balances; i++) {
+        if (search->balances[i] < 0)
+            return false;
+    }
+    return search->query->admits(search->what_if->node, search->query->data);
+}
+
+static bool is_hopeless(const struct search *search)
+{
+    const int compared = victims_cost_compare(&search->cost, &search->best);
+    return search->found ? compared >= 0 : compared > 0;
+}
+
+static void keep_best(struct search *search)
+{
+    search->found = true;
+    search->best = search->cost;
+    memcpy(search->best_ending, search->ending, search->n * sizeof *search->ending);
+}
+
+/* --- every set ------------------------------------------------------------------------------ */
+
+/* Lets all of them end and spares one after the other: what that costs the best costs at most. False:
+ * not even the end of all of them suffices. */
+static bool bound(struct search *search, size_t from)
+{
+    const struct victims_cost before = search->cost;
+
+    for (size_t i = from; i < search->n; i++)
+        take_out(search, i);
+    const bool possible = suffices(search);
+    for (size_t i = from; i < search->n; i++) {
+        put_back(search, i);
+        if (!possible || suffices(search))
+            continue;
+        take_out(search, i);
+        count(search, i);
+    }
+    if (possible)
+        search->best = search->cost;
+    for (size_t i = search->n; i-- > from;) {
+        if (search->ending[i]) {
+            put_back(search, i);
+            uncount(search, i, before);
+        }
+    }
+    return possible;
+}
+
+/* Those that end so far, and with them any of those from `from` on. */
+static void try_sets(struct search *search, size_t from)
+{
+    if (suffices(search)) {
+        keep_best(search);
+        return;
+    }
+    for (size_t i = from; i < search->n; i++) {
+        const struct victims_cost before = count(search, i);
+        if (!is_hopeless(search)) {
+            take_out(search, i);
+            try_sets(search, i + 1);
+            put_back(search, i);
+        }
+        uncount(search, i, before);
+    }
+}
+
+/* --- one after the other -------------------------------------------------------------------- */
+
+/* Those from `at` on are out, and it suffices. Each is spared if it can be, the dearest first. */
+static void spare(struct search *search, size_t at)
+{
+    if (is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX))
+        return;
+    if (at == search->n) {
+        keep_best(search);
+        return;
+    }
+    put_back(search, at);
+    if (suffices(search))
+        spare(search, at + 1);
+    take_out(search, at);
+    const struct victims_cost before = count(search, at);
+    spare(search, at + 1);
+    uncount(search, at, before);
+}
+
+static void spare_most(struct search *search, size_t from)
+{
+    for (size_t i = from; i < search->n; i++)
+        take_out(search, i);
+    if (suffices(search))
+        spare(search, from);
+    for (size_t i = from; i < search->n; i++)
+        put_back(search, i);
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+/* Fixed ones first, then the dearest. */
+static int compare_victims(const void *a, const void *b)
+{
+    const struct victim *left = a, *right = b;
+    const struct allocation *one = left->allocation, *other = right->allocation;
+
+    if (left->fixed != right->fixed)
+        return left->fixed ? -1 : 1;
+    if (one->terminating != other->terminating)
+        return other->terminating ? -1 : 1;
+    if ((left->n_budgets > 0) != (right->n_budgets > 0))
+        return left->n_budgets > 0 ? -1 : 1;
+    if (one->priority != other->priority)
+        return one->priority > other->priority ? -1 : 1;
+    if (one->created_s != other->created_s)
+        return one->created_s < other->created_s ? -1 : 1;
+    return strcmp(one->uid, other->uid);
+}
+
+/* Whether sums tell why a pod was named: without its end the others would not suffice. */
+static bool is_explained(const struct search *search, size_t at)
+{
+    const int64_t *lacks = search->query->lacks;
+
+    for (size_t i = 0; i < search->n_balances; i++) {
+        if (lacks[i] != INT64_MAX &&
+            -search->balances[i] - search->freed[at * search->n_balances + i] < lacks[i])
+            return true;
+    }
+    return false;
+}
+
+/* If it is sums that kube-scheduler named them for, no more is owed than the pod lacks. */
+static void owe_lacks(struct search *search)
+{
+    bool explained = true;
+
+    for (size_t i = 0; i < search->n; i++)
+        explained &= !search->victims[i].named || is_explained(search, i);
+    /* The last are places for pods, of which a node mostly has more than enough. */
+    for (size_t i = explained ? 0 : search->n_balances - 1; i < search->n_balances; i++) {
+        if (search->query->lacks[i] != INT64_MAX)
+            search->balances[i] = MAX(search->balances[i], -search->query->lacks[i]);
+    }
+}
+
+/* What the named ones would free is owed from the start. */
+static void begin(struct search *search, size_t *ret_n_fixed)
+{
+    for (size_t i = 0; i < search->n; i++) {
+        list_freed(search->query, search->victims[i].allocation,
+                   &search->freed[i * search->n_balances]);
+        if (search->victims[i].named)
+            balance(search, i, -1);
+    }
+    if (search->query->lacks)
+        owe_lacks(search);
+    for (*ret_n_fixed = 0; *ret_n_fixed < search->n && search->victims[*ret_n_fixed].fixed;
+         ++*ret_n_fixed) {
+        take_out(search, *ret_n_fixed);
+        count(search, *ret_n_fixed);
+    }
+}
+
+bool victims_choose(struct what_if *what_if, const struct victims_query *query,
+                    struct victim *victims, size_t n, struct victims_cost *ret_cost)
+{
+    g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
+    g_autofree bool *ending = g_new0(bool, n + 1);
+    g_autofree bool *best_ending = g_new0(bool, n + 1);
+    const size_t n_balances = count_balances(query);
+    g_autofree int64_t *freed = g_new(int64_t, n * n_balances + 1);
+    struct search search = {
+        .what_if = what_if,
+        .query = query,
+        .victims = victims,
+        .n = n,
+        .left = left,
+        .n_balances = n_balances,
+        .freed = freed,
+        .cost = {.highest = INT64_MIN, .oldest = INT64_MAX},
+        .best = {.violations = INT64_MAX},
+        .ending = ending,
+        .best_ending = best_ending,
+    };
+    size_t n_fixed;
+
+    qsort(victims, n, sizeof *victims, compare_victims);
+    begin(&search, &n_fixed);
+    if (n - n_fixed > VICTIMS_FEW)
+        spare_most(&search, n_fixed);
+    else if (bound(&search, n_fixed) || query->fickle)
+        try_sets(&search, n_fixed);
+    for (size_t i = 0; i < n_fixed; i++)
+        put_back(&search, i);
+    for (size_t i = 0; i < n; i++)
+        victims[i].chosen = search.found && best_ending[i];
+    if (search.found)
+        *ret_cost = search.best;
+    return search.found;
+}

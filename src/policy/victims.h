@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which pods should end so that another one finds room on their node.
+ *
+ * Of all sets of pods after whose end it does, the one that costs least, as kube-scheduler weighs
+ * nodes against each other: fewest violated budgets; the highest priority among the victims as low
+ * as possible; the lowest sum of priorities, counted from the lowest there is; fewest pods; the
+ * oldest of them as young as possible. Who is being deleted anyway costs nothing. Source of the
+ * order: pickOneNodeForPreemption in kube-scheduler, pkg/scheduler/framework/preemption.
+ *
+ * kube-scheduler knows of things of which nothing is known here, so it may have named victims of its
+ * own. One of those may be spared only if the victims together free enough of everything that the pod
+ * asks for and that kube-scheduler adds up: what the pod lacks of it, where the caller knows that
+ * (`lacks`) and where it explains why each of them was named, since without it the pod would still
+ * lack something; else as much as all that it has named.
+ *
+ * Up to VICTIMS_FEW pods every set is looked at that may be the best. Among more of them it is taken
+ * for granted that a pod that finds room still does when another one ends, which is not so where a
+ * node side picks the card itself (`fickle`); and the search ends after VICTIMS_TRIES_MAX looks with
+ * the best that it has found.
+ */
+#include "policy/what_if.h"
+
+#define VICTIMS_FEW 12
+#define VICTIMS_TRIES_MAX 4096
+#define VICTIM_BUDGETS_MAX 4
+/* CPU and memory of the node, how many pods it takes, and the rest. */
+#define VICTIM_AMOUNTS_MAX (3 + POD_FACTS_AMOUNTS_MAX)
+
+struct victim {
+    struct allocation *allocation; /* one of the what-if node's */
+    bool named; /* by kube-scheduler */
+    bool fixed; /* is to end in any case */
+    uint32_t n_budgets;
+    uint32_t budgets[VICTIM_BUDGETS_MAX]; /* that its end would draw on: places in `allowed` */
+    bool chosen;                          /* the answer */
+};
+
+struct victims_query {
+    bool (*admits)(const struct node *node, void *data); /* whether the pod finds room on it so */
+    void *data;
+    struct host asked_host; /* of the pod that is to find room */
+    const struct pod_facts *asked;
+    /* What it lacks of that: CPU and memory as far as it asks for them, each of `asked`, and places
+     * for pods; INT64_MAX: not known. NULL: nothing of it is. */
+    const int64_t *lacks;
+    const int64_t *allowed; /* how many more pods of each budget may end */
+    uint32_t n_allowed;
+    bool fickle; /* the end of one more pod may take the room away again */
+};
+
+struct victims_cost {
+    int64_t violations;
+    int64_t highest; /* priority; INT64_MIN: nobody */
+    int64_t sum;
+    int64_t n;
+    int64_t oldest; /* Unix time; INT64_MAX: nobody */
+    int64_t going;  /* who is being deleted anyway; nothing before this counts them */
+};
+
+/* Negative, 0, positive, as the first is better, as good, or worse. */
+int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b);
+
+/* False: nothing helps. Leaves the what-if node as it was. */
+bool victims_choose(struct what_if *what_if, const struct victims_query *query,
+                    struct victim *victims, size_t n, struct victims_cost *ret_cost);

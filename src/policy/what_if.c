@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/what_if.h"
+
+#include "core/node.h"
+
+#include <string.h>
+
+static void free_allocation(gpointer data)
+{
+    allocation_free(data);
+}
+
+struct what_if *what_if_new(const struct node *node)
+{
+    struct what_if *what_if = g_new0(struct what_if, 1);
+    struct node *copy = node_new(node->name);
+
+    copy->present = node->present;
+    what_if->node = copy;
+    what_if->allocations = g_ptr_array_new_with_free_func(free_allocation);
+    for (guint i = 0; i < node->allocations->len; i++) {
+        struct allocation *allocation = allocation_dup(g_ptr_array_index(node->allocations, i));
+        allocation->node = copy;
+        g_ptr_array_add(copy->allocations, allocation);
+        g_ptr_array_add(what_if->allocations, allocation);
+    }
+    node_copy_hardware(copy, node);
+    copy->host_used = node->host_used;
+    copy->n_cpu_pods = node->n_cpu_pods;
+    return what_if;
+}
+
+void what_if_free(struct what_if *what_if)
+{
+    if (!what_if)
+        return;
+    node_free(what_if->node);
+    g_ptr_array_unref(what_if->allocations);
+    g_free(what_if);
+}
+
+/* Who is taken away is mostly one who came last. */
+void what_if_without(struct what_if *what_if, struct allocation *allocation)
+{
+    GPtrArray *all = what_if->node->allocations;
+    guint at = all->len - 1;
+
+    node_charge(what_if->node, allocation, -1);
+    while (all->pdata[at] != allocation)
+        at--;
+    g_ptr_array_remove_index_fast(all, at);
+}
+
+void what_if_with(struct what_if *what_if, struct allocation *allocation)
+{
+    g_ptr_array_add(what_if->node->allocations, allocation);
+    node_charge(what_if->node, allocation, 1);
+}
+
+struct allocation *what_if_allocation(const char *uid, int64_t priority,
+                                    const struct placement *placement)
+{
+    const struct request *request = placement->request;
+    struct allocation *allocation = allocation_new(uid, "", uid, placement->n_shares);
+
+    allocation->dialect = request->dialect;
+    allocation->state = ALLOCATION_RESERVED;
+    allocation->terms = terms_ref(request->terms);
+    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
+    allocation->host = request->host;
+    allocation->match_amount = request->match_amount;
+    allocation->priority = priority;
+    memcpy(allocation->shares, placement->shares,
+           placement->n_shares * sizeof *placement->shares);
+    return allocation;
+}
+
+void what_if_add(struct what_if *what_if, struct allocation *take_allocation)
+{
+    take_allocation->node = what_if->node;
+    g_ptr_array_add(what_if->allocations, take_allocation);
+    what_if_with(what_if, take_allocation);
+}
+
+void what_if_cover(struct what_if *what_if, const struct node *other, struct allocation *take_allocation)
+{
+    struct node *node = what_if->node;
+
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card *card = &node->cards[i];
+        const struct card *its = &other->cards[i];
+        card->memory_used = MAX(card->memory_used, its->memory_used);
+        card->memory_promised = MAX(card->memory_promised, its->memory_promised);
+        card->core_used = MAX(card->core_used, its->core_used);
+        card->holders = MAX(card->holders, its->holders);
+        card->exclusive = MAX(card->exclusive, its->exclusive);
+    }
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i].used = MAX(node->pools[i].used, other->pools[i].used);
+    node->unplaced_memory = MAX(node->unplaced_memory, other->unplaced_memory);
+    node->unplaced_core = MAX(node->unplaced_core, other->unplaced_core);
+    node->unplaced_holders = MAX(node->unplaced_holders, other->unplaced_holders);
+    node->unplaced_exclusive = MAX(node->unplaced_exclusive, other->unplaced_exclusive);
+    take_allocation->node = node;
+    g_ptr_array_add(what_if->allocations, take_allocation);
+    g_ptr_array_add(node->allocations, take_allocation);
+    node_apply_health(node); /* the summary follows */
+}

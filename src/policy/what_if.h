@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What would be if: a node outside any ledger, like one that is in it, from which allocations are
+ * taken away and to which others are added. Nobody else sees it, so no lock is needed once it is
+ * made.
+ */
+#include <gpuledger/placement.h>
+
+struct what_if {
+    struct node *node;      /* as it would be */
+    GPtrArray *allocations; /* copies of all that were on the node, those taken away included; owned */
+};
+
+struct what_if *what_if_new(const struct node *node);
+void what_if_free(struct what_if *what_if); /* NULL is ignored */
+typedef struct what_if what_if;           /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if, what_if_free)
+
+/* As if one of the what-if node's own allocations were not there, or there again. */
+void what_if_without(struct what_if *what_if, struct allocation *allocation);
+void what_if_with(struct what_if *what_if, struct allocation *allocation);
+
+/* What a pod would hold that is placed so; for a what-if node, or to be kept. */
+struct allocation *what_if_allocation(const char *uid, int64_t priority,
+                                    const struct placement *placement);
+/* Adds another one, whether it fits or not. */
+void what_if_add(struct what_if *what_if, struct allocation *take_allocation);
+
+/* Raises what is used of each card and pool to what is used of it on the other node, which differs from
+ * this one in its allocations only, and lists one more of those. For asking what fits on both: sums
+ * are then no longer those of the allocations. */
+void what_if_cover(struct what_if *what_if, const struct node *other, struct allocation *take_allocation);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue/quotas.h"
+
+#include "json/json.h"
+
+#include <gpuledger/error.h>
+#include <gpuledger/quantity.h>
+#include <string.h>
+
+#define LIMIT_MAX 1000000 /* GPUs */
+
+struct limits {
+    GHashTable *models; /* model -> thousandths of GPUs, an int64_t * */
+    GHashTable *pools;  /* a set; empty: any */
+};
+
+struct mark {
+    char *model, *pool;
+};
+
+struct quotas {
+    GHashTable *namespaces; /* name -> struct limits * */
+    char *text;             /* which says so, or NULL */
+    GHashTable *nodes;      /* name -> struct mark * */
+    struct resource_quotas *resources;
+};
+
+struct quota_room {
+    const struct quotas *quotas;
+    const struct limits *limits; /* NULL: none by model */
+    struct resource_room *resources; /* NULL: none by ResourceQuotas */
+    GHashTable *used; /* model (the node's mark's) -> thousandths, an int64_t * */
+    int64_t wanted;
+};
+
+static void limits_free(gpointer data)
+{
+    struct limits *limits = data;
+    g_hash_table_unref(limits->models);
+    g_hash_table_unref(limits->pools);
+    g_free(limits);
+}
+
+static void mark_free(gpointer data)
+{
+    struct mark *mark = data;
+    g_free(mark->model);
+    g_free(mark->pool);
+    g_free(mark);
+}
+
+static GHashTable *new_namespaces(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, limits_free);
+}
+
+struct quotas *quotas_new(void)
+{
+    struct quotas *quotas = g_new0(struct quotas, 1);
+
+    quotas->namespaces = new_namespaces();
+    quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
+    quotas->resources = resource_quotas_new();
+    return quotas;
+}
+
+struct quotas *quotas_dup(const struct quotas *quotas)
+{
+    struct quotas *copy = quotas_new();
+    GHashTableIter iter;
+    gpointer name, value;
+
+    g_hash_table_unref(copy->namespaces);
+    copy->namespaces = g_hash_table_ref(quotas->namespaces); /* replaced, never changed */
+    copy->text = g_strdup(quotas->text);
+    resource_quotas_free(copy->resources);
+    copy->resources = resource_quotas_dup(quotas->resources);
+    g_hash_table_iter_init(&iter, quotas->nodes);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        const struct mark *mark = value;
+        quotas_set_node(copy, name, mark->model, mark->pool);
+    }
+    return copy;
+}
+
+void quotas_free(struct quotas *quotas)
+{
+    g_hash_table_unref(quotas->namespaces);
+    g_hash_table_unref(quotas->nodes);
+    resource_quotas_free(quotas->resources);
+    g_free(quotas->text);
+    g_free(quotas);
+}
+
+struct resource_quotas *quotas_resources(struct quotas *quotas)
+{
+    return quotas->resources;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct entry {
+    struct string_pairs quota;
+    const cJSON *pool;
+};
+
+static const struct json_field entry_fields[] = {
+    JSON_FIELD_PAIRS(struct entry, quota, "quota", JSON_NUMBERS),
+    JSON_FIELD_ARRAY(struct entry, pool, "pool", 0),
+    JSON_FIELD_END,
+};
+
+static struct limits *read_limits(struct json_arena *arena, const cJSON *object, GError **error)
+{
+    struct limits *limits = g_new0(struct limits, 1);
+    struct entry entry = {0};
+    const cJSON *pool;
+
+    limits->models = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    limits->pools = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (!json_decode(arena, object, entry_fields, &entry, error))
+        goto fail;
+    for (size_t i = 0; i < entry.quota.n; i++) {
+        const struct string_pair *pair = &entry.quota.items[i];
+        int64_t gpus;
+        if (!quantity_parse(pair->value, &gpus, error)) {
+            g_prefix_error(error, "model '%s': ", pair->key);
+            goto fail;
+        }
+        gpus = MIN(gpus, LIMIT_MAX) * CORE_WHOLE;
+        g_hash_table_insert(limits->models, g_strdup(pair->key), g_memdup2(&gpus, sizeof gpus));
+    }
+    cJSON_ArrayForEach(pool, entry.pool) {
+        if (cJSON_IsString(pool))
+            g_hash_table_add(limits->pools, g_strdup(pool->valuestring));
+    }
+    return limits;
+
+fail:
+    limits_free(limits);
+    return NULL;
+}
+
+bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GHashTable) namespaces = new_namespaces();
+    const cJSON *document = NULL, *item;
+
+    if (text && !(document = json_parse(arena, text, strlen(text), error)))
+        return false;
+    if (document && !cJSON_IsObject(document)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "expected an object of namespaces");
+        return false;
+    }
+    cJSON_ArrayForEach(item, document) {
+        struct limits *limits = read_limits(arena, item, error);
+        if (!limits) {
+            g_prefix_error(error, "namespace '%s': ", item->string);
+            return false;
+        }
+        g_hash_table_insert(namespaces, g_strdup(item->string), limits);
+    }
+    g_hash_table_unref(quotas->namespaces);
+    quotas->namespaces = g_steal_pointer(&namespaces);
+    *ret_changed = g_strcmp0(quotas->text, text) != 0;
+    g_free(quotas->text);
+    quotas->text = g_strdup(text);
+    return true;
+}
+
+void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool)
+{
+    if (!model && !pool) {
+        g_hash_table_remove(quotas->nodes, node);
+        return;
+    }
+    struct mark *mark = g_new0(struct mark, 1);
+    mark->model = g_strdup(model);
+    mark->pool = g_strdup(pool);
+    g_hash_table_replace(quotas->nodes, g_strdup(node), mark);
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+/* In thousandths of a GPU. */
+static int64_t size_of(int32_t core, bool exclusive)
+{
+    return exclusive ? CORE_WHOLE : core;
+}
+
+struct count {
+    struct quota_room *room;
+    const char *ns;
+};
+
+static void count_allocation(struct allocation *allocation, void *data)
+{
+    const struct count *count = data;
+    GHashTable *nodes = count->room->quotas->nodes;
+
+    if (!g_str_equal(allocation->ns, count->ns))
+        return;
+    const struct mark *mark = g_hash_table_lookup(nodes, allocation->node->name);
+    if (!mark || !mark->model)
+        return;
+    int64_t *used = g_hash_table_lookup(count->room->used, mark->model);
+    if (!used) {
+        used = g_new0(int64_t, 1);
+        g_hash_table_insert(count->room->used, mark->model, used);
+    }
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        *used += size_of(allocation->shares[i].core, allocation->shares[i].exclusive);
+}
+
+struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
+                               const char *ns, const struct request *request)
+{
+    const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
+    struct resource_room *resources =
+        resource_quotas_room(quotas->resources, ledger, ns, request);
+    int64_t wanted = 0;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        wanted += ask->count * size_of(ask->core, ask->exclusive);
+    }
+    if (wanted == 0)
+        limits = NULL;
+    if (!limits && !resources)
+        return NULL;
+    struct quota_room *room = g_new0(struct quota_room, 1);
+    room->quotas = quotas;
+    room->limits = limits;
+    room->resources = resources;
+    room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    room->wanted = wanted;
+    if (limits)
+        ledger_each(ledger, count_allocation, &(struct count){room, ns});
+    return room;
+}
+
+void quota_room_free(struct quota_room *room)
+{
+    if (!room)
+        return;
+    g_hash_table_unref(room->used);
+    resource_room_free(room->resources);
+    g_free(room);
+}
+
+void quota_room_count(const struct quota_room *room, const char *node,
+                      struct quota_count *ret_count)
+{
+    const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node);
+
+    *ret_count = (struct quota_count){.model = mark ? mark->model : NULL, .wanted = room->wanted};
+    if (!ret_count->model)
+        return;
+    const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
+    const int64_t *used = g_hash_table_lookup(room->used, mark->model);
+    ret_count->pooled = g_hash_table_size(room->limits->pools) == 0 ||
+                        (mark->pool && g_hash_table_contains(room->limits->pools, mark->pool));
+    ret_count->limited = limit != NULL;
+    ret_count->limit = limit ? *limit : 0;
+    ret_count->used = used ? *used : 0;
+}
+
+const struct resource_room *quota_room_resources(const struct quota_room *room)
+{
+    return room->resources;
+}
+
+static bool is_within_limits(const struct quota_room *room, const char *node)
+{
+    struct quota_count count;
+
+    if (!room->limits)
+        return true;
+    quota_room_count(room, node, &count);
+    return count.pooled && count.limited && count.used + count.wanted <= count.limit;
+}
+
+enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
+                              const struct placement *placement)
+{
+    if (!room)
+        return REASON_NONE;
+    if (!is_within_limits(room, node->name))
+        return REASON_QUOTA;
+    return resource_room_allows(room->resources, node, placement, NULL) ? REASON_NONE
+                                                                        : REASON_RESOURCE_QUOTA;
+}

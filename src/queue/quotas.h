@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How many GPUs of each model a namespace may have, and on which nodes: the ConfigMap that
+ * gpu-quota-admission reads. Source: tkestack/gpu-admission before f7d9868.
+ *
+ * Where it is, a dialect's row says; its text: {"NAMESPACE":{"quota":{"M40":8},"pool":["public"]}}. A
+ * namespace that is not named has no limit. One that is may use nodes of the listed models only,
+ * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
+ * Binding is under way, is counted in GPUs: a part of one is that part.
+ *
+ * Beside them the ResourceQuotas (queue/resource_quotas.h), so that there is one question to ask.
+ *
+ * Guarded by the store's lock.
+ */
+#include "queue/resource_quotas.h"
+
+struct quotas;
+
+struct quotas *quotas_new(void);
+void quotas_free(struct quotas *quotas);
+/* A copy that knows the same. */
+struct quotas *quotas_dup(const struct quotas *quotas);
+
+/* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. `ret_changed`
+ * says whether the text is another one. */
+bool quotas_set(struct quotas *quotas, const char *text, bool *ret_changed, GError **error);
+
+/* What the node's labels say; NULL for what they do not. */
+void quotas_set_node(struct quotas *quotas, const char *node, const char *model, const char *pool);
+
+/* The ResourceQuotas. */
+struct resource_quotas *quotas_resources(struct quotas *quotas);
+
+/* What a namespace may still take, for one request. */
+struct quota_room;
+
+/* NULL: whatever it likes. Free with quota_room_free, before anything is changed. */
+struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
+                               const char *ns, const struct request *request);
+void quota_room_free(struct quota_room *room); /* NULL is ignored */
+typedef struct quota_room quota_room;          /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
+
+/* REASON_QUOTA: what decides about a node, in thousandths of a GPU. */
+struct quota_count {
+    const char *model; /* NULL: no label of the node says one */
+    bool pooled;       /* the node is of a pool that the namespace may use */
+    bool limited;      /* the namespace has a limit for that model */
+    int64_t limit, used, wanted;
+};
+void quota_room_count(const struct quota_room *room, const char *node,
+                      struct quota_count *ret_count);
+
+/* REASON_RESOURCE_QUOTA: the same. */
+const struct resource_room *quota_room_resources(const struct quota_room *room);
+
+/* REASON_NONE: the request may go to the node, as it was placed there; `placement` NULL: on its
+ * largest cards. No room (NULL) means no limit. */
+enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
+                              const struct placement *placement);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of rejected pods, for people and for a record. */
+#include "queue/rejects_state.h"
+
+#include <gpuledger/error.h>
+
+/* --- for people ------------------------------------------------------------------------------- */
+
+void rejects_each(const struct rejects *rejects, const char *node, rejects_visit visit, void *data)
+{
+    for (guint i = 0; i < rejects->sites->len; i++) {
+        const struct site *site = rejects->sites->pdata[i];
+        for (guint j = 0; j < site->pauses->len; j++) {
+            const struct pause *pause = site->pauses->pdata[j];
+            if (node && !g_str_equal(site->node, node))
+                continue;
+            visit(&(struct rejects_pause){.node = site->node,
+                                          .dialect = site->dialect,
+                                          .ns = pause->ns,
+                                          .card = pause->card,
+                                          .until_ms = pause->until_ms,
+                                          .length_ms = pause->length_ms,
+                                          .what_if = pause->what_if,
+                                          .total = site->total,
+                                          .last = site->last},
+                  data);
+        }
+    }
+}
+
+char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms)
+{
+    GString *text = g_string_new(NULL);
+    const int64_t left_s = (pause->until_ms - now_ms + 999) / 1000;
+
+    if (pause->card != CARD_UNKNOWN)
+        g_string_append_printf(text, "card %d ", pause->card);
+    if (pause->what_if)
+        g_string_append(text, "takes one pod at a time, until one is admitted");
+    else if (now_ms == 0)
+        g_string_append(text, "is left out");
+    else
+        g_string_append_printf(text, "is left out for %" G_GINT64_FORMAT " s more",
+                               MAX(left_s, 1));
+    if (pause->ns)
+        g_string_append_printf(text, ", for pods of namespace %s", pause->ns);
+    return g_string_free(text, FALSE);
+}
+
+/* --- for a record ----------------------------------------------------------------------------- */
+
+static void write_reject(struct json_writer *writer, const struct reject *reject)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "uid", reject->uid);
+    json_key_string(writer, "namespace", reject->ns);
+    json_key_int(writer, "card", reject->card);
+    json_key_int(writer, "since", reject->since_ms);
+    json_end_object(writer);
+}
+
+static void write_pause(struct json_writer *writer, const struct pause *pause)
+{
+    GHashTableIter iter;
+    gpointer uid;
+
+    json_begin_object(writer);
+    if (pause->ns)
+        json_key_string(writer, "namespace", pause->ns);
+    json_key_int(writer, "card", pause->card);
+    json_key_int(writer, "until", pause->until_ms);
+    json_key_int(writer, "length", pause->length_ms);
+    json_key_bool(writer, "trial", pause->what_if);
+    json_key_int(writer, "tried", pause->tried_ms);
+    json_key_string(writer, "author", pause->author);
+    json_key(writer, "former");
+    json_begin_array(writer);
+    g_hash_table_iter_init(&iter, pause->former);
+    while (g_hash_table_iter_next(&iter, &uid, NULL))
+        json_string(writer, uid);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static void write_site(struct json_writer *writer, const struct site *site)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "node", site->node);
+    json_key_string(writer, "dialect", site->dialect->name);
+    json_key_int(writer, "total", (int64_t)site->total);
+    json_key_int(writer, "last", site->last);
+    json_key(writer, "rejects");
+    json_begin_array(writer);
+    for (guint i = 0; i < site->recent->len; i++)
+        write_reject(writer, site->recent->pdata[i]);
+    json_end_array(writer);
+    json_key(writer, "pauses");
+    json_begin_array(writer);
+    for (guint i = 0; i < site->pauses->len; i++)
+        write_pause(writer, site->pauses->pdata[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+void rejects_encode(struct json_writer *writer, const struct rejects *rejects)
+{
+    json_begin_object(writer);
+    json_key(writer, "sites");
+    json_begin_array(writer);
+    for (guint i = 0; i < rejects->sites->len; i++)
+        write_site(writer, rejects->sites->pdata[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+struct reject_object {
+    const char *uid, *ns;
+    int64_t card, since;
+};
+
+static const struct json_field reject_fields[] = {
+    JSON_FIELD_STRING(struct reject_object, uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct reject_object, ns, "namespace", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct reject_object, card, "card", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct reject_object, since, "since", 0),
+    JSON_FIELD_END,
+};
+
+struct pause_object {
+    const char *ns, *author;
+    int64_t card, until, length, tried;
+    bool what_if;
+    const cJSON *former;
+};
+
+static const struct json_field pause_fields[] = {
+    JSON_FIELD_STRING(struct pause_object, ns, "namespace", 0),
+    JSON_FIELD_STRING(struct pause_object, author, "author", 0),
+    JSON_FIELD_INT64(struct pause_object, card, "card", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct pause_object, until, "until", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct pause_object, length, "length", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct pause_object, tried, "tried", 0),
+    JSON_FIELD_BOOL(struct pause_object, what_if, "trial", 0),
+    JSON_FIELD_ARRAY(struct pause_object, former, "former", 0),
+    JSON_FIELD_END,
+};
+
+struct site_object {
+    const char *node, *dialect;
+    int64_t total, last;
+    const cJSON *rejects, *pauses;
+};
+
+static const struct json_field site_fields[] = {
+    JSON_FIELD_STRING(struct site_object, node, "node", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct site_object, dialect, "dialect", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct site_object, total, "total", 0),
+    JSON_FIELD_INT64(struct site_object, last, "last", 0),
+    JSON_FIELD_ARRAY(struct site_object, rejects, "rejects", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct site_object, pauses, "pauses", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+struct rejects_object {
+    const cJSON *sites;
+};
+
+static const struct json_field rejects_fields[] = {
+    JSON_FIELD_ARRAY(struct rejects_object, sites, "sites", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+static bool refuse(const char *field, GError **error)
+{
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "field '%s': not what is known of rejected pods", field);
+    return false;
+}
+
+static bool is_card(int64_t card)
+{
+    return card >= CARD_UNKNOWN && card < NODE_CARDS_MAX;
+}
+
+static bool is_time(int64_t time_ms)
+{
+    return time_ms >= 0 && time_ms <= REJECTS_TIME_MAX + REJECTS_PAUSE_MAX_MS;
+}
+
+static bool read_rejects(struct json_arena *arena, const cJSON *list, struct site *site,
+                         GError **error)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, list) {
+        struct reject_object fields = {0};
+        if (!json_decode(arena, item, reject_fields, &fields, error))
+            return false;
+        if (!is_card(fields.card) || !is_time(fields.since))
+            return refuse("rejects", error);
+        g_ptr_array_add(site->recent,
+                        reject_new(fields.uid, fields.ns, (int32_t)fields.card, fields.since));
+    }
+    return true;
+}
+
+static bool read_pauses(struct json_arena *arena, const cJSON *list, struct site *site,
+                        GError **error)
+{
+    const cJSON *item, *uid;
+
+    cJSON_ArrayForEach (item, list) {
+        struct pause_object fields = {0};
+        if (!json_decode(arena, item, pause_fields, &fields, error))
+            return false;
+        if (!is_card(fields.card) || !is_time(fields.until) || !is_time(fields.tried) ||
+            fields.length < 1 || fields.length > REJECTS_PAUSE_MAX_MS)
+            return refuse("pauses", error);
+        struct pause *pause =
+            pause_new(fields.ns, (int32_t)fields.card, fields.until, fields.length);
+        pause->what_if = fields.what_if;
+        pause->tried_ms = fields.tried;
+        pause->author = g_strdup(fields.author);
+        g_ptr_array_add(site->pauses, pause);
+        cJSON_ArrayForEach (uid, fields.former) {
+            if (cJSON_IsString(uid))
+                g_hash_table_add(pause->former, g_strdup(uid->valuestring));
+        }
+    }
+    return true;
+}
+
+bool rejects_decode(struct rejects *rejects, struct json_arena *arena, const cJSON *object,
+                    GError **error)
+{
+    struct rejects_object list = {0};
+    const cJSON *item;
+
+    if (!json_decode(arena, object, rejects_fields, &list, error))
+        return false;
+    rejects_clear(rejects);
+    cJSON_ArrayForEach (item, list.sites) {
+        struct site_object fields = {0};
+        if (!json_decode(arena, item, site_fields, &fields, error))
+            return false;
+        const struct dialect *dialect = dialect_find(fields.dialect);
+        if (!dialect || fields.last < 0 || fields.last >= REJECTION_N)
+            return refuse("sites", error);
+        struct site *site = rejects_site(rejects, fields.node, dialect);
+        site->total = (uint64_t)MAX(fields.total, 0);
+        site->last = (enum rejection_kind)fields.last;
+        if (!read_rejects(arena, fields.rejects, site, error) ||
+            !read_pauses(arena, fields.pauses, site, error))
+            return false;
+    }
+    return true;
+}

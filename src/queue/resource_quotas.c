@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue/resource_quotas.h"
+
+#include "core/bytes.h"
+
+#include <gpuledger/quantity.h>
+
+/* What is limited. */
+enum kind { KIND_MEMORY, KIND_CORE, KIND_N };
+
+static const char *const units[KIND_N] = {[KIND_MEMORY] = "MiB", [KIND_CORE] = "%"};
+
+static const char *key_of(const struct dialect *dialect, enum kind kind)
+{
+    return kind == KIND_MEMORY ? dialect->quota_memory : dialect->quota_core;
+}
+
+struct holding {
+    int64_t amounts[KIND_N];
+};
+
+struct limit {
+    const char *key; /* a dialect's */
+    int64_t value;
+};
+
+struct quota {
+    char *ns, *name;
+    uint32_t generation;
+    GArray *limits; /* struct limit */
+};
+
+struct resource_quotas {
+    GPtrArray *all; /* struct quota *, those with limits of ours */
+};
+
+/* One limit in a room. */
+struct bound {
+    const struct quota *quota;
+    enum kind kind;
+    int64_t limit;
+};
+
+struct resource_room {
+    const struct request *request;
+    const char *keys[KIND_N];
+    struct holding used;
+    GArray *bounds; /* struct bound */
+};
+
+static void quota_free(gpointer data)
+{
+    struct quota *quota = data;
+
+    g_free(quota->ns);
+    g_free(quota->name);
+    g_array_unref(quota->limits);
+    g_free(quota);
+}
+
+struct resource_quotas *resource_quotas_new(void)
+{
+    struct resource_quotas *quotas = g_new0(struct resource_quotas, 1);
+
+    quotas->all = g_ptr_array_new_with_free_func(quota_free);
+    return quotas;
+}
+
+void resource_quotas_free(struct resource_quotas *quotas)
+{
+    g_ptr_array_unref(quotas->all);
+    g_free(quotas);
+}
+
+static struct quota *quota_new(const char *ns, const char *name, uint32_t generation,
+                               GArray *take_limits)
+{
+    struct quota *quota = g_new0(struct quota, 1);
+
+    quota->ns = g_strdup(ns);
+    quota->name = g_strdup(name);
+    quota->generation = generation;
+    quota->limits = take_limits;
+    return quota;
+}
+
+struct resource_quotas *resource_quotas_dup(const struct resource_quotas *quotas)
+{
+    struct resource_quotas *copy = resource_quotas_new();
+
+    for (guint i = 0; i < quotas->all->len; i++) {
+        const struct quota *quota = g_ptr_array_index(quotas->all, i);
+        g_ptr_array_add(copy->all, quota_new(quota->ns, quota->name, quota->generation,
+                                             g_array_copy(quota->limits)));
+    }
+    return copy;
+}
+
+/* --- feeding -------------------------------------------------------------------------------- */
+
+/* The dialects' own text of a key, or NULL. */
+static const char *find_key(const char *key)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        for (int kind = 0; kind < KIND_N; kind++) {
+            const char *own = key_of(dialects[i], (enum kind)kind);
+            if (g_strcmp0(own, key) == 0)
+                return own;
+        }
+    }
+    return NULL;
+}
+
+static struct quota *find(const struct resource_quotas *quotas, const char *ns, const char *name)
+{
+    for (guint i = 0; i < quotas->all->len; i++) {
+        struct quota *quota = g_ptr_array_index(quotas->all, i);
+        if (g_str_equal(quota->name, name) && g_str_equal(quota->ns, ns))
+            return quota;
+    }
+    return NULL;
+}
+
+/* NULL: one of them cannot be read. */
+static GArray *read_limits(const struct resource_quota_view *view, GError **error)
+{
+    g_autoptr(GArray) limits = g_array_new(FALSE, FALSE, sizeof(struct limit));
+
+    for (size_t i = 0; i < view->hard.n; i++) {
+        struct limit limit = {.key = find_key(view->hard.items[i].key)};
+        if (!limit.key)
+            continue;
+        if (!quantity_parse(view->hard.items[i].value, &limit.value, error)) {
+            g_prefix_error(error, "ResourceQuota '%s/%s': '%s': ", view->ns, view->name,
+                           limit.key);
+            return NULL;
+        }
+        if (limit.value > 0)
+            g_array_append_val(limits, limit);
+    }
+    return g_steal_pointer(&limits);
+}
+
+static bool same_limits(const GArray *one, const GArray *other)
+{
+    bool same = one->len == other->len;
+
+    for (guint i = 0; same && i < one->len; i++) {
+        const struct limit *left = &g_array_index(one, struct limit, i);
+        const struct limit *right = &g_array_index(other, struct limit, i);
+        same = left->key == right->key && left->value == right->value;
+    }
+    return same;
+}
+
+bool resource_quotas_set(struct resource_quotas *quotas, const struct resource_quota_view *view,
+                         uint32_t generation, bool *ret_changed, GError **error)
+{
+    struct quota *before = find(quotas, view->ns, view->name);
+    g_autoptr(GArray) limits = read_limits(view, error);
+
+    if (before)
+        before->generation = generation;
+    if (!limits)
+        return false;
+    *ret_changed = before ? !same_limits(before->limits, limits) : limits->len > 0;
+    if (!*ret_changed)
+        return true;
+    if (before)
+        g_ptr_array_remove(quotas->all, before);
+    if (limits->len > 0)
+        g_ptr_array_add(quotas->all, quota_new(view->ns, view->name, generation,
+                                               g_steal_pointer(&limits)));
+    return true;
+}
+
+void resource_quotas_remove(struct resource_quotas *quotas, const char *ns, const char *name)
+{
+    struct quota *quota = find(quotas, ns, name);
+
+    if (quota)
+        g_ptr_array_remove(quotas->all, quota);
+}
+
+bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
+{
+    const guint before = quotas->all->len;
+
+    for (guint i = quotas->all->len; i-- > 0;) {
+        const struct quota *quota = g_ptr_array_index(quotas->all, i);
+        if (quota->generation != generation)
+            g_ptr_array_remove_index(quotas->all, i);
+    }
+    return quotas->all->len < before;
+}
+
+/* --- adding up ------------------------------------------------------------------------------ */
+
+/* Whole MiB, as the node side is told. */
+static void add_share(struct holding *holding, const struct node *node, const struct share *share)
+{
+    const struct card *card = node_share_card(node, share);
+
+    holding->amounts[KIND_MEMORY] += card_bytes(node, card, share->memory) / MIB;
+    holding->amounts[KIND_CORE] += share->core * INT64_C(100) / CORE_WHOLE;
+}
+
+/* What the containers have together, or an init container before them beside the sidecars that were
+ * started before it. */
+static struct holding add_up(const struct node *node, const struct share *shares, uint32_t n)
+{
+    struct holding most = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!shares[i].init)
+            add_share(&most, node, &shares[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct holding one = {0};
+        for (uint32_t j = 0; shares[i].init && j < n; j++) {
+            if (shares[j].init ? shares[j].container == shares[i].container
+                               : shares[j].sidecar && shares[j].container < shares[i].container)
+                add_share(&one, node, &shares[j]);
+        }
+        for (int kind = 0; kind < KIND_N; kind++)
+            most.amounts[kind] = MAX(most.amounts[kind], one.amounts[kind]);
+    }
+    return most;
+}
+
+static bool is_limited(const struct resource_room *room, const struct dialect *dialect)
+{
+    return dialect->quota_memory && g_str_equal(dialect->quota_memory, room->keys[KIND_MEMORY]);
+}
+
+struct counting {
+    struct resource_room *room;
+    const char *ns;
+};
+
+static void count_allocation(struct allocation *allocation, void *data)
+{
+    const struct counting *counting = data;
+
+    if (!g_str_equal(allocation->ns, counting->ns) || !allocation->dialect ||
+        !is_limited(counting->room, allocation->dialect))
+        return;
+    const struct holding held =
+        add_up(allocation->node, allocation->shares, allocation->n_shares);
+    for (int kind = 0; kind < KIND_N; kind++)
+        counting->room->used.amounts[kind] += held.amounts[kind];
+}
+
+static void add_bounds(struct resource_room *room, const struct quota *quota)
+{
+    for (guint i = 0; i < quota->limits->len; i++) {
+        const struct limit *limit = &g_array_index(quota->limits, struct limit, i);
+        for (int kind = 0; kind < KIND_N; kind++) {
+            const struct bound bound = {quota, (enum kind)kind, limit->value};
+            if (g_strcmp0(limit->key, room->keys[kind]) == 0)
+                g_array_append_val(room->bounds, bound);
+        }
+    }
+}
+
+struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
+                                           const struct ledger *ledger, const char *ns,
+                                           const struct request *request)
+{
+    const struct request *reading = request;
+
+    while (reading && !(reading->dialect && reading->dialect->quota_memory))
+        reading = reading->alternative;
+    if (!reading || quotas->all->len == 0)
+        return NULL;
+    struct resource_room *room = g_new0(struct resource_room, 1);
+    room->request = reading;
+    room->bounds = g_array_new(FALSE, FALSE, sizeof(struct bound));
+    for (int kind = 0; kind < KIND_N; kind++)
+        room->keys[kind] = key_of(reading->dialect, (enum kind)kind);
+    for (guint i = 0; i < quotas->all->len; i++) {
+        const struct quota *quota = g_ptr_array_index(quotas->all, i);
+        if (g_str_equal(quota->ns, ns))
+            add_bounds(room, quota);
+    }
+    if (room->bounds->len == 0)
+        g_clear_pointer(&room, resource_room_free);
+    else
+        ledger_each(ledger, count_allocation, &(struct counting){room, ns});
+    return room;
+}
+
+void resource_room_free(struct resource_room *room)
+{
+    if (!room)
+        return;
+    g_array_unref(room->bounds);
+    g_free(room);
+}
+
+/* As if each ask were on the node's largest cards. */
+static struct holding add_up_asks(const struct node *node, const struct request *request)
+{
+    struct share shares[REQUEST_ASKS_MAX];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        const struct card_ask *ask = &request->asks[i];
+        for (int32_t j = 0; j < ask->count && n < REQUEST_ASKS_MAX; j++)
+            shares[n++] = (struct share){.memory = ask->memory,
+                                         .container = ask->container,
+                                         .card = CARD_UNKNOWN,
+                                         .core = ask->core,
+                                         .init = ask->init,
+                                         .sidecar = ask->sidecar};
+    }
+    return add_up(node, shares, n);
+}
+
+bool resource_room_allows(const struct resource_room *room, const struct node *node,
+                          const struct placement *placement, struct resource_count *ret_count)
+{
+    if (!room || (placement && !is_limited(room, placement->request->dialect)))
+        return true;
+    const struct holding wanted = placement ? add_up(node, placement->shares, placement->n_shares)
+                                            : add_up_asks(node, room->request);
+    uint32_t exceeded = 0;
+
+    for (guint i = 0; i < room->bounds->len; i++) {
+        const struct bound *bound = &g_array_index(room->bounds, struct bound, i);
+        const struct resource_count count = {
+            .quota = bound->quota->name,
+            .key = room->keys[bound->kind],
+            .unit = units[bound->kind],
+            .limit = bound->limit,
+            .used = room->used.amounts[bound->kind],
+            .wanted = wanted.amounts[bound->kind],
+        };
+        if (count.wanted == 0 || count.used + count.wanted <= count.limit)
+            continue;
+        if (ret_count && exceeded == 0)
+            *ret_count = count;
+        exceeded++;
+    }
+    if (ret_count)
+        ret_count->alone = exceeded == 1;
+    return exceeded == 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * For how long a pod is waited for that its node side has not taken, and for how long a card is held
+ * that an edit of its annotations names: WAIT_MAX_MS from when it was bound, and once more from when
+ * kubelet admitted it, for the node side has done its part by then. A pod that fails to start, or
+ * whose annotations say that nobody has taken it, keeps nobody waiting for longer.
+ *
+ * Time passes from the first decision that finds the pod so, or from housekeeping's next look, not
+ * from the event that told of it: a record has the moments of those alone.
+ *
+ * Guarded by the store's lock.
+ */
+#include "json/json.h"
+
+#include <gpuledger/ledger.h>
+
+#define WAIT_MAX_MS 60000
+
+struct waits;
+
+struct waits *waits_new(void);
+void waits_free(struct waits *waits);
+
+/* What another has noted, instead of what this one has. */
+void waits_copy(struct waits *waits, const struct waits *from);
+
+/* The pod as it is in the ledger now; `started`: kubelet has admitted it. Who neither waits nor has
+ * cards that an edit names is forgotten. */
+void waits_note(struct waits *waits, const struct allocation *allocation, bool started);
+void waits_forget(struct waits *waits, const char *uid);
+
+/* The pod has vanished, and is about to be dropped: it counts for a while more (queue/departures.h). */
+void waits_note_vanished(struct waits *waits, struct ledger *ledger,
+                         const struct allocation *allocation);
+
+/* A decision is made, or housekeeping looks: the time of those that are new begins. Returns whether
+ * there were any. */
+bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
+
+/* What has come of waiting so far, as a record has it, and back; false: it cannot be understood.
+ *
+ *   {"pods":[{"uid":"u1","since":MS,"started":true},{"uid":"u2","over":true}],"vanished":[…]} */
+void waits_encode(struct json_writer *writer, const struct waits *waits,
+                  const struct ledger *ledger);
+bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena *arena,
+                  const cJSON *object, GError **error);
+
+/* Ends what has lasted too long, in the ledger. Returns whether there was any. */
+bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms);

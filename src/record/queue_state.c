@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/queue_state.h"
+
+#include "store/booking.h"
+#include "policy/what_if.h"
+
+#include <gpuledger/error.h>
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void write_place(struct json_writer *writer, const struct reservation *place)
+{
+    const struct allocation *held = place->held;
+
+    json_begin_object(writer);
+    json_key_string(writer, "node", place->node);
+    if (held->n_shares > 0) {
+        json_key_string(writer, "dialect", held->dialect->name);
+        json_key(writer, "shares");
+        json_begin_array(writer);
+        for (uint32_t i = 0; i < held->n_shares; i++)
+            booking_share_encode(writer, &held->shares[i]);
+        json_end_array(writer);
+    }
+    if (place->ending->len > 0) {
+        json_key(writer, "ending");
+        json_begin_array(writer);
+        for (guint i = 0; i < place->ending->len; i++)
+            json_string(writer, place->ending->pdata[i]);
+        json_end_array(writer);
+    }
+    json_end_object(writer);
+}
+
+static void write_entry(struct json_writer *writer, const struct queue_entry *entry)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "uid", entry->uid);
+    if (entry->asked)
+        json_key_bool(writer, "asked", true);
+    if (entry->asking_ms == INT64_MAX)
+        json_key_bool(writer, "excused", true);
+    else if (entry->asking_ms != 0)
+        json_key_int(writer, "asking", entry->asking_ms);
+    if (entry->looked_ms != 0)
+        json_key_int(writer, "looked", entry->looked_ms);
+    if (entry->until_ms != 0)
+        json_key_int(writer, "until", entry->until_ms);
+    if (entry->hopeless_ms != 0)
+        json_key_int(writer, "hopeless", entry->hopeless_ms);
+    if (entry->settled)
+        json_key_bool(writer, "settled", true);
+    if (entry->place) {
+        json_key(writer, "place");
+        write_place(writer, entry->place);
+    }
+    json_end_object(writer);
+}
+
+void queue_state_encode(struct json_writer *writer, const GArray *entries, const GList *schedulers)
+{
+    json_begin_object(writer);
+    if (schedulers) {
+        json_key(writer, "schedulers");
+        json_begin_array(writer);
+        for (; schedulers; schedulers = schedulers->next)
+            json_string(writer, schedulers->data);
+        json_end_array(writer);
+    }
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    for (guint i = 0; i < entries->len; i++)
+        write_entry(writer, &g_array_index(entries, struct queue_entry, i));
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct place_object {
+    const char *node, *dialect;
+    const cJSON *shares, *ending;
+};
+
+static const struct json_field place_fields[] = {
+    JSON_FIELD_STRING(struct place_object, node, "node", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct place_object, dialect, "dialect", 0),
+    JSON_FIELD_ARRAY(struct place_object, shares, "shares", 0),
+    JSON_FIELD_ARRAY(struct place_object, ending, "ending", 0),
+    JSON_FIELD_END,
+};
+
+struct entry_object {
+    struct queue_entry entry;
+    bool excused;
+    const cJSON *place;
+};
+
+static const struct json_field entry_fields[] = {
+    JSON_FIELD_STRING(struct entry_object, entry.uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct entry_object, entry.asked, "asked", 0),
+    JSON_FIELD_BOOL(struct entry_object, excused, "excused", 0),
+    JSON_FIELD_INT64(struct entry_object, entry.asking_ms, "asking", 0),
+    JSON_FIELD_INT64(struct entry_object, entry.looked_ms, "looked", 0),
+    JSON_FIELD_INT64(struct entry_object, entry.until_ms, "until", 0),
+    JSON_FIELD_INT64(struct entry_object, entry.hopeless_ms, "hopeless", 0),
+    JSON_FIELD_BOOL(struct entry_object, entry.settled, "settled", 0),
+    JSON_FIELD_OBJECT(struct entry_object, place, "place", 0),
+    JSON_FIELD_END,
+};
+
+struct list_object {
+    const cJSON *pods, *schedulers;
+};
+
+static const struct json_field list_fields[] = {
+    JSON_FIELD_ARRAY(struct list_object, pods, "pods", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct list_object, schedulers, "schedulers", 0),
+    JSON_FIELD_END,
+};
+
+static struct reservation *refuse(GError **error)
+{
+    g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "field 'place': no place of such a pod");
+    return NULL;
+}
+
+/* The request's own text of a pool's resource; NULL: it asks for none of that. */
+static const char *find_device(const struct request *request, const char *device)
+{
+    for (uint32_t i = 0; i < request->n_asks; i++) {
+        if (g_strcmp0(request->asks[i].device, device) == 0)
+            return request->asks[i].device;
+    }
+    return NULL;
+}
+
+static bool read_shares(struct json_arena *arena, const cJSON *list, struct placement *placement)
+{
+    const cJSON *item;
+
+    if (cJSON_GetArraySize(list) > REQUEST_ASKS_MAX)
+        return false;
+    cJSON_ArrayForEach (item, list) {
+        struct share *share = &placement->shares[placement->n_shares++];
+        if (!booking_share_decode(arena, item, share))
+            return false;
+        if (share->device && !(share->device = find_device(placement->request, share->device)))
+            return false;
+    }
+    return true;
+}
+
+/* Of a pod that asks for this. */
+static struct reservation *read_place(struct json_arena *arena, const cJSON *object, const char *uid,
+                                const struct store *store, GError **error)
+{
+    struct placement placement = {.request = store_pending(store, uid)};
+    struct place_object fields = {0};
+    const cJSON *item;
+
+    if (!json_decode(arena, object, place_fields, &fields, error))
+        return NULL;
+    if (!fields.shares)
+        return fields.ending ? refuse(error)
+                             : reservation_new(fields.node, allocation_new(uid, "", uid, 0));
+    while (placement.request &&
+           g_strcmp0(placement.request->dialect->name, fields.dialect) != 0)
+        placement.request = placement.request->alternative;
+    if (!placement.request || !read_shares(arena, fields.shares, &placement))
+        return refuse(error);
+    struct reservation *place = reservation_new(
+        fields.node, what_if_allocation(uid, store_pending_priority(store, uid), &placement));
+    cJSON_ArrayForEach (item, fields.ending) {
+        if (cJSON_IsString(item))
+            g_ptr_array_add(place->ending, g_strdup(item->valuestring));
+    }
+    return place;
+}
+
+static void entry_clear(gpointer data)
+{
+    reservation_free((struct reservation *)((struct queue_entry *)data)->place);
+}
+
+GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct store *store,
+                         GError **error)
+{
+    g_autoptr(GArray) entries = g_array_new(FALSE, FALSE, sizeof(struct queue_entry));
+    struct list_object list = {0};
+    const cJSON *item;
+
+    g_array_set_clear_func(entries, entry_clear);
+    if (!json_decode(arena, object, list_fields, &list, error))
+        return NULL;
+    cJSON_ArrayForEach (item, list.schedulers) {
+        if (cJSON_IsString(item))
+            arrivals_note_scheduler(store_arrivals(store), item->valuestring);
+    }
+    cJSON_ArrayForEach (item, list.pods) {
+        struct entry_object fields = {0};
+        if (!json_decode(arena, item, entry_fields, &fields, error))
+            return NULL;
+        if (!store_pending(store, fields.entry.uid))
+            continue;
+        if (fields.excused)
+            fields.entry.asking_ms = INT64_MAX;
+        if (fields.place && !(fields.entry.place = read_place(arena, fields.place,
+                                                                 fields.entry.uid, store, error)))
+            return NULL;
+        g_array_append_val(entries, fields.entry);
+    }
+    return g_steal_pointer(&entries);
+}

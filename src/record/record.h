@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a record of the program's life (record/recorder.h) consists of: lines of JSON, one for each thing
+ * that changed the store or was decided from it, in the order of the store's lock.
+ *
+ *   {"n":7,"kind":"pod","object":{…}}            what a feed said; "key" where the object is gone
+ *                                                of a pod without a node besides "picky":true if more
+ *                                                than sums may keep kube-scheduler from asking about
+ *                                                it, and its "scheduler"
+ *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
+ *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
+ *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
+ *                                                the API server told it, for one that no feed did
+ *   {"n":10,"kind":"pod-vanished","key":UID}      the pod is gone, and nobody said that it had ended
+ *   {"n":10,"kind":"conclude","ms":MS,"key":UID,"result":"bound"}
+ *
+ *   {"n":10,"kind":"rejected","key":UID,"result":"admission","confirmed":true}
+ *                                                  kubelet rejected the pod (queue/rejects.h); confirmed:
+ *                                                  its plugin answered, and said no
+ *
+ *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
+ *                                                  (record/queue_state.h), where there is an order
+ *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
+ *                                                  (record/learned.h), and go on from
+ *   {"n":12,"kind":"ledger","object":{…}}          what every pod holds, where a file ends;
+ *                                                  so does "object" of the last line, "end"
+ *
+ * Times are strings, since JSON's numbers end at 2^53. A file begins with a "header" and, where it is
+ * not the first, with what was known: lines without a number, the last of which are these two.
+ * Objects have the fields of the views (gpuledger/object.h) and no others.
+ *
+ * A record is made by the thread that took its number, without the lock. All functions but
+ * record_free give NULL for the number 0, which stands for what is not recorded.
+ */
+#include "queue/waits.h"
+#include "verbs/call.h"
+#include "verbs/attempt.h"
+#include "store/observer.h"
+#include "wire/kubernetes.h"
+
+enum record_kind {
+    RECORD_LIST_BEGIN,
+    RECORD_LIST_END,
+    RECORD_NODE,
+    RECORD_NODE_GONE,
+    RECORD_POD,
+    RECORD_POD_GONE,
+    RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
+    RECORD_RECONCILE, /* a pod that was asked for */
+    RECORD_CONFIGMAP,
+    RECORD_CONFIGMAP_GONE,
+    RECORD_BUDGET,
+    RECORD_BUDGET_GONE,
+    RECORD_RESOURCE_QUOTA,
+    RECORD_RESOURCE_QUOTA_GONE,
+    RECORD_POLICY,
+    RECORD_ARRIVALS, /* what has come of waiting by now */
+    RECORD_LEARNED, /* what policies have learned by now, and begin anew from */
+    RECORD_LEDGER,  /* what every pod holds by now */
+    RECORD_CALL,
+    RECORD_LOOK,
+    RECORD_CONCLUDE,
+    RECORD_WAITS,   /* who has been waited for, and since when, by now */
+    RECORD_REJECTED, /* kubelet has rejected a pod */
+    RECORD_REJECTS, /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,  /* a node is left out no longer */
+    RECORD_TIME,    /* nobody is waited for any longer who was for too long (queue/waits.h) */
+    RECORD_REFUSED, /* no Binding of a booking was carried out */
+    RECORD_DROP,    /* an allocation that was found to have no pod */
+    RECORD_INHERIT, /* a booking that another replica left */
+    RECORD_BOOKING, /* one that was open where the file begins */
+    RECORD_LOST,    /* that many are missing here */
+    RECORD_HEADER,
+    RECORD_END,
+    RECORD_KIND_N
+};
+
+extern const char *const record_kinds[RECORD_KIND_N];
+extern const char *const record_steps[ATTEMPT_STEP_N];
+
+#define RECORD_FORMAT 4
+/* Without who has asked, and what of a pod may keep it from asking. */
+#define RECORD_FORMAT_3 3
+/* And without what has come of waiting. */
+#define RECORD_FORMAT_2 2
+/* And without budgets, calls of preempt, and what policies have learned. */
+#define RECORD_FORMAT_1 1
+#define RECORD_LINE_MAX ((size_t)64 << 20)
+
+struct record {
+    enum record_kind kind;
+    enum feed feed;   /* of a list */
+    uint64_t number;
+    char *key;        /* the object's: a UID, a name, "NAMESPACE/NAME" */
+    GString *text;    /* the line without its end */
+    size_t object_at; /* where the object's or the booking's text begins in it; it ends the line */
+    bool pending;     /* a pod without a node */
+    bool paused;      /* a node of which what was said before still counts */
+    bool unread;      /* what it asks for cannot be read */
+    enum trust trust; /* of a pod: what is believed of it if nothing was known */
+    bool picky;       /* something but sums may keep kube-scheduler from asking about it */
+    char *scheduler;  /* NULL: the usual one */
+    bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
+    enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
+    enum verb verb;          /* RECORD_CALL */
+    GString *body, *reply;   /* RECORD_CALL: as they came and went; the writer adds them */
+};
+
+void record_free(struct record *record);
+
+/* What the recorder writes of it. */
+struct record *record_new(const struct observation *observation);
+
+/* Begins or ends a list. */
+struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed);
+struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trust trust);
+/* A pod without a node that asks for nothing, or nothing that can be read, any more. */
+struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
+struct record *record_reconcile(uint64_t number, const struct pod_view *pod, bool confirmed);
+struct record *record_node(uint64_t number, const struct node_view *node, bool paused);
+struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
+                                bool gone);
+struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
+struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
+                                     bool gone);
+struct record *record_waits(uint64_t number, const struct waits *waits,
+                            const struct ledger *ledger);
+struct record *record_time(uint64_t number, const struct moment *moment);
+
+struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection);
+struct record *record_rejects(uint64_t number, const struct rejects *rejects);
+
+/* RECORD_POD_GONE, RECORD_POD_VANISHED, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP, RECORD_RESUME. */
+struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
+struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
+struct record *record_arrivals(uint64_t number, const GArray *entries, const GList *schedulers);
+struct record *record_learned(uint64_t number, const struct demand *demand);
+/* Under the lock. */
+struct record *record_ledger(uint64_t number, const struct ledger *ledger);
+/* Copies body and reply. */
+struct record *record_call(const struct call *call, const GString *reply);
+/* Under the lock, since it tells the booking. */
+struct record *record_look(const struct moment *moment, const struct attempt *attempt,
+                           enum attempt_step step, const struct ledger *ledger,
+                           const GError *failure);
+struct record *record_conclude(const struct moment *moment, const char *uid,
+                               enum bind_result result);
+/* `booking` as booking_encode writes it. */
+struct record *record_inherit(uint64_t number, const char *uid, const char *booking);
+
+void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger);
+
+/* What of a pod without a node stands beside its object. */
+void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);
+
+/* Whether a pod was believed for its seal, or for the lack of one not believed. */
+void record_write_trust(struct json_writer *writer, enum trust trust);
+enum trust record_trust(const char *name);
+
+/* What a look answered, as text that is compared byte by byte. */
+void record_answer_encode(struct json_writer *writer, const struct attempt *attempt,
+                          enum attempt_step step, const GError *failure);
+
+/* A verb's body or reply as it may be kept (record/record_body.c): pods and nodes in it have the fields
+ * of the views only. False: it cannot be understood, and nothing useful was written. */
+bool record_body_encode(struct json_writer *writer, enum verb verb, const GString *body);
+bool record_reply_encode(struct json_writer *writer, enum verb verb, const GString *reply);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ledger holds, pod by pod, as records have it. */
+#include "store/booking.h"
+#include "record/record.h"
+
+static void collect(struct allocation *allocation, void *data)
+{
+    g_ptr_array_add(data, allocation);
+}
+
+static gint compare_uids(gconstpointer a, gconstpointer b)
+{
+    return g_strcmp0((*(const struct allocation *const *)a)->uid,
+                     (*(const struct allocation *const *)b)->uid);
+}
+
+static void encode(struct json_writer *writer, const struct allocation *allocation)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "uid", allocation->uid);
+    json_key_string(writer, "node", allocation->node->name);
+    if (allocation->dialect)
+        json_key_string(writer, "dialect", allocation->dialect->name);
+    json_key_int(writer, "state", allocation->state);
+    json_key_int(writer, "amount", allocation->match_amount);
+    if (allocation->waiting)
+        json_key_bool(writer, "waiting", true);
+    json_key(writer, "shares");
+    json_begin_array(writer);
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        booking_share_encode(writer, &allocation->shares[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger)
+{
+    g_autoptr(GPtrArray) allocations = g_ptr_array_new();
+
+    ledger_each(ledger, collect, allocations);
+    g_ptr_array_sort(allocations, compare_uids);
+    json_begin_object(writer);
+    json_key(writer, "pods");
+    json_begin_array(writer);
+    for (guint i = 0; i < allocations->len; i++)
+        encode(writer, allocations->pdata[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}

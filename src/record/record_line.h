@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A line of a record as it is read again; record/record.h says what there is. What a line lacks is zero
+ * or NULL; all is borrowed from the arena.
+ */
+#include "record/record.h"
+
+struct record_line {
+    enum record_kind kind;
+    int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry;
+    const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;
+    const char *scheduler, *seal;
+    bool confirmed, picky;
+    const cJSON *object, *body, *reply, *asks, *answer, *booking, *options;
+    struct moment moment; /* from `at` and `ms` */
+};
+
+/* `text` is without its end. */
+bool record_line_decode(struct json_arena *arena, const char *text, size_t length,
+                        struct record_line *ret_line, GError **error);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/record_state.h"
+
+#include <string.h>
+
+/* An object, or a pod's open booking. */
+struct known {
+    enum record_kind kind;
+    char *key;           /* the record's; its table's, too */
+    uint64_t number;     /* when it was first heard of; the order of arrival follows it */
+    uint32_t generation; /* the list of its feed that named it last */
+    char *text;          /* of the object, JSON */
+    char *first;         /* of a bound pod that has changed since: as it was heard of first, by which its
+                          * cards are known; else NULL */
+    bool pending;
+    enum trust trust;    /* when it was heard of first */
+    bool picky;          /* these two as a record has them */
+    char *scheduler;
+    enum allocation_state state; /* of a booking */
+    bool refused;          /* of a booking: no Binding of it was carried out */
+    struct known *booking; /* of a bound pod: that by which it was bound; owned, or NULL */
+    char *settled;       /* the bound pod that a booking was found to be; NULL: none */
+};
+
+struct record_state {
+    GHashTable *objects[FEED_N]; /* key -> struct known * */
+    GHashTable *bookings;        /* pod's UID -> struct known * */
+    uint32_t generation[FEED_N];
+    bool listing[FEED_N];
+    bool listed[FEED_N]; /* what is known is all that the store knows; at first that is nothing */
+    char *policy; /* the last RECORD_POLICY's line without its number, or NULL */
+    char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
+    char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
+    char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
+    char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
+};
+
+static void known_free(gpointer data)
+{
+    struct known *known = data;
+    g_free(known->key);
+    g_free(known->text);
+    g_free(known->first);
+    if (known->booking)
+        known_free(known->booking);
+    g_free(known->settled);
+    g_free(known->scheduler);
+    g_free(known);
+}
+
+struct record_state *record_state_new(void)
+{
+    struct record_state *state = g_new0(struct record_state, 1);
+
+    for (int feed = 0; feed < FEED_N; feed++) {
+        state->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
+        state->listed[feed] = true;
+    }
+    state->bookings = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, known_free);
+    return state;
+}
+
+void record_state_free(struct record_state *state)
+{
+    for (int feed = 0; feed < FEED_N; feed++)
+        g_hash_table_unref(state->objects[feed]);
+    g_hash_table_unref(state->bookings);
+    g_free(state->policy);
+    g_free(state->arrivals);
+    g_free(state->learned);
+    g_free(state->waits);
+    g_free(state->rejects);
+    g_free(state);
+}
+
+/* --- noting --------------------------------------------------------------------------------- */
+
+static char *object_text(const struct record *record)
+{
+    return g_strndup(record->text->str + record->object_at,
+                     record->text->len - record->object_at - 1);
+}
+
+static struct known *known_new(const struct record *record)
+{
+    struct known *known = g_new0(struct known, 1);
+
+    known->kind = record->kind;
+    known->key = g_strdup(record->key);
+    known->number = record->number;
+    known->text = object_text(record);
+    known->pending = record->pending;
+    known->trust = record->trust;
+    known->picky = record->picky;
+    known->scheduler = g_strdup(record->scheduler);
+    return known;
+}
+
+static void note_object(struct record_state *state, enum feed feed, const struct record *record)
+{
+    struct known *known = g_hash_table_lookup(state->objects[feed], record->key);
+
+    /* A pod that waits keeps its turn; word that a bound one waits is old. Of a node whose plugin is away
+     * what was said before still counts. */
+    const bool goes_on = feed == FEED_PODS && known &&
+                         (known->trust != TRUST_NOTHING || record->trust != TRUST_SEAL);
+    if (known && (record->paused || goes_on) && !known->pending && !record->pending) {
+        known->first = known->first ? known->first : g_steal_pointer(&known->text);
+        g_free(known->text);
+        known->text = object_text(record);
+    } else if (!known || !record->pending) {
+        known = known_new(record);
+        g_hash_table_replace(state->objects[feed], known->key, known);
+    } else if (known->pending) {
+        g_free(known->text);
+        known->text = object_text(record);
+        known->picky = record->picky;
+    }
+    known->generation = state->generation[feed];
+}
+
+/* A pod that is seen bound was bound by its booking, unless that was refused. */
+static void keep_booking(struct record_state *state, const char *uid)
+{
+    struct known *pod = g_hash_table_lookup(state->objects[FEED_PODS], uid);
+    struct known *booking = g_hash_table_lookup(state->bookings, uid);
+
+    if (!booking)
+        return;
+    g_hash_table_steal(state->bookings, uid);
+    if (pod && !pod->booking && !booking->refused)
+        pod->booking = booking;
+    else
+        known_free(booking);
+}
+
+static void note_refused(struct record_state *state, const char *uid)
+{
+    struct known *booking = g_hash_table_lookup(state->bookings, uid);
+
+    if (booking)
+        booking->refused = true;
+}
+
+static void note_pod(struct record_state *state, const struct record *record)
+{
+    const struct known *known = g_hash_table_lookup(state->objects[FEED_PODS], record->key);
+
+    if (record->unread) { /* it begins anew when it can be read again */
+        if (known && known->pending)
+            g_hash_table_remove(state->objects[FEED_PODS], record->key);
+        return;
+    }
+    note_object(state, FEED_PODS, record);
+    if (!record->pending)
+        keep_booking(state, record->key);
+}
+
+static void note_settled(struct record_state *state, const struct record *record)
+{
+    struct known *booking = g_hash_table_lookup(state->bookings, record->key);
+
+    if (!booking) /* the watch knew better */
+        return;
+    if (record->confirmed) {
+        note_pod(state, record);
+        return;
+    }
+    g_free(booking->settled);
+    booking->settled = object_text(record);
+    booking->state = ALLOCATION_BOUND; /* whatever becomes of the bind that is still under way */
+    g_hash_table_remove(state->objects[FEED_PODS], record->key);
+}
+
+static void note_booking(struct record_state *state, const struct record *record,
+                         enum allocation_state booking_state)
+{
+    struct known *known = known_new(record);
+
+    known->state = booking_state;
+    g_hash_table_replace(state->bookings, known->key, known);
+}
+
+static void note_end_of_bind(struct record_state *state, const struct record *record)
+{
+    struct known *known = g_hash_table_lookup(state->bookings, record->key);
+
+    if (!known)
+        return;
+    if (record->result == BIND_RESULT_BOUND)
+        known->state = ALLOCATION_BOUND;
+    else if (record->result == BIND_RESULT_UNKNOWN)
+        known->state = ALLOCATION_UNKNOWN;
+    else if (known->state == ALLOCATION_RESERVED)
+        g_hash_table_remove(state->bookings, record->key);
+}
+
+static gboolean is_stale(gpointer key, gpointer value, gpointer generation)
+{
+    return ((const struct known *)value)->generation != GPOINTER_TO_UINT(generation);
+}
+
+static void note_list(struct record_state *state, const struct record *record)
+{
+    const enum feed feed = record->feed;
+
+    if (record->kind == RECORD_LIST_BEGIN) {
+        state->listing[feed] = true;
+        state->generation[feed]++;
+        return;
+    }
+    state->listed[feed] |= state->listing[feed];
+    state->listing[feed] = false;
+    g_hash_table_foreach_remove(state->objects[feed], is_stale,
+                                GUINT_TO_POINTER(state->generation[feed]));
+}
+
+void record_state_note(struct record_state *state, const struct record *record)
+{
+    switch (record->kind) {
+    case RECORD_LIST_BEGIN:
+    case RECORD_LIST_END:
+        note_list(state, record);
+        break;
+    case RECORD_NODE:
+        note_object(state, FEED_NODES, record);
+        break;
+    case RECORD_CONFIGMAP:
+        note_object(state, FEED_CONFIGMAPS, record);
+        break;
+    case RECORD_BUDGET:
+        note_object(state, FEED_BUDGETS, record);
+        break;
+    case RECORD_RESOURCE_QUOTA:
+        note_object(state, FEED_RESOURCE_QUOTAS, record);
+        break;
+    case RECORD_POD:
+        note_pod(state, record);
+        break;
+    case RECORD_NODE_GONE:
+        g_hash_table_remove(state->objects[FEED_NODES], record->key);
+        break;
+    case RECORD_CONFIGMAP_GONE:
+        g_hash_table_remove(state->objects[FEED_CONFIGMAPS], record->key);
+        break;
+    case RECORD_BUDGET_GONE:
+        g_hash_table_remove(state->objects[FEED_BUDGETS], record->key);
+        break;
+    case RECORD_RESOURCE_QUOTA_GONE:
+        g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
+        break;
+    case RECORD_POD_GONE:
+    case RECORD_REJECTED:
+    case RECORD_POD_VANISHED:
+        g_hash_table_remove(state->objects[FEED_PODS], record->key);
+        g_hash_table_remove(state->bookings, record->key);
+        break;
+    case RECORD_DROP:
+        g_hash_table_remove(state->bookings, record->key);
+        break;
+    case RECORD_RECONCILE:
+        note_settled(state, record);
+        break;
+    case RECORD_LOOK:
+        if (record->result == BIND_RESULT_BOUND)
+            note_booking(state, record, ALLOCATION_RESERVED);
+        break;
+    case RECORD_INHERIT:
+        note_booking(state, record, ALLOCATION_UNKNOWN);
+        break;
+    case RECORD_CONCLUDE:
+        note_end_of_bind(state, record);
+        break;
+    case RECORD_POLICY:
+        g_free(state->policy);
+        state->policy = g_strconcat("{", strstr(record->text->str, "\"kind\""), NULL);
+        break;
+    case RECORD_ARRIVALS:
+        g_free(state->arrivals);
+        state->arrivals = object_text(record);
+        break;
+    case RECORD_WAITS:
+        g_free(state->waits);
+        state->waits = object_text(record);
+        break;
+    case RECORD_REJECTS:
+        g_free(state->rejects);
+        state->rejects = object_text(record);
+        break;
+    case RECORD_LEARNED:
+        g_free(state->learned);
+        state->learned = object_text(record);
+        break;
+    case RECORD_REFUSED:
+        note_refused(state, record->key);
+        break;
+    case RECORD_CALL:
+    case RECORD_LEDGER:
+    case RECORD_TIME:
+    case RECORD_RESUME:
+    case RECORD_BOOKING:
+    case RECORD_LOST:
+    case RECORD_HEADER:
+    case RECORD_END:
+    case RECORD_KIND_N:
+        break;
+    }
+}
+
+void record_state_lose(struct record_state *state)
+{
+    memset(state->listing, 0, sizeof state->listing);
+    memset(state->listed, 0, sizeof state->listed);
+    g_hash_table_remove_all(state->bookings);
+    g_clear_pointer(&state->arrivals, g_free);
+    g_clear_pointer(&state->learned, g_free);
+    g_clear_pointer(&state->waits, g_free);
+    g_clear_pointer(&state->rejects, g_free);
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void write_pod(GString *text, enum record_kind kind, enum trust trust, const char *object)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_trust(&writer, trust);
+    json_key(&writer, "object");
+    json_raw(&writer, object, strlen(object));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_object(GString *text, enum record_kind kind, const char *object)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    if (kind == RECORD_RECONCILE)
+        json_key_bool(&writer, "confirmed", false);
+    json_key(&writer, "object");
+    json_raw(&writer, object, strlen(object));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_doubt(GString *text, const char *uid)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[RECORD_CONCLUDE]);
+    json_key_string(&writer, "key", uid);
+    json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_booking(GString *text, const struct known *known)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[RECORD_BOOKING]);
+    json_key_int(&writer, "state", known->state);
+    json_key(&writer, "booking");
+    json_raw(&writer, known->text, strlen(known->text));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+    if (!known->settled)
+        return;
+    write_object(text, RECORD_RECONCILE, known->settled);
+    if (known->state == ALLOCATION_UNKNOWN) /* what was settled is in doubt again */
+        write_doubt(text, known->key);
+}
+
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    struct json_writer writer;
+
+    if (known->booking)
+        write_booking(text, known->booking);
+    if (known->first)
+        write_pod(text, kind, known->trust, known->first);
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    record_write_asking(&writer, known->picky, known->scheduler);
+    record_write_trust(&writer, known->trust);
+    json_key(&writer, "object");
+    json_raw(&writer, known->text, strlen(known->text));
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static void write_list(GString *text, enum record_kind kind, int feed)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "kind", record_kinds[kind]);
+    json_key_string(&writer, "feed", feed_names[feed]);
+    json_end_object(&writer);
+    g_string_append_c(text, '\n');
+}
+
+static gint compare_numbers(gconstpointer a, gconstpointer b)
+{
+    const struct known *left = a, *right = b;
+
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static GList *in_order(GHashTable *table)
+{
+    return g_list_sort(g_hash_table_get_values(table), compare_numbers);
+}
+
+void record_state_write(const struct record_state *state, GString *text)
+{
+    static const enum record_kind kinds[FEED_N] = {
+        [FEED_NODES] = RECORD_NODE,
+        [FEED_PODS] = RECORD_POD,
+        [FEED_CONFIGMAPS] = RECORD_CONFIGMAP,
+        [FEED_BUDGETS] = RECORD_BUDGET,
+        [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
+    };
+
+    if (state->policy)
+        g_string_append_printf(text, "%s\n", state->policy);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        g_autoptr(GList) objects = in_order(state->objects[feed]);
+
+        write_list(text, RECORD_LIST_BEGIN, feed);
+        for (const GList *item = objects; item; item = item->next)
+            write_known(text, kinds[feed], item->data);
+        if (state->listed[feed])
+            write_list(text, RECORD_LIST_END, feed);
+        if (!state->listing[feed])
+            continue;
+        /* The list under way will sweep what it has not named. */
+        write_list(text, RECORD_LIST_BEGIN, feed);
+        for (const GList *item = objects; item; item = item->next) {
+            const struct known *known = item->data;
+            if (known->generation == state->generation[feed])
+                write_known(text, kinds[feed], known);
+        }
+    }
+    g_autoptr(GList) bookings = in_order(state->bookings);
+    for (const GList *item = bookings; item; item = item->next)
+        write_booking(text, item->data);
+    if (state->arrivals)
+        write_object(text, RECORD_ARRIVALS, state->arrivals);
+    if (state->waits)
+        write_object(text, RECORD_WAITS, state->waits);
+    if (state->rejects)
+        write_object(text, RECORD_REJECTS, state->rejects);
+    if (state->learned)
+        write_object(text, RECORD_LEARNED, state->learned);
+}

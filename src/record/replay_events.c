@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/learned.h"
+#include "record/replay_state.h"
+#include "record/queue_state.h"
+#include "core/constraints.h"
+
+static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
+{
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (g_strcmp0(line->feed, feed_names[feed]) != 0)
+            continue;
+        *ret_feed = feed;
+        return true;
+    }
+    return replay_fail(error, "field 'feed': there is none of that name");
+}
+
+static bool begin_list(struct replay *replay, const struct record_line *line, GError **error)
+{
+    enum feed feed;
+
+    if (!find_feed(line, &feed, error))
+        return false;
+    replay->begun[feed] = true;
+    store_list_begin(replay->extender.store, feed);
+    return true;
+}
+
+static bool end_list(struct replay *replay, const struct record_line *line, GError **error)
+{
+    enum feed feed;
+
+    if (!find_feed(line, &feed, error))
+        return false;
+    replay->listed[feed] |= replay->begun[feed];
+    replay->begun[feed] = false;
+    store_list_end(replay->extender.store, feed);
+    return true;
+}
+
+static bool apply_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct node_view node = {0};
+
+    if (!node_view_decode(replay->arena, line->object, &node, error))
+        return false;
+    store_apply_node(replay->extender.store, &node);
+    return true;
+}
+
+static bool remove_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_delete_node(replay->extender.store, line->key);
+    return true;
+}
+
+static bool apply_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct pod_view pod = {0};
+
+    if (!pod_view_decode(replay->arena, line->object, &pod, error))
+        return false;
+    /* Of what says where a pod may go only this is kept. */
+    static const struct constraints picky = {.overlooked = 1U << OVERLOOKED_SCHEDULING_GATES};
+    pod.object = NULL;
+    pod.constraints = line->picky ? &picky : NULL;
+    pod.scheduler_name = line->scheduler;
+    store_set_trust(replay->extender.store, record_trust(line->seal));
+    store_apply_pod(replay->extender.store, &pod);
+    store_set_trust(replay->extender.store, TRUST_ANNOTATIONS);
+    return true;
+}
+
+static bool settle_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+    struct pod_view pod = {0};
+
+    if (!pod_view_decode(replay->arena, line->object, &pod, error))
+        return false;
+    store_reconcile_pod(store, &pod, line->confirmed ? store_ask(store) : 0);
+    return true;
+}
+
+static bool remove_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    (line->kind == RECORD_POD_VANISHED ? store_vanish_pod
+                                       : store_delete_pod)(replay->extender.store, line->key);
+    return true;
+}
+
+static bool reject_pod(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct rejection rejection = {.refused = line->confirmed};
+
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    for (int kind = 0; kind < REJECTION_N; kind++) {
+        if (g_strcmp0(line->result, rejection_names[kind]) != 0)
+            continue;
+        rejection.kind = (enum rejection_kind)kind;
+        store_reject_pod(replay->extender.store, line->key, &rejection);
+        return true;
+    }
+    return replay_fail(error, "field 'result': there is none of that name");
+}
+
+static bool learn_rejects(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_rejects(replay->extender.store, replay->arena, line->object, error);
+}
+
+static bool resume_node(struct replay *replay, const struct record_line *line, GError **error)
+{
+    if (!line->key)
+        return replay_fail(error, "field 'key': missing");
+    store_resume_node(replay->extender.store, line->key);
+    return true;
+}
+
+static bool apply_configmap(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct configmap_view configmap = {0};
+
+    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+        return false;
+    store_apply_configmap(replay->extender.store, &configmap);
+    return true;
+}
+
+static bool remove_configmap(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct configmap_view configmap = {0};
+
+    if (!configmap_view_decode(replay->arena, line->object, &configmap, error))
+        return false;
+    store_delete_configmap(replay->extender.store, &configmap);
+    return true;
+}
+
+static bool apply_budget(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct budget_view budget = {0};
+
+    if (!budget_view_decode(replay->arena, line->object, &budget, error))
+        return false;
+    store_apply_budget(replay->extender.store, &budget);
+    return true;
+}
+
+static bool remove_budget(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct budget_view budget = {0};
+
+    if (!budget_view_decode(replay->arena, line->object, &budget, error))
+        return false;
+    store_delete_budget(replay->extender.store, budget.ns, budget.name);
+    return true;
+}
+
+static bool apply_resource_quota(struct replay *replay, const struct record_line *line,
+                                 GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_apply_resource_quota(replay->extender.store, &quota);
+    return true;
+}
+
+static bool remove_resource_quota(struct replay *replay, const struct record_line *line,
+                                  GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_delete_resource_quota(replay->extender.store, quota.ns, quota.name);
+    return true;
+}
+
+static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
+{
+    const struct policy *policy = policy_find(line->policy);
+
+    if (!policy)
+        return replay_fail(error, "field 'policy': there is no policy of that name");
+    if (replay->options.policy)
+        policy = replay->options.policy;
+    store_set_policy(replay->extender.store, policy, line->patience_ms);
+    return true;
+}
+
+/* Under the lock. */
+static void write_entries(struct store *store, struct json_writer *writer)
+{
+    g_autoptr(GArray) entries = arrivals_tell(store_arrivals(store), store_ledger(store));
+
+    g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
+    queue_state_encode(writer, entries, schedulers);
+}
+
+static void write_learned(struct store *store, struct json_writer *writer)
+{
+    learned_encode(writer, store_demand(store));
+}
+
+/* What is told where a file ends is known here as well. */
+static void compare_known(struct replay *replay, const struct record_line *line, const char *what,
+                          void (*write)(struct store *store, struct json_writer *writer))
+{
+    struct store *store = replay->extender.store;
+    g_autoptr(GString) here = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (line->number == 0 || !replay->learned)
+        return;
+    g_autofree char *recorded = replay_text_of(line->object);
+    json_writer_init(&writer, here);
+    store_lock(store);
+    write(store, &writer);
+    store_unlock(store);
+    replay->summary.what_was_learned++;
+    replay->summary.compared++;
+    if (!g_str_equal(recorded, here->str))
+        replay_differ(replay, line, g_strdup(what), recorded, here->str, NULL);
+}
+
+bool replay_arrivals(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+
+    compare_known(replay, line, "who has been waited for", write_entries);
+    struct ledger *ledger = store_lock(store);
+    g_autoptr(GArray) entries = queue_state_decode(replay->arena, line->object, store, error);
+    if (entries)
+        arrivals_learn(store_arrivals(store), ledger, entries);
+    store_unlock(store);
+    return entries != NULL;
+}
+
+bool replay_learned(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+    g_autoptr(demand) demand = learned_decode(replay->arena, line->object, error);
+
+    if (!demand)
+        return false;
+    compare_known(replay, line, "what policies have learned", write_learned);
+    store_learn(store, demand);
+    replay->learned = true;
+    return true;
+}
+
+static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct record_line *line,
+                                            GError **error) = {
+    [RECORD_LIST_BEGIN] = begin_list,
+    [RECORD_LIST_END] = end_list,
+    [RECORD_NODE] = apply_node,
+    [RECORD_NODE_GONE] = remove_node,
+    [RECORD_POD] = apply_pod,
+    [RECORD_POD_GONE] = remove_pod,
+    [RECORD_POD_VANISHED] = remove_pod,
+    [RECORD_RECONCILE] = settle_pod,
+    [RECORD_REJECTED] = reject_pod,
+    [RECORD_REJECTS] = learn_rejects,
+    [RECORD_RESUME] = resume_node,
+    [RECORD_CONFIGMAP] = apply_configmap,
+    [RECORD_CONFIGMAP_GONE] = remove_configmap,
+    [RECORD_BUDGET] = apply_budget,
+    [RECORD_BUDGET_GONE] = remove_budget,
+    [RECORD_RESOURCE_QUOTA] = apply_resource_quota,
+    [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
+    [RECORD_POLICY] = set_policy,
+};
+
+bool replay_event(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return players[line->kind](replay, line, error);
+}
+
+bool replay_waits(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_waits(replay->extender.store, replay->arena, line->object, error);
+}

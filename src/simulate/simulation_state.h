@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A run under way: what the files simulate/simulation*.c share.
+ */
+#include "simulate/occupancy.h"
+#include "simulate/pace.h"
+#include "simulate/scheduler_cycle.h"
+#include "simulate/simulation.h"
+
+/* A pod of the scenario, which may come more than once. */
+struct kind_of_pod {
+    const struct manifest *manifest;
+    pod_needs *needs;
+    double gpus;
+    enum pod_kind kind;
+    bool filtered;
+    unsigned times; /* the number that its next name may have; 0: it has not come */
+};
+
+struct simulation {
+    const struct simulation_options *options;
+    struct simulation_result *result;
+    struct store *store;
+    struct extender extender;
+    struct cluster *cluster;
+    struct scheduler_model *model;
+    struct scheduler_cycle *cycle;
+    struct workload *workload;
+    struct pace *pace; /* NULL: node sides take no time */
+    GPtrArray *node_names; /* sorted; the model's nodes are in this order */
+    GPtrArray *node_texts;
+    GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
+    GArray *took_ns; /* int64_t, of each decision */
+    double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
+    double mean_gpus; /* of an arrival */
+};
+
+/* Fills the store, and reads what each arrival asks for. False also if nothing could ever come of
+ * it: no GPU, or nobody who wants one. */
+bool simulation_fill(struct simulation *simulation, GError **error);
+
+void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_occupancy);
+
+/* A pod comes, and is bound or gone again. Returns its name if it stays (free with g_free). NULL
+ * without an error: it found no node. */
+char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
+                        uint32_t *ret_node, GError **error);
+
+/* How things are. */
+struct simulation_point simulation_look(struct simulation *simulation, double x);
+
+bool simulation_is_cancelled(const struct simulation *simulation, GError **error);
+void simulation_report(const struct simulation *simulation, double part);
+
+/* Pods come and leave. */
+bool simulation_churn(struct simulation *simulation, GError **error);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "snapshot/fit_body.h"
+
+#include "wire/kubernetes.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+#define DRAIN_MAX 1000
+
+struct wrapper {
+    const cJSON *pod, *drain, *template;
+    int64_t replicas;
+};
+static const struct json_field wrapper_fields[] = {
+    JSON_FIELD_OBJECT(struct wrapper, pod, "pod", 0),
+    JSON_FIELD_INT64(struct wrapper, replicas, "replicas", 0),
+    JSON_FIELD_ARRAY(struct wrapper, drain, "drain", 0),
+    JSON_FIELD_OBJECT(struct wrapper, template, "template", 0),
+    JSON_FIELD_END,
+};
+
+static bool is_wrapper(const cJSON *tree)
+{
+    return cJSON_IsObject(tree) && !cJSON_GetObjectItemCaseSensitive(tree, "kind") &&
+           !cJSON_GetObjectItemCaseSensitive(tree, "spec") &&
+           !cJSON_GetObjectItemCaseSensitive(tree, "items");
+}
+
+static bool read_drain(struct json_arena *arena, const cJSON *list, struct fit_body *body,
+                       GError **error)
+{
+    const size_t n = (size_t)cJSON_GetArraySize(list);
+    const cJSON *item;
+    size_t i = 0;
+
+    if (n > DRAIN_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "field 'drain': %zu nodes, at most %d are accepted", n, DRAIN_MAX);
+        return false;
+    }
+    body->drain = json_arena_alloc(arena, (n + 1) * sizeof *body->drain);
+    cJSON_ArrayForEach (item, list) {
+        if (!cJSON_IsString(item) || !*item->valuestring) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                        "field 'drain': item %zu: expected the name of a node", i);
+            return false;
+        }
+        if (!g_strv_contains((const char *const *)body->drain, item->valuestring))
+            body->drain[i++] = item->valuestring;
+    }
+    return true;
+}
+
+static bool read_wrapper(struct json_arena *arena, const cJSON *tree, struct fit_body *body,
+                         GError **error)
+{
+    struct wrapper wrapper = {0};
+
+    if (!json_decode(arena, tree, wrapper_fields, &wrapper, error))
+        return false;
+    if (wrapper.replicas < 0 || wrapper.replicas > MANIFEST_REPLICAS_MAX) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
+                    "field 'replicas': expected a number from 0 to %d", MANIFEST_REPLICAS_MAX);
+        return false;
+    }
+    if (wrapper.pod && !manifest_decode(arena, wrapper.pod, &body->manifest, error)) {
+        g_prefix_error(error, "field 'pod': ");
+        return false;
+    }
+    if (wrapper.template && !node_view_decode(arena, wrapper.template, &body->template, error)) {
+        g_prefix_error(error, "field 'template': ");
+        return false;
+    }
+    body->has_pod = wrapper.pod;
+    body->has_template = wrapper.template;
+    body->replicas = wrapper.replicas;
+    return read_drain(arena, wrapper.drain, body, error);
+}
+
+bool fit_body_parse(struct json_arena *arena, const char *text, size_t length,
+                    struct fit_body *ret_body, GError **error)
+{
+    const cJSON *tree = manifest_load(arena, text, length, error);
+    struct fit_body body = {0};
+
+    if (!tree)
+        return false;
+    if (is_wrapper(tree)) {
+        if (!read_wrapper(arena, tree, &body, error))
+            return false;
+    } else {
+        body.has_pod = true;
+        if (!manifest_decode(arena, tree, &body.manifest, error) ||
+            !read_drain(arena, NULL, &body, error))
+            return false;
+    }
+    if (!body.has_pod && !body.drain[0]) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "expected 'pod' or 'drain': what is to fit?");
+        return false;
+    }
+    if (body.replicas == 0 && body.has_pod && body.manifest.counted)
+        body.replicas = body.manifest.replicas;
+    *ret_body = body;
+    return true;
+}

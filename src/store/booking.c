@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/booking.h"
+#include "core/ledger.h"
+
+#include <string.h>
+
+/* Clocks differ by less; later times are a tenant's word. */
+#define AHEAD_NS INT64_C(3600000000000)
+
+static int64_t next_assume_time(const struct node *node, int64_t now_ns)
+{
+    int64_t time_ns = now_ns;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other->assume_time_ns >= time_ns && other->assume_time_ns - now_ns < AHEAD_NS)
+            time_ns = other->assume_time_ns + 1;
+    }
+    return time_ns;
+}
+
+struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
+                                   const struct booking_entry *entry,
+                                   const struct placement *placement, enum reason *ret_reason)
+{
+    const struct request *request = placement->request;
+    struct allocation *allocation =
+        allocation_new(entry->uid, entry->ns, entry->name, placement->n_shares);
+
+    allocation->dialect = request->dialect;
+    allocation->state = ALLOCATION_RESERVED;
+    allocation->terms = terms_ref(request->terms);
+    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
+    allocation->waiting = request->dialect->in_flight != NULL;
+    allocation->heeded = true;
+    allocation->host = request->host;
+    allocation->match_amount = request->match_amount;
+    allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
+    allocation->since_ms = entry->moment->now_ms;
+    memcpy(allocation->shares, placement->shares,
+           placement->n_shares * sizeof *placement->shares);
+    allocation_witness(allocation, node);
+    return ledger_reserve(ledger, node->name, allocation, ret_reason);
+}
+
+/* --- as text -------------------------------------------------------------------------------- */
+
+void booking_share_encode(struct json_writer *writer, const struct share *share)
+{
+    json_begin_object(writer);
+    json_key_int(writer, "memory", share->memory.value);
+    json_key_bool(writer, "units", share->memory.kind == AMOUNT_NODE_UNITS);
+    if (share->memory.kind == AMOUNT_THOUSANDTHS)
+        json_key_bool(writer, "thousandths", true);
+    json_key_int(writer, "card", share->card);
+    json_key_int(writer, "core", share->core);
+    json_key_int(writer, "container", share->container);
+    json_key_bool(writer, "exclusive", share->exclusive);
+    if (share->init)
+        json_key_bool(writer, "init", true);
+    if (share->sidecar)
+        json_key_bool(writer, "sidecar", true);
+    if (share->basis != SHARE_HELD)
+        json_key_int(writer, "basis", share->basis);
+    if (share->key) {
+        g_autofree char *key = g_strdup_printf("%016" G_GINT64_MODIFIER "x", share->key);
+        json_key_string(writer, "gpu", key);
+    }
+    if (share->dialect)
+        json_key_string(writer, "dialect", share->dialect->name);
+    if (share->place.size > 0) {
+        json_key_int(writer, "layout", share->place.layout);
+        json_key_int(writer, "start", share->place.start);
+        json_key_int(writer, "size", share->place.size);
+    }
+    if (share->device) {
+        json_key_string(writer, "device", share->device);
+        json_key_int(writer, "devices", share->devices);
+        json_key_int(writer, "replicas", share->replicas);
+    }
+    json_end_object(writer);
+}
+
+void booking_encode(struct json_writer *writer, const struct allocation *booking)
+{
+    g_autofree char *time = g_strdup_printf("%" G_GINT64_FORMAT, booking->assume_time_ns);
+
+    json_begin_object(writer);
+    json_key_string(writer, "uid", booking->uid);
+    json_key_string(writer, "namespace", booking->ns);
+    json_key_string(writer, "name", booking->name);
+    json_key_string(writer, "node", booking->node->name);
+    json_key_string(writer, "dialect", booking->dialect->name);
+    json_key_int(writer, "amount", booking->match_amount);
+    if (booking->oversubscribes)
+        json_key_bool(writer, "oversubscribes", true);
+    if (booking->terms && booking->terms->memory_wanted > 0)
+        json_key_int(writer, "wanted", booking->terms->memory_wanted);
+    json_key_string(writer, "time", time);
+    json_key(writer, "shares");
+    json_begin_array(writer);
+    for (uint32_t i = 0; i < booking->n_shares; i++)
+        booking_share_encode(writer, &booking->shares[i]);
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+struct booking {
+    const char *uid, *ns, *name, *node, *dialect, *time;
+    int64_t amount, wanted;
+    bool oversubscribes;
+    const cJSON *shares;
+};
+
+static const struct json_field booking_fields[] = {
+    JSON_FIELD_STRING(struct booking, uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, ns, "namespace", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, name, "name", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, node, "node", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, dialect, "dialect", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct booking, oversubscribes, "oversubscribes", 0),
+    JSON_FIELD_INT64(struct booking, wanted, "wanted", 0),
+    JSON_FIELD_ARRAY(struct booking, shares, "shares", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+struct booked_share {
+    int64_t memory, card, core, container, devices, replicas, layout, start, size, basis;
+    bool units, thousandths, exclusive, init, sidecar;
+    const char *device, *gpu, *dialect;
+};
+
+static const struct json_field share_fields[] = {
+    JSON_FIELD_INT64(struct booked_share, memory, "memory", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct booked_share, units, "units", 0),
+    JSON_FIELD_BOOL(struct booked_share, thousandths, "thousandths", 0),
+    JSON_FIELD_INT64(struct booked_share, card, "card", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct booked_share, core, "core", 0),
+    JSON_FIELD_INT64(struct booked_share, container, "container", 0),
+    JSON_FIELD_BOOL(struct booked_share, exclusive, "exclusive", 0),
+    JSON_FIELD_BOOL(struct booked_share, init, "init", 0),
+    JSON_FIELD_BOOL(struct booked_share, sidecar, "sidecar", 0),
+    JSON_FIELD_STRING(struct booked_share, device, "device", 0),
+    JSON_FIELD_INT64(struct booked_share, devices, "devices", 0),
+    JSON_FIELD_INT64(struct booked_share, replicas, "replicas", 0),
+    JSON_FIELD_INT64(struct booked_share, layout, "layout", 0),
+    JSON_FIELD_INT64(struct booked_share, start, "start", 0),
+    JSON_FIELD_INT64(struct booked_share, size, "size", 0),
+    JSON_FIELD_INT64(struct booked_share, basis, "basis", 0),
+    JSON_FIELD_STRING(struct booked_share, gpu, "gpu", 0),
+    JSON_FIELD_STRING(struct booked_share, dialect, "dialect", 0),
+    JSON_FIELD_END,
+};
+
+/* These two are of pods that the ledger has confirmed; a booking knows a card by its number, and is in
+ * one dialect. */
+static bool decode_confirmed(const struct booked_share *said, struct share *share)
+{
+    guint64 key = 0;
+
+    share->dialect = said->dialect ? dialect_find(said->dialect) : NULL;
+    if ((said->dialect && !share->dialect) ||
+        (said->gpu && !g_ascii_string_to_unsigned(said->gpu, 16, 1, G_MAXUINT64, &key, NULL)))
+        return false;
+    share->key = key;
+    return true;
+}
+
+bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share)
+{
+    struct booked_share share = {.container = CONTAINER_POD};
+
+    if (!json_decode(arena, object, share_fields, &share, NULL) || share.memory < 0 ||
+        share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
+        share.core > INT32_MAX || share.container < CONTAINER_POD ||
+        share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX ||
+        share.replicas < 0 || share.replicas > INT32_MAX ||
+        share.basis < SHARE_HELD || share.basis > SHARE_NOT_GIVEN ||
+        ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
+        return false;
+    *ret_share = (struct share){
+        .memory = {share.memory, share.thousandths ? AMOUNT_THOUSANDTHS
+                                 : share.units     ? AMOUNT_NODE_UNITS
+                                                   : AMOUNT_BYTES},
+        .container = (int32_t)share.container,
+        .card = (int32_t)share.card,
+        .core = (int32_t)share.core,
+        .exclusive = share.exclusive,
+        .init = share.init,
+        .sidecar = share.sidecar,
+        .place = {(uint8_t)share.layout, (uint8_t)share.start, (uint8_t)share.size},
+        .devices = (int32_t)share.devices,
+        .replicas = (int32_t)share.replicas,
+        .device = share.device,
+        .basis = (enum share_basis)share.basis,
+    };
+    return decode_confirmed(&share, ret_share);
+}
+
+/* The devices' names outlive the document. */
+static void keep_devices(struct allocation *allocation)
+{
+    g_autoptr(GStrvBuilder) devices = g_strv_builder_new();
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation->shares[i].device)
+            g_strv_builder_add(devices, allocation->shares[i].device);
+    }
+    g_auto(GStrv) kept = g_strv_builder_end(devices);
+    if (!*kept)
+        return;
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        if (allocation->shares[i].device)
+            allocation->shares[i].device = kept[n++];
+    }
+    if (!allocation->terms)
+        allocation->terms = terms_new();
+    allocation->terms->devices = g_steal_pointer(&kept);
+}
+
+struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
+                                  const char **ret_node)
+{
+    struct booking booking = {0};
+    gint64 time_ns;
+    const cJSON *item;
+    uint32_t n = 0;
+
+    if (!json_decode(arena, object, booking_fields, &booking, NULL) ||
+        !g_ascii_string_to_signed(booking.time, 10, 0, G_MAXINT64, &time_ns, NULL))
+        return NULL;
+    const struct dialect *dialect = dialect_find(booking.dialect);
+    const int n_shares = cJSON_GetArraySize(booking.shares);
+    if (!dialect || n_shares < 1 || n_shares > REQUEST_ASKS_MAX)
+        return NULL;
+    g_autoptr(allocation) allocation =
+        allocation_new(booking.uid, booking.ns, booking.name, (size_t)n_shares);
+    cJSON_ArrayForEach (item, booking.shares) {
+        if (!booking_share_decode(arena, item, &allocation->shares[n++]))
+            return NULL;
+    }
+    if (booking.wanted > 0) {
+        allocation->terms = terms_new();
+        allocation->terms->memory_wanted = MIN(booking.wanted, AMOUNT_BYTES_MAX);
+    }
+    keep_devices(allocation);
+    allocation->dialect = dialect;
+    allocation->state = ALLOCATION_UNKNOWN;
+    allocation->waiting = dialect->in_flight != NULL;
+    allocation->match_amount = booking.amount;
+    allocation->oversubscribes = booking.oversubscribes;
+    allocation->assume_time_ns = time_ns;
+    *ret_node = booking.node;
+    return g_steal_pointer(&allocation);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Booking what a placement says. Under the store's lock.
+ */
+#include "store/store.h"
+#include "json/json.h"
+
+/* For which pod, and when. */
+struct booking_entry {
+    const char *uid, *ns, *name;
+    const struct moment *moment;
+};
+
+/* Reserves the placement's shares for the pod, later than all others on the node: node sides serve
+ * the oldest first. NULL: they do not fit after all, and nothing is changed. */
+struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
+                                   const struct booking_entry *entry,
+                                   const struct placement *placement, enum reason *ret_reason);
+
+/* A share, as a booking has it; what is decoded borrows from the document. */
+void booking_share_encode(struct json_writer *writer, const struct share *share);
+bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share);
+
+/* As the journal (verbs/journal.h) and records have it. */
+void booking_encode(struct json_writer *writer, const struct allocation *booking);
+/* An allocation of that booking with an unknown outcome, and its node; NULL: it cannot be understood.
+ * What annotations carry beside the shares is lost. */
+struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
+                                  const char **ret_node);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/feasibility.h"
+
+#include "store/amounts.h"
+#include "core/node.h"
+
+void feasibility_init(struct feasibility *question, struct store *store,
+                      const struct feasibility_about *about)
+{
+    const struct store_options *options = store_options(store);
+    const struct pod_view *pod = about->pod;
+    const struct moment *moment = about->moment;
+    const int64_t patience_ns = options->patience_ms * 1000000;
+
+    *question = (struct feasibility){
+        .arrivals = store_arrivals(store),
+        .ledger = store_ledger(store),
+        .rejects = store_rejects(store),
+        .hints = store_hints(store),
+        .ns = pod->ns ? pod->ns : "",
+        .constraints = pod->constraints,
+        .without = about->without,
+        .admission = {.request = about->request,
+                      .policy = options->policy,
+                      .options = &options->dialects,
+                      .now_ns = moment->now_ns,
+                      .patience_ns = patience_ns,
+                      .awaits_plugin = about->without & WITHOUT_PLUGIN,
+                      .demand = about->demand ? about->demand : store_demand(store)},
+        .turn = {.ledger = store_ledger(store),
+                 .nominees = &question->nominees,
+                 .quotas = store_quotas(store),
+                 .now_ms = moment->now_ms,
+                 .patience_ns = patience_ns,
+                 .hold_ms = about->without & WITHOUT_ORDER ? 0 : options->hold_ms,
+                 .n_places = options->n_places,
+                 .all_ask = options->all_ask},
+    };
+    question->room = quotas_room(store_quotas(store), question->ledger, question->ns,
+                                 about->request);
+    question->nominees = store_nominees(store, &question->admission, pod->uid ? pod->uid : "",
+                                        pod->priority);
+    arrivals_settle(question->arrivals, &question->turn);
+    question->ordered =
+        question->turn.hold_ms != 0 && !arrivals_are_idle(question->arrivals, &question->turn);
+}
+
+void feasibility_clear(struct feasibility *question)
+{
+    g_clear_pointer(&question->room, quota_room_free);
+    nominees_clear(&question->nominees);
+    g_clear_pointer(&question->cover, what_if_free);
+    g_clear_pointer(&question->left, what_if_free);
+    g_clear_pointer(&question->coming, what_if_free);
+    g_clear_pointer(&question->turn.older, g_ptr_array_unref);
+}
+
+static const struct quota_room *limits(const struct feasibility *question)
+{
+    return question->without & WITHOUT_QUOTAS ? NULL : question->room;
+}
+
+int feasibility_unsealed(const struct feasibility *question, const struct node *node)
+{
+    int n = 0;
+
+    for (guint i = 0; i < node->allocations->len && node->n_unsealed > 0; i++) {
+        const struct allocation *other = node->allocations->pdata[i];
+        n += other->doubt == DOUBT_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
+    }
+    return n;
+}
+
+/* Whoever has taken seals away, or may have, is not given more there to do so with. */
+static bool is_closed(const struct feasibility *question, const struct node *node)
+{
+    return node->n_unsealed > UNSEALED_MAX &&
+           feasibility_unsealed(question, node) > UNSEALED_MAX;
+}
+
+/* Whether a card is free for the pod on the node as it is seen. */
+static enum reason admit(struct feasibility *question, struct placement *ret_placement)
+{
+    enum reason reason;
+    const enum admission admission =
+        dialect_admit(question->seen, &question->admission, ret_placement, &reason);
+
+    question->waits = admission == ADMISSION_WAIT;
+    if (question->waits && question->without & WITHOUT_WAITING)
+        return dialect_why_wait(question->seen, question->admission.request);
+    if (admission == ADMISSION_NO)
+        return reason;
+    if (!is_closed(question, question->seen))
+        return REASON_NONE;
+    question->waits = false;
+    return REASON_UNSEALED;
+}
+
+/* Whether the node, which takes the pod, is left to older ones. */
+static enum reason beside_older(struct feasibility *question, struct placement *placement)
+{
+    const struct node *as_it_is = question->seen;
+    enum reason covered = REASON_NONE;
+
+    question->cover = arrivals_cover(question->arrivals, question->seen, &question->turn);
+    if (question->cover) {
+        question->seen = question->cover->node;
+        covered = admit(question, placement);
+    }
+    question->older = covered == REASON_NONE
+                          ? arrivals_yield(as_it_is, placement, &question->turn)
+                          : arrivals_leave(question->arrivals, as_it_is, &question->turn);
+    return question->older.title ? REASON_EARLIER_POD : covered;
+}
+
+/* The node without the cards that are left out; whether there are any. */
+static bool leave_cards_out(struct feasibility *question, const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (!rejects_close_card(question->rejects, node, question->admission.request, question->ns,
+                                node->cards[i].index))
+            continue;
+        if (!question->left)
+            question->left = what_if_new(question->seen);
+        node_set_health(question->left->node, &question->left->node->cards[i], false, CLOSURE_NONE);
+    }
+    if (question->left)
+        question->seen = question->left->node;
+    return question->left;
+}
+
+/* The same as admit, of a node that has rejected pods. */
+static enum reason admit_spared(struct feasibility *question, const struct node *node,
+                                struct placement *ret_placement)
+{
+    const struct request *request = question->admission.request;
+    const enum reason without =
+        rejects_close(question->rejects, node, request, question->ns) ? REASON_REJECTING
+                                                                      : admit(question, ret_placement);
+
+    if (without != REASON_NONE || !leave_cards_out(question, node))
+        return without;
+    return admit(question, ret_placement) == REASON_NONE ? REASON_NONE : REASON_REJECTING;
+}
+
+enum reason feasibility_ask(struct feasibility *question, const struct node *node,
+                            struct placement *ret_placement)
+{
+    const struct quota_room *room = limits(question);
+    enum reason reason;
+
+    g_clear_pointer(&question->cover, what_if_free);
+    g_clear_pointer(&question->left, what_if_free);
+    g_clear_pointer(&question->coming, what_if_free);
+    /* What a quota leaves depends on the cards, and what older pods leave. */
+    if ((room || question->ordered) && !ret_placement)
+        ret_placement = &question->scratch;
+    question->seen = nominees_see(&question->nominees, node);
+    reason = rejects_concern(question->rejects, node)
+                 ? admit_spared(question, node, ret_placement)
+                 : admit(question, ret_placement);
+    question->found = question->seen;
+    if (reason == REASON_NONE)
+        reason = quota_room_refuse(room, question->seen, ret_placement);
+    return reason != REASON_NONE || !question->ordered ? reason
+                                                       : beside_older(question, ret_placement);
+}
+
+/* --- those on their way --------------------------------------------------------------------- */
+
+/* As a bind of it would place it after those before it. */
+static void let_come(struct feasibility *question, const struct hint *hint)
+{
+    struct admission_query admission = question->admission;
+    struct placement placement;
+    enum reason reason;
+
+    admission.request = hint->request;
+    admission.patience_ns = INT64_MAX;
+    if (!question->coming)
+        question->coming = what_if_new(question->found);
+    if (dialect_admit(question->coming->node, &admission, &placement, &reason) == ADMISSION_NO)
+        return;
+    struct allocation *allocation = what_if_allocation(hint->uid, 0, &placement);
+    allocation->waiting = placement.request->dialect->in_flight != NULL;
+    allocation->assume_time_ns = admission.now_ns;
+    what_if_add(question->coming, allocation);
+}
+
+/* Of the others on their way there, those whose binds wait, or those whose binds have yet to come. */
+static void let_all_come(struct feasibility *question, const GPtrArray *list, bool waits)
+{
+    for (guint i = 0; list && i < list->len; i++) {
+        const struct hint *hint = list->pdata[i];
+        if (hint->waits == waits && g_strcmp0(hint->uid, question->nominees.uid) != 0)
+            let_come(question, hint);
+    }
+}
+
+/* Whether the node with those who come has no room for the pod, not even after a wait. */
+static bool is_full(struct feasibility *question)
+{
+    enum reason reason;
+
+    return question->coming &&
+           dialect_admit(question->coming->node, &question->admission, NULL, &reason) ==
+               ADMISSION_NO;
+}
+
+bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement)
+{
+    const GPtrArray *list = question->found ? hints_of(question->hints, question->found->name) : NULL;
+    const bool waits = question->waits;
+    bool at_once;
+
+    let_all_come(question, list, true);
+    question->spoken_for = is_full(question);
+    let_all_come(question, list, false);
+    if (!question->coming || waits)
+        return !waits;
+    const struct node *alone = question->seen;
+    question->seen = question->coming->node;
+    at_once = admit(question, ret_placement ? ret_placement : &question->scratch) == REASON_NONE &&
+              !question->waits;
+    question->waits = waits;
+    if (!at_once)
+        question->seen = alone;
+    return at_once;
+}
+
+int32_t feasibility_ahead(const struct feasibility *question)
+{
+    return (question->coming ? question->coming->node : question->found)->n_waiting;
+}
+
+bool feasibility_lasts(struct feasibility *question, const struct node *node)
+{
+    return node && node->n_waiting == 0 && !node->departed && node->n_unsealed <= UNSEALED_MAX &&
+           !limits(question) && !question->ordered && !rejects_concern(question->rejects, node) &&
+           !hints_of(question->hints, node->name) &&
+           nominees_see(&question->nominees, node) == node;
+}
+
+enum barrier feasibility_barrier(struct feasibility *question, const struct node *node)
+{
+    const enum barrier barrier = constraints_check(question->constraints, node);
+
+    if (barrier != BARRIER_NONE || !question->constraints)
+        return barrier;
+    const struct host left = node_host_free(nominees_see(&question->nominees, node));
+    const struct host *asked = &question->admission.request->host;
+    return asked->pods > left.pods       ? BARRIER_PODS
+           : asked->cpu > left.cpu       ? BARRIER_CPU
+           : asked->memory > left.memory ? BARRIER_MEMORY
+                                         : BARRIER_NONE;
+}
+
+char *feasibility_tell_barrier(struct feasibility *question, const struct node *node,
+                               enum barrier barrier)
+{
+    if (barrier != BARRIER_PODS && barrier != BARRIER_CPU && barrier != BARRIER_MEMORY)
+        return constraints_tell(question->constraints, node, barrier);
+
+    const struct node *seen = nominees_see(&question->nominees, node);
+    const struct host left = node_host_free(seen);
+    const struct host *asked = &question->admission.request->host, *all = &node->host;
+    if (barrier == BARRIER_PODS)
+        return g_strdup_printf("the node has %" G_GINT64_FORMAT " pods of at most %" G_GINT64_FORMAT,
+                               seen->host_used.pods, all->pods);
+    if (barrier == BARRIER_CPU)
+        return g_strdup_printf("wants %g CPU, the node has %g free of %g",
+                               (double)asked->cpu / 1000, (double)left.cpu / 1000,
+                               (double)all->cpu / 1000);
+    g_autofree char *wants = bytes_text(asked->memory);
+    g_autofree char *has = bytes_text(left.memory);
+    g_autofree char *of = bytes_text(all->memory);
+    return g_strdup_printf("wants %s of the node's memory, which has %s free of %s", wants, has, of);
+}
+
+bool feasibility_takes(struct feasibility *question, const struct node *node,
+                       struct placement *ret_placement)
+{
+    return node->present && feasibility_barrier(question, node) == BARRIER_NONE &&
+           feasibility_ask(question, node, ret_placement) == REASON_NONE;
+}

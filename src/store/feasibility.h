@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * May this pod go on this node now, and why not: whether the node is left out for what it has rejected
+ * (queue/rejects.h), whether a card is free for it (dialect_admit) beside those for whom room is kept,
+ * within its quotas, in the order of arrival. filter, prioritize, bind and
+ * wake ask it, and so does whoever explains or foresees what they say; what one of them leaves out on
+ * purpose it says.
+ *
+ * Under the store's lock from feasibility_init to feasibility_clear. What may change is the order of
+ * arrival, in which an older pod gets its time; who only asks does so of a copy (store_copy), or
+ * without the order.
+ */
+#include "store/store.h"
+#include "core/constraints.h"
+
+/* What is left out. */
+enum feasibility_without {
+    WITHOUT_ORDER = 1 << 0,    /* the order of arrival: it is neither looked at nor changed */
+    WITHOUT_QUOTAS = 1 << 1,   /* they can still be counted */
+    WITHOUT_WAITING = 1 << 2,  /* a node that would take the pod after a wait does not take it */
+    WITHOUT_PLUGIN = 1 << 3,   /* that a node's plugin is away: whoever asks waits for it himself, and
+                                * has a deadline of his own */
+};
+
+struct feasibility_about {
+    const struct pod_view *pod; /* its UID, namespace, priority and constraints; need not exist */
+    const struct request *request;
+    const struct moment *moment; /* what store_decide gave: the only clock */
+    unsigned without;
+    const struct demand *demand; /* NULL: the store's */
+};
+
+/* Pods of a namespace on a node that count on every card for the lack of a seal; beyond that the node
+ * is closed to the namespace. */
+#define UNSEALED_MAX 4
+
+struct feasibility {
+    struct ledger *ledger;
+    struct arrivals *arrivals;
+    struct admission_query admission;
+    struct arrivals_query turn; /* points to `nominees`: a question stays where it is */
+    struct quota_room *room;    /* NULL: no limit */
+    struct nominees nominees;
+    const struct rejects *rejects;
+    const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
+    unsigned without;
+    bool ordered; /* somebody older may have to be left a node */
+    struct placement scratch; /* too large to be made for each node */
+    struct hints *hints;
+    const char *ns; /* of the pod; "": not known */
+
+    /* Of the node that was asked about last: */
+    const struct node *seen; /* with those on it for whom room is kept; until the next question */
+    struct what_if *left;       /* the same without cards that are left out */
+    const struct node *found; /* what was seen, but for what is kept for older pods */
+    struct what_if *cover;      /* that, where it is for older pods */
+    struct what_if *coming;     /* `found`, with those on it who are on their way there */
+    bool spoken_for; /* feasibility_at_once: those whose binds wait there leave no room for it */
+    bool waits;                  /* it takes the pod, after one that waits there */
+    struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
+};
+
+/* Borrows the pod and the request. */
+void feasibility_init(struct feasibility *question, struct store *store,
+                      const struct feasibility_about *about);
+void feasibility_clear(struct feasibility *question);
+
+/* How many there are of the pod's namespace. */
+int feasibility_unsealed(const struct feasibility *question, const struct node *node);
+
+/* REASON_NONE: it may, if only after a pod that waits there. `node` NULL: nobody knows it.
+ * `ret_placement`, if not NULL, is set where it may. */
+enum reason feasibility_ask(struct feasibility *question, const struct node *node,
+                            struct placement *ret_placement);
+
+/* The node that was asked about last, and takes the pod, would not let it wait, even if all come before
+ * it that are on their way there (queue/hints.h). `seen` is then the node with those. `ret_placement`, if
+ * not NULL, is set if so. */
+bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement);
+
+/* How many pods the node side of that node has yet to serve, those on their way included; after
+ * feasibility_at_once. */
+int32_t feasibility_ahead(const struct feasibility *question);
+
+/* Whether the answer depends on nothing but the request and the node's version, so that it may be
+ * remembered. */
+bool feasibility_lasts(struct feasibility *question, const struct node *node);
+
+/* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU, memory or
+ * the number of pods of the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */
+enum barrier feasibility_barrier(struct feasibility *question, const struct node *node);
+/* A sentence with label, taint or numbers. Free with g_free; NULL for BARRIER_NONE. */
+char *feasibility_tell_barrier(struct feasibility *question, const struct node *node,
+                               enum barrier barrier);
+
+/* feasibility_ask, and kube-scheduler asks about the node at all. */
+bool feasibility_takes(struct feasibility *question, const struct node *node,
+                       struct placement *ret_placement);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who is told, in one order, of all that changes a store and of what the verbs decide from it: the
+ * recorder (record/recorder.h). The store knows no more of it than this.
+ *
+ * What happens gets its number under the store's lock, and is told under that number by the same
+ * thread, mostly after it has let go of the lock. The number 0 means that nobody wants to be told.
+ * Pointers of an observation are good until `tell` returns.
+ */
+#include "base/metrics.h"
+#include "wire/kubernetes.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum observed {
+    OBSERVED_LIST_BEGIN,        /* feed */
+    OBSERVED_LIST_END,          /* feed */
+    OBSERVED_NODE,              /* node, paused */
+    OBSERVED_NODE_GONE,         /* key: its name */
+    OBSERVED_POD,               /* pod, trust */
+    OBSERVED_UNREAD_POD,        /* pod: without a node, it asks for nothing that can be read any more */
+    OBSERVED_ASKED_POD,         /* pod, confirmed: what a GET said of it */
+    OBSERVED_POD_ENDED,         /* key: its UID, as in all that follow of pods */
+    OBSERVED_POD_VANISHED,      /* key */
+    OBSERVED_POD_REJECTED,      /* key, rejection */
+    OBSERVED_CONFIGMAP,         /* configmap */
+    OBSERVED_CONFIGMAP_GONE,    /* configmap */
+    OBSERVED_BUDGET,            /* budget */
+    OBSERVED_BUDGET_GONE,       /* budget: namespace and name */
+    OBSERVED_RESOURCE_QUOTA,    /* resource_quota */
+    OBSERVED_RESOURCE_QUOTA_GONE, /* resource_quota: namespace and name */
+    OBSERVED_POLICY,            /* key: the policy's name, patience_ms */
+    OBSERVED_RESUME,            /* key: a node's name */
+    OBSERVED_TIME,              /* moment: somebody is waited for no longer */
+    OBSERVED_REFUSED,           /* key: the API server has carried out none of its Bindings */
+    OBSERVED_DROPPED,           /* key: no pod was found for its allocation */
+    OBSERVED_INHERITED,         /* key, booking: another replica has left it */
+    OBSERVED_CALL,              /* call, reply: filter, prioritize or preempt has answered */
+    OBSERVED_LOOK,              /* moment, attempt, ledger, failure: a bind has looked; under the lock */
+    OBSERVED_CONCLUSION,        /* moment, key, result: a bind has ended */
+    OBSERVED_ARRIVALS,          /* entries, schedulers: from here to the end, what is known by now */
+    OBSERVED_WAITS,             /* waits, ledger */
+    OBSERVED_REJECTS,           /* rejects */
+    OBSERVED_LEDGER,            /* ledger */
+    OBSERVED_LEARNED,           /* demand */
+};
+
+struct observation {
+    enum observed what;
+    uint64_t number;
+    const char *key;
+    enum feed feed;
+    const struct node_view *node;
+    const struct pod_view *pod;
+    const struct configmap_view *configmap;
+    const struct budget_view *budget;
+    const struct resource_quota_view *resource_quota;
+    int trust; /* enum trust */
+    bool paused, confirmed;
+    const struct rejection *rejection;
+    int64_t patience_ms;
+    const struct moment *moment;
+    const char *booking; /* as booking_encode writes it */
+    const struct call *call;
+    const GString *reply;
+    const struct attempt *attempt;
+    int step; /* enum attempt_step: what came of the look */
+    const GError *failure;
+    enum bind_result result;
+    const GArray *entries; /* as arrivals_tell gives them */
+    const GList *schedulers;
+    const struct waits *waits;
+    const struct ledger *ledger;
+    const struct rejects *rejects;
+    const struct demand *demand;
+};
+
+/* Whoever observes embeds this as the first member. */
+struct observer {
+    /* Under the store's lock; 0: what happens now will not be told. */
+    uint64_t (*number)(struct observer *observer);
+    /* Once for each number but 0; never blocks. */
+    void (*tell)(struct observer *observer, const struct observation *observation);
+};
+
+/* NULL observers are ignored, and give 0. */
+uint64_t observer_number(struct observer *observer);
+void observer_tell(struct observer *observer, const struct observation *observation);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/pod_event.h"
+
+#include "store/cluster.h"
+
+static const struct pod_event_info table[POD_EVENT_N] = {
+    [POD_EVENT_NO_CARD] = {"GPUCardUnknown", "Auditing"},
+    [POD_EVENT_CARD_CHANGED] = {"GPUCardChanged", "Auditing"},
+    [POD_EVENT_CARD_GONE] = {"GPUCardGone", "Auditing"},
+    [POD_EVENT_OVERBOOKED] = {"GPUCardOverbooked", "Auditing"},
+    [POD_EVENT_UNASSIGNED] = {"GPUUnassigned", "Auditing"},
+    [POD_EVENT_UNREAD] = {"GPURequestUnreadable", "Auditing"},
+    [POD_EVENT_LEFT_OUT] = {"GPUNodeLeftOut", "Auditing"},
+    [POD_EVENT_DENIED] = {"GPUBindDenied", "Binding"},
+    [POD_EVENT_INVALID] = {"GPURequestInvalid", "Binding"},
+};
+
+const struct pod_event_info *pod_event_info(enum pod_event_cause cause)
+{
+    return &table[(unsigned)cause < POD_EVENT_N ? cause : 0];
+}
+
+void pod_event_post(struct cluster *cluster, const struct pod_event *event)
+{
+    if (cluster->ops->post_event)
+        cluster->ops->post_event(cluster, event);
+}

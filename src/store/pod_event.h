@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is told about a pod where people look first: in its Events. One table (store/pod_event.c)
+ * names each cause; how often it is really written is for the cluster to limit.
+ */
+struct cluster;
+
+enum pod_event_cause {
+    POD_EVENT_NO_CARD,      /* bound, and nothing usable says to which card */
+    POD_EVENT_CARD_CHANGED, /* its annotations name another card than it was bound to */
+    POD_EVENT_CARD_GONE,    /* the card does not exist any more */
+    POD_EVENT_OVERBOOKED,   /* its card holds more than it has */
+    POD_EVENT_UNASSIGNED,   /* the node side has not taken it for long */
+    POD_EVENT_UNREAD,       /* what it asks for cannot be read or served: it holds all that it may */
+    POD_EVENT_LEFT_OUT,     /* of a Node: its kubelet rejects pods */
+    POD_EVENT_INVALID,      /* what it asks for cannot be understood */
+    POD_EVENT_DENIED,       /* somebody wants it on a node where it may not be */
+    POD_EVENT_N
+};
+
+struct pod_event_info {
+    const char *reason; /* of the Event, and of the metric */
+    const char *action; /* what was being done when it was seen */
+};
+
+/* Never NULL; any thread. */
+const struct pod_event_info *pod_event_info(enum pod_event_cause cause);
+
+/* All borrowed. About a Node: no `ns`, and its name for both name and UID. */
+struct pod_event {
+    enum pod_event_cause cause;
+    const char *ns, *name, *uid;
+    const char *note; /* a sentence for people; numbers are welcome here */
+};
+
+/* Hands it to the cluster, which writes it later or not at all. Never blocks; any thread. */
+void pod_event_post(struct cluster *cluster, const struct pod_event *event);

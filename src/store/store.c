@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store_state.h"
+
+#include "policy/demand.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define COPIED_AT_ONCE 64 /* nodes, by store_copy */
+
+static void rules_free(gpointer data)
+{
+    pod_rules_free(data);
+}
+
+static void pending_free(gpointer data)
+{
+    struct pending *pending = data;
+    request_free(pending->request);
+    g_free(pending);
+}
+
+struct store *store_new(const struct store_options *options)
+{
+    struct store *store = g_new0(struct store, 1);
+    pthread_condattr_t monotonic;
+
+    store->options = *options;
+    if (!store->options.policy)
+        store->options.policy = &policies[0];
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    store->ledger = ledger_new();
+    store->demand = demand_new();
+    store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
+    store->rules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, rules_free);
+    store->arrivals = arrivals_new();
+    store->nominations = nominations_new(store->ledger);
+    store->hints = hints_new();
+    store->ratings = ratings_new();
+    store->quotas = quotas_new();
+    store->facts = pod_facts_pool_new();
+    store->budgets = budgets_new();
+    store->named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->waits = waits_new();
+    store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
+    store->sealing = sealing_new();
+    store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return store;
+}
+
+/* Under the lock. */
+static void copy_pending(struct store *copy, struct store *store)
+{
+    GHashTableIter iter;
+    gpointer uid, value;
+
+    arrivals_copy_common(copy->arrivals, store->arrivals);
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &uid, &value)) {
+        struct pending *pending = g_new0(struct pending, 1);
+        pending->request = request_dup(((const struct pending *)value)->request);
+        pending->priority = ((const struct pending *)value)->priority;
+        g_hash_table_insert(copy->pending, g_strdup(uid), pending);
+        arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
+        nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+    }
+}
+
+struct store *store_copy(struct store *store)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct ledger *ledger = store_lock(store);
+    struct store *copy = store_new(&store->options);
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    copy->options.silent = true;
+    memcpy(copy->synced, store->synced, sizeof copy->synced);
+    for (guint i = 0; i < nodes->len; i++)
+        g_ptr_array_add(names, g_strdup(((const struct node *)nodes->pdata[i])->name));
+    quotas_free(copy->quotas);
+    copy->quotas = quotas_dup(store->quotas);
+    demand_free(copy->demand);
+    copy->demand = demand_dup(store->demand);
+    copy_pending(copy, store);
+    waits_copy(copy->waits, store->waits);
+    rejects_copy(copy->rejects, store->rejects);
+    for (guint i = 0; i < names->len; i++) {
+        const struct node *node = ledger_node(ledger, names->pdata[i]);
+        if (node)
+            ledger_copy_node(copy->ledger, node);
+        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1) {
+            store_unlock(store);
+            store_lock(store);
+        }
+    }
+    store_unlock(store);
+    return copy;
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    for (int feed = 0; feed < FEED_N; feed++)
+        g_free(store->trouble[feed]);
+    ledger_free(store->ledger);
+    demand_free(store->demand);
+    arrivals_free(store->arrivals);
+    nominations_free(store->nominations);
+    hints_free(store->hints);
+    ratings_free(store->ratings);
+    quotas_free(store->quotas);
+    pod_facts_pool_free(store->facts);
+    budgets_free(store->budgets);
+    g_hash_table_unref(store->pending);
+    g_hash_table_unref(store->rules);
+    g_hash_table_unref(store->named);
+    waits_free(store->waits);
+    rejects_free(store->rejects);
+    sealing_free(store->sealing);
+    g_hash_table_unref(store->health);
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->mutex);
+    g_free(store);
+}
+
+struct sealing *store_sealing(const struct store *store)
+{
+    return store->sealing;
+}
+
+void store_set_trust(struct store *store, enum trust trust)
+{
+    store->replayed_trust = trust;
+}
+
+/* --- lock ----------------------------------------------------------------------------------- */
+
+struct ledger *store_lock(struct store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    return store->ledger;
+}
+
+struct ledger *store_decide(struct store *store, struct moment *ret_moment)
+{
+    pthread_mutex_lock(&store->mutex);
+    if (store->replayed) {
+        *ret_moment = *store->replayed;
+    } else {
+        ret_moment->now_ns = g_get_real_time() * 1000;
+        ret_moment->now_ms = g_get_monotonic_time() / 1000;
+        ret_moment->number = 0;
+    }
+    return store->ledger;
+}
+
+struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment)
+{
+    struct ledger *ledger = store_decide(store, ret_moment);
+
+    store_record_moment(store, ret_moment);
+    return ledger;
+}
+
+void store_record_moment(struct store *store, struct moment *moment)
+{
+    if (store->observer)
+        moment->number = observer_number(store->observer);
+    if (moment->now_ns > 0) /* older records do not tell */
+        waits_begin(store->waits, store->ledger, moment->now_ms);
+    if (waits_end(store->waits, store->ledger, moment->now_ms))
+        store_notify(store);
+    if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
+        store_notify(store);
+    hints_end(store->hints, store->ledger, moment->now_ms);
+}
+
+void store_unlock(struct store *store)
+{
+    pthread_mutex_unlock(&store->mutex);
+}
+
+bool store_wait(struct store *store, int64_t until_ms)
+{
+    struct timespec until = {until_ms / 1000, (until_ms % 1000) * 1000000};
+    return pthread_cond_timedwait(&store->changed, &store->mutex, &until) != ETIMEDOUT;
+}
+
+void store_notify(struct store *store)
+{
+    pthread_cond_broadcast(&store->changed);
+}
+
+struct ledger *store_ledger(const struct store *store)
+{
+    return store->ledger;
+}
+
+const struct request *store_pending(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->request : NULL;
+}
+
+const struct budgets *store_budgets(const struct store *store)
+{
+    return store->budgets;
+}
+
+const struct pod_rules *store_rules(const struct store *store, const char *uid)
+{
+    return g_hash_table_lookup(store->rules, uid);
+}
+
+int64_t store_pending_priority(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->priority : 0;
+}
+
+struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
+                               const char *uid, int64_t priority)
+{
+    return (struct nominees){
+        .nominations = store->nominations,
+        .ledger = store->ledger,
+        .admission = *admission,
+        .uid = uid,
+        .priority = priority,
+    };
+}
+
+const char *store_named_cards(const struct store *store, const char *uid)
+{
+    return g_hash_table_lookup(store->named, uid);
+}
+
+bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error)
+{
+    struct ledger *ledger = store_lock(store);
+    const bool learned = waits_decode(store->waits, ledger, arena, object, error);
+
+    store_unlock(store);
+    return learned;
+}
+
+void store_end_waits(struct store *store)
+{
+    struct moment moment;
+    uint64_t number = 0;
+
+    store_decide(store, &moment);
+    const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
+    const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
+    const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
+    const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
+    if (began || ended || resumed || left)
+        number = observer_number(store->observer);
+    if (ended || resumed)
+        store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});
+}
+
+const struct quotas *store_quotas(const struct store *store)
+{
+    return store->quotas;
+}
+
+const struct demand *store_demand(struct store *store)
+{
+    demand_settle(store->demand, store->ledger);
+    return store->demand;
+}
+
+struct hints *store_hints(struct store *store)
+{
+    return store->hints;
+}
+
+struct ratings *store_ratings(struct store *store)
+{
+    return store->ratings;
+}
+
+struct demand *store_demand_copy(struct store *store)
+{
+    struct demand *copy = demand_dup(store->demand);
+
+    demand_settle(copy, store->ledger);
+    return copy;
+}
+
+void store_learn(struct store *store, const struct demand *demand)
+{
+    const struct learned_demand learned = demand_tell(demand);
+
+    store_lock(store);
+    demand_learn(store->demand, &learned);
+    demand_settle_now(store->demand, store->ledger);
+    hints_forget_all(store->hints);
+    store_unlock(store);
+}
+
+/* Under the lock: one of the things that store_tell_known tells. */
+static bool tell_known(struct store *store, struct observation observation)
+{
+    observation.number = observer_number(store->observer);
+    observer_tell(store->observer, &observation);
+    return observation.number > 0;
+}
+
+static bool tell_arrivals(struct store *store)
+{
+    g_autoptr(GArray) entries = NULL;
+    g_autoptr(GList) schedulers = NULL;
+
+    if (store->options.hold_ms == 0) /* there is no order of arrival */
+        return true;
+    entries = arrivals_tell(store->arrivals, store->ledger);
+    schedulers = arrivals_schedulers(store->arrivals);
+    return tell_known(store, (struct observation){OBSERVED_ARRIVALS, .entries = entries,
+                                                  .schedulers = schedulers});
+}
+
+uint64_t store_tell_known(struct store *store)
+{
+    g_autoptr(demand) learned = NULL;
+    uint64_t number = 0;
+
+    store_lock(store);
+    if (tell_arrivals(store) &&
+        tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
+                                               .ledger = store->ledger}) &&
+        tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}) &&
+        tell_known(store, (struct observation){OBSERVED_LEDGER, .ledger = store->ledger}))
+        number = observer_number(store->observer);
+    if (number > 0) {
+        demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        hints_forget_all(store->hints);
+        learned = demand_dup(store->demand);
+    }
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
+    return number;
+}
+
+struct arrivals *store_arrivals(struct store *store)
+{
+    return store->arrivals;
+}
+
+const struct store_options *store_options(const struct store *store)
+{
+    return &store->options;
+}
+
+void store_set_observer(struct store *store, struct observer *observer)
+{
+    store->observer = observer;
+}
+
+struct observer *store_observer(const struct store *store)
+{
+    return store->observer;
+}
+
+void store_set_moment(struct store *store, const struct moment *moment)
+{
+    store->replayed = moment;
+}
+
+void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store->options.policy = policy;
+    store->options.patience_ms = patience_ms;
+    store_notify(store); /* binds wait by it */
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POLICY, number, .key = policy->name,
+                                                           .patience_ms = patience_ms});
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The ledger and the pods that wait, behind the program's one mutex. Fed by lists and watches,
+ * read and changed by the verbs. No function here does I/O; none keeps the lock after returning,
+ * but for the lock/unlock pair that the verbs use.
+ *
+ * Rules for what a feed says (they make replay equal to incremental):
+ *  - a pod with a node, not terminal, of some dialect: it holds what its containers ask for, on the
+ *    cards that it was bound to. Those are our booking's, or, of a pod that is new to us, those that
+ *    its annotations name. What these say later does not move it (dialect_continue);
+ *  - of a pod without a node what it asks for now is what counts, nothing if that cannot be read;
+ *  - a pod without a node never releases a reservation: the event may be older than the Binding;
+ *  - a deleted or terminal pod releases everything, whatever its state;
+ *  - after a full list, what the list did not name goes, but for allocations that the watch has
+ *    not confirmed yet: those are settled by asking the API server about the pod.
+ */
+#include "queue/arrivals.h"
+#include "queue/budgets.h"
+#include "queue/hints.h"
+#include "queue/nominations.h"
+#include "store/observer.h"
+#include "queue/quotas.h"
+#include "queue/ratings.h"
+#include "queue/rejects.h"
+#include "store/sealing.h"
+#include "json/json.h"
+
+#include <gpuledger/dialect.h>
+#include <pthread.h>
+
+struct store;
+
+struct store_options {
+    struct dialect_options dialects;
+    const struct policy *policy;
+    int64_t patience_ms; /* how long a node side is expected to take to match a pod */
+    int64_t wait_loss; /* thousandths of a card by which a node may pack better, for each pod that its
+                        * node side has yet to serve before */
+    int64_t hold_ms;     /* these two: see queue/arrivals.h */
+    int64_t n_places;
+    bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
+    const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
+    bool resource_quotas; /* queue/resource_quotas.h; else there are none */
+    int64_t reject_limit; /* these two: see queue/rejects.h */
+    int64_t reject_window_ms;
+    struct seals *seals; /* store/seals.h; borrowed; NULL: annotations are believed */
+    bool silent;         /* a second reading of what is known: neither logged nor counted */
+};
+
+/* When a decision is made. It reads no other clock, so that it can be repeated. */
+struct moment {
+    int64_t now_ns; /* Unix time */
+    int64_t now_ms; /* monotonic */
+    uint64_t number; /* under which it is told (store/observer.h); 0: it is not */
+};
+
+struct store *store_new(const struct store_options *options);
+/* A store of its own that knows what the other knows, for trying what would be. Takes the lock for a
+ * few nodes at a time: they are not all of one moment. */
+struct store *store_copy(struct store *store);
+void store_free(struct store *store);
+typedef struct store store; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(store, store_free)
+
+/* --- feeding: any thread, one per feed at a time ---------------------------------------------- */
+
+/* A fresh list begins, before it is asked for; apply its objects, then end it, which sweeps what it
+ * did not name. A list that fails midway is simply begun again. */
+void store_list_begin(struct store *store, enum feed feed);
+void store_list_end(struct store *store, enum feed feed);
+
+void store_apply_pod(struct store *store, const struct pod_view *pod);
+/* It has ended. */
+void store_delete_pod(struct store *store, const char *uid);
+/* It is there no longer, and its node side may not know that yet. */
+void store_vanish_pod(struct store *store, const char *uid);
+/* Like apply, with what a GET said, which may be older than what the watch has said since: counts
+ * only for an allocation that the watch has not confirmed. `asked` is what store_ask said before
+ * the GET was sent. If a list of the pods has begun since, it may have been the word of the pod's
+ * end: then the allocation is not confirmed, only bound, and will be asked about again. */
+void store_reconcile_pod(struct store *store, const struct pod_view *pod, uint32_t asked);
+uint32_t store_ask(struct store *store);
+/* The API server has refused every Binding of the pod's booking: who is bound was bound by others. */
+void store_note_refused(struct store *store, const char *uid);
+void store_apply_node(struct store *store, const struct node_view *view);
+void store_delete_node(struct store *store, const char *name);
+void store_apply_configmap(struct store *store, const struct configmap_view *view);
+void store_delete_configmap(struct store *store, const struct configmap_view *view);
+
+void store_apply_budget(struct store *store, const struct budget_view *view);
+void store_delete_budget(struct store *store, const char *ns, const char *name);
+
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view);
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name);
+
+/* Every feed has completed a list, budgets apart, and ResourceQuotas unless they are wanted. */
+bool store_is_synced(struct store *store);
+/* The same for a verb: false, with the error that all of them give. */
+bool store_check_synced(struct store *store, GError **error);
+/* Which feed has not, and why if that is known, for people: "nodes, pods (pods is forbidden: …)"; ""
+ * if all have. Free with g_free. */
+char *store_unsynced(struct store *store);
+
+/* Why a feed cannot be read any more, or not as it should; NULL: it is read. */
+void store_set_trouble(struct store *store, enum feed feed, const char *why);
+/* For people: "nodes (nodes is forbidden: …)"; "" if there is none. Free with g_free. */
+char *store_troubles(struct store *store);
+
+/* --- for the verbs -------------------------------------------------------------------------- */
+
+/* The ledger under the lock; every lock has its unlock in the same function, no I/O between. */
+struct ledger *store_lock(struct store *store);
+/* The same for a decision. */
+struct ledger *store_decide(struct store *store, struct moment *ret_moment);
+/* The same for one that is then told to the observer, whatever it comes to: with a number. */
+struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment);
+/* Under the lock, which the moment is of: it is one of a decision that is told to the observer. */
+void store_record_moment(struct store *store, struct moment *moment);
+void store_unlock(struct store *store);
+/* Under the lock: waits until something changed or the monotonic time is reached (false). */
+bool store_wait(struct store *store, int64_t until_ms);
+/* Under the lock: wakes the waiters after a change. */
+void store_notify(struct store *store);
+
+/* Under the lock: what store_lock gave. */
+struct ledger *store_ledger(const struct store *store);
+
+/* Under the lock: the request of a pod that waits for a node, or NULL if the watch has not shown
+ * it. */
+const struct request *store_pending(const struct store *store, const char *uid);
+
+/* Under the lock: the priority of such a pod; 0 if there is none. */
+int64_t store_pending_priority(const struct store *store, const char *uid);
+
+/* Under the lock: what a pod without a node says of where it may go; NULL if the watch has not shown
+ * it. */
+struct pod_rules;
+const struct pod_rules *store_rules(const struct store *store, const char *uid);
+
+/* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
+const struct demand *store_demand(struct store *store);
+/* Under the lock: the same for who decides nothing. A copy, since what is worked out for it would
+ * change the decisions that follow, and no record tells that somebody has looked. */
+struct demand *store_demand_copy(struct store *store);
+/* Takes what that one has learned for what was learned here, and works out what follows. Pods on their
+ * way to bind are forgotten, as they were where a file of a record told this. */
+void store_learn(struct store *store, const struct demand *demand);
+
+/* Under the lock. */
+const struct quotas *store_quotas(const struct store *store);
+
+/* Under the lock. */
+const struct budgets *store_budgets(const struct store *store);
+
+/* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
+ * admission stays so. */
+struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
+                               const char *uid, int64_t priority);
+
+/* Under the lock. */
+struct ratings *store_ratings(struct store *store);
+
+/* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
+struct hints *store_hints(struct store *store);
+
+/* Under the lock: the pods that wait, in order. */
+struct arrivals *store_arrivals(struct store *store);
+
+/* Under the lock: the cards that a pod's annotations name and that it is not on, "1" or "0,2"; NULL:
+ * there are none. */
+const char *store_named_cards(const struct store *store, const char *uid);
+
+/* From time to time: ends what has been waited for too long (queue/waits.h), and pauses of nodes
+ * (queue/rejects.h), which every decision does, too. */
+void store_end_waits(struct store *store);
+/* Takes what a record says has come of waiting; false: it cannot be understood. */
+bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error);
+
+/* kubelet has rejected the pod: it is gone. False: the ledger did not have it, and it does not count. */
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection);
+/* A node is left out no longer for what it has rejected; false: it was not. */
+bool store_resume_node(struct store *store, const char *name);
+/* Under the lock. */
+const struct rejects *store_rejects(const struct store *store);
+/* Takes what a record says of rejected pods; false: it cannot be understood. */
+bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
+                         GError **error);
+
+/* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
+ * fixed after store_new. */
+const struct store_options *store_options(const struct store *store);
+
+/* Before there is anything to tell: what happens from now on is told. Borrows the observer; NULL: there
+ * is none. */
+void store_set_observer(struct store *store, struct observer *observer);
+struct observer *store_observer(const struct store *store);
+/* Tells the observer what has come of waiting, of rejected pods and of learning by now, which it could
+ * not know of otherwise, and returns the last number; 0: not all of it could be told. */
+uint64_t store_tell_known(struct store *store);
+
+/* Decisions are made at that moment instead of now; for one thread alone. */
+void store_set_moment(struct store *store, const struct moment *moment);
+
+/* Of the next pod that is applied that is believed, instead of what the keys say; likewise. */
+void store_set_trust(struct store *store, enum trust trust);
+
+/* Under the lock: whose seals are to be written (store/sealing.h). */
+struct sealing *store_sealing(const struct store *store);
+
+/* For a reload of the configuration. Takes the lock itself. */
+void store_set_policy(struct store *store, const struct policy *policy, int64_t patience_ms);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fresh lists, what they did not name, and feeds that cannot be read. */
+#include "core/ledger.h"
+#include "store/store_state.h"
+
+#include <gpuledger/error.h>
+
+static void collect_stale_allocation(struct allocation *allocation, void *data)
+{
+    GPtrArray *stale = ((gpointer *)data)[0];
+    const uint32_t *generation = ((gpointer *)data)[1];
+
+    if (allocation->state == ALLOCATION_CONFIRMED &&
+        allocation_own(allocation)->generation != *generation)
+        g_ptr_array_add(stale, g_strdup(allocation->uid));
+}
+
+static void sweep_pods(struct store *store)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
+    gpointer arguments[] = {stale, &store->generation[FEED_PODS]};
+    GHashTableIter iter;
+    gpointer key, value;
+
+    ledger_each(store->ledger, collect_stale_allocation, arguments);
+    for (guint i = 0; i < stale->len; i++)
+        store_miss_pod(store, g_ptr_array_index(stale, i));
+    ledger_sweep_cpu_pods(store->ledger, store->generation[FEED_PODS]);
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const struct pending *pending = value;
+        if (pending->generation == store->generation[FEED_PODS])
+            continue;
+        arrivals_forget(store->arrivals, key);
+        nominations_forget(store->nominations, key);
+        g_hash_table_iter_remove(&iter);
+    }
+    g_hash_table_iter_init(&iter, store->rules);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((const struct pod_rules *)value)->generation != store->generation[FEED_PODS])
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void sweep_nodes(struct store *store)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        if (node->present && node_own(node)->generation != store->generation[FEED_NODES])
+            g_ptr_array_add(stale, g_strdup(node->name));
+    }
+    for (guint i = 0; i < stale->len; i++) {
+        ledger_remove_node(store->ledger, g_ptr_array_index(stale, i));
+        rejects_forget_node(store->rejects, g_ptr_array_index(stale, i));
+    }
+}
+
+static void sweep_configmaps(struct store *store)
+{
+    GHashTableIter iter;
+    gpointer name, generation;
+    bool changed = false;
+
+    if (store->quotas_generation != store->generation[FEED_CONFIGMAPS])
+        quotas_set(store->quotas, NULL, &changed, NULL);
+    if (changed)
+        store_note_quotas(store);
+    g_hash_table_iter_init(&iter, store->health);
+    while (g_hash_table_iter_next(&iter, &name, &generation)) {
+        if (GPOINTER_TO_UINT(generation) == store->generation[FEED_CONFIGMAPS])
+            continue;
+        ledger_set_unhealthy(store->ledger, name, NULL, 0);
+        g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void sweep_budgets(struct store *store)
+{
+    budgets_sweep(store->budgets, store->generation[FEED_BUDGETS]);
+}
+
+static void sweep_resource_quotas(struct store *store)
+{
+    if (resource_quotas_sweep(quotas_resources(store->quotas),
+                              store->generation[FEED_RESOURCE_QUOTAS]))
+        store_note_quotas(store);
+}
+
+static void (*const sweeps[FEED_N])(struct store *store) = {
+    [FEED_NODES] = sweep_nodes,
+    [FEED_PODS] = sweep_pods,
+    [FEED_CONFIGMAPS] = sweep_configmaps,
+    [FEED_BUDGETS] = sweep_budgets,
+    [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
+};
+
+void store_list_begin(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store->generation[feed]++;
+    store->listing[feed] = true;
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_LIST_BEGIN, number, .feed = feed});
+}
+
+void store_list_end(struct store *store, enum feed feed)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    sweeps[feed](store);
+    store->listing[feed] = false;
+    store->synced[feed] = true;
+    if (feed != FEED_BUDGETS) /* for which nobody waits */
+        store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_LIST_END, number, .feed = feed});
+}
+
+/* Whether the ledger is complete only once it has been listed. */
+static bool is_awaited(const struct store *store, int feed)
+{
+    return feed != FEED_BUDGETS &&
+           (feed != FEED_RESOURCE_QUOTAS || store->options.resource_quotas);
+}
+
+bool store_is_synced(struct store *store)
+{
+    bool synced = true;
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++)
+        synced &= store->synced[feed] || !is_awaited(store, feed);
+    store_unlock(store);
+    return synced;
+}
+
+/* Under the lock. */
+static void append_feed(const struct store *store, int feed, GString *text)
+{
+    g_string_append_printf(text, "%s%s", text->len ? ", " : "", feed_names[feed]);
+    if (store->trouble[feed])
+        g_string_append_printf(text, " (%s)", store->trouble[feed]);
+}
+
+char *store_unsynced(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (!store->synced[feed] && is_awaited(store, feed))
+            append_feed(store, feed, text);
+    }
+    store_unlock(store);
+    return g_string_free(text, FALSE);
+}
+
+bool store_check_synced(struct store *store, GError **error)
+{
+    if (store_is_synced(store))
+        return true;
+    g_autofree char *unsynced = store_unsynced(store);
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                "gpuledger has not read the cluster's %s yet; try again", unsynced);
+    return false;
+}
+
+void store_set_trouble(struct store *store, enum feed feed, const char *why)
+{
+    store_lock(store);
+    g_free(store->trouble[feed]);
+    store->trouble[feed] = g_strdup(why);
+    store_unlock(store);
+}
+
+char *store_troubles(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+
+    store_lock(store);
+    for (int feed = 0; feed < FEED_N; feed++) {
+        if (store->trouble[feed])
+            append_feed(store, feed, text);
+    }
+    store_unlock(store);
+    return g_string_free(text, FALSE);
+}

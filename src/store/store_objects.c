@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes, ConfigMaps, budgets and ResourceQuotas, as the watch or a list shows them. */
+#include "base/log.h"
+#include "base/metrics.h"
+#include "core/ledger.h"
+#include "core/node.h"
+#include "core/node_traits.h"
+#include "store/store_state.h"
+
+#include <string.h>
+
+/* Under the lock: what quotas are about. */
+static void mark_node(struct store *store, const struct node_view *view)
+{
+    const struct store_options *options = &store->options;
+    const char *model = NULL, *pool = NULL;
+
+    if (options->model_label && *options->model_label)
+        model = string_pairs_get(&view->labels, options->model_label);
+    if (options->pool_label && *options->pool_label)
+        pool = string_pairs_get(&view->labels, options->pool_label);
+    quotas_set_node(store->quotas, view->name, model, pool);
+}
+
+void store_apply_node(struct store *store, const struct node_view *view)
+{
+    g_autoptr(topology) topology = topology_new();
+    g_autofree char *warning = NULL;
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(node_traits) traits = node_traits_new(view);
+    const struct host host = host_of_node(view);
+    bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,
+                                        &failure);
+
+    const bool sketched = !shared && !failure &&
+                          dialect_read_sketch(view, &store->options.dialects, topology);
+
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    const struct node *known = ledger_node(store->ledger, view->name);
+    const bool paused = !shared && !failure && known && known->present &&
+                        dialect_is_paused(known, view);
+    struct node *node =
+        paused ? ledger_pause_node(store->ledger, view->name)
+               : ledger_set_topology(store->ledger, view->name, shared || sketched ? topology : NULL);
+    const struct node_facts facts = {
+        .generation = store->generation[FEED_NODES],
+        .cordoned = view->cordoned,
+        .doubted = failure || warning,
+        .host = shared || sketched || paused ? NULL : &host,
+    };
+    traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
+    mark_node(store, view);
+    if (rejects_see_mark(store->rejects, view->name,
+                         string_pairs_get(&view->annotations, REJECTS_RESUME)))
+        ledger_mark_freed(store->ledger, view->name);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view, .paused = paused});
+
+    if ((failure || warning) && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
+        log_event(LOG_LEVEL_WARN,
+                  failure ? "node cannot be understood" : "node is not quite understood", LOG_TEXT("node", view->name),
+                  LOG_TEXT("why", failure ? failure->message : warning));
+    }
+}
+
+void store_delete_node(struct store *store, const char *name)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    ledger_remove_node(store->ledger, name);
+    rejects_forget_node(store->rejects, name);
+    quotas_set_node(store->quotas, name, NULL, NULL);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_NODE_GONE, number, .key = name});
+}
+
+void store_note_quotas(struct store *store)
+{
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++)
+        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
+    store_notify(store);
+}
+
+/* The dialect whose quotas the ConfigMap has, if they are to be kept to. */
+static const struct dialect *quotas_dialect(const struct store *store, const struct configmap_view *view)
+{
+    return store->options.model_label && *store->options.model_label
+               ? dialect_of_quotas(view->ns, view->name)
+               : NULL;
+}
+
+static void apply_quotas(struct store *store, const struct configmap_view *view, bool gone)
+{
+    const struct dialect *dialect = quotas_dialect(store, view);
+    const char *text = gone || !dialect ? NULL : string_pairs_get(&view->data, dialect->quotas_key);
+    g_autoptr(GError) failure = NULL;
+    bool changed = false;
+
+    if (!dialect)
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store->quotas_generation = store->generation[FEED_CONFIGMAPS];
+    quotas_set(store->quotas, text, &changed, &failure);
+    if (changed)
+        store_note_quotas(store);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){gone ? OBSERVED_CONFIGMAP_GONE : OBSERVED_CONFIGMAP,
+                                                           number, .configmap = view});
+    if (failure && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+        log_event(LOG_LEVEL_WARN, "quotas cannot be understood; those before them count",
+                  LOG_TEXT("why", failure->message));
+    }
+}
+
+void store_apply_configmap(struct store *store, const struct configmap_view *view)
+{
+    const char *node;
+    const struct dialect *dialect = dialect_of_health(view->ns, view->name, &node);
+    g_autofree char *warning = NULL;
+
+    apply_quotas(store, view, false);
+    if (!dialect)
+        return;
+    g_autoptr(GArray) indices = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    dialect->read_health(view, indices, &warning);
+
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    ledger_set_unhealthy(store->ledger, node, (const int32_t *)(void *)indices->data,
+                         indices->len);
+    g_hash_table_insert(store->health, g_strdup(node),
+                        GUINT_TO_POINTER(store->generation[FEED_CONFIGMAPS]));
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP, number, .configmap = view});
+
+    if (warning && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_CONFIGMAPS);
+        log_event(LOG_LEVEL_WARN, "unhealthy cards cannot be understood", LOG_TEXT("node", node),
+                  LOG_TEXT("why", warning));
+    }
+}
+
+void store_delete_configmap(struct store *store, const struct configmap_view *view)
+{
+    const char *node;
+
+    apply_quotas(store, view, true);
+    if (!dialect_of_health(view->ns, view->name, &node))
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    ledger_set_unhealthy(store->ledger, node, NULL, 0);
+    g_hash_table_remove(store->health, node);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP_GONE, number, .configmap = view});
+}
+
+/* --- budgets -------------------------------------------------------------------------------- */
+
+void store_apply_budget(struct store *store, const struct budget_view *view)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    budgets_set(store->budgets, view, store->generation[FEED_BUDGETS]);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_BUDGET, number, .budget = view});
+}
+
+void store_delete_budget(struct store *store, const char *ns, const char *name)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    budgets_remove(store->budgets, ns, name);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){
+                      OBSERVED_BUDGET_GONE, number,
+                      .budget = &(struct budget_view){.ns = ns, .name = name}});
+}
+
+/* --- ResourceQuotas ------------------------------------------------------------------------- */
+
+void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
+{
+    g_autoptr(GError) failure = NULL;
+    bool changed = false;
+
+    if (!store->options.resource_quotas)
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    resource_quotas_set(quotas_resources(store->quotas), view,
+                        store->generation[FEED_RESOURCE_QUOTAS], &changed, &failure);
+    if (changed)
+        store_note_quotas(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA, number, .resource_quota = view});
+    if (failure && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_RESOURCE_QUOTAS);
+        log_event(LOG_LEVEL_WARN, "a ResourceQuota cannot be understood; what it said before counts",
+                  LOG_TEXT("why", failure->message));
+    }
+}
+
+void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+{
+    if (!store->options.resource_quotas)
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    resource_quotas_remove(quotas_resources(store->quotas), ns, name);
+    store_note_quotas(store);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_RESOURCE_QUOTA_GONE, number,
+                                        .resource_quota = &(struct resource_quota_view){
+                                            .ns = ns, .name = name}});
+}

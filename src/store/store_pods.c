@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods, as the watch, a list or a GET shows them. */
+#include "base/log.h"
+#include "base/metrics.h"
+#include "core/ledger.h"
+#include "store/store_state.h"
+#include "wire/constraints.h"
+
+static void forget_pending(struct store *store, const char *uid)
+{
+    arrivals_forget(store->arrivals, uid);
+    nominations_forget(store->nominations, uid);
+    hints_forget(store->hints, uid);
+    g_hash_table_remove(store->pending, uid);
+    g_hash_table_remove(store->rules, uid);
+}
+
+void store_miss_pod(struct store *store, const char *uid)
+{
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+
+    if (allocation)
+        waits_note_vanished(store->waits, store->ledger, allocation);
+    store_forget_pod(store, uid);
+}
+
+/* Under the lock. */
+static void set_rules(struct store *store, const char *uid, struct pod_rules *take_rules)
+{
+    take_rules->generation = store->generation[FEED_PODS];
+    g_hash_table_replace(store->rules, g_strdup(uid), take_rules);
+}
+
+bool store_forget_pod(struct store *store, const char *uid)
+{
+    const bool pending = store_pending(store, uid) != NULL;
+
+    forget_pending(store, uid);
+    g_hash_table_remove(store->named, uid);
+    waits_forget(store->waits, uid);
+    sealing_forget(store->sealing, uid);
+    return ledger_drop(store->ledger, uid) || pending;
+}
+
+bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
+{
+    store_lock(store);
+    const struct allocation *allocation = ledger_get(store->ledger, uid);
+    const bool counts = allocation != NULL;
+    uint64_t number = 0;
+
+    if (counts)
+        rejects_note(store->rejects, allocation, rejection);
+    if (store_forget_pod(store, uid)) {
+        number = observer_number(store->observer);
+        store_notify(store);
+    }
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
+                                                           .rejection = rejection});
+    if (counts && !store->options.silent)
+        metrics_count(COUNTER_REJECTED, rejection->kind);
+    return counts;
+}
+
+/* The cards that annotations name and that the pod is not on. */
+static char *format_named(const struct allocation *held, const struct allocation *told)
+{
+    GString *text = g_string_new(NULL);
+    uint32_t n;
+    const struct share *shares = allocation_known(told, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct card *card = node_share_card(held->node, &shares[i]);
+        bool own = shares[i].device || (!shares[i].key && shares[i].card == CARD_UNKNOWN);
+        for (uint32_t j = 0; j < held->n_shares && !own; j++)
+            own = !held->shares[j].named && share_same_place(&held->shares[j], &shares[i]);
+        if (!own && card)
+            g_string_append_printf(text, "%s%d", text->len ? "," : "", card->index);
+        else if (!own && !shares[i].key)
+            g_string_append_printf(text, "%s%d", text->len ? "," : "", shares[i].card);
+        else if (!own)
+            g_string_append_printf(text, "%sunknown", text->len ? "," : "");
+    }
+    return g_string_free(text, FALSE);
+}
+
+static bool same_time(int64_t a, int64_t b)
+{
+    return a == b || (b % 1000000000 == 0 && a / 1000000000 == b / 1000000000);
+}
+
+static bool says_our_time(const struct allocation *booking, const struct allocation *told)
+{
+    bool says = allocation_own(told)->n_readings == 0 && told->dialect == booking->dialect &&
+                same_time(booking->assume_time_ns, told->assume_time_ns);
+
+    for (uint32_t i = 0; i < allocation_own(told)->n_readings; i++)
+        says |= allocation_own(told)->readings[i].dialect == booking->dialect &&
+                same_time(booking->assume_time_ns,
+                          allocation_own(told)->readings[i].assume_time_ns);
+    return says && booking->assume_time_ns != 0;
+}
+
+/* Whether a pod that was bound to the node of our booking was bound by it. If our Binding may have been
+ * carried out, it was: what the pod says may have been edited since. Once it was refused, what a GET
+ * says after that decides, and from then on it stays. */
+static bool is_our_binding(const struct allocation *booking, const struct allocation *told,
+                           bool asked)
+{
+    const bool seen =
+        booking->state == ALLOCATION_CONFIRMED || booking->state == ALLOCATION_BOUND;
+    bool edited;
+
+    if (!booking->refused || (seen && !asked) || says_our_time(booking, told))
+        return true;
+    g_autoptr(allocation) next = dialect_continue(booking, allocation_dup(told), &edited);
+    return !edited && next->doubt == DOUBT_NONE;
+}
+
+/* What a pod's seal says. */
+struct sealed {
+    struct allocation *allocation; /* NULL: it has none that counts */
+    char key[KEYRING_ID_SIZE];
+    enum trust trust;
+};
+
+static struct sealed read_seal(struct store *store, const struct pod_view *pod)
+{
+    struct sealed sealed = {.trust = TRUST_ANNOTATIONS};
+
+    if (store->options.seals || store->replayed_trust == TRUST_SEAL)
+        sealed.allocation = seals_read(store->options.seals, pod, sealed.key);
+    return sealed;
+}
+
+/* Under the lock: whom to believe of a pod of which nothing is known. Who was seen being bound had no
+ * time to write anything else. */
+static enum trust trust_in(const struct store *store, const struct sealed *sealed)
+{
+    struct seals *seals = store->options.seals;
+
+    if (!seals)
+        return store->replayed_trust;
+    if (sealed->allocation)
+        return TRUST_SEAL;
+    return store->listing[FEED_PODS] && !seals_adopt(seals) ? TRUST_NOTHING : TRUST_ANNOTATIONS;
+}
+
+/* Under the lock: the pod as it is known, of this node. */
+static const struct allocation *find_known(struct store *store, const struct pod_view *pod,
+                                           const struct allocation *told, struct sealed *sealed,
+                                           bool asked)
+{
+    const struct allocation *known = ledger_get(store->ledger, told->uid);
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+
+    if (known && known->node == node && is_our_binding(known, told, asked) &&
+        (known->doubt != DOUBT_UNSEALED || sealed->trust != TRUST_SEAL))
+        return known;
+    if (sealed->trust != TRUST_SEAL)
+        return NULL;
+    seal_call_cards(sealed->allocation, told);
+    struct allocation *take_sealed = allocation_dup(sealed->allocation);
+    take_sealed->unwatched = store->listing[FEED_PODS];
+    return ledger_put(store->ledger, pod->node_name, take_sealed);
+}
+
+/* Under the lock: whether a seal is to be written, or another one. A Binding's does where its cards are
+ * those of the Binding for good. */
+static void note_seal(struct store *store, const struct allocation *held,
+                      const struct sealed *sealed)
+{
+    const struct allocation *said = sealed->allocation;
+
+    if (!store->options.seals || held->state != ALLOCATION_CONFIRMED)
+        return;
+    if (!sealing_concerns(held)) {
+        sealing_forget(store->sealing, held->uid);
+        return;
+    }
+    const bool chosen = said && said->state != ALLOCATION_CONFIRMED && held->dialect->policy &&
+                        !held->waiting && !held->heeded && !held->open;
+    sealing_note(store->sealing, held->uid, said ? sealed->key : NULL, !chosen);
+}
+
+/* Under the lock: what the pod holds, now that its object says that it is on the node. Returns whether
+ * something is wrong with it that was not before. */
+static bool record_allocation(struct store *store, const struct pod_view *pod,
+                              struct allocation *take_allocation, struct sealed *sealed,
+                              enum allocation_state state, bool asked)
+{
+    g_autoptr(allocation) told = allocation_dup(take_allocation);
+    const struct allocation *before = ledger_get(store->ledger, told->uid);
+    const bool new = !before;
+    const enum doubt doubted = before ? before->doubt : DOUBT_NONE;
+    const bool had_started = before && before->started;
+    const struct allocation *known = find_known(store, pod, told, sealed, asked);
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+    bool edited = false;
+
+    if (known) {
+        take_allocation = dialect_continue(known, take_allocation, &edited);
+        take_allocation->facts = pod_facts_ref(told->facts);
+    } else if (sealed->trust == TRUST_NOTHING) {
+        take_allocation = seal_distrust(take_allocation, pod, &store->options.dialects);
+    } else if (node && !store->listing[FEED_PODS]) {
+        /* Somebody else has bound it just now, and the node side gives it what the node has now,
+         * whatever the pod says of that. */
+        allocation_witness(take_allocation, node);
+    }
+    take_allocation->state = state;
+    take_allocation->started = pod->started || g_strcmp0(pod->phase, "Running") == 0;
+    take_allocation->since_ms = g_get_monotonic_time() / 1000;
+    allocation_own(take_allocation)->generation = store->generation[FEED_PODS];
+    const struct allocation *held =
+        ledger_put(store->ledger, pod->node_name, take_allocation);
+    waits_note(store->waits, held, pod->started);
+    if (held->started && !had_started && rejects_concern(store->rejects, held->node)) {
+        rejects_note_start(store->rejects, held);
+        ledger_mark_freed(store->ledger, held->node->name);
+    }
+    note_seal(store, held, sealed);
+    if (edited)
+        g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
+    else
+        g_hash_table_remove(store->named, held->uid);
+    return new || held->doubt != doubted;
+}
+
+/* Under the lock: a pod with a node that holds no GPU. */
+static void record_cpu_pod(struct store *store, const struct pod_view *pod)
+{
+    const struct request nothing = {.host = host_of_pod(pod)};
+
+    g_hash_table_remove(store->named, pod->uid);
+    if (ledger_put_cpu_pod(store->ledger, pod->node_name, pod->uid, nothing.host,
+                         store->generation[FEED_PODS]))
+        demand_note(store->demand, &nothing);
+}
+
+/* Under the lock: a pod with a node that was not seen waiting for one is new all the same. */
+static void note_bound(struct store *store, const struct pod_view *pod)
+{
+    g_autoptr(request) request = NULL;
+
+    if (ledger_get(store->ledger, pod->uid) || store_pending(store, pod->uid))
+        return;
+    request = dialect_read_request(pod, &store->options.dialects, NULL);
+    if (request)
+        demand_note(store->demand, request);
+}
+
+static void report_distrust(const struct pod_view *pod, bool unplaced, const char *warning)
+{
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+
+    metrics_add(COUNTER_UNPLACED, 0, unplaced);
+    log_event(LOG_LEVEL_WARN, "pod's annotations cannot be trusted", LOG_TEXT("pod", name),
+              LOG_TEXT("node", pod->node_name), LOG_TEXT("why", warning));
+}
+
+/* Under the lock: the number of the last list of the pods; 0 while one is under way. */
+static uint32_t moment(const struct store *store)
+{
+    return store->listing[FEED_PODS] ? 0 : store->generation[FEED_PODS];
+}
+
+/* `asked` as in store_reconcile_pod, NULL for what the watch or a list says. */
+static void apply_bound_pod(struct store *store, const struct pod_view *pod, const uint32_t *asked)
+{
+    g_autofree char *warning = NULL;
+    struct allocation *allocation =
+        dialect_read_allocation(pod, &store->options.dialects, &warning);
+    bool unplaced = allocation && allocation->doubt != DOUBT_NONE &&
+                    allocation->doubt != DOUBT_EDITED;
+    struct sealed sealed = read_seal(store, pod);
+    bool news = false;
+
+    store_lock(store);
+    sealed.trust = trust_in(store, &sealed);
+    if (!allocation && sealed.trust == TRUST_SEAL)
+        allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
+    const uint64_t number = observer_number(store->observer);
+    const struct allocation *known = ledger_get(store->ledger, pod->uid);
+    bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
+    if (asked && (!known || (known->state == ALLOCATION_CONFIRMED && !known->refused))) {
+        /* The watch was faster, and it may have seen the pod's end. Of whom it showed while our Binding
+         * was under way, which then was refused, it could not tell who had bound it. */
+        allocation_free(allocation);
+    } else {
+        if (allocation)
+            note_bound(store, pod);
+        forget_pending(store, pod->uid);
+        if (allocation) {
+            allocation->facts = pod_facts_pool_get(store->facts, pod);
+            news = record_allocation(store, pod, allocation, &sealed,
+                                     confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND,
+                                     asked != NULL);
+        } else {
+            record_cpu_pod(store, pod);
+        }
+        store_notify(store);
+    }
+    store_unlock(store);
+    observer_tell(store->observer,
+                  asked ? &(struct observation){OBSERVED_ASKED_POD, number, .pod = pod,
+                                                .confirmed = confirmed}
+                        : &(struct observation){OBSERVED_POD, number, .pod = pod,
+                                                .trust = sealed.trust});
+    allocation_free(sealed.allocation);
+    if (news && warning && !store->options.silent)
+        report_distrust(pod, unplaced, warning);
+}
+
+/* Under the lock. Returns whether it asked for something else before. */
+static bool replace_pending(struct store *store, const struct pod_view *pod,
+                            struct request *take_request, bool plain)
+{
+    struct pending *pending = g_hash_table_lookup(store->pending, pod->uid);
+    struct request *old = NULL;
+
+    if (!pending) {
+        pending = g_new0(struct pending, 1);
+        g_hash_table_insert(store->pending, g_strdup(pod->uid), pending);
+    }
+    if (pending->request && request_equal(pending->request, take_request)) {
+        request_free(take_request);
+    } else {
+        old = pending->request;
+        pending->request = take_request;
+    }
+    pending->priority = pod->priority;
+    pending->generation = store->generation[FEED_PODS];
+    g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);
+    arrivals_add(store->arrivals, &(struct arrivals_pod){pod, pending->request, facts, plain});
+    nominations_note(store->nominations, pod, pending->request);
+    const bool changed = old != NULL;
+    request_free(old); /* nobody borrows it any more */
+    return changed;
+}
+
+/* A pod that asks for no GPU, or cannot be understood: a verb that is asked about it reads it afresh and
+ * says why. What it asked for before counts no longer. */
+static void apply_unread_pod(struct store *store, const struct pod_view *pod)
+{
+    struct pod_rules *rules = pod_rules_new(pod);
+    uint64_t number = 0;
+
+    store_lock(store);
+    if (store_pending(store, pod->uid)) {
+        number = observer_number(store->observer);
+        forget_pending(store, pod->uid);
+        store_notify(store);
+    }
+    set_rules(store, pod->uid, rules);
+    struct allocation *held = ledger_get(store->ledger, pod->uid);
+    if (held)
+        allocation_own(held)->generation = store->generation[FEED_PODS];
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_UNREAD_POD, number, .pod = pod});
+}
+
+static void apply_pending_pod(struct store *store, const struct pod_view *pod)
+{
+    struct request *request = dialect_read_request(pod, &store->options.dialects, NULL);
+
+    if (!request) {
+        apply_unread_pod(store, pod);
+        return;
+    }
+    const bool plain = constraints_are_none(pod);
+    struct pod_rules *rules = pod_rules_new(pod);
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    struct allocation *held = ledger_get(store->ledger, pod->uid);
+    if (held)
+        /* Named all the same, see store.h. */
+        allocation_own(held)->generation = store->generation[FEED_PODS];
+    if (!held && !store_pending(store, pod->uid))
+        demand_note(store->demand, request);
+    set_rules(store, pod->uid, rules);
+    if (replace_pending(store, pod, request, plain))
+        store_notify(store); /* a bind of it may be waiting */
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD, number, .pod = pod});
+}
+
+static void report_rejection(const struct pod_view *pod)
+{
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+
+    log_event_limited(LOG_LEVEL_WARN, "kubelet has rejected a pod", LOG_TEXT("pod", name),
+                      LOG_TEXT("node", pod->node_name), LOG_TEXT("reason", pod->status_reason),
+                      LOG_TEXT("message", pod->status_message));
+}
+
+/* It holds nothing any more. A list names many that have ended long ago, and nobody knows. */
+static void end_pod(struct store *store, const struct pod_view *pod)
+{
+    struct rejection rejection;
+    uint64_t number = 0;
+
+    if (rejection_read(pod, &rejection)) {
+        if (store_reject_pod(store, pod->uid, &rejection) && !store->options.silent)
+            report_rejection(pod);
+        return;
+    }
+    store_lock(store);
+    if (store_forget_pod(store, pod->uid)) {
+        number = observer_number(store->observer);
+        store_notify(store);
+    }
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = pod->uid});
+}
+
+void store_apply_pod(struct store *store, const struct pod_view *pod)
+{
+    if (pod_view_is_terminal(pod))
+        end_pod(store, pod);
+    else if (pod_view_is_bound(pod))
+        apply_bound_pod(store, pod, NULL);
+    else
+        apply_pending_pod(store, pod);
+}
+
+uint32_t store_ask(struct store *store)
+{
+    store_lock(store);
+    uint32_t asked = moment(store);
+    store_unlock(store);
+    return asked;
+}
+
+void store_note_refused(struct store *store, const char *uid)
+{
+    struct allocation *booking = ledger_get(store_lock(store), uid);
+    const uint64_t number = observer_number(store->observer);
+
+    if (booking)
+        booking->refused = true;
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_REFUSED, number, .key = uid});
+}
+
+void store_reconcile_pod(struct store *store, const struct pod_view *pod, uint32_t asked)
+{
+    if (pod_view_is_terminal(pod))
+        end_pod(store, pod);
+    else if (pod_view_is_bound(pod))
+        apply_bound_pod(store, pod, &asked);
+}
+
+void store_delete_pod(struct store *store, const char *uid)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store_forget_pod(store, uid);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = uid});
+}
+
+void store_vanish_pod(struct store *store, const char *uid)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store_miss_pod(store, uid);
+    store_notify(store);
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a store is made of, for store*.c alone. */
+#include "queue/pod_rules.h"
+#include "store/store.h"
+#include "queue/waits.h"
+
+struct pending {
+    struct request *request;
+    int64_t priority;
+    uint32_t generation;
+};
+
+struct store {
+    struct store_options options;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+    struct ledger *ledger;
+    struct demand *demand;
+    GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
+    GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
+    struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
+    struct nominations *nominations; /* those with room kept for them; borrows, too */
+    struct hints *hints; /* pods on their way from filter to bind */
+    struct ratings *ratings;
+    struct quotas *quotas;
+    uint32_t quotas_generation;
+    struct pod_facts_pool *facts; /* of the pods with allocations */
+    struct budgets *budgets;
+    GHashTable *named;   /* uid -> char *: cards that a pod's annotations name and that it is not on */
+    struct rejects *rejects; /* nodes that have rejected pods */
+    struct waits *waits; /* pods whose node side has yet to take them */
+    struct sealing *sealing; /* pods by their seals */
+    GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
+    uint32_t generation[FEED_N];
+    bool synced[FEED_N];
+    char *trouble[FEED_N]; /* why it cannot be read, or NULL */
+    bool listing[FEED_N]; /* a list has begun that has not ended */
+    struct observer *observer; /* NULL: none */
+    enum trust replayed_trust;
+    const struct moment *replayed; /* NULL: clocks say when it is */
+};
+
+/* Under the lock: quotas leave more than before, on whatever node. */
+void store_note_quotas(struct store *store);
+
+/* Under the lock: it is gone, whatever its state. False: it was not known. */
+bool store_forget_pod(struct store *store, const char *uid);
+
+/* The same, but nobody said that it has ended: kubelet may still be about to start it. */
+void store_miss_pod(struct store *store, const char *uid);

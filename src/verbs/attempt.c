@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/attempt.h"
+
+#include "store/booking.h"
+#include "store/steering.h"
+#include "wire/kubernetes.h"
+
+#include <gpuledger/error.h>
+
+bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error, const char *text)
+{
+    attempt->result = result;
+    g_set_error_literal(error, GPULEDGER_ERROR,
+                        result == BIND_RESULT_INVALID ? GPULEDGER_ERROR_INVALID
+                                                      : GPULEDGER_ERROR_CONFLICT,
+                        text);
+    return false;
+}
+
+static enum attempt_step refuse(struct attempt *attempt, enum bind_result result, GError **error,
+                              const char *text)
+{
+    attempt_fail(attempt, result, error, text);
+    return ATTEMPT_FAILED;
+}
+
+/* --- an earlier bind ------------------------------------------------------------------------ */
+
+static void describe(struct attempt *attempt, const struct allocation *allocation)
+{
+    annotations_clear(&attempt->annotations);
+    attempt->dialect = allocation->dialect;
+    allocation->dialect->write_annotations(allocation, allocation->node, &attempt->annotations);
+    attempt->card = allocation->shares[0].card;
+    g_free(attempt->facts);
+    attempt->facts = attempt->seals ? seal_describe(allocation) : NULL;
+    attempt->assume_time_ns = allocation->assume_time_ns;
+}
+
+/* A booking that another replica left holds no names that annotations carry. */
+static void adopt_terms(struct allocation *held, const struct request *request)
+{
+    while (request && request->dialect != held->dialect)
+        request = request->alternative;
+    if (request && !held->terms)
+        held->terms = terms_ref(request->terms);
+}
+
+/* The pod has an allocation already. */
+static enum attempt_step join_earlier(struct attempt *attempt, struct allocation *held,
+                                    const struct moment *moment, GError **error)
+{
+    if (!g_str_equal(held->node->name, attempt->args->node)) {
+        g_autofree char *text =
+            g_strdup_printf("the pod is being bound to node '%s' already", held->node->name);
+        return refuse(attempt, BIND_RESULT_CONFLICT, error, text);
+    }
+    switch (held->state) {
+    case ALLOCATION_BOUND:
+    case ALLOCATION_CONFIRMED:
+        attempt->card = held->shares[0].card;
+        attempt->result = BIND_RESULT_REPEATED;
+        return ATTEMPT_DONE;
+    case ALLOCATION_UNKNOWN:
+        held->state = ALLOCATION_RESERVED;
+        adopt_terms(held, attempt->request);
+        held->since_ms = moment->now_ms;
+        describe(attempt, held);
+        attempt->doubtful = true;
+        return ATTEMPT_SEND;
+    case ALLOCATION_RESERVED:
+        break;
+    }
+    return ATTEMPT_WAIT_BIND;
+}
+
+/* --- a new one ------------------------------------------------------------------------------ */
+
+/* Leaves word of a fresh reservation to the next holder of the Lease. */
+static enum attempt_step enter(struct attempt *attempt, struct ledger *ledger,
+                             const struct allocation *booked, GError **error)
+{
+    describe(attempt, booked);
+    if (journal_add(attempt->journal, booked))
+        return ATTEMPT_SEND;
+    ledger_drop(ledger, attempt->args->pod_uid);
+    return refuse(attempt, BIND_RESULT_NOT_READY, error,
+                  "too many binds are not settled; try again");
+}
+
+static struct pod_view describe_pod(const struct attempt *attempt)
+{
+    return (struct pod_view){
+        .uid = attempt->args->pod_uid,
+        .ns = attempt->args->pod_namespace,
+        .priority = attempt->priority,
+    };
+}
+
+/* In milliseconds, and not a moment early. */
+static int64_t time_left(const struct feasibility *question, const struct moment *moment)
+{
+    const int64_t ends_ns = dialect_wait_ends(question->seen, &question->admission);
+
+    if (ends_ns == INT64_MAX)
+        return INT64_MAX;
+    return MAX(1, (ends_ns - moment->now_ns + 999999) / 1000000);
+}
+
+/* Others may have come since filter was asked, so it is asked again. */
+static enum reason ask(struct attempt *attempt, struct store *store, const struct node *node,
+                       const struct moment *moment, struct placement *ret_placement)
+{
+    const struct pod_view pod = describe_pod(attempt);
+    struct feasibility question;
+
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){&pod, attempt->request, moment, WITHOUT_PLUGIN});
+    const enum reason reason = feasibility_ask(&question, node, ret_placement);
+    attempt->waits = reason == REASON_NONE && question.waits
+                       ? dialect_why_wait(question.seen, attempt->request)
+                       : REASON_NONE;
+    attempt->wait_ms = attempt->waits != REASON_NONE ? time_left(&question, moment) : INT64_MAX;
+    feasibility_clear(&question);
+    return reason;
+}
+
+/* The node side would let the pod wait. */
+static enum attempt_step wait_or_turn(struct attempt *attempt, struct store *store,
+                                    const struct moment *moment, GError **error)
+{
+    const struct pod_view pod = describe_pod(attempt);
+
+    if (!steering_turns(store, &(struct feasibility_about){&pod, attempt->request, moment},
+                        attempt->args->node, attempt->send_until_ms))
+        return ATTEMPT_WAIT_NODE;
+    metrics_count(COUNTER_REFUSALS, REASON_OTHERS_COMING);
+    return refuse(attempt, BIND_RESULT_NO_ROOM, error, reason_info(REASON_OTHERS_COMING)->text);
+}
+
+/* The node side has not matched an earlier pod in time. */
+static bool is_late(enum reason reason)
+{
+    return reason == REASON_AWAITING_ASSIGNMENT || reason == REASON_AWAITING_TURN;
+}
+
+static enum attempt_step place(struct attempt *attempt, struct store *store, struct ledger *ledger,
+                             const struct moment *moment, GError **error)
+{
+    const struct node *node = ledger_node(ledger, attempt->args->node);
+    const struct booking_entry entry = {attempt->args->pod_uid, attempt->args->pod_namespace,
+                                        attempt->args->pod_name, moment};
+    const struct allocation *booked = NULL;
+    struct placement placement;
+    enum reason reason = ask(attempt, store, node, moment, &placement);
+
+    if (attempt->waits != REASON_NONE)
+        return wait_or_turn(attempt, store, moment, error);
+    /* Sent now, its fate would not be known, and the card booked until it is settled. */
+    if (reason == REASON_NONE && moment->now_ms >= attempt->send_until_ms)
+        return refuse(attempt, BIND_RESULT_TIMED_OUT, error,
+                      "no time was left to bind the pod; try again");
+    if (reason == REASON_NONE)
+        booked = booking_reserve(ledger, node, &entry, &placement, &reason);
+    if (booked) {
+        hints_book(store_hints(store), attempt->args->pod_uid, node->name, moment->now_ms);
+        return enter(attempt, ledger, booked, error);
+    }
+    hints_forget(store_hints(store), attempt->args->pod_uid);
+    metrics_count(COUNTER_REFUSALS, reason);
+    return refuse(attempt, is_late(reason) ? BIND_RESULT_TIMED_OUT : BIND_RESULT_NO_ROOM, error,
+                  reason_info(reason)->text);
+}
+
+/* Takes what the pod asks for now, as the watch has it; what a GET said counts until the end. */
+static void read_request(struct attempt *attempt, const struct store *store)
+{
+    const struct request *pending = store_pending(store, attempt->args->pod_uid);
+
+    if (attempt->fetched)
+        return;
+    if (!pending || !attempt->request || !request_equal(attempt->request, pending)) {
+        request_free(attempt->request);
+        attempt->request = pending ? request_dup(pending) : NULL;
+    }
+    attempt->priority = store_pending_priority(store, attempt->args->pod_uid);
+}
+
+enum attempt_step attempt_look(struct attempt *attempt, struct store *store, struct ledger *ledger,
+                           const struct moment *moment, GError **error)
+{
+    struct allocation *held = ledger_get(ledger, attempt->args->pod_uid);
+
+    if (attempt->call == 0)
+        attempt->call = moment->number;
+    read_request(attempt, store);
+    if (held)
+        return join_earlier(attempt, held, moment, error);
+    return attempt->request ? place(attempt, store, ledger, moment, error) : ATTEMPT_FETCH;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+void attempt_conclude(struct ledger *ledger, const char *uid, enum bind_result result,
+                    const struct moment *moment)
+{
+    struct allocation *allocation = ledger_get(ledger, uid);
+
+    /* Gone: the watch has seen the pod's end. Confirmed: the watch knows better than we do. */
+    if (!allocation || allocation->state == ALLOCATION_CONFIRMED)
+        return;
+    allocation->since_ms = moment->now_ms;
+    if (result == BIND_RESULT_BOUND)
+        ledger_set_state(ledger, allocation, ALLOCATION_BOUND);
+    else if (result == BIND_RESULT_UNKNOWN)
+        ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
+    else if (allocation->state == ALLOCATION_RESERVED) /* else it is bound all the same */
+        ledger_drop(ledger, uid);
+}
+
+void attempt_clear(struct attempt *attempt)
+{
+    annotations_clear(&attempt->annotations);
+    g_clear_pointer(&attempt->facts, g_free);
+    request_free(attempt->request);
+    attempt->request = NULL;
+    if (attempt->asks)
+        g_string_free(attempt->asks, TRUE);
+    attempt->asks = NULL;
+}
+
+GString *attempt_describe(const struct pod_view *pod)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    pod_view_encode(&writer, pod);
+    return text;
+}

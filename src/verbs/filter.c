@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/ledger.h"
+#include "verbs/call.h"
+#include "base/log.h"
+#include "verbs/predicate.h"
+#include "store/steering.h"
+
+#include <gpuledger/error.h>
+
+#define REPLY_GUESS_MAX ((size_t)1 << 20)
+
+/* A pod that holds cards already, because an earlier bind is not settled, may only go where they
+ * are: a repeated bind there settles it. */
+static bool keep_to_its_node(const struct filter_args *args, const char *node,
+                             enum reason *ret_reasons, GError **error)
+{
+    bool offered = false;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        bool same = g_str_equal(args->names[i], node);
+        ret_reasons[i] = same ? REASON_NONE : REASON_PLACED_ELSEWHERE;
+        offered |= same;
+    }
+    if (!offered)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "the pod holds a GPU on node '%s' from an earlier bind that is not settled; "
+                    "try again",
+                    node);
+    return offered;
+}
+
+/* The nodes that take the pod, for bind's sake. */
+struct taking {
+    uint32_t *marks; /* as many as were offered fit in; NULL: nobody wants to know */
+    size_t n;
+};
+
+/* Under the lock, for every node offered: a reason, or none. No I/O. */
+static void ask_nodes(const struct call *call, struct ledger *ledger,
+                      const struct request *request, enum reason *ret_reasons,
+                      struct taking *taking)
+{
+    const struct filter_args *args = &call->args;
+    struct feasibility question;
+    struct steering steering;
+    struct node *before = NULL;
+
+    arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
+                 call->moment.now_ms);
+    feasibility_init(&question, call->extender->store,
+                     &(struct feasibility_about){&args->pod, request, &call->moment});
+    steering_begin(&steering, &question, call->moment.now_ms);
+    for (size_t i = 0; i < args->n_names; i++) {
+        struct node *node = ledger_next_node(ledger, before, args->names[i]);
+        before = node ? node : before;
+        ret_reasons[i] =
+            steering_pass(&steering, node, feasibility_ask(&question, node, NULL));
+        if (taking->marks)
+            taking->marks[i] = node ? passes_mark(node) : 0;
+    }
+    const bool found = steering_end(&steering, args, ret_reasons);
+    for (size_t i = 0; i < args->n_names && taking->marks; i++) {
+        if (ret_reasons[i] == REASON_NONE)
+            taking->marks[taking->n++] = taking->marks[i];
+    }
+    feasibility_clear(&question);
+    if (found)
+        arrivals_renew(store_arrivals(call->extender->store), args->pod.uid);
+}
+
+/* Who found no node may have to be woken later. */
+static void note_outcome(struct extender *extender, const struct filter_args *args,
+                         const struct request *request, const enum reason *reasons,
+                         uint64_t freed)
+{
+    bool refused = request != NULL;
+
+    if (!extender->wake)
+        return;
+    for (size_t i = 0; i < args->n_names && refused; i++) {
+        refused = reasons[i] != REASON_NONE;
+        /* There is room, which may not be needed in the end. */
+        freed = reasons[i] == REASON_EARLIER_POD ? 0 : freed;
+    }
+    if (refused)
+        wake_note_refusal(extender->wake, &args->pod, freed);
+    else
+        wake_forget(extender->wake, args->pod.uid);
+}
+
+/* bind will come for it. */
+static void note_pass(const struct call *call, const struct taking *taking)
+{
+    struct denials *denials = call->extender->denials;
+    const struct pod_view *pod = &call->args.pod;
+
+    if (denials)
+        passes_note(denials->passes, pod->uid, pod->ns, taking->marks, taking->n,
+                    g_get_monotonic_time() / 1000);
+}
+
+/* There will be no bind. */
+static bool book(struct extender *extender, const struct filter_args *args,
+                 const struct request *request, enum reason *ret_reasons, GError **error)
+{
+    const uint64_t freed = ledger_freed(store_lock(extender->store));
+
+    store_unlock(extender->store);
+    if (!predicate_book(extender, args, request, ret_reasons, error))
+        return false;
+    note_outcome(extender, args, request, ret_reasons, freed);
+    return true;
+}
+
+static bool decide(struct call *call, struct json_arena *arena, enum reason *ret_reasons,
+                   GError **error)
+{
+    struct extender *extender = call->extender;
+    const struct filter_args *args = &call->args;
+    const struct store_options *options = store_options(extender->store);
+    GError *failure = NULL;
+    g_autoptr(request) request = dialect_read_request(&args->pod, &options->dialects, &failure);
+
+    if (failure) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    if (!request) { /* no GPU: every node will do */
+        note_outcome(extender, args, NULL, ret_reasons, 0);
+        note_pass(call, &(struct taking){0});
+        return true;
+    }
+
+    call_phase(call, PHASE_DECODE);
+    if (extender->filter_books && request->dialect->filter_only) {
+        const bool booked = book(extender, args, request, ret_reasons, error);
+        call_phase(call, PHASE_DECIDE);
+        return booked;
+    }
+    struct taking taking = {0};
+    if (extender->denials)
+        taking.marks = json_arena_alloc(arena, (args->n_names + 1) * sizeof *taking.marks);
+    struct ledger *ledger = store_decide_recorded(extender->store, &call->moment);
+    call_phase(call, PHASE_LOCK);
+    const struct allocation *held = ledger_get(ledger, args->pod.uid);
+    const uint64_t freed = ledger_freed(ledger);
+    bool decided = true;
+    if (held)
+        decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
+    else
+        ask_nodes(call, ledger, request, ret_reasons, &taking);
+    store_unlock(extender->store);
+    if (taking.n > 0)
+        note_pass(call, &taking);
+    if (decided)
+        note_outcome(extender, args, request, ret_reasons, freed);
+    call_phase(call, PHASE_DECIDE);
+    return decided;
+}
+
+static void count_refusals(const enum reason *reasons, size_t n)
+{
+    uint64_t counts[REASON_N] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        counts[reasons[i]]++;
+    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++)
+        metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
+}
+
+static bool filter(struct call *call, struct json_arena *arena, const char *body, size_t length,
+                   struct json_writer *writer, GError **error)
+{
+    const struct filter_args *args = &call->args;
+
+    if (!call_read(call, arena, body, length, error))
+        return false;
+    enum reason *reasons = json_arena_alloc(arena, (args->n_names + 1) * sizeof *reasons);
+    if (!decide(call, arena, reasons, error))
+        return false;
+    filter_result_encode(writer, &(struct filter_result){.args = args, .reasons = reasons});
+    count_refusals(reasons, args->n_names);
+    return true;
+}
+
+void extender_filter(struct extender *extender, const char *body, size_t length, GString *reply)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    struct json_writer writer;
+    struct call call;
+
+    call_begin(&call, extender, VERB_FILTER);
+    /* Most answers are about as long as the question; growing by doubling would copy them. */
+    g_string_set_size(reply, MIN(length, REPLY_GUESS_MAX));
+    g_string_truncate(reply, 0);
+    json_writer_init(&writer, reply);
+    if (!filter(&call, arena, body, length, &writer, &failure)) {
+        filter_error_encode(&writer, failure->message);
+        log_event(LOG_LEVEL_WARN, "filter failed", LOG_TEXT("why", failure->message));
+    }
+    call_end(&call, reply, failure);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/journal.h"
+
+#include "store/booking.h"
+
+#include <string.h>
+
+struct journal {
+    struct store *store;
+    GHashTable *entries; /* uid -> char *, a booking as JSON */
+    size_t size;         /* of all texts */
+};
+
+struct journal *journal_new(struct store *store)
+{
+    struct journal *journal = g_new0(struct journal, 1);
+
+    journal->store = store;
+    journal->entries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return journal;
+}
+
+void journal_free(struct journal *journal)
+{
+    if (!journal)
+        return;
+    g_hash_table_unref(journal->entries);
+    g_free(journal);
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static char *describe(const struct allocation *booking)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    booking_encode(&writer, booking);
+    return g_string_free(text, FALSE);
+}
+
+static bool is_open(const struct ledger *ledger, const char *uid)
+{
+    const struct allocation *booking = ledger_get(ledger, uid);
+
+    return booking &&
+           (booking->state == ALLOCATION_RESERVED || booking->state == ALLOCATION_UNKNOWN);
+}
+
+static void forget(struct journal *journal, const char *uid)
+{
+    const char *text = g_hash_table_lookup(journal->entries, uid);
+
+    if (text)
+        journal->size -= strlen(text);
+    g_hash_table_remove(journal->entries, uid);
+}
+
+static void keep(struct journal *journal, const char *uid, char *take_entry)
+{
+    journal->size += strlen(take_entry);
+    g_hash_table_insert(journal->entries, g_strdup(uid), take_entry);
+}
+
+/* Whose fate is known needs no place. */
+static void sweep(struct journal *journal, const struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer uid, entry;
+
+    g_hash_table_iter_init(&iter, journal->entries);
+    while (g_hash_table_iter_next(&iter, &uid, &entry)) {
+        if (is_open(ledger, uid))
+            continue;
+        journal->size -= strlen(entry);
+        g_hash_table_iter_remove(&iter);
+    }
+}
+
+bool journal_add(struct journal *journal, const struct allocation *booking)
+{
+    if (!journal)
+        return true;
+    g_autofree char *entry = describe(booking);
+
+    forget(journal, booking->uid);
+    if (journal->size + strlen(entry) > JOURNAL_MAX)
+        return false;
+    keep(journal, booking->uid, g_steal_pointer(&entry));
+    return true;
+}
+
+void journal_encode(struct journal *journal, GString *text)
+{
+    struct json_writer writer;
+    GHashTableIter iter;
+    gpointer entry;
+
+    json_writer_init(&writer, text);
+    sweep(journal, store_lock(journal->store));
+    if (journal->size > 0) {
+        json_begin_object(&writer);
+        json_key(&writer, "bookings");
+        json_begin_array(&writer);
+        g_hash_table_iter_init(&iter, journal->entries);
+        while (g_hash_table_iter_next(&iter, NULL, &entry))
+            json_raw(&writer, entry, strlen(entry));
+        json_end_array(&writer);
+        json_end_object(&writer);
+    }
+    store_unlock(journal->store);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* Whether it was news. What is known here of the pod, be it a booking of our own, is no older. */
+static bool book(struct journal *journal, const char *node, struct allocation *take_booking)
+{
+    struct observer *observer = store_observer(journal->store);
+    struct moment moment;
+    struct ledger *ledger = store_decide(journal->store, &moment);
+    const bool known = ledger_get(ledger, take_booking->uid) != NULL;
+
+    if (known) {
+        allocation_free(take_booking);
+    } else {
+        take_booking->since_ms = moment.now_ms;
+        take_booking = ledger_put(ledger, node, take_booking);
+        char *entry = describe(take_booking);
+        observer_tell(observer, &(struct observation){OBSERVED_INHERITED, observer_number(observer),
+                                                      .key = take_booking->uid, .booking = entry});
+        keep(journal, take_booking->uid, entry);
+    }
+    store_notify(journal->store);
+    store_unlock(journal->store);
+    return !known;
+}
+
+struct document {
+    const cJSON *bookings;
+};
+
+static const struct json_field document_fields[] = {
+    JSON_FIELD_ARRAY(struct document, bookings, "bookings", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+unsigned journal_decode(struct journal *journal, const char *text, int *ret_bad)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct document document = {0};
+    const cJSON *object = json_parse(arena, text, strlen(text), NULL);
+    const cJSON *item;
+    const char *node;
+    unsigned booked = 0;
+
+    *ret_bad = -1;
+    if (!object || !json_decode(arena, object, document_fields, &document, NULL))
+        return 0;
+    *ret_bad = 0;
+    cJSON_ArrayForEach (item, document.bookings) {
+        struct allocation *booking = booking_decode(arena, item, &node);
+
+        if (booking)
+            booked += book(journal, node, booking);
+        else
+            ++*ret_bad;
+    }
+    return booked;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which pods should end so that a more important one finds a card. kube-scheduler has tried what
+ * happens if pods end, by sums of a node, and names victims per node; those may not free a card.
+ *
+ * What it has named and the ledger does not know is kept: it may be needed for reasons of which
+ * nothing is known here. Of the rest the least are chosen (policy/victims.h), on copies of the nodes
+ * that are all of one moment; the search needs no lock.
+ */
+#include "verbs/call.h"
+#include "base/log.h"
+#include "store/shortfall.h"
+#include "policy/victims.h"
+#include "wire/preemption.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+/* So much of one call is copied, for the lock is held meanwhile: some milliseconds. Where
+ * kube-scheduler names more, it is the nodes from a place on that the moment decides, so that each
+ * has its turn; the others are no candidates this time. It names a tenth of all nodes unless it is
+ * told otherwise. */
+#define NODES_MAX 2000
+#define PODS_MAX 10000
+
+struct preempt {
+    struct call call;
+    struct preemption_args args;
+    struct json_arena *arena;
+    const struct request *request;
+    struct admission_query admission;
+    struct pod_facts *facts; /* the pod's */
+
+    /* Of the moment: */
+    struct what_if **what_ifs;   /* per node; NULL: nobody knows it, or nothing that ends helps there */
+    struct budgets *budgets; /* NULL: nothing was looked at */
+    int64_t *allowed;        /* of every budget */
+};
+
+/* --- the moment ----------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
+{
+    const struct preemption_args *args = &preempt->args;
+    struct store *store = preempt->call.extender->store;
+    g_autoptr(quota_room) room =
+        quotas_room(store_quotas(store), ledger, args->pod.ns, preempt->request);
+    struct nominees nominees =
+        store_nominees(store, &preempt->admission, args->pod.uid, args->pod.priority);
+    const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
+    size_t n_pods = 0;
+
+    for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && n_pods < PODS_MAX; i++) {
+        const size_t at = (from + i) % args->n_nodes;
+        const struct node *node = ledger_node(ledger, args->nodes[at].name);
+        if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE)
+            continue;
+        preempt->what_ifs[at] = what_if_new(nominees_see(&nominees, node));
+        n_pods += node->allocations->len;
+    }
+    nominees_clear(&nominees);
+}
+
+/* Copies what the search needs, all of one moment. A pod that holds cards already needs no node
+ * cleared. */
+static void look(struct preempt *preempt)
+{
+    struct store *store = preempt->call.extender->store;
+    const struct store_options *options = store_options(store);
+    struct ledger *ledger = store_decide_recorded(store, &preempt->call.moment);
+
+    preempt->admission = (struct admission_query){
+        .request = preempt->request,
+        .policy = options->policy,
+        .options = &options->dialects,
+        .now_ns = preempt->call.moment.now_ns,
+        .patience_ns = options->patience_ms * 1000000,
+    };
+    preempt->budgets = budgets_copy(store_budgets(store));
+    if (!ledger_get(ledger, preempt->args.pod.uid))
+        copy_nodes(preempt, ledger);
+    store_unlock(store);
+}
+
+/* --- one node ------------------------------------------------------------------------------- */
+
+/* A node, and who could end on it. */
+struct inquiry {
+    const struct preemption_node *named;
+    struct what_if *what_if;
+    struct victim *victims;
+    size_t n;
+};
+
+static bool is_named(const struct preemption_node *node, const char *uid)
+{
+    for (size_t i = 0; i < node->n_uids; i++) {
+        if (g_str_equal(node->uids[i], uid))
+            return true;
+    }
+    return false;
+}
+
+/* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
+ * itself it has. Of such a pod, and of one that it wants gone for a reason of which nothing is known
+ * here, nothing is decided here. */
+static void gather(const struct preempt *preempt, struct inquiry *inquiry)
+{
+    const GPtrArray *all = inquiry->what_if->allocations;
+
+    inquiry->victims = json_arena_alloc(preempt->arena, (all->len + 1) * sizeof(struct victim));
+    for (guint i = 0; i < all->len; i++) {
+        struct allocation *allocation = g_ptr_array_index(all, i);
+        const bool named = is_named(inquiry->named, allocation->uid);
+        const bool lesser = allocation->state == ALLOCATION_CONFIRMED &&
+                            allocation->priority < preempt->args.pod.priority;
+        if (!named && !lesser)
+            continue;
+        struct victim *victim = &inquiry->victims[inquiry->n++];
+        *victim = (struct victim){
+            .allocation = allocation,
+            .named = named,
+            .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
+                               allocation->facts->particular),
+        };
+        victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
+                                       G_N_ELEMENTS(victim->budgets));
+    }
+}
+
+/* Violations among those that kube-scheduler has named and the ledger does not know. */
+static int64_t foreign_violations(const struct preempt *preempt, const struct inquiry *inquiry)
+{
+    g_autofree int64_t *left =
+        g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
+    int64_t known = 0;
+
+    for (size_t i = 0; i < inquiry->n; i++) {
+        const struct victim *victim = &inquiry->victims[i];
+        bool violates = false;
+        for (uint32_t j = 0; victim->named && j < victim->n_budgets; j++)
+            violates |= left[victim->budgets[j]]-- <= 0;
+        known += violates;
+    }
+    return MAX(inquiry->named->violations - known, 0);
+}
+
+static const struct victim *find(const struct inquiry *inquiry, const char *uid)
+{
+    for (size_t i = 0; i < inquiry->n; i++) {
+        if (g_str_equal(inquiry->victims[i].allocation->uid, uid))
+            return &inquiry->victims[i];
+    }
+    return NULL;
+}
+
+static bool knows_named(const struct inquiry *inquiry)
+{
+    for (size_t i = 0; i < inquiry->named->n_uids; i++) {
+        if (!find(inquiry, inquiry->named->uids[i]))
+            return false;
+    }
+    return true;
+}
+
+static void keep_uid(struct preempt *preempt, struct preemption_node *answer, const char *uid)
+{
+    const size_t size = strlen(uid) + 1;
+
+    answer->uids[answer->n_uids++] = memcpy(json_arena_alloc(preempt->arena, size), uid, size);
+}
+
+/* Those that kube-scheduler has named first, as it has named them. */
+static void write_victims(struct preempt *preempt, const struct inquiry *inquiry,
+                          struct preemption_node *answer)
+{
+    answer->uids = json_arena_alloc(
+        preempt->arena, (inquiry->named->n_uids + inquiry->n + 1) * sizeof *answer->uids);
+    for (size_t i = 0; i < inquiry->named->n_uids; i++) {
+        const struct victim *victim = find(inquiry, inquiry->named->uids[i]);
+        if (!victim || victim->chosen)
+            keep_uid(preempt, answer, inquiry->named->uids[i]);
+    }
+    for (size_t i = 0; i < inquiry->n; i++) {
+        if (inquiry->victims[i].chosen && !inquiry->victims[i].named)
+            keep_uid(preempt, answer, inquiry->victims[i].allocation->uid);
+    }
+}
+
+static bool finds_room(const struct node *node, void *data)
+{
+    return dialect_admits(node, data) != ADMISSION_NO;
+}
+
+/* False: the node is no candidate any more. So it is where nobody has to end, which kube-scheduler
+ * takes for an error: the pod is simply asked about again. */
+static bool answer_node(struct preempt *preempt, size_t at, struct preemption_node *answer)
+{
+    struct inquiry inquiry = {.named = &preempt->args.nodes[at], .what_if = preempt->what_ifs[at]};
+    struct victims_cost cost;
+
+    if (!inquiry.what_if)
+        return false;
+    gather(preempt, &inquiry);
+    int64_t lacks[VICTIM_AMOUNTS_MAX];
+    shortfall_measure(inquiry.what_if->node, preempt->request, preempt->facts, lacks);
+    const struct victims_query query = {
+        .admits = finds_room,
+        .data = &preempt->admission,
+        .asked_host = preempt->request->host,
+        .asked = preempt->facts,
+        .lacks = knows_named(&inquiry) ? lacks : NULL,
+        .allowed = preempt->allowed,
+        .n_allowed = budgets_n(preempt->budgets),
+        .fickle = dialect_is_fickle(preempt->request),
+    };
+    if (!victims_choose(inquiry.what_if, &query, inquiry.victims, inquiry.n, &cost))
+        return false;
+    *answer = (struct preemption_node){.name = inquiry.named->name};
+    write_victims(preempt, &inquiry, answer);
+    answer->violations = MIN(cost.violations + foreign_violations(preempt, &inquiry),
+                             (int64_t)answer->n_uids);
+    return answer->n_uids > 0;
+}
+
+static enum preempt_result compare(const struct preemption_node *named,
+                                   const struct preemption_node *answer)
+{
+    if (named->n_uids != answer->n_uids)
+        return PREEMPT_RESULT_CHANGED;
+    for (size_t i = 0; i < named->n_uids; i++) {
+        if (!g_str_equal(named->uids[i], answer->uids[i]))
+            return PREEMPT_RESULT_CHANGED;
+    }
+    return PREEMPT_RESULT_KEPT;
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+static void log_answer(const struct preempt *preempt, const struct preemption_node *answers,
+                       size_t n)
+{
+    g_autofree char *pod =
+        g_strdup_printf("%s/%s", preempt->args.pod.ns, preempt->args.pod.name);
+    size_t least = n > 0 ? answers[0].n_uids : 0;
+
+    for (size_t i = 1; i < n; i++)
+        least = MIN(least, answers[i].n_uids);
+    log_event_limited(LOG_LEVEL_INFO, "victims chosen", LOG_TEXT("pod", pod),
+                      LOG_NUMBER("nodes_offered", preempt->args.n_nodes), LOG_NUMBER("nodes", n),
+                      LOG_NUMBER("victims_at_least", least));
+}
+
+static size_t decide(struct preempt *preempt, struct preemption_node *answers)
+{
+    size_t n = 0;
+
+    preempt->what_ifs =
+        json_arena_alloc(preempt->arena, preempt->args.n_nodes * sizeof *preempt->what_ifs);
+    look(preempt);
+    call_phase(&preempt->call, PHASE_LOCK);
+    preempt->allowed =
+        json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *preempt->allowed);
+    budgets_allowed(preempt->budgets, preempt->allowed);
+    for (size_t i = 0; i < preempt->args.n_nodes; i++) {
+        const bool kept = answer_node(preempt, i, &answers[n]);
+        metrics_count(COUNTER_PREEMPT_NODES, kept ? compare(&preempt->args.nodes[i], &answers[n])
+                                                  : PREEMPT_RESULT_DROPPED);
+        n += kept;
+        what_if_free(preempt->what_ifs[i]);
+    }
+    budgets_free(preempt->budgets);
+    log_answer(preempt, answers, n);
+    return n;
+}
+
+/* Of a pod without a GPU nothing is known that kube-scheduler does not know. */
+static size_t repeat(const struct preemption_args *args, struct preemption_node *answers)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < args->n_nodes; i++) {
+        if (args->nodes[i].n_uids > 0)
+            answers[n++] = args->nodes[i];
+    }
+    return n;
+}
+
+static bool run(struct preempt *preempt, const char *body, size_t length,
+                struct json_writer *writer, GError **error)
+{
+    const struct store_options *options = store_options(preempt->call.extender->store);
+    GError *failure = NULL;
+
+    preempt->call.body = body;
+    preempt->call.length = length;
+    if (!call_check_ready(&preempt->call, error))
+        return false;
+    const cJSON *json = json_parse(preempt->arena, body, length, error);
+    if (!json || !preemption_args_decode(preempt->arena, json, &preempt->args, error))
+        return false;
+    g_autoptr(request) request =
+        dialect_read_request(&preempt->args.pod, &options->dialects, &failure);
+    if (failure) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    call_phase(&preempt->call, PHASE_DECODE);
+    struct preemption_node *answers =
+        json_arena_alloc(preempt->arena, (preempt->args.n_nodes + 1) * sizeof *answers);
+    g_autoptr(pod_facts) facts = pod_facts_new(&preempt->args.pod);
+    preempt->request = request;
+    preempt->facts = facts;
+    const size_t n = request ? decide(preempt, answers) : repeat(&preempt->args, answers);
+    call_phase(&preempt->call, PHASE_DECIDE);
+    preemption_result_encode(writer, answers, n);
+    return true;
+}
+
+bool extender_preempt(struct extender *extender, const char *body, size_t length, GString *reply,
+                      GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    GError *failure = NULL;
+    struct preempt preempt = {.arena = arena};
+    struct json_writer writer;
+
+    call_begin(&preempt.call, extender, VERB_PREEMPT);
+    json_writer_init(&writer, reply);
+    const bool answered = run(&preempt, body, length, &writer, &failure);
+    if (!answered)
+        log_event(LOG_LEVEL_WARN, "preempt failed", LOG_TEXT("why", failure->message));
+    call_end(&preempt.call, reply, failure);
+    if (failure)
+        g_propagate_error(error, failure);
+    return answered;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/wake.h"
+
+#include "core/ledger.h"
+#include "store/feasibility.h"
+#include "base/log.h"
+#include "base/metrics.h"
+
+#include <pthread.h>
+
+#define REFUSED_MAX 4096     /* pods remembered; others wait for kube-scheduler's own flush */
+#define PER_RUN_MAX 20
+#define GRACE_MS 1000        /* in most cases kube-scheduler asks again by itself, well before */
+#define PAUSE_MAX_MS 60000
+#define CALL_MS 5000
+
+struct refused {
+    char *uid, *ns, *name;
+    uint64_t freed;        /* all room up to here has been tried */
+    int64_t not_before_ms; /* monotonic */
+    int64_t pause_ms;      /* after the next wake */
+    GList *link;           /* in its namespace's queue */
+};
+
+struct wake {
+    pthread_mutex_t lock;
+    GHashTable *refused; /* the entry's uid -> struct refused * */
+    GHashTable *queues;  /* namespace -> GQueue of its refused, who was asked about last at the end;
+                          * none is empty */
+};
+
+static void refused_free(gpointer data)
+{
+    struct refused *refused = data;
+    g_free(refused->uid);
+    g_free(refused->ns);
+    g_free(refused->name);
+    g_free(refused);
+}
+
+static void queue_free(gpointer data)
+{
+    g_queue_free(data);
+}
+
+static int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+struct wake *wake_new(void)
+{
+    struct wake *wake = g_new0(struct wake, 1);
+
+    pthread_mutex_init(&wake->lock, NULL);
+    wake->refused = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, refused_free);
+    wake->queues = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, queue_free);
+    return wake;
+}
+
+void wake_free(struct wake *wake)
+{
+    if (!wake)
+        return;
+    g_hash_table_unref(wake->queues);
+    g_hash_table_unref(wake->refused);
+    pthread_mutex_destroy(&wake->lock);
+    g_free(wake);
+}
+
+/* --- whom it remembers ---------------------------------------------------------------------- */
+
+static void forget(struct wake *wake, struct refused *refused)
+{
+    GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+
+    g_queue_delete_link(queue, refused->link);
+    if (g_queue_is_empty(queue))
+        g_hash_table_remove(wake->queues, refused->ns);
+    g_hash_table_remove(wake->refused, refused->uid);
+}
+
+/* Of the namespace that has most, who was asked about the longest ago. A namespace alone fills all
+ * places, and takes none of another's. */
+static void make_room(struct wake *wake)
+{
+    GQueue *longest = NULL;
+    GHashTableIter iter;
+    gpointer queue;
+
+    g_hash_table_iter_init(&iter, wake->queues);
+    while (g_hash_table_iter_next(&iter, NULL, &queue)) {
+        if (!longest || g_queue_get_length(queue) > g_queue_get_length(longest))
+            longest = queue;
+    }
+    forget(wake, g_queue_peek_head(longest));
+}
+
+static struct refused *remember(struct wake *wake, const struct pod_view *pod)
+{
+    struct refused *refused = g_new0(struct refused, 1);
+
+    if (g_hash_table_size(wake->refused) >= REFUSED_MAX)
+        make_room(wake);
+    refused->uid = g_strdup(pod->uid);
+    refused->ns = g_strdup(pod->ns ? pod->ns : "");
+    refused->name = g_strdup(pod->name);
+    refused->pause_ms = GRACE_MS;
+    g_hash_table_insert(wake->refused, refused->uid, refused);
+    GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+    if (!queue) {
+        queue = g_queue_new();
+        g_hash_table_insert(wake->queues, g_strdup(refused->ns), queue);
+    }
+    g_queue_push_tail(queue, refused);
+    refused->link = g_queue_peek_tail_link(queue);
+    return refused;
+}
+
+void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, pod->uid);
+    if (refused) {
+        GQueue *queue = g_hash_table_lookup(wake->queues, refused->ns);
+        g_queue_unlink(queue, refused->link);
+        g_queue_push_tail_link(queue, refused->link);
+    } else {
+        refused = remember(wake, pod);
+    }
+    refused->freed = freed;
+    refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+void wake_forget(struct wake *wake, const char *uid)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, uid);
+    if (refused)
+        forget(wake, refused);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+/* --- who is to be woken --------------------------------------------------------------------- */
+
+/* A copy, so that neither lock is needed for the call. */
+struct candidate {
+    char *uid, *ns, *name;
+    uint64_t freed;
+    uint64_t tried; /* the same after it was looked at */
+    bool gone;      /* bound, deleted, or never seen by the watch */
+    bool admitted;
+    guint rank;     /* how many of its namespace are looked at before it */
+};
+
+static void candidate_clear(gpointer data)
+{
+    struct candidate *candidate = data;
+    g_free(candidate->uid);
+    g_free(candidate->ns);
+    g_free(candidate->name);
+}
+
+static gint compare_ranks(gconstpointer a, gconstpointer b)
+{
+    const struct candidate *left = a, *right = b;
+
+    return left->rank < right->rank ? -1 : left->rank > right->rank;
+}
+
+/* Namespaces in turns, since only so many are woken at a time. */
+static GArray *take_due(struct wake *wake)
+{
+    GArray *due = g_array_new(FALSE, FALSE, sizeof(struct candidate));
+    const int64_t now = now_ms();
+    GHashTableIter iter;
+    gpointer queue;
+
+    g_array_set_clear_func(due, candidate_clear);
+    pthread_mutex_lock(&wake->lock);
+    g_hash_table_iter_init(&iter, wake->queues);
+    while (g_hash_table_iter_next(&iter, NULL, &queue)) {
+        guint rank = 0;
+        for (const GList *link = g_queue_peek_head_link(queue); link; link = link->next) {
+            const struct refused *refused = link->data;
+            if (refused->not_before_ms > now)
+                continue;
+            struct candidate candidate = {
+                .uid = g_strdup(refused->uid),
+                .ns = g_strdup(refused->ns),
+                .name = g_strdup(refused->name),
+                .freed = refused->freed,
+                .rank = rank++,
+            };
+            g_array_append_val(due, candidate);
+        }
+    }
+    pthread_mutex_unlock(&wake->lock);
+    g_array_sort(due, compare_ranks);
+    return due;
+}
+
+/* Under the store's lock: whether a node on which something became free takes the pod now. What a
+ * quota leaves may have become free anywhere. The order of arrival is left to filter, which will be
+ * asked: no record tells that somebody has looked. */
+static bool has_room(struct store *store, const struct candidate *candidate,
+                     const struct moment *moment, const struct demand *demand)
+{
+    const GPtrArray *nodes = ledger_nodes(store_ledger(store));
+    const struct pod_view pod = {
+        .uid = candidate->uid,
+        .ns = candidate->ns,
+        .priority = store_pending_priority(store, candidate->uid),
+    };
+    struct feasibility question;
+    bool found = false;
+
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){&pod, store_pending(store, candidate->uid), moment,
+                                                 WITHOUT_ORDER | WITHOUT_WAITING, demand});
+    const bool anywhere =
+        question.room && ledger_freed_in(question.ledger, candidate->ns) > candidate->freed;
+    for (guint i = 0; i < nodes->len && !found; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        found = (anywhere || node_own(node)->freed_at > candidate->freed) &&
+                feasibility_ask(&question, node, NULL) == REASON_NONE;
+    }
+    feasibility_clear(&question);
+    return found;
+}
+
+/* One at a time: there may be thousands, and others want the lock. */
+static void look(struct store *store, struct candidate *candidate, const struct demand *demand)
+{
+    struct moment moment;
+    struct ledger *ledger = store_decide(store, &moment);
+
+    candidate->tried = ledger_freed(ledger);
+    candidate->gone = !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
+    candidate->admitted = !candidate->gone && candidate->freed != candidate->tried &&
+                          has_room(store, candidate, &moment, demand);
+    store_unlock(store);
+}
+
+/* Before a call: whatever becomes of it, this room has had its turn. */
+static void set_tried(struct wake *wake, const struct candidate *candidate)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, candidate->uid);
+    if (refused)
+        refused->freed = MAX(refused->freed, candidate->tried);
+    if (refused && candidate->admitted) {
+        refused->not_before_ms = now_ms() + refused->pause_ms;
+        refused->pause_ms = MIN(refused->pause_ms * 2, PAUSE_MAX_MS);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
+static enum wake_result call(struct cluster *cluster, const struct candidate *candidate)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format_iso8601(now);
+    g_autofree char *pod = g_strdup_printf("%s/%s", candidate->ns, candidate->name);
+    const struct pod_annotation annotation = {
+        .ns = candidate->ns,
+        .name = candidate->name,
+        .uid = candidate->uid,
+        .key = WAKE_ANNOTATION,
+        .value = time,
+    };
+
+    if (cluster->ops->annotate_pod(cluster, &annotation, now_ms() + CALL_MS, &failure) ==
+        OUTCOME_OK) {
+        log_event(LOG_LEVEL_INFO, "woken: there is room now", LOG_TEXT("pod", pod));
+        return WAKE_RESULT_WOKEN;
+    }
+    log_event(LOG_LEVEL_WARN, "pod cannot be woken", LOG_TEXT("pod", pod),
+              LOG_TEXT("why", failure->message));
+    return WAKE_RESULT_FAILED;
+}
+
+unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluster)
+{
+    unsigned woken = 0;
+
+    if (!cluster->ops->annotate_pod)
+        return 0;
+    g_autoptr(GArray) due = take_due(wake);
+    if (due->len == 0)
+        return 0;
+    store_lock(store);
+    g_autoptr(demand) demand = store_demand_copy(store);
+    store_unlock(store);
+    for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
+        struct candidate *candidate = &g_array_index(due, struct candidate, i);
+        look(store, candidate, demand);
+        if (candidate->gone) {
+            wake_forget(wake, candidate->uid);
+            continue;
+        }
+        set_tried(wake, candidate);
+        if (candidate->admitted) {
+            metrics_count(COUNTER_WAKES, call(cluster, candidate));
+            woken++;
+        }
+    }
+    return woken;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Pods that filter has refused, and that nobody else may wake.
+ *
+ * A pod that ends makes kube-scheduler ask again at once, often before our own watch has shown the
+ * end. The pod is refused once more, and in a quiet cluster nothing makes kube-scheduler ask a
+ * third time: for minutes, or for ever. So when room has appeared since a pod was refused, and it
+ * was not asked about again, one of its annotations is changed. That wakes a pod in every version
+ * (its own update is an event that kube-scheduler always heeds).
+ *
+ * No storms: at most one change per pod and room, with a pause that doubles, and few in all.
+ * Own lock, never held together with the store's. Any thread.
+ */
+#include "store/cluster.h"
+
+#define WAKE_ANNOTATION "gpuledger.io/woken"
+
+struct wake;
+
+struct wake *wake_new(void);
+void wake_free(struct wake *wake);
+
+/* Every node was refused, when the ledger's count of what was freed (ledger_freed) was `freed`. */
+void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed);
+
+/* The pod has found a node, or asks for no GPU. */
+void wake_forget(struct wake *wake, const char *uid);
+
+/* Wakes those for whom there is room now; one thread, from time to time. Returns how many. */
+unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluster);
