@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #define RETRY_MS 500
+#define DENIED_PATIENCE_MS 30000
 
 struct keys {
     struct seals *seals;
@@ -60,15 +61,28 @@ static bool open_place(struct keys *keys, const struct config *config,
     return keys->keeper != NULL;
 }
 
-/* An API server that is away comes back, as for lists; a process that ended instead would be started
- * again after minutes only. Whoever wants it to end is heard. */
-static bool is_to_wait(const GError *failure)
+static int64_t now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+/* Whoever wants the process to end is heard. */
+static bool is_to_end(void)
 {
     sigset_t pending;
 
-    return g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE) &&
-           sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) != 1 &&
-           sigismember(&pending, SIGINT) != 1;
+    return sigpending(&pending) != 0 || sigismember(&pending, SIGTERM) == 1 ||
+           sigismember(&pending, SIGINT) == 1;
+}
+
+/* An API server that is away comes back, as for lists; a process that ended instead would be started
+ * again after minutes only. One that has just come back denies what its roles allow until it has
+ * read them, and a Role may be applied a moment after the Deployment. */
+static bool is_to_wait(const GError *failure, int64_t waited_ms)
+{
+    return g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE) ||
+           (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED) &&
+            waited_ms < DENIED_PATIENCE_MS);
 }
 
 bool keys_open(struct keys *keys, const struct config *config, const struct backend *backend,
@@ -79,7 +93,11 @@ bool keys_open(struct keys *keys, const struct config *config, const struct back
     if (!keys || keys->keeper || (!backend && !*config->seal_key_file))
         return true;
     g_autoptr(GError) failure = NULL;
-    while (!open_place(keys, config, backend, &failure) && is_to_wait(failure)) {
+    int64_t reached_ms = now_ms(); /* when the API server was last away */
+    while (!open_place(keys, config, backend, &failure) && !is_to_end() &&
+           is_to_wait(failure, now_ms() - reached_ms)) {
+        if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE))
+            reached_ms = now_ms();
         log_event_limited(LOG_LEVEL_WARN, "the keys of seals are waited for",
                           LOG_TEXT("why", failure->message));
         g_clear_error(&failure);

@@ -20,7 +20,7 @@ import ssl
 import urllib.parse
 
 KINDS = {"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap", "leases": "Lease",
-         "events": "Event"}
+         "events": "Event", "secrets": "Secret"}
 LOG_MAX = 4000
 
 

@@ -81,6 +81,18 @@ LEASES = {
 }
 
 
+# What goes wrong with the Secret of the keys at the start; all of it is waited for.
+SEALS = {
+    "no connection": [Fault("get", "refuse", times=2)],
+    "500": [Fault("get", "status", times=2)],
+    "403, roles are not read yet": [Fault("get", "status", 403, "Forbidden", times=3)],
+    "403 when it comes back": [Fault("get", "refuse"),
+                               Fault("get", "status", 403, "Forbidden", times=2)],
+    "403 for the first key": [Fault("patch secrets", "status", 403, "Forbidden", times=2)],
+    "409 for the first key": [Fault("patch secrets", "status", 409, "Conflict")],
+}
+
+
 @contextlib.asynccontextmanager
 async def running(cluster, *options, kubeconfig=None):
     """The program, in sync with a cluster that may be in trouble."""
@@ -190,6 +202,19 @@ async def lease_test(faults):
                 require(asyncio.get_running_loop().time() < deadline, f"bind: {error}")
                 await asyncio.sleep(0.1)
             cluster.check()
+
+
+async def seal_test(faults):
+    async with cluster_of((2, 16)) as cluster:
+        cluster.api.put("secrets", {"metadata": {"namespace": "test", "name": "seal"}})
+        cluster.api.faults = faults = [Fault(**vars(fault)) for fault in faults]
+        async with running(cluster, "--seal-secret=test/seal") as program:
+            obj = cluster.create("a", 9)
+            await bind(program, obj)
+            require("gpuledger.io/seal" in obj["metadata"]["annotations"], "a grant has a seal")
+            require(not faults, f"{faults} did not strike")
+            cluster.play()
+            await program.settle()
 
 
 async def late_binding_test():
@@ -418,6 +443,8 @@ def tests():
         yield f"watch: {title}", watch_test(faults)
     for title, faults in LISTS.items():
         yield f"list: {title}", list_test(faults)
+    for title, faults in SEALS.items():
+        yield f"seal: {title}", seal_test(faults)
     for title, faults in LEASES.items():
         yield f"Lease: {title}", lease_test(faults)
     yield "Lease: a Binding that comes after a crash", late_binding_test()
