@@ -32,8 +32,7 @@ static gboolean check_neighbour(gpointer key, gpointer data, gpointer user_data)
     const struct pod_object *pod = data;
     const char *card = g_tree_lookup(pod->annotations, KEY_IDX);
 
-    if (g_strcmp0(pod->node, check->newcomer->node) != 0 || !card ||
-        g_str_equal(pod->phase, "Succeeded") || g_str_equal(pod->phase, "Failed"))
+    if (g_strcmp0(pod->node, check->newcomer->node) != 0 || !card || fake_pod_is_over(pod))
         return FALSE;
     if (g_str_equal(card, check->card))
         check->held += pod->mem;
@@ -52,7 +51,8 @@ static void check_cards(struct fake_cluster *fake, const struct pod_object *pod)
     struct check check = {fake, pod, g_tree_lookup(fake->nodes, pod->node),
                           g_tree_lookup(pod->annotations, KEY_IDX), 0};
 
-    if (!check.node || !check.card || check.node->count == 0)
+    /* Kubelet asks for nothing on behalf of a pod that was over before its Binding came. */
+    if (!check.node || !check.card || check.node->count == 0 || fake_pod_is_over(pod))
         return;
     g_tree_foreach(fake->pods, check_neighbour, &check);
     if (check.held > check.node->mem / check.node->count && !fake->violation)

@@ -55,7 +55,7 @@ static struct pod_object *find_pod(struct fake_cluster *fake, const char *name)
     return g_tree_lookup(fake->pods, key);
 }
 
-static bool is_over(const struct pod_object *pod)
+bool fake_pod_is_over(const struct pod_object *pod)
 {
     return g_str_equal(pod->phase, "Succeeded") || g_str_equal(pod->phase, "Failed");
 }
@@ -384,7 +384,7 @@ void fake_cluster_set_phase(struct fake_cluster *fake, const char *name, const c
 {
     lock(fake);
     struct pod_object *pod = find_pod(fake, name);
-    if (pod && !is_over(pod)) {
+    if (pod && !fake_pod_is_over(pod)) {
         g_free(pod->phase);
         pod->phase = g_strdup(phase);
         pod->started |= g_str_equal(phase, "Running");
@@ -448,7 +448,7 @@ bool fake_cluster_lives(struct fake_cluster *fake, const char *name, const char 
 {
     lock(fake);
     const struct pod_object *pod = find_pod(fake, name);
-    bool lives = pod && g_str_equal(pod->uid, uid) && !is_over(pod);
+    bool lives = pod && g_str_equal(pod->uid, uid) && !fake_pod_is_over(pod);
     unlock(fake);
     return lives;
 }

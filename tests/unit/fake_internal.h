@@ -67,6 +67,8 @@ char *fake_cluster_node_json(const struct node_object *node);
 void fake_cluster_change_node(struct fake_cluster *fake, struct node_object *node, const char *key,
                               const char *value);
 /* Under the lock: queues the event of a pod that changed, or was deleted. */
+/* It has succeeded or failed. */
+bool fake_pod_is_over(const struct pod_object *pod);
 void fake_cluster_pod_changed(struct fake_cluster *fake, const struct pod_object *pod,
                               bool deleted);
 void fake_delayed_free(gpointer delayed);
