@@ -56,6 +56,7 @@ static struct {
     uint64_t worlds, rounds, audits, crashes;
     uint64_t changes, requests; /* events, with what net.h and schedulers.h count */
     uint64_t granted, repeated;
+    uint64_t bound_at_once, left; /* when all is quiet */
     uint64_t records, decisions, orphans, what_was_learned;
     uint64_t kept; /* places that files which go on from others begin with */
 } counts;
@@ -302,6 +303,29 @@ static void check_verdicts(void)
     }
 }
 
+/* Filter looks at a few of the older pods each time; bind may meet one that it has not looked at. */
+static bool is_left_to_another(const char *error)
+{
+    return world.options.hold_ms > 0 &&
+           g_str_equal(error, reason_info(REASON_EARLIER_POD)->text);
+}
+
+static void bind_now(int i, const struct pod *pod, int node)
+{
+    for (int times = 0; times < 2; times++) {
+        g_autofree char *error = schedulers_bind(i, pod->uid, node);
+        if (times == 0 && is_left_to_another(error)) {
+            counts.left++;
+            HOLDS(counts.left <= 10 + counts.bound_at_once / 100, "it is to be rare");
+            return;
+        }
+        HOLDS(!*error, "%s to n%d, which has room: %s", pod->uid, node, error);
+        HOLDS(pod->node == node, "%s is not on n%d", pod->uid, node);
+        counts.bound_at_once += times == 0;
+        counts.repeated += times > 0;
+    }
+}
+
 static void bind_all(void *data)
 {
     for (int i = 0; i < PODS; i++) {
@@ -315,12 +339,7 @@ static void bind_all(void *data)
             /* Filter has no look at nodes for a pod without a GPU; bind does. */
             if (!pod->units && !server_shape(node)->exists)
                 continue;
-            for (int times = 0; times < 2; times++) {
-                g_autofree char *error = schedulers_bind(i, pod->uid, node);
-                HOLDS(!*error, "%s to n%d, which has room: %s", pod->uid, node, error);
-                HOLDS(pod->node == node, "%s is not on n%d", pod->uid, node);
-                counts.repeated += times > 0;
-            }
+            bind_now(i, pod, node);
             break;
         }
     }
