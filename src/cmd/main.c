@@ -13,15 +13,6 @@
 #include <string.h>
 #include <yaml.h>
 
-void complain(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *text = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    fprintf(stderr, PROGRAM ": %s\n", text);
-}
-
 enum exit_code version_run(const struct config *config, const struct config_inputs *inputs)
 {
     printf(PROGRAM " %s %s\nlibcurl %s, libmicrohttpd %s, GLib %u.%u.%u, libyaml %s, cJSON %s\n",
