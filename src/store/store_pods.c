@@ -266,6 +266,24 @@ static uint32_t moment(const struct store *store)
     return store->listing[FEED_PODS] ? 0 : store->generation[FEED_PODS];
 }
 
+/* What those who wait for a node go by. That a booking is confirmed is no news to them. */
+struct standing {
+    uint64_t version; /* the node's */
+    bool started, waited_out;
+};
+
+static struct standing find_standing(const struct store *store, const struct pod_view *pod)
+{
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+    const struct allocation *held = ledger_get(store->ledger, pod->uid);
+
+    return (struct standing){
+        .version = node ? node_own(node)->version : 0,
+        .started = held && held->started,
+        .waited_out = held && held->waited_out,
+    };
+}
+
 /* `asked` as in store_reconcile_pod, NULL for what the watch or a list says. */
 static void apply_bound_pod(struct store *store, const struct pod_view *pod, const uint32_t *asked)
 {
@@ -289,9 +307,9 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
          * was under way, which then was refused, it could not tell who had bound it. */
         allocation_free(allocation);
     } else {
-        if (known) /* which may have been booked on another node */
-            store_notify(store, known->node->name, NULL);
-        store_notify(store, pod->node_name, pod->uid);
+        const struct standing before = find_standing(store, pod);
+        if (known && !g_str_equal(known->node->name, pod->node_name))
+            store_notify(store, known->node->name, NULL); /* it was booked there */
         if (allocation)
             note_bound(store, pod);
         forget_pending(store, pod->uid);
@@ -303,6 +321,10 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         } else {
             record_cpu_pod(store, pod);
         }
+        const struct standing after = find_standing(store, pod);
+        const bool same = before.version == after.version && before.started == after.started &&
+                          before.waited_out == after.waited_out;
+        store_notify(store, same ? NULL : pod->node_name, pod->uid);
     }
     store_unlock(store);
     observer_tell(store->observer,

@@ -444,7 +444,10 @@ static void conclude(struct bind *bind)
     struct ledger *ledger = store_decide_recorded(bind->extender->store, &moment);
 
     attempt_conclude(ledger, bind->args->pod_uid, bind->attempt.result, &moment);
-    store_notify(bind->extender->store, bind->args->node, bind->args->pod_uid);
+    /* Of a pod that is bound its booking stays as it was. */
+    store_notify(bind->extender->store,
+                 bind->attempt.result == BIND_RESULT_BOUND ? NULL : bind->args->node,
+                 bind->args->pod_uid);
     store_unlock(bind->extender->store);
     observer_tell(store_observer(bind->extender->store),
                   &(struct observation){OBSERVED_CONCLUSION, moment.number, .moment = &moment,
