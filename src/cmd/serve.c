@@ -517,7 +517,7 @@ static void close_all(struct serve *serve)
 static void hurry_binds(struct serve *serve)
 {
     store_lock(serve->store);
-    store_notify(serve->store);
+    store_notify_all(serve->store);
     store_unlock(serve->store);
 }
 

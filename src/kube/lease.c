@@ -384,7 +384,7 @@ static void announce(struct lease *lease, enum phase_of_term phase, bool stoppin
     }
     /* Binds that wait for something look up, and leave. */
     store_lock(lease->args.store);
-    store_notify(lease->args.store);
+    store_notify_all(lease->args.store);
     store_unlock(lease->args.store);
 }
 

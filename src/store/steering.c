@@ -95,7 +95,7 @@ static const struct node *find_other(struct feasibility *question, const struct 
         if (!hint_has_asked(hint, node_own(other)->place) || g_str_equal(other->name, node))
             continue;
         n_asked++;
-        if (feasibility_ask(question, other, NULL) == REASON_NONE &&
+        if (feasibility_ask(question, other, NULL) == REASON_NONE && !question->waits &&
             feasibility_at_once(question, NULL))
             return other;
     }

@@ -3,7 +3,6 @@
 
 #include "policy/demand.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,16 +23,11 @@ static void pending_free(gpointer data)
 struct store *store_new(const struct store_options *options)
 {
     struct store *store = g_new0(struct store, 1);
-    pthread_condattr_t monotonic;
 
     store->options = *options;
     if (!store->options.policy)
         store->options.policy = &policies[0];
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     store->ledger = ledger_new();
     store->demand = demand_new();
     store->pending = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pending_free);
@@ -124,7 +118,6 @@ void store_free(struct store *store)
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->health);
-    pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
 }
@@ -175,9 +168,9 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (moment->now_ns > 0) /* older records do not tell */
         waits_begin(store->waits, store->ledger, moment->now_ms);
     if (waits_end(store->waits, store->ledger, moment->now_ms))
-        store_notify(store);
+        store_notify_all(store);
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
-        store_notify(store);
+        store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
 }
 
@@ -186,15 +179,19 @@ void store_unlock(struct store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-bool store_wait(struct store *store, int64_t until_ms)
+bool store_wait(struct store *store, const char *node, const char *uid, int64_t until_ms)
 {
-    struct timespec until = {until_ms / 1000, (until_ms % 1000) * 1000000};
-    return pthread_cond_timedwait(&store->changed, &store->mutex, &until) != ETIMEDOUT;
+    return sleepers_wait(&store->sleepers, &store->mutex, node, uid, until_ms);
 }
 
-void store_notify(struct store *store)
+void store_notify(struct store *store, const char *node, const char *uid)
 {
-    pthread_cond_broadcast(&store->changed);
+    sleepers_wake(&store->sleepers, node, uid);
+}
+
+void store_notify_all(struct store *store)
+{
+    sleepers_wake_all(&store->sleepers);
 }
 
 struct ledger *store_ledger(const struct store *store)
@@ -264,7 +261,7 @@ void store_end_waits(struct store *store)
     if (began || ended || resumed || left)
         number = observer_number(store->observer);
     if (ended || resumed)
-        store_notify(store);
+        store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});
 }
@@ -384,7 +381,7 @@ void store_set_policy(struct store *store, const struct policy *policy, int64_t 
     const uint64_t number = observer_number(store->observer);
     store->options.policy = policy;
     store->options.patience_ms = patience_ms;
-    store_notify(store); /* binds wait by it */
+    store_notify_all(store); /* binds wait by it */
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POLICY, number, .key = policy->name,
                                                            .patience_ms = patience_ms});

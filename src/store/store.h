@@ -118,10 +118,14 @@ struct ledger *store_decide_recorded(struct store *store, struct moment *ret_mom
 /* Under the lock, which the moment is of: it is one of a decision that is told to the observer. */
 void store_record_moment(struct store *store, struct moment *moment);
 void store_unlock(struct store *store);
-/* Under the lock: waits until something changed or the monotonic time is reached (false). */
-bool store_wait(struct store *store, int64_t until_ms);
-/* Under the lock: wakes the waiters after a change. */
-void store_notify(struct store *store);
+/* Under the lock: waits until something of the node or of the pod has changed, or the monotonic time is
+ * reached (false). Of what changes elsewhere (quotas, say) nobody is told: look again from time to time.
+ * NULL: of none. */
+bool store_wait(struct store *store, const char *node, const char *uid, int64_t until_ms);
+/* Under the lock, before or after the change: wakes those who wait for the node or the pod. */
+void store_notify(struct store *store, const char *node, const char *uid);
+/* The same, of a change that concerns any node. */
+void store_notify_all(struct store *store);
 
 /* Under the lock: what store_lock gave. */
 struct ledger *store_ledger(const struct store *store);

@@ -115,7 +115,7 @@ void store_list_end(struct store *store, enum feed feed)
     store->listing[feed] = false;
     store->synced[feed] = true;
     if (feed != FEED_BUDGETS) /* for which nobody waits */
-        store_notify(store);
+        store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_LIST_END, number, .feed = feed});
 }

@@ -54,7 +54,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)))
         ledger_mark_freed(store->ledger, view->name);
-    store_notify(store);
+    store_notify(store, view->name, NULL);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view, .paused = paused});
 
@@ -73,7 +73,7 @@ void store_delete_node(struct store *store, const char *name)
     ledger_remove_node(store->ledger, name);
     rejects_forget_node(store->rejects, name);
     quotas_set_node(store->quotas, name, NULL, NULL);
-    store_notify(store);
+    store_notify(store, name, NULL);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_NODE_GONE, number, .key = name});
 }
@@ -84,7 +84,7 @@ void store_note_quotas(struct store *store)
 
     for (guint i = 0; i < nodes->len; i++)
         ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
-    store_notify(store);
+    store_notify_all(store);
 }
 
 /* The dialect whose quotas the ConfigMap has, if they are to be kept to. */
@@ -110,7 +110,7 @@ static void apply_quotas(struct store *store, const struct configmap_view *view,
     quotas_set(store->quotas, text, &changed, &failure);
     if (changed)
         store_note_quotas(store);
-    store_notify(store);
+    store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){gone ? OBSERVED_CONFIGMAP_GONE : OBSERVED_CONFIGMAP,
                                                            number, .configmap = view});
@@ -139,7 +139,7 @@ void store_apply_configmap(struct store *store, const struct configmap_view *vie
                          indices->len);
     g_hash_table_insert(store->health, g_strdup(node),
                         GUINT_TO_POINTER(store->generation[FEED_CONFIGMAPS]));
-    store_notify(store);
+    store_notify(store, node, NULL);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP, number, .configmap = view});
 
@@ -161,7 +161,7 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
     const uint64_t number = observer_number(store->observer);
     ledger_set_unhealthy(store->ledger, node, NULL, 0);
     g_hash_table_remove(store->health, node);
-    store_notify(store);
+    store_notify(store, node, NULL);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_CONFIGMAP_GONE, number, .configmap = view});
 }

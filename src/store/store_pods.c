@@ -34,7 +34,9 @@ static void set_rules(struct store *store, const char *uid, struct pod_rules *ta
 bool store_forget_pod(struct store *store, const char *uid)
 {
     const bool pending = store_pending(store, uid) != NULL;
+    const struct allocation *held = ledger_get(store->ledger, uid);
 
+    store_notify(store, held ? held->node->name : NULL, uid);
     forget_pending(store, uid);
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
@@ -51,10 +53,8 @@ bool store_reject_pod(struct store *store, const char *uid, const struct rejecti
 
     if (counts)
         rejects_note(store->rejects, allocation, rejection);
-    if (store_forget_pod(store, uid)) {
+    if (store_forget_pod(store, uid))
         number = observer_number(store->observer);
-        store_notify(store);
-    }
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD_REJECTED, number, .key = uid,
                                                            .rejection = rejection});
@@ -266,6 +266,24 @@ static uint32_t moment(const struct store *store)
     return store->listing[FEED_PODS] ? 0 : store->generation[FEED_PODS];
 }
 
+/* What those who wait for a node go by. That a booking is confirmed is no news to them. */
+struct standing {
+    uint64_t version; /* the node's */
+    bool started, waited_out;
+};
+
+static struct standing find_standing(const struct store *store, const struct pod_view *pod)
+{
+    const struct node *node = ledger_node(store->ledger, pod->node_name);
+    const struct allocation *held = ledger_get(store->ledger, pod->uid);
+
+    return (struct standing){
+        .version = node ? node_own(node)->version : 0,
+        .started = held && held->started,
+        .waited_out = held && held->waited_out,
+    };
+}
+
 /* `asked` as in store_reconcile_pod, NULL for what the watch or a list says. */
 static void apply_bound_pod(struct store *store, const struct pod_view *pod, const uint32_t *asked)
 {
@@ -289,6 +307,9 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
          * was under way, which then was refused, it could not tell who had bound it. */
         allocation_free(allocation);
     } else {
+        const struct standing before = find_standing(store, pod);
+        if (known && !g_str_equal(known->node->name, pod->node_name))
+            store_notify(store, known->node->name, NULL); /* it was booked there */
         if (allocation)
             note_bound(store, pod);
         forget_pending(store, pod->uid);
@@ -300,7 +321,10 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         } else {
             record_cpu_pod(store, pod);
         }
-        store_notify(store);
+        const struct standing after = find_standing(store, pod);
+        const bool same = before.version == after.version && before.started == after.started &&
+                          before.waited_out == after.waited_out;
+        store_notify(store, same ? NULL : pod->node_name, pod->uid);
     }
     store_unlock(store);
     observer_tell(store->observer,
@@ -351,7 +375,7 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
     if (store_pending(store, pod->uid)) {
         number = observer_number(store->observer);
         forget_pending(store, pod->uid);
-        store_notify(store);
+        store_notify(store, NULL, pod->uid);
     }
     set_rules(store, pod->uid, rules);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
@@ -381,7 +405,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         demand_note(store->demand, request);
     set_rules(store, pod->uid, rules);
     if (replace_pending(store, pod, request, plain))
-        store_notify(store); /* a bind of it may be waiting */
+        store_notify(store, NULL, pod->uid); /* a bind of it may be waiting */
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD, number, .pod = pod});
 }
@@ -407,10 +431,8 @@ static void end_pod(struct store *store, const struct pod_view *pod)
         return;
     }
     store_lock(store);
-    if (store_forget_pod(store, pod->uid)) {
+    if (store_forget_pod(store, pod->uid))
         number = observer_number(store->observer);
-        store_notify(store);
-    }
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = pod->uid});
 }
@@ -457,7 +479,6 @@ void store_delete_pod(struct store *store, const char *uid)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     store_forget_pod(store, uid);
-    store_notify(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD_ENDED, number, .key = uid});
 }
@@ -467,7 +488,6 @@ void store_vanish_pod(struct store *store, const char *uid)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     store_miss_pod(store, uid);
-    store_notify(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
 }

@@ -12,7 +12,7 @@ bool store_resume_node(struct store *store, const char *name)
 
     if (resumed) {
         ledger_mark_freed(store->ledger, name);
-        store_notify(store);
+        store_notify(store, name, NULL);
     }
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_RESUME, number, .key = name});

@@ -2,6 +2,7 @@
 #pragma once
 /* What a store is made of, for store*.c alone. */
 #include "queue/pod_rules.h"
+#include "queue/sleepers.h"
 #include "store/store.h"
 #include "queue/waits.h"
 
@@ -14,7 +15,7 @@ struct pending {
 struct store {
     struct store_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+    struct sleepers sleepers; /* those in store_wait */
     struct ledger *ledger;
     struct demand *demand;
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */

@@ -355,8 +355,9 @@ static int64_t find_wait_end(const struct bind *bind)
     return MIN(bind->queue_until_ms, until_ms);
 }
 
-/* Under the lock: sleeps until something has changed, or patience has ended with that which is waited
- * for. False, with an error: that took too long, or too many wait. */
+/* Under the lock: sleeps until something of the node or the pod has changed, it is time to look whether
+ * something else has, or patience has ended with that which is waited for. False, with an error: that
+ * took too long, or too many wait. */
 static bool wait_for(struct bind *bind, enum attempt_step step, GError **error)
 {
     const int64_t start_us = g_get_monotonic_time();
@@ -366,10 +367,12 @@ static bool wait_for(struct bind *bind, enum attempt_step step, GError **error)
     if (!waiters_enter(&bind->extender->waiters, &bind->waiter, &cut))
         return attempt_fail(&bind->attempt, BIND_RESULT_CROWDED, error, CROWDED);
     if (cut)
-        store_notify(bind->extender->store);
+        store_notify_all(bind->extender->store);
     const int64_t until_ms = for_node ? find_wait_end(bind) : bind->deadline_ms;
     /* The end of patience is a change as well: the next look refuses. */
-    const bool in_time = store_wait(bind->extender->store, until_ms) ||
+    const bool in_time = store_wait(bind->extender->store, bind->args->node, bind->args->pod_uid,
+                                    MIN(until_ms, now_ms() + HINT_LOOK_MS)) ||
+                         now_ms() < until_ms ||
                          (for_node && until_ms < bind->queue_until_ms &&
                           bind->attempt.wait_ms != INT64_MAX);
 
@@ -441,7 +444,10 @@ static void conclude(struct bind *bind)
     struct ledger *ledger = store_decide_recorded(bind->extender->store, &moment);
 
     attempt_conclude(ledger, bind->args->pod_uid, bind->attempt.result, &moment);
-    store_notify(bind->extender->store);
+    /* Of a pod that is bound its booking stays as it was. */
+    store_notify(bind->extender->store,
+                 bind->attempt.result == BIND_RESULT_BOUND ? NULL : bind->args->node,
+                 bind->args->pod_uid);
     store_unlock(bind->extender->store);
     observer_tell(store_observer(bind->extender->store),
                   &(struct observation){OBSERVED_CONCLUSION, moment.number, .moment = &moment,

@@ -132,7 +132,7 @@ static bool book(struct journal *journal, const char *node, struct allocation *t
                                                       .key = take_booking->uid, .booking = entry});
         keep(journal, take_booking->uid, entry);
     }
-    store_notify(journal->store);
+    store_notify(journal->store, node, NULL);
     store_unlock(journal->store);
     return !known;
 }

@@ -120,7 +120,8 @@ static enum outcome try(const struct node_lock *lock, int64_t until_ms, bool *re
 static void rest(const struct node_lock *lock, int64_t until_ms)
 {
     store_lock(lock->store);
-    store_wait(lock->store, MIN(until_ms, g_get_monotonic_time() / 1000 + LOOK_AGAIN_MS));
+    store_wait(lock->store, lock->node, NULL,
+               MIN(until_ms, g_get_monotonic_time() / 1000 + LOOK_AGAIN_MS));
     store_unlock(lock->store);
 }
 

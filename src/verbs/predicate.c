@@ -168,13 +168,13 @@ static void conclude(struct extender *extender, const char *uid, enum outcome ou
     struct allocation *held = ledger_get(ledger, uid);
 
     if (held && held->state == ALLOCATION_RESERVED) {
+        store_notify(extender->store, held->node->name, uid);
         held->since_ms = moment.now_ms;
         if (outcome == OUTCOME_OK || outcome == OUTCOME_UNKNOWN)
             ledger_set_state(ledger, held, ALLOCATION_UNKNOWN);
         else
             ledger_drop(ledger, uid);
     }
-    store_notify(extender->store);
     store_unlock(extender->store);
 }
 

@@ -66,8 +66,8 @@ static bool drop_unsettled(struct store *store, const struct unsettled *unsettle
 
     if (untouched) {
         number = observer_number(store_observer(store));
+        store_notify(store, allocation->node->name, unsettled->uid);
         ledger_drop(ledger, unsettled->uid);
-        store_notify(store);
     }
     store_unlock(store);
     observer_tell(store_observer(store),

@@ -74,7 +74,7 @@ static void set_term(uint64_t term)
     leadership.until_ms = g_get_monotonic_time() / 1000 + 10000;
     pthread_mutex_unlock(&leadership.lock);
     store_lock(world.store);
-    store_notify(world.store);
+    store_notify_all(world.store);
     store_unlock(world.store);
 }
 

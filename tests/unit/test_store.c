@@ -299,26 +299,98 @@ END_TEST
 
 /* --- waiting -------------------------------------------------------------------------------- */
 
-static void *deliver_slowly(void *data)
+/* Somebody who waits for "duo" or for "uid-a", and what was so when something woke him. */
+struct sleep {
+    bool asleep;   /* once the lock is free */
+    bool expected; /* now he should be woken */
+    bool woken, in_time;
+};
+
+static void *sleep_for_duo(void *data)
 {
-    g_usleep(20000);
-    world_catch_up(&world);
+    struct sleep *sleep = data;
+
+    store_lock(world.store);
+    sleep->asleep = true;
+    sleep->woken = store_wait(world.store, "duo", "uid-a", g_get_monotonic_time() / 1000 + 10000);
+    sleep->in_time = sleep->expected;
+    store_unlock(world.store);
     return NULL;
 }
 
-START_TEST(waiters_wake_when_something_changes)
+static bool is_asleep(const struct sleep *sleep)
 {
+    store_lock(world.store);
+    const bool asleep = sleep->asleep;
+    store_unlock(world.store);
+    return asleep;
+}
+
+static void see_a_on_duo(void)
+{
+    world_add_bound(&world, "a", "duo", 3, "1");
+}
+
+static void see_another_on_duo(void)
+{
+    world_add_bound(&world, "b", "duo", 2, "0");
+}
+
+static void see_the_end_of_another_on_duo(void)
+{
+    fake_cluster_delete_pod(cluster, "c");
+    world_catch_up(&world);
+}
+
+static void see_a_ask_for_more(void)
+{
+    world_add_pending(&world, "a", 9);
+}
+
+static void see_duo(void)
+{
+    store_apply_node(world.store, &(struct node_view){.name = "duo"});
+}
+
+static void see_duo_go(void)
+{
+    store_delete_node(world.store, "duo");
+}
+
+static void see_another_policy(void)
+{
+    store_set_policy(world.store, &policies[0], 1);
+}
+
+static void (*const alarms[])(void) = {
+    see_a_on_duo,  see_another_on_duo, see_the_end_of_another_on_duo,
+    see_a_ask_for_more, see_duo, see_duo_go, see_another_policy,
+};
+
+/* Who waits is woken by what concerns him. What happens elsewhere may only wake him too early. */
+START_TEST(who_waits_is_woken_by_his_node_and_his_pod)
+{
+    struct sleep sleep = {0};
     pthread_t thread;
 
-    world_add_bound(&world, "a", "duo", 3, "1");
-    fake_cluster_delete_pod(cluster, "a");
-    struct ledger *ledger = store_lock(world.store);
-    ck_assert_int_eq(pthread_create(&thread, NULL, deliver_slowly, NULL), 0);
-    int64_t until_ms = g_get_monotonic_time() / 1000 + 10000;
-    while (ledger_get(ledger, "uid-a"))
-        ck_assert(store_wait(world.store, until_ms));
+    world_add_bound(&world, "c", "duo", 2, "0");
+    world_add_bound(&world, "d", "mono", 2, "0");
+    world_add_pending(&world, "a", 3);
+    ck_assert_int_eq(pthread_create(&thread, NULL, sleep_for_duo, &sleep), 0);
+    while (!is_asleep(&sleep))
+        g_usleep(1000);
+    world_add_bound(&world, "e", "mono", 2, "0");
+    world_add_pending(&world, "f", 3);
+    store_delete_pod(world.store, "uid-d");
+    store_apply_node(world.store, &(struct node_view){.name = "mono"});
+    g_usleep(20000);
+    store_lock(world.store);
+    sleep.expected = true;
     store_unlock(world.store);
+    alarms[_i]();
     pthread_join(thread, NULL);
+    ck_assert(sleep.woken);
+    ck_assert(sleep.in_time);
 }
 END_TEST
 
@@ -326,10 +398,9 @@ START_TEST(waiters_do_not_wait_for_ever)
 {
     store_lock(world.store);
     int64_t start_ms = g_get_monotonic_time() / 1000;
-    while (store_wait(world.store, start_ms + 30))
-        continue;
+    ck_assert(!store_wait(world.store, "duo", NULL, start_ms + 30));
     ck_assert_int_ge(g_get_monotonic_time() / 1000, start_ms + 30);
-    ck_assert(!store_wait(world.store, start_ms)); /* over already */
+    ck_assert(!store_wait(world.store, NULL, NULL, start_ms)); /* over already */
     store_unlock(world.store);
 }
 END_TEST
@@ -373,7 +444,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_pod_that_is_being_deleted_holds_its_card);
     tcase_add_test(tc, a_pod_that_ends_twice_is_no_news);
     tcase_add_loop_test(tc, a_pod_made_again_under_its_name_is_another_one, 0, 2);
-    tcase_add_test(tc, waiters_wake_when_something_changes);
+    tcase_add_loop_test(tc, who_waits_is_woken_by_his_node_and_his_pod, 0, G_N_ELEMENTS(alarms));
     tcase_add_test(tc, waiters_do_not_wait_for_ever);
     tcase_add_test(tc, the_policy_can_change);
     suite_add_tcase(s, tc);
