@@ -71,9 +71,11 @@ int main(int argc, char **argv)
      * many sizes would each raise the threshold above which freed memory goes back to the system:
      * resident memory would follow the worst minute instead of the ledger. A filter over 5,000
      * nodes (0.1 MiB) stays below the threshold: fresh pages for each would be a third of its
+     * time. So they would be if what an answer leaves at the end of an arena were given back each
      * time. */
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 2 << 20);
 
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {

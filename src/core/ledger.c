@@ -34,6 +34,7 @@ struct ledger {
     uint64_t freed; /* counts what may have made room */
     uint64_t freed_in[FREED_IN];
     struct node *first_asked; /* ledger_next_node's guess for the first name */
+    uint64_t flag_round;      /* of ledger_flag */
 };
 
 struct node *ledger_node(const struct ledger *ledger, const char *name)
@@ -54,6 +55,19 @@ struct node *ledger_next_node(struct ledger *ledger, struct node *after, const c
         *guess = found;
     }
     return *guess;
+}
+
+uint64_t ledger_flag_round(struct ledger *ledger)
+{
+    return ++ledger->flag_round;
+}
+
+void ledger_flag(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (node)
+        node_own(node)->flagged = ledger->flag_round;
 }
 
 /* Before a node is freed. */

@@ -13,6 +13,7 @@ struct node_own {
     uint32_t place;           /* below ledger_places */
     uint64_t hardware;        /* stands for its cards' kinds */
     uint64_t freed_at;        /* ledger_freed when something of it may last have become free */
+    uint64_t flagged;         /* the last round of ledger_flag that named it */
     /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
      * of the same version, and neither is one node after a change: then it is another version. */
     uint64_t version; /* not 0 */
@@ -58,6 +59,12 @@ static inline struct allocation_own *allocation_own(const struct allocation *all
  * asks for many asks in the same order the next time, and then the guess costs less than the
  * look-up. The guesses are all that changes. */
 struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
+
+/* For who is to ask about thousands of nodes, of which something else matters for a few: a round, in
+ * which those are flagged by name, so that the others need no look-up. Numbers grow, so a node whose
+ * number is not smaller than the round's has been flagged in it or later. Unknown nodes are ignored. */
+uint64_t ledger_flag_round(struct ledger *ledger);
+void ledger_flag(struct ledger *ledger, const char *name);
 
 /* Adds what another dialect reads of the same pod, before either is in a ledger. Both are taken.
  * NULL: they have more than ALLOCATION_SHARES_MAX together. */

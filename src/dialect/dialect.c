@@ -571,18 +571,32 @@ static const struct request *check(const struct node *node, const struct admissi
     return request;
 }
 
+/* Whether the request, of the node's only dialect, has nothing to wait for and room by the node's summary:
+ * so it is for most nodes of most calls. False: only the rest knows. */
+static bool is_obvious(const struct node *node, const struct admission_query *query)
+{
+    const struct request *request = query->request;
+
+    return node && node->present && node->dialect == request->dialect && !node->sketch.dialect &&
+           node->n_waiting == 0 && !node->departed && !node->paused &&
+           placement_is_obvious(node, request) &&
+           request->dialect->refuse(node, request, query->options) == REASON_NONE;
+}
+
 enum admission dialect_admit(const struct node *node, const struct admission_query *query,
                              struct placement *ret_placement, enum reason *ret_reason)
 {
     struct in_flight in_flight;
-    const struct request *request = check(node, query, &in_flight, ret_reason);
 
+    if (!ret_placement && is_obvious(node, query)) {
+        *ret_reason = REASON_NONE;
+        return ADMISSION_YES;
+    }
+    const struct request *request = check(node, query, &in_flight, ret_reason);
     if (!request)
         return ADMISSION_NO;
     if (in_flight.restricted)
         return admit_beside_waiting(node, request, query, &in_flight, ret_placement, ret_reason);
-    if (!ret_placement && placement_is_obvious(node, request))
-        return ADMISSION_YES;
     return admit_freely(node, request, query, ret_placement, ret_reason);
 }
 

@@ -11,6 +11,18 @@ void json_writer_init(struct json_writer *writer, GString *text)
     *writer = (struct json_writer){.text = text};
 }
 
+/* Thousands of short pieces a call: each would be a call of GLib. */
+static void append(GString *text, const char *piece, size_t length)
+{
+    if (length >= text->allocated_len - text->len) {
+        g_string_append_len(text, piece, (gssize)length);
+        return;
+    }
+    memcpy(text->str + text->len, piece, length);
+    text->len += length;
+    text->str[text->len] = '\0';
+}
+
 static void separate(struct json_writer *writer)
 {
     if (writer->comma)
@@ -86,15 +98,14 @@ static void append_escape(GString *text, unsigned char c)
 static void append_quoted(GString *text, const char *value)
 {
     const unsigned char *s = (const unsigned char *)value;
-    const size_t length = strlen(value), at = text->len;
+    const size_t length = strlen(value);
     const unsigned char *end = s + length;
     const unsigned char *span = s; /* what stands as it is and is not yet appended */
 
     if (skip_plain(s, end) == end) { /* keys and names, thousands a call */
-        g_string_set_size(text, at + length + 2);
-        text->str[at] = '"';
-        memcpy(text->str + at + 1, value, length);
-        text->str[at + 1 + length] = '"';
+        g_string_append_c(text, '"');
+        append(text, value, length);
+        g_string_append_c(text, '"');
         return;
     }
     g_string_append_c(text, '"');
@@ -149,7 +160,7 @@ void json_int(struct json_writer *writer, int64_t value)
     if (value < 0)
         *--at = '-';
     separate(writer);
-    g_string_append_len(writer->text, at, end - at);
+    append(writer->text, at, (size_t)(end - at));
 }
 
 void json_double(struct json_writer *writer, double value)
@@ -183,7 +194,7 @@ void json_null(struct json_writer *writer)
 void json_raw(struct json_writer *writer, const char *text, size_t length)
 {
     separate(writer);
-    g_string_append_len(writer->text, text, (gssize)length);
+    append(writer->text, text, length);
 }
 
 void json_value(struct json_writer *writer, const cJSON *value)

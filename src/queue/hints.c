@@ -299,3 +299,13 @@ const GPtrArray *hints_of(const struct hints *hints, const char *node)
 
     return line ? line->hints : NULL;
 }
+
+void hints_flag(const struct hints *hints, struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, hints->nodes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        ledger_flag(ledger, name);
+}

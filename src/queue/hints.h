@@ -77,3 +77,5 @@ bool hints_end_soon(const struct hints *hints, const char *node, int64_t now_ms)
 
 /* Those on their way to the node, in order; NULL: none. */
 const GPtrArray *hints_of(const struct hints *hints, const char *node);
+/* Flags the nodes to which somebody is on the way (ledger_flag). */
+void hints_flag(const struct hints *hints, struct ledger *ledger);

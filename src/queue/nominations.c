@@ -245,3 +245,13 @@ void nominees_clear(struct nominees *nominees)
 {
     g_clear_pointer(&nominees->what_ifs, g_hash_table_unref);
 }
+
+void nominations_flag(const struct nominations *nominations, struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, nominations->nodes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        ledger_flag(ledger, name);
+}

@@ -27,6 +27,9 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
                       const char *uid, const struct request *request);
 void nominations_forget(struct nominations *nominations, const char *uid);
 
+/* Flags the nodes on which room is kept (ledger_flag). */
+void nominations_flag(const struct nominations *nominations, struct ledger *ledger);
+
 /* Whether room is kept for the pod. */
 bool nominations_have(const struct nominations *nominations, const char *uid);
 

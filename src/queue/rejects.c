@@ -564,3 +564,13 @@ bool rejects_close_card(const struct rejects *rejects, const struct node *node,
 {
     return closes(rejects, node, request, ns, card);
 }
+
+void rejects_flag(const struct rejects *rejects, struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, rejects->nodes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        ledger_flag(ledger, name);
+}

@@ -53,6 +53,8 @@ bool rejects_settle(struct rejects *rejects, struct ledger *ledger, int64_t now_
 
 /* Whether it matters which pods were rejected there. */
 bool rejects_concern(const struct rejects *rejects, const struct node *node);
+/* Flags the nodes of which that is so (ledger_flag). */
+void rejects_flag(const struct rejects *rejects, struct ledger *ledger);
 /* Whether the node is left out for a pod of the namespace; else, for one of its cards, likewise. */
 bool rejects_close(const struct rejects *rejects, const struct node *node,
                    const struct request *request, const char *ns);

@@ -2,7 +2,26 @@
 #include "store/feasibility.h"
 
 #include "store/amounts.h"
+#include "core/ledger.h"
 #include "core/node.h"
+
+/* Of how many nodes somebody is on the way, has room kept or was rejected does not depend on how many
+ * there are. */
+static uint64_t flag_nodes(const struct feasibility *question)
+{
+    const uint64_t round = ledger_flag_round(question->ledger);
+
+    hints_flag(question->hints, question->ledger);
+    nominations_flag(question->nominees.nominations, question->ledger);
+    rejects_flag(question->rejects, question->ledger);
+    return round;
+}
+
+/* Nobody is on the way to the node, has room kept on it or was rejected there. */
+static bool is_calm(const struct feasibility *question, const struct node *node)
+{
+    return question->flags > 0 && node && node_own(node)->flagged < question->flags;
+}
 
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about)
@@ -43,6 +62,8 @@ void feasibility_init(struct feasibility *question, struct store *store,
     arrivals_settle(question->arrivals, &question->turn);
     question->ordered =
         question->turn.hold_ms != 0 && !arrivals_are_idle(question->arrivals, &question->turn);
+    if (about->of_many)
+        question->flags = flag_nodes(question);
 }
 
 void feasibility_clear(struct feasibility *question)
@@ -147,16 +168,21 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
                             struct placement *ret_placement)
 {
     const struct quota_room *room = limits(question);
+    const bool calm = question->calm = is_calm(question, node);
     enum reason reason;
 
     g_clear_pointer(&question->cover, what_if_free);
     g_clear_pointer(&question->left, what_if_free);
     g_clear_pointer(&question->coming, what_if_free);
+    if (calm && !room && !question->ordered) { /* most of most calls */
+        question->seen = question->found = node;
+        return admit(question, ret_placement);
+    }
     /* What a quota leaves depends on the cards, and what older pods leave. */
     if ((room || question->ordered) && !ret_placement)
         ret_placement = &question->scratch;
-    question->seen = nominees_see(&question->nominees, node);
-    reason = rejects_concern(question->rejects, node)
+    question->seen = calm ? node : nominees_see(&question->nominees, node);
+    reason = !calm && rejects_concern(question->rejects, node)
                  ? admit_spared(question, node, ret_placement)
                  : admit(question, ret_placement);
     question->found = question->seen;
@@ -209,10 +235,14 @@ static bool is_full(struct feasibility *question)
 
 bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement)
 {
-    const GPtrArray *list = question->found ? hints_of(question->hints, question->found->name) : NULL;
     const bool waits = question->waits;
+    const GPtrArray *list;
     bool at_once;
 
+    question->spoken_for = false;
+    if (question->calm)
+        return !waits;
+    list = question->found ? hints_of(question->hints, question->found->name) : NULL;
     let_all_come(question, list, true);
     question->spoken_for = is_full(question);
     let_all_come(question, list, false);
@@ -236,9 +266,10 @@ int32_t feasibility_ahead(const struct feasibility *question)
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && node->n_unsealed <= UNSEALED_MAX &&
-           !limits(question) && !question->ordered && !rejects_concern(question->rejects, node) &&
-           !hints_of(question->hints, node->name) &&
-           nominees_see(&question->nominees, node) == node;
+           !limits(question) && !question->ordered &&
+           (is_calm(question, node) ||
+            (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
+             nominees_see(&question->nominees, node) == node));
 }
 
 enum barrier feasibility_barrier(struct feasibility *question, const struct node *node)

@@ -29,6 +29,7 @@ struct feasibility_about {
     const struct moment *moment; /* what store_decide gave: the only clock */
     unsigned without;
     const struct demand *demand; /* NULL: the store's */
+    bool of_many; /* nodes are asked about by the thousand */
 };
 
 /* Pods of a namespace on a node that count on every card for the lack of a seal; beyond that the node
@@ -49,8 +50,10 @@ struct feasibility {
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */
+    uint64_t flags; /* the round in which those were flagged of which more matters; 0: none were */
 
     /* Of the node that was asked about last: */
+    bool calm; /* it was not flagged */
     const struct node *seen; /* with those on it for whom room is kept; until the next question */
     struct what_if *left;       /* the same without cards that are left out */
     const struct node *found; /* what was seen, but for what is kept for older pods */

@@ -48,7 +48,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
                  call->moment.now_ms);
     feasibility_init(&question, call->extender->store,
-                     &(struct feasibility_about){&args->pod, request, &call->moment});
+                     &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
     for (size_t i = 0; i < args->n_names; i++) {
         struct node *node = ledger_next_node(ledger, before, args->names[i]);

@@ -188,11 +188,12 @@ static void encode_failed(struct json_writer *writer, const struct filter_result
 {
     json_begin_object(writer);
     for (size_t i = 0; i < result->args->n_names; i++) {
-        const struct reason_info *info = reason_info(result->reasons[i]);
         const char *barrier = result->barriers ? result->barriers[i] : NULL;
 
-        if (barrier ? !resolvable
-                    : result->reasons[i] != REASON_NONE && info->resolvable == resolvable)
+        if (result->reasons[i] == REASON_NONE && !barrier)
+            continue;
+        const struct reason_info *info = reason_info(result->reasons[i]);
+        if (barrier ? !resolvable : info->resolvable == resolvable)
             json_key_string(writer, result->args->names[i], barrier ? barrier : info->text);
     }
     json_end_object(writer);

@@ -3,6 +3,9 @@
  * The verbs filter, prioritize and preempt against an echo of the same bytes by the same HTTP library, call
  * by call in turn, in one process: what gpuledger adds to carrying the bytes.
  *
+ * The ratios are of the CPU time that the process takes for a call, client and server together, so that
+ * they tell the same on a machine that does other things as well.
+ *
  * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row, GPULEDGER_BENCH_VERB for one verb only.
  */
 #include "verbs/extender.h"
@@ -15,23 +18,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CARDS 8
 #define CARD_GIB 100
-#define PODS 30000
 
 struct row {
     enum verb verb;
-    int nodes;
+    int nodes, pods;
     bool whole; /* Node objects instead of names */
 };
 
 static const struct row rows[] = {
-    {VERB_FILTER, 100, false},      {VERB_FILTER, 1000, false},     {VERB_FILTER, 5000, false},
-    {VERB_FILTER, 100, true},       {VERB_FILTER, 1000, true},      {VERB_FILTER, 5000, true},
-    {VERB_PRIORITIZE, 1213, false}, {VERB_PRIORITIZE, 5000, false}, {VERB_PREEMPT, 100, false},
-    {VERB_PREEMPT, 1000, false},
+    {VERB_FILTER, 100, 30000, false},      {VERB_FILTER, 1000, 30000, false},
+    {VERB_FILTER, 5000, 30000, false},     {VERB_FILTER, 10000, 200000, false},
+    {VERB_FILTER, 100, 30000, true},       {VERB_FILTER, 1000, 30000, true},
+    {VERB_FILTER, 5000, 30000, true},      {VERB_PRIORITIZE, 1213, 30000, false},
+    {VERB_PRIORITIZE, 5000, 30000, false}, {VERB_PREEMPT, 100, 30000, false},
+    {VERB_PREEMPT, 1000, 30000, false},
 };
 
 /* --- the cluster ---------------------------------------------------------------------------- */
@@ -220,6 +225,14 @@ static struct server *start(server_handler handler, void *data)
     return server;
 }
 
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static gint compare_times(gconstpointer a, gconstpointer b)
 {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
@@ -239,7 +252,7 @@ struct contestant {
     struct extender extender;
     struct server *server;
     struct client client;
-    GArray *times_us;
+    GArray *times_us, *cpu_ns; /* of each call */
     char *record; /* NULL: nothing is recorded */
     struct recorder *recorder;
 };
@@ -273,7 +286,7 @@ static void contestant_init(struct contestant *contestant, enum side side, const
 {
     if (side != SIDE_ECHO)
         contestant->extender = (struct extender){
-            .store = make_store(row->nodes, side >= SIDE_FULL ? PODS : 0),
+            .store = make_store(row->nodes, side >= SIDE_FULL ? row->pods : 0),
             .bind_timeout_ms = 1000,
         };
     if (side == SIDE_RECORDED)
@@ -281,6 +294,7 @@ static void contestant_init(struct contestant *contestant, enum side side, const
     contestant->server =
         start(side == SIDE_ECHO ? handle_echo : verbs[row->verb].handle, &contestant->extender);
     contestant->times_us = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    contestant->cpu_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
     client_connect(&contestant->client, server_port(contestant->server));
 }
 
@@ -292,6 +306,36 @@ static void contestant_clear(struct contestant *contestant)
         stop_recorder(contestant);
     store_free(contestant->extender.store);
     g_array_unref(contestant->times_us);
+    g_array_unref(contestant->cpu_ns);
+}
+
+static void call_once(struct contestant *contestant, const GString *request, bool counts)
+{
+    const int64_t before_ns = cpu_ns();
+    const int64_t took_us = client_call(&contestant->client, request);
+    const int64_t used_ns = cpu_ns() - before_ns;
+
+    if (!counts)
+        return;
+    g_array_append_val(contestant->times_us, took_us);
+    g_array_append_val(contestant->cpu_ns, used_ns);
+}
+
+static void print_row(const struct row *row, size_t length, const struct contestant *contestants)
+{
+    double cpu_us[SIDES];
+
+    for (enum side side = 0; side < SIDES; side++)
+        cpu_us[side] = (double)percentile(contestants[side].cpu_ns, 50) / 1000;
+    printf("%-10s %6d %7d  %-5s %7zu %8.0f %8.0f %8.0f %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT
+           " %9" G_GINT64_FORMAT "\n",
+           verbs[row->verb].name, row->nodes, row->pods, row->whole ? "nodes" : "names", length / 1024,
+           cpu_us[SIDE_ECHO], cpu_us[SIDE_EMPTY], cpu_us[SIDE_FULL],
+           cpu_us[SIDE_EMPTY] / cpu_us[SIDE_ECHO], cpu_us[SIDE_FULL] / cpu_us[SIDE_ECHO],
+           cpu_us[SIDE_FULL] / cpu_us[SIDE_EMPTY], cpu_us[SIDE_RECORDED] / cpu_us[SIDE_FULL],
+           percentile(contestants[SIDE_ECHO].times_us, 99),
+           percentile(contestants[SIDE_FULL].times_us, 99));
+    fflush(stdout);
 }
 
 static void measure(const struct row *row, int calls)
@@ -299,34 +343,21 @@ static void measure(const struct row *row, int calls)
     GString *body = make_body(row);
     GString *request = client_prepare("/filter", body->str, body->len);
     struct contestant contestants[SIDES] = {0};
-    int64_t p50[SIDES], p99[SIDES];
 
     for (enum side side = 0; side < SIDES; side++)
         contestant_init(&contestants[side], side, row);
     for (int i = -2; i < calls; i++) {
-        for (enum side side = 0; side < SIDES; side++) {
-            int64_t took_us = client_call(&contestants[side].client, request);
-            if (i >= 0) /* else it is warm-up */
-                g_array_append_val(contestants[side].times_us, took_us);
-        }
+        for (enum side side = 0; side < SIDES; side++)
+            call_once(&contestants[side], request, i >= 0); /* else it is warm-up */
     }
     for (enum side side = 0; side < SIDES; side++) {
         const char *answer = client_body(&contestants[side].client);
         if (side != SIDE_ECHO && (!strstr(answer, verbs[row->verb].good) || !strstr(answer, "00000")))
             g_error("the verb refused: %.300s", answer);
-        p50[side] = percentile(contestants[side].times_us, 50);
-        p99[side] = percentile(contestants[side].times_us, 99);
-        contestant_clear(&contestants[side]);
     }
-    printf("%-10s %6d  %-5s %9zu %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT
-           " %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT " %9" G_GINT64_FORMAT "\n",
-           verbs[row->verb].name, row->nodes,
-           row->whole ? "nodes" : "names", body->len / 1024, p50[SIDE_ECHO],
-           p50[SIDE_EMPTY], p50[SIDE_FULL], (double)p50[SIDE_EMPTY] / (double)p50[SIDE_ECHO],
-           (double)p50[SIDE_FULL] / (double)p50[SIDE_ECHO],
-           (double)p50[SIDE_FULL] / (double)p50[SIDE_EMPTY],
-           (double)p50[SIDE_RECORDED] / (double)p50[SIDE_FULL], p99[SIDE_ECHO], p99[SIDE_FULL]);
-    fflush(stdout);
+    print_row(row, body->len, contestants);
+    for (enum side side = 0; side < SIDES; side++)
+        contestant_clear(&contestants[side]);
     g_string_free(body, TRUE);
     g_string_free(request, TRUE);
 }
@@ -339,10 +370,12 @@ int main(void)
 
     mallopt(M_ARENA_MAX, 2); /* as the program does */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 2 << 20);
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    printf("                            body        p50 (us) of               ratios of p50                       p99 (us) of\n"
-           "verb        nodes  sent       KiB      echo   no pods %9d  no/echo pod/echo   pod/no  rec/pod      echo %9d\n",
-           PODS, PODS);
+    printf("                                 body    CPU of a call (us), p50          ratios of it"
+           "                       p99 (us) of\n"
+           "verb        nodes    pods  sent      KiB     echo  no pods     pods  no/echo pod/echo"
+           "   pod/no  rec/pod      echo      pods\n");
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         if (!verb || g_str_equal(verb, verbs[rows[i].verb].name))
             measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
