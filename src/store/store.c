@@ -2,6 +2,7 @@
 #include "store/store_state.h"
 
 #include "policy/demand.h"
+#include "store/holds.h"
 
 #include <string.h>
 #include <time.h>
@@ -134,28 +135,44 @@ void store_set_trust(struct store *store, enum trust trust)
 
 /* --- lock ----------------------------------------------------------------------------------- */
 
-struct ledger *store_lock(struct store *store)
+void store_measure(struct store *store, struct holds *holds)
+{
+    store->holds = holds;
+}
+
+/* Under the lock. */
+static struct moment store_now(const struct store *store)
+{
+    if (store->replayed)
+        return *store->replayed;
+    return (struct moment){.now_ns = g_get_real_time() * 1000,
+                           .now_ms = g_get_monotonic_time() / 1000};
+}
+
+static struct ledger *take_lock(struct store *store, const char *who, bool decides)
 {
     pthread_mutex_lock(&store->mutex);
+    if (store->holds)
+        holds_begin(store->holds, who, decides);
     return store->ledger;
 }
 
-struct ledger *store_decide(struct store *store, struct moment *ret_moment)
+struct ledger *store_lock_by(struct store *store, const char *who)
 {
-    pthread_mutex_lock(&store->mutex);
-    if (store->replayed) {
-        *ret_moment = *store->replayed;
-    } else {
-        ret_moment->now_ns = g_get_real_time() * 1000;
-        ret_moment->now_ms = g_get_monotonic_time() / 1000;
-        ret_moment->number = 0;
-    }
+    return take_lock(store, who, false);
+}
+
+struct ledger *store_decide_by(struct store *store, struct moment *ret_moment, const char *who)
+{
+    take_lock(store, who, true);
+    *ret_moment = store_now(store);
     return store->ledger;
 }
 
-struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment)
+struct ledger *store_decide_recorded_by(struct store *store, struct moment *ret_moment,
+                                        const char *who)
 {
-    struct ledger *ledger = store_decide(store, ret_moment);
+    struct ledger *ledger = store_decide_by(store, ret_moment, who);
 
     store_record_moment(store, ret_moment);
     return ledger;
@@ -176,12 +193,19 @@ void store_record_moment(struct store *store, struct moment *moment)
 
 void store_unlock(struct store *store)
 {
+    if (store->holds)
+        holds_end(store->holds);
     pthread_mutex_unlock(&store->mutex);
 }
 
 bool store_wait(struct store *store, const char *node, const char *uid, int64_t until_ms)
 {
-    return sleepers_wait(&store->sleepers, &store->mutex, node, uid, until_ms);
+    if (store->holds)
+        holds_end(store->holds);
+    const bool woken = sleepers_wait(&store->sleepers, &store->mutex, node, uid, until_ms);
+    if (store->holds)
+        holds_begin(store->holds, __func__, true);
+    return woken;
 }
 
 void store_notify(struct store *store, const char *node, const char *uid)
@@ -253,7 +277,8 @@ void store_end_waits(struct store *store)
     struct moment moment;
     uint64_t number = 0;
 
-    store_decide(store, &moment);
+    store_lock(store);
+    moment = store_now(store);
     const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);

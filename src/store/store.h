@@ -109,12 +109,18 @@ char *store_troubles(struct store *store);
 
 /* --- for the verbs -------------------------------------------------------------------------- */
 
-/* The ledger under the lock; every lock has its unlock in the same function, no I/O between. */
-struct ledger *store_lock(struct store *store);
+/* The ledger under the lock; every lock has its unlock in the same function, no I/O between. `who`
+ * takes it: the function's name. */
+#define store_lock(store) store_lock_by(store, __func__)
+struct ledger *store_lock_by(struct store *store, const char *who);
 /* The same for a decision. */
-struct ledger *store_decide(struct store *store, struct moment *ret_moment);
+#define store_decide(store, ret_moment) store_decide_by(store, ret_moment, __func__)
+struct ledger *store_decide_by(struct store *store, struct moment *ret_moment, const char *who);
 /* The same for one that is then told to the observer, whatever it comes to: with a number. */
-struct ledger *store_decide_recorded(struct store *store, struct moment *ret_moment);
+#define store_decide_recorded(store, ret_moment) \
+    store_decide_recorded_by(store, ret_moment, __func__)
+struct ledger *store_decide_recorded_by(struct store *store, struct moment *ret_moment,
+                                        const char *who);
 /* Under the lock, which the moment is of: it is one of a decision that is told to the observer. */
 void store_record_moment(struct store *store, struct moment *moment);
 void store_unlock(struct store *store);
@@ -195,6 +201,10 @@ bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJ
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */
 const struct store_options *store_options(const struct store *store);
+
+/* Before anybody else knows the store: how long its lock is held is measured. Borrows. */
+struct holds;
+void store_measure(struct store *store, struct holds *holds);
 
 /* Before there is anything to tell: what happens from now on is told. Borrows the observer; NULL: there
  * is none. */

@@ -37,6 +37,7 @@ struct store {
     bool synced[FEED_N];
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
+    struct holds *holds; /* NULL: nobody measures */
     struct observer *observer; /* NULL: none */
     enum trust replayed_trust;
     const struct moment *replayed; /* NULL: clocks say when it is */
