@@ -318,6 +318,7 @@ static struct run *new_runs(const struct config *config, const struct plan *plan
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
+            .bound = config->sim_bound && i < plan->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -394,6 +395,7 @@ static bool write_results(const struct config *config, const struct plan *plan,
         .percent = plan->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
         .times = config->sim_times,
+        .bound = config->sim_bound,
         .paced = config->sim_pace_ms > 0,
     };
     g_autoptr(GString) text = g_string_new(NULL);

@@ -37,6 +37,23 @@ static bool read_end(const struct simulation_result *result, double unused, doub
     return true;
 }
 
+static bool read_point_bound(const struct simulation_result *result, double x, double *ret_value)
+{
+    const struct simulation_point *point = simulation_point_at(result, x);
+
+    if (!point || point->bound <= 0)
+        return false;
+    *ret_value = 100 * point->bound;
+    return true;
+}
+
+static bool read_end_bound(const struct simulation_result *result, double unused,
+                           double *ret_value)
+{
+    *ret_value = 100 * result->end.bound;
+    return result->end.bound > 0;
+}
+
 static bool read_refused(const struct simulation_result *result, double unused, double *ret_value)
 {
     *ret_value = 100 * result->refused;
@@ -139,6 +156,7 @@ struct report_column {
     double argument;
     int digits;
     bool spread;
+    bool common; /* the same for all policies: the first one's results have it */
 };
 
 static const struct report_column common_columns[] = {
@@ -173,15 +191,26 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
     const struct report_column at_100 = {"AT 100%", read_point, 100, 2, true};
     const struct report_column at_percent = {last, read_point, (double)report->percent, 2, true};
     const struct report_column at_end = {last, read_end, .digits = 2, .spread = true};
+    const struct report_column bound_100 = {"BOUND", read_point_bound, 100, 2, .common = true};
+    const struct report_column bound_percent = {"BOUND", read_point_bound, (double)report->percent,
+                                                2, .common = true};
+    const struct report_column bound_end = {"BOUND", read_end_bound, .digits = 2, .common = true};
     const struct report_column first = {"FIRST FAILURE %", read_first, .digits = 1};
 
     if (report->lifetimes > 0) {
-        add_columns(columns, steady, G_N_ELEMENTS(steady));
+        add_columns(columns, steady, 1);
+        if (report->bound)
+            add_columns(columns, &bound_end, 1);
+        add_columns(columns, &steady[1], 1);
     } else {
         if (report->percent >= 100 || report->percent == 0)
             add_columns(columns, &at_100, 1);
+        if (report->bound && report->percent >= 100)
+            add_columns(columns, &bound_100, 1);
         if (report->percent != 100)
             add_columns(columns, report->percent > 0 ? &at_percent : &at_end, 1);
+        if (report->bound && report->percent != 100)
+            add_columns(columns, report->percent > 0 ? &bound_percent : &bound_end, 1);
         add_columns(columns, &first, 1);
     }
     add_columns(columns, common_columns, G_N_ELEMENTS(common_columns));
@@ -195,7 +224,8 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
 static void add_cell(struct table *table, const struct simulate_report *report, size_t policy,
                      const struct report_column *column)
 {
-    const struct figure figure = figure_of(report, policy, column->read, column->argument);
+    const struct figure figure =
+        figure_of(report, column->common ? 0 : policy, column->read, column->argument);
 
     if (figure.n == 0)
         table_cell(table, "-");
@@ -252,6 +282,8 @@ static void write_point(struct json_writer *writer, const struct simulation_poin
     write_number(writer, "allocated", point->allocated);
     write_number(writer, "partUsed", point->part_used);
     write_number(writer, "untouched", point->untouched);
+    if (point->bound > 0)
+        write_number(writer, "bound", point->bound);
     json_end_object(writer);
 }
 

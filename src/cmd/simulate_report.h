@@ -15,6 +15,7 @@ struct simulate_report {
     int64_t percent;   /* as in struct simulation_options */
     int64_t lifetimes;
     bool times;        /* how long decisions took is shown: it differs from run to run */
+    bool bound; /* the results of the first policy have it */
     bool paced; /* node sides take time */
 };
 

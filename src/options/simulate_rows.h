@@ -88,6 +88,14 @@
      .flags = OPTION_FLAG_ONLY,
      .help = "Tell policies that learn what pods to expect of all pods of the file before the "
              "first one comes, as experiments with traces often do."},
+    {.name = "bound",
+     BOOL(sim_bound),
+     .fallback = "false",
+     .group = GROUP_SIMULATION,
+     .commands = COMMAND_SIMULATE,
+     .flags = OPTION_FLAG_ONLY,
+     .help = "Show beside what was allocated what no policy could pass with these pods on these "
+             "nodes: an upper bound, by linear programming. It takes some seconds for each seed."},
     {.name = "plugin-pace",
      DURATION(sim_pace_ms, 0, 60 * MINUTE_MS),
      .metavar = "DURATION",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulate/memory_cluster.h"
+#include "simulate/simulation_bound.h"
 #include "simulate/simulation_state.h"
 
 #include <gpuledger/error.h>
@@ -24,7 +25,27 @@ struct step {
     int64_t percent;
     double sum;
     unsigned n;
+    double *came; /* the sum of simulation->came; NULL: the bound is not worked out here */
 };
+
+/* Whether a figure is shown of it. */
+static bool is_shown(const struct simulation *simulation, int64_t percent)
+{
+    return percent == 100 || percent == simulation->options->percent;
+}
+
+static void add_to_step(struct simulation *simulation, struct step *step, double percent)
+{
+    step->percent = (int64_t)round(percent);
+    step->sum += simulation->used / simulation->gpus;
+    step->n++;
+    if (!simulation->bound || !is_shown(simulation, step->percent))
+        return;
+    if (!step->came)
+        step->came = g_new0(double, simulation->kinds->len);
+    for (guint i = 0; i < simulation->kinds->len; i++)
+        step->came[i] += simulation->came[i];
+}
 
 static void end_step(struct simulation *simulation, struct step *step)
 {
@@ -32,6 +53,12 @@ static void end_step(struct simulation *simulation, struct step *step)
         return;
     struct simulation_point point = simulation_look(simulation, (double)step->percent);
     point.allocated = step->sum / step->n;
+    if (step->came) {
+        for (guint i = 0; i < simulation->kinds->len; i++)
+            step->came[i] /= step->n;
+        point.bound = simulation_bound_for(simulation->bound, step->came);
+        g_clear_pointer(&step->came, g_free);
+    }
     g_array_append_val(simulation->result->points, point);
     step->n = 0;
     step->sum = 0;
@@ -61,20 +88,22 @@ static bool fill_up(struct simulation *simulation, GError **error)
     while (!simulation_is_cancelled(simulation, &failure) && pick_arrival(simulation, &pod)) {
         struct kind_of_pod *kind = &g_array_index(simulation->kinds, struct kind_of_pod, pod);
         simulation->asked += kind->gpus;
+        simulation->came[pod]++;
         const double percent = 100 * simulation->asked / simulation->gpus;
         if (step.percent != (int64_t)round(percent))
             end_step(simulation, &step);
         g_free(simulation_arrive(simulation, kind, percent, &node, &failure));
         if (failure)
             break;
-        step.percent = (int64_t)round(percent);
-        step.sum += simulation->used / simulation->gpus;
-        step.n++;
+        add_to_step(simulation, &step, percent);
         simulation_report(simulation, total > 0 ? simulation->asked / total
                                               : (double)simulation->result->arrivals / n);
     }
     end_step(simulation, &step);
     simulation->result->end = simulation_look(simulation, 100 * simulation->asked / simulation->gpus);
+    if (simulation->bound && simulation->options->percent == 0)
+        simulation->result->end.bound =
+            simulation_bound_for(simulation->bound, simulation->came);
     simulation->result->refused =
         simulation->asked > 0 ? 1 - simulation->used / simulation->asked : 0;
     if (failure)
@@ -140,7 +169,10 @@ static void keep_pods(struct simulation *simulation)
 
 static void kind_clear(gpointer data)
 {
-    g_array_unref(((struct kind_of_pod *)data)->needs);
+    struct kind_of_pod *kind = data;
+
+    g_array_unref(kind->needs);
+    request_free(kind->request);
 }
 
 static void simulation_init(struct simulation *simulation, const struct simulation_options *options,
@@ -180,6 +212,8 @@ static void simulation_clear(struct simulation *simulation)
 {
     scheduler_cycle_free(simulation->cycle);
     pace_free(simulation->pace);
+    simulation_bound_free(simulation->bound);
+    g_free(simulation->came);
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->kinds);
     g_ptr_array_unref(simulation->node_texts);
@@ -206,6 +240,9 @@ static bool run(struct simulation *simulation, GError **error)
         .weight = options->weight,
     });
     simulation_occupancy(simulation, &before);
+    simulation->came = g_new0(double, simulation->kinds->len);
+    if (options->bound)
+        simulation->bound = simulation_bound_new(simulation);
     if (options->pace_ms > 0)
         simulation->pace = pace_new(simulation->store, simulation->cluster, options->pace_ms,
                                     options->per_second);

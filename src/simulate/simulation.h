@@ -39,6 +39,7 @@ struct simulation_options {
     int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
     int64_t per_second;  /* with a pace: how many pods come */
     int64_t wait_loss;   /* see struct store_options */
+    bool bound;          /* work out what no packing could pass */
     bool keep_pods;      /* fill simulation_result.pods */
     gint *progress;      /* atomic, thousandths of the run */
     gint *decisions;     /* atomic, pods that came, counted up */
@@ -62,6 +63,7 @@ struct simulation_point {
     double allocated;
     double part_used; /* free, on cards that are in use */
     double untouched; /* free, on cards that nobody uses */
+    double bound;     /* of `allocated`, whoever had placed the pods; 0: not worked out */
 };
 
 struct simulation_result {

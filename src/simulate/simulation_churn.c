@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods that leave. Time is counted in mean lifetimes. */
 #include "simulate/memory_cluster.h"
+#include "simulate/simulation_bound.h"
 #include "simulate/simulation_state.h"
 
 #define POINTS_PER_LIFETIME 20
@@ -17,6 +18,7 @@ struct departure {
 /* What is counted after the first lifetime, in which the cluster settles. */
 struct tally {
     GSequence *departures; /* struct departure, by time */
+    double end; /* of the run */
     double since, used_time, asked, refused, part_used, untouched;
     unsigned looks;
 };
@@ -79,6 +81,9 @@ static bool come(struct simulation *simulation, struct tally *tally, double now,
         g_propagate_error(error, failure);
         return false;
     }
+    if (simulation->bound)
+        simulation->came[kind - (struct kind_of_pod *)(void *)simulation->kinds->data] +=
+            MAX(MIN(now + stays, tally->end) - MAX(now, 1), 0) / (tally->end - 1);
     if (now >= 1) {
         tally->asked += kind->gpus;
         tally->refused += name ? 0 : kind->gpus;
@@ -133,7 +138,7 @@ static bool turn_over(struct simulation *simulation, struct tally *tally, double
 bool simulation_churn(struct simulation *simulation, GError **error)
 {
     const double end = 1 + (double)simulation->options->lifetimes;
-    struct tally tally = {.departures = g_sequence_new(departure_free), .since = 1};
+    struct tally tally = {.departures = g_sequence_new(departure_free), .end = end, .since = 1};
     const bool ok = turn_over(simulation, &tally, end, error);
 
     g_sequence_free(tally.departures);
@@ -144,6 +149,7 @@ bool simulation_churn(struct simulation *simulation, GError **error)
         .allocated = tally.used_time / simulation->gpus / (end - 1),
         .part_used = tally.part_used / MAX(tally.looks, 1),
         .untouched = tally.untouched / MAX(tally.looks, 1),
+        .bound = simulation->bound ? simulation_bound_for(simulation->bound, simulation->came) : 0,
     };
     simulation->result->refused = tally.asked > 0 ? tally.refused / tally.asked : 0;
     return true;

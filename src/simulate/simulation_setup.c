@@ -149,7 +149,7 @@ static bool read_kind(struct simulation *simulation, struct json_arena *arena,
 
     if (!read_arrival(arena, manifest, &view, error))
         return false;
-    g_autoptr(request) request =
+    struct request *request = kind.request =
         dialect_read_request(&view, &simulation->options->dialects, &failure);
     kind.needs = scheduler_model_needs(simulation->model, &view);
     kind.filtered = request || failure;

@@ -8,10 +8,13 @@
 #include "simulate/scheduler_cycle.h"
 #include "simulate/simulation.h"
 
+struct simulation_bound;
+
 /* A pod of the scenario, which may come more than once. */
 struct kind_of_pod {
     const struct manifest *manifest;
     pod_needs *needs;
+    struct request *request; /* NULL: no GPU, or not understood */
     double gpus;
     enum pod_kind kind;
     bool filtered;
@@ -34,6 +37,9 @@ struct simulation {
     GArray *took_ns; /* int64_t, of each decision */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
     double mean_gpus; /* of an arrival */
+    struct simulation_bound *bound; /* NULL: it is not asked for, or cannot be told */
+    double *came; /* by kind: pods so far, or, where they leave, their mean over the time counted,
+                   * had all found room */
 };
 
 /* Fills the store, and reads what each arrival asks for. False also if nothing could ever come of

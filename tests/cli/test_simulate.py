@@ -177,6 +177,24 @@ class Results(Files):
         self.assertTrue(0.5 < result["end"]["allocated"] < 0.7, result["end"])
         self.assertTrue(0.4 < count.allocated() < 0.8, count.allocated())
 
+    def test_no_policy_passes_the_bound(self):
+        for more in (["--arrivals=110%"], ["--churn", "--arrivals=110%", "--lifetimes=1"]):
+            with self.subTest(more=more):
+                answer = json.loads(simulate(*TRACE, "--policy=oc,spread", "--bound", "-o", "json",
+                                             *more))
+                first, other = (policy["runs"][0] for policy in answer["policies"])
+                bounds = [point for point in [first["end"], *first["points"]] if "bound" in point]
+                self.assertEqual(len(bounds), 1 if "--churn" in more else 2)
+                for run in (first, other):
+                    held = {point["x"]: point["allocated"]
+                            for point in [*run["points"], run["end"]]}
+                    for point in bounds:
+                        self.assertLess(held[point["x"]], point["bound"])
+                        self.assertLess(point["bound"], 1.0001)
+        table = simulate(*TRACE, "--policy=oc,spread", "--bound", "--arrivals=100%").splitlines()
+        self.assertRegex(table[0], r"^POLICY +AT 100% +BOUND ")
+        self.assertNotIn("BOUND", simulate(*TRACE, "--arrivals=100%"))
+
     def test_the_same_seed_gives_the_same_bytes(self):
         chart, out = self.folder / "c.svg", self.folder / "o.json"
         seen = set()
