@@ -185,6 +185,8 @@ static const struct gauge_row {
                           "1 if this replica holds the Lease and serves, 0 if it stands by."},
     [GAUGE_JOURNAL] = {"gpuledger_lease_journal_bytes",
                        "Bookings not settled when the Lease was last written, in bytes of text."},
+    [GAUGE_CERTIFICATE_END] = {"gpuledger_certificate_not_after_timestamp_seconds",
+                               "When the certificate that the listeners show ends."},
 };
 
 static struct {

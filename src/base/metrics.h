@@ -146,6 +146,7 @@ uint64_t metrics_counted(enum counter counter, unsigned cell);
 enum gauge {
     GAUGE_LEASE_HELD, /* 1: this replica serves */
     GAUGE_JOURNAL,    /* bytes of the journal that was stored last */
+    GAUGE_CERTIFICATE_END, /* Unix time in seconds at which what the listeners show is over */
     GAUGE_N
 };
 void metrics_set(enum gauge gauge, int64_t value);

@@ -2,6 +2,7 @@
 #include "http/tls.h"
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "kube/secret.h"
 #include "base/small_file.h"
 
@@ -137,7 +138,8 @@ static bool pem_read(const struct tls *tls, struct pem *pem, GError **error)
     return true;
 }
 
-static void log_certificate(const struct tls_identity *identity)
+/* Says in the log and in a metric until when it is good. */
+static void tell_certificate(const struct tls_identity *identity)
 {
     gnutls_x509_crt_t *chain = NULL;
     unsigned n = 0;
@@ -154,6 +156,7 @@ static void log_certificate(const struct tls_identity *identity)
         for (size_t i = 0; i < digest_size; i++)
             g_string_append_printf(fingerprint, "%02x", digest[i]);
         time_t end = gnutls_x509_crt_get_expiration_time(chain[0]);
+        metrics_set(GAUGE_CERTIFICATE_END, (int64_t)end);
         expires = g_date_time_new_from_unix_utc(end);
         expires_text = expires ? g_date_time_format_iso8601(expires) : NULL;
         bool over = (int64_t)end <= g_get_real_time() / G_USEC_PER_SEC;
@@ -215,7 +218,7 @@ struct tls *tls_new(const struct tls_files *files, GError **error)
         tls_free(tls);
         return NULL;
     }
-    log_certificate(tls->current);
+    tell_certificate(tls->current);
     return tls;
 }
 
@@ -241,7 +244,7 @@ void tls_refresh(struct tls *tls)
     pthread_mutex_lock(&tls->refreshing);
     fresh = load(tls, &failure);
     if (fresh) {
-        log_certificate(fresh);
+        tell_certificate(fresh);
         pthread_mutex_lock(&tls->lock);
         old = tls->current;
         tls->current = fresh;

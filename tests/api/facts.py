@@ -12,7 +12,7 @@ from walk import send
 SILENT = re.compile(r"\.md$|^tests/api/|/corpus/|\.sum$|^LICENSE$")
 
 # Shell commands that documents may use; of what they do nothing is known here.
-FOREIGN = {"cd", "cmp", "curl", "docker", "git", "kind", "kubectl", "kustomize", "meson", "mkdir", "ninja",
+FOREIGN = {"cd", "cmp", "curl", "docker", "git", "helm", "kind", "kubectl", "kustomize", "meson", "mkdir", "ninja",
            "pkg-config", "python3"}
 
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")

@@ -10,6 +10,7 @@ import pathlib
 import signal
 import socket
 import ssl
+import subprocess
 import tempfile
 import threading
 import time
@@ -249,6 +250,18 @@ class Reload(Case):
         self.assertLess(took, 5)
         self.assertEqual((self.name(old), ask(old)[0]), ("first", 200))
         self.assertEqual(len([one for one in server.log if "certificate loaded" in one]), 2)
+
+    def test_a_metric_says_when_it_ends(self):
+        server = self.start()
+        for pair, name in ((self.first, "first"), (self.ca.sign("long", days=60), "long")):
+            self.install(pair)
+            server.signal(signal.SIGHUP)
+            self.wait_for_name(server, name)
+            told = subprocess.run(["openssl", "x509", "-noout", "-enddate", "-in", pair[0]], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout.strip().removeprefix("notAfter=")
+            metrics = call("GET", server.operations + "/metrics")[1]
+            self.assertIn("gpuledger_certificate_not_after_timestamp_seconds "
+                          f"{int(ssl.cert_time_to_seconds(told))}\n", metrics)
 
     def test_at_once_on_hup(self):
         server = self.start()
