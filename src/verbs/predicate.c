@@ -117,7 +117,7 @@ static struct allocation *plan(const struct booking_call *call, struct ledger *l
         return NULL;
     }
     if (held && is_offered(call->args, held->node->name)) {
-        held->state = ALLOCATION_RESERVED;
+        ledger_set_state(ledger, held, ALLOCATION_RESERVED);
         held->since_ms = call->moment.now_ms;
         return held;
     }
