@@ -302,6 +302,14 @@ const struct option options[] = {
      .help = "Also export what each container was granted of each card, with namespace, pod, "
              "container and the card's UUID, to be joined with what is measured of cards: two "
              "metrics with a series for every container and card."},
+    {.name = "card-metrics-max",
+     INT(card_metrics_max, 0, INT64_C(1) << 30),
+     .metavar = "CARDS",
+     .fallback = "4096",
+     .group = GROUP_RUNNING,
+     .commands = COMMAND_SERVE,
+     .help = "Metrics have five series for each card. Of more cards than this they have only the "
+             "sums of all; 0: never series for each."},
     {.name = "log-level",
      CHOICE(log_level, choices_log_level),
      .metavar = "LEVEL",

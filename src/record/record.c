@@ -350,7 +350,7 @@ struct record *record_learned(uint64_t number, const struct demand *demand)
     return record;
 }
 
-struct record *record_ledger(uint64_t number, const struct ledger *ledger)
+struct record *record_ledger(uint64_t number, const struct node *node)
 {
     struct json_writer writer;
 
@@ -358,7 +358,7 @@ struct record *record_ledger(uint64_t number, const struct ledger *ledger)
         return NULL;
     struct record *record = begin(RECORD_LEDGER, number, &writer);
     begin_object(record, &writer, "object");
-    record_ledger_encode(&writer, ledger);
+    record_node_encode(&writer, node);
     json_end_object(&writer);
     return record;
 }
@@ -528,7 +528,7 @@ struct record *record_new(const struct observation *what)
     case OBSERVED_REJECTS:
         return record_rejects(number, what->rejects);
     case OBSERVED_LEDGER:
-        return record_ledger(number, what->ledger);
+        return record_ledger(number, what->held);
     case OBSERVED_LEARNED:
         return record_learned(number, what->demand);
     }

@@ -137,7 +137,7 @@ struct record *record_policy(uint64_t number, const char *policy, int64_t patien
 struct record *record_arrivals(uint64_t number, const GArray *entries, const GList *schedulers);
 struct record *record_learned(uint64_t number, const struct demand *demand);
 /* Under the lock. */
-struct record *record_ledger(uint64_t number, const struct ledger *ledger);
+struct record *record_ledger(uint64_t number, const struct node *node);
 /* Copies body and reply. */
 struct record *record_call(const struct call *call, const GString *reply);
 /* Under the lock, since it tells the booking. */
@@ -150,6 +150,8 @@ struct record *record_conclude(const struct moment *moment, const char *uid,
 struct record *record_inherit(uint64_t number, const char *uid, const char *booking);
 
 void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger);
+/* The same of one node, by its name. */
+void record_node_encode(struct json_writer *writer, const struct node *node);
 
 /* What of a pod without a node stands beside its object. */
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);
