@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
+#include "store/node_walk.h"
 
 #include <string.h>
 
@@ -108,17 +109,17 @@ char *audit_holding(const struct allocation *allocation, int64_t memory_unit)
     return g_string_free(text, FALSE);
 }
 
+static void add_name(const struct node *node, void *data)
+{
+    if (node->present || node->allocations->len > 0)
+        g_ptr_array_add(data, g_strdup(node->name));
+}
+
 GPtrArray *audit_node_names(struct store *store)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    const GPtrArray *nodes = ledger_nodes(store_lock(store));
 
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        if (node->present || node->allocations->len > 0)
-            g_ptr_array_add(names, g_strdup(node->name));
-    }
-    store_unlock(store);
+    node_walk_all(store, add_name, names);
     return names;
 }
 

@@ -143,6 +143,7 @@ static void look(struct auditor *auditor)
     g_autoptr(audit_report) report = audit_look(auditor->extender->store, &options);
 
     post_findings(auditor, report);
+    store_verify(auditor->extender->store);
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
+#include "store/node_walk.h"
 #include "http/tls.h"
 
 #include <errno.h>
@@ -91,25 +92,32 @@ static bool rest(struct housekeeping *housekeeping, int64_t duration_ms)
     return go_on;
 }
 
+struct sums {
+    size_t nodes, cards, pools; /* of pools only kubelet knows the cards */
+};
+
+static void add_node(const struct node *node, void *data)
+{
+    struct sums *sums = data;
+
+    sums->nodes += node->n_cards > 0 || node->n_pools > 0;
+    sums->pools += (size_t)node->n_pools;
+    sums->cards += (size_t)node->n_cards;
+}
+
 static void report_sync(const struct housekeeping *housekeeping)
 {
     struct store *store = housekeeping->extender->store;
-    struct ledger *ledger = store_lock(store);
-    size_t pods = ledger_size(ledger);
-    const GPtrArray *nodes = ledger_nodes(ledger);
-    size_t n_nodes = 0, n_cards = 0, n_pools = 0; /* of which only kubelet knows the cards */
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        n_nodes += node->n_cards > 0 || node->n_pools > 0;
-        n_pools += (size_t)node->n_pools;
-        n_cards += (size_t)node->n_cards;
-    }
+    struct sums sums = {0};
+
+    node_walk_all(store, add_node, &sums);
+    size_t pods = ledger_size(store_lock(store));
     store_unlock(store);
-    log_event(LOG_LEVEL_INFO, "synced", LOG_NUMBER("gpu_nodes", n_nodes),
-              LOG_NUMBER("cards", n_cards), LOG_NUMBER("pods", pods),
+    log_event(LOG_LEVEL_INFO, "synced", LOG_NUMBER("gpu_nodes", sums.nodes),
+              LOG_NUMBER("cards", sums.cards), LOG_NUMBER("pods", pods),
               LOG_NUMBER("ms", now_ms() - housekeeping->started_ms),
-              LOG_NUMBER("pools", n_pools));
-    if (n_nodes == 0)
+              LOG_NUMBER("pools", sums.pools));
+    if (sums.nodes == 0)
         log_event(LOG_LEVEL_WARN, "no node shares GPUs",
                   LOG_TEXT("hint", "nodes report shared memory once their device plugin runs"));
     /* The first lists are the largest documents that are ever parsed. */
@@ -299,6 +307,7 @@ static bool listen_all(struct serve *serve, GError **error)
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
         .pod_metrics = config->pod_metrics,
+        .card_metrics_max = config->card_metrics_max,
     };
     serve->operations_table = (struct routes){operations_routes, &serve->operations, serve->bearer};
     serve->operations_server = listen_on(&config->ops_listen, "ops-listen",

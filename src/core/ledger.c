@@ -17,6 +17,7 @@ struct cpu_pod {
     struct node *node;
     struct host host;
     uint32_t generation;
+    struct cpu_pod *before, *after; /* in the order in which they were put */
 };
 
 #define FREED_IN 256 /* namespaces told apart, by hash */
@@ -25,12 +26,17 @@ struct ledger {
     GHashTable *nodes;       /* struct node *, a set by name */
     GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
     GHashTable *cpu_pods;      /* struct cpu_pod *, a set by uid */
+    struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
+    GHashTable *open; /* struct allocation *, a set: those that are not confirmed */
+    GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
+    size_t n_in_state[ALLOCATION_CONFIRMED + 1];
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
-    bool sorted_stale;
+    bool sorted_stale;       /* nobody has asked for the nodes yet; from then on they are kept in order */
     GArray *free_places; /* uint32_t, of nodes that are gone */
     uint32_t n_places;
     uint64_t newest; /* no node that is gone was of this version or a later one */
     uint64_t supply; /* the sum of the nodes' hardware */
+    size_t n_cards;
     uint64_t freed; /* counts what may have made room */
     uint64_t freed_in[FREED_IN];
     struct node *first_asked; /* ledger_next_node's guess for the first name */
@@ -86,6 +92,21 @@ static void ledger_forget_guesses(struct ledger *ledger, const struct node *node
     }
 }
 
+/* Where a node of that name is, or would be, among the sorted ones. */
+static guint ledger_find_sorted(const struct ledger *ledger, const char *name)
+{
+    guint from = 0, to = ledger->sorted->len;
+
+    while (from < to) {
+        const guint middle = (from + to) / 2;
+        if (strcmp(((const struct node *)ledger->sorted->pdata[middle])->name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
 {
     struct node *node = ledger_node(ledger, name);
@@ -103,7 +124,8 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         ledger->n_places++;
     }
     g_hash_table_add(ledger->nodes, node);
-    ledger->sorted_stale = true;
+    if (!ledger->sorted_stale)
+        g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
     return node;
 }
 
@@ -141,6 +163,11 @@ uint32_t ledger_places(const struct ledger *ledger)
     return ledger->n_places;
 }
 
+size_t ledger_cards(const struct ledger *ledger)
+{
+    return ledger->n_cards;
+}
+
 uint64_t ledger_supply(const struct ledger *ledger)
 {
     return ledger->supply;
@@ -152,7 +179,8 @@ static void ledger_collect_node(struct ledger *ledger, struct node *node)
     if (node->present || node->allocations->len > 0 || node->n_cpu_pods > 0 || node->unhealthy ||
         node->departed)
         return;
-    ledger->sorted_stale = true;
+    if (!ledger->sorted_stale)
+        g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
     ledger_forget_guesses(ledger, node);
     ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
     g_array_append_val(ledger->free_places, node_own(node)->place);
@@ -185,9 +213,11 @@ const GPtrArray *ledger_nodes(struct ledger *ledger)
 static void ledger_redraw(struct ledger *ledger, struct node *node)
 {
     const uint64_t hardware = node_own(node)->hardware;
+    const size_t cards = (size_t)node->n_cards;
 
     sketch_draw(node);
     ledger->supply += node_own(node)->hardware - hardware;
+    ledger->n_cards += (size_t)node->n_cards - cards;
 }
 
 struct node *ledger_set_topology(struct ledger *ledger, const char *name,
@@ -199,10 +229,12 @@ struct node *ledger_set_topology(struct ledger *ledger, const char *name,
     if (!topology)
         topology = &none;
     const uint64_t hardware = node_own(node)->hardware;
+    const size_t cards = (size_t)node->n_cards;
     node->present = true;
     node_set_topology(node, topology);
     sketch_draw(node);
     ledger->supply += node_own(node)->hardware - hardware;
+    ledger->n_cards += (size_t)node->n_cards - cards;
     ledger_note_freed(ledger, node);
     return node;
 }
@@ -269,6 +301,23 @@ struct allocation *ledger_get(const struct ledger *ledger, const char *uid)
     return g_hash_table_lookup(ledger->allocations, uid);
 }
 
+/* It has come (1), or goes (-1), in the state that it is in. */
+static void ledger_count_state(struct ledger *ledger, struct allocation *allocation, int sign)
+{
+    GHashTable *const sets[] = {
+        allocation->state != ALLOCATION_CONFIRMED ? ledger->open : NULL,
+        allocation->waited_out ? ledger->waited_out : NULL,
+    };
+
+    ledger->n_in_state[allocation->state] += (size_t)sign;
+    for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+        if (sets[i] && sign > 0)
+            g_hash_table_add(sets[i], allocation);
+        else if (sets[i])
+            g_hash_table_remove(sets[i], allocation);
+    }
+}
+
 static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
                                      struct allocation *allocation)
 {
@@ -276,6 +325,7 @@ static struct allocation *ledger_add(struct ledger *ledger, struct node *node,
     allocation_choose(allocation, node);
     g_ptr_array_add(node->allocations, allocation);
     node_charge(node, allocation, 1);
+    ledger_count_state(ledger, allocation, 1);
     g_hash_table_insert(ledger->allocations, (gpointer)allocation->uid, allocation);
     ledger_redraw(ledger, node);
     return allocation;
@@ -286,9 +336,31 @@ static struct cpu_pod *ledger_cpu_pod(const struct ledger *ledger, const char *u
     return g_hash_table_lookup(ledger->cpu_pods, &uid);
 }
 
-/* Leaves the node, even if nothing is on it any more. */
-static void ledger_release_cpu_pod(const struct cpu_pod *cpu_pod)
+static void ledger_append_cpu_pod(struct ledger *ledger, struct cpu_pod *cpu_pod)
 {
+    cpu_pod->before = ledger->last_cpu_pod;
+    cpu_pod->after = NULL;
+    *(cpu_pod->before ? &cpu_pod->before->after : &ledger->first_cpu_pod) = cpu_pod;
+    ledger->last_cpu_pod = cpu_pod;
+}
+
+static void ledger_unlink_cpu_pod(struct ledger *ledger, const struct cpu_pod *cpu_pod)
+{
+    *(cpu_pod->before ? &cpu_pod->before->after : &ledger->first_cpu_pod) = cpu_pod->after;
+    *(cpu_pod->after ? &cpu_pod->after->before : &ledger->last_cpu_pod) = cpu_pod->before;
+}
+
+const char *ledger_stale_cpu_pod(const struct ledger *ledger, uint32_t generation)
+{
+    const struct cpu_pod *first = ledger->first_cpu_pod;
+
+    return first && first->generation != generation ? first->uid : NULL;
+}
+
+/* Leaves the node, even if nothing is on it any more. */
+static void ledger_release_cpu_pod(struct ledger *ledger, const struct cpu_pod *cpu_pod)
+{
+    ledger_unlink_cpu_pod(ledger, cpu_pod);
     node_charge_host(cpu_pod->node, &cpu_pod->host, -1);
     cpu_pod->node->n_cpu_pods--;
 }
@@ -300,7 +372,7 @@ static bool ledger_drop_cpu_pod(struct ledger *ledger, const char *uid)
         return false;
 
     struct node *node = cpu_pod->node;
-    ledger_release_cpu_pod(cpu_pod);
+    ledger_release_cpu_pod(ledger, cpu_pod);
     g_hash_table_remove(ledger->cpu_pods, cpu_pod);
     ledger_collect_node(ledger, node);
     return true;
@@ -314,6 +386,7 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
 
     struct node *node = allocation->node;
     node_charge(node, allocation, -1);
+    ledger_count_state(ledger, allocation, -1);
     ledger_note_end(ledger, allocation);
     g_ptr_array_remove_fast(node->allocations, allocation);
     g_hash_table_remove(ledger->allocations, uid);
@@ -332,6 +405,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     take_allocation->node = node;
     allocation_choose(take_allocation, node);
     if (known && allocation_equal(known, take_allocation)) {
+        ledger_count_state(ledger, known, -1);
         known->state = take_allocation->state;
         known->since_ms = take_allocation->since_ms;
         allocation_own(known)->generation = allocation_own(take_allocation)->generation;
@@ -341,6 +415,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
         known->terminating = take_allocation->terminating;
         known->started = take_allocation->started;
         known->waited_out = take_allocation->waited_out;
+        ledger_count_state(ledger, known, 1);
         known->heeded = take_allocation->heeded;
         struct pod_facts *facts = known->facts;
         known->facts = take_allocation->facts;
@@ -352,6 +427,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     /* Added before the old one goes, so that their common node is never collected between. */
     if (known) {
         node_charge(known->node, known, -1);
+        ledger_count_state(ledger, known, -1);
         ledger_note_end(ledger, known);
         g_ptr_array_remove_fast(known->node->allocations, known);
         struct node *old = known->node;
@@ -377,20 +453,51 @@ struct allocation *ledger_foresee(const struct node *node, struct allocation *ta
     return take_allocation;
 }
 
-struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
-{
-    struct node *node = ledger_intern_node(ledger, from->name);
+struct node_image {
+    struct node *node;
+    GPtrArray *allocations;
+    struct host cpu_pods;
+    uint32_t n_cpu_pods;
+};
 
-    ledger->supply += node_own(from)->hardware - node_own(node)->hardware;
-    node_copy_hardware(node, from);
+struct node_image *node_image_new(const struct node *from)
+{
+    struct node_image *image = g_new0(struct node_image, 1);
+
+    image->node = node_new(from->name);
+    node_copy_hardware(image->node, from);
+    image->allocations = g_ptr_array_sized_new(from->allocations->len);
     for (guint i = 0; i < from->allocations->len; i++)
-        ledger_put(ledger, from->name, allocation_dup(g_ptr_array_index(from->allocations, i)));
-    if (from->n_cpu_pods > 0) { /* who they are only the other ledger knows: one stands for all */
-        g_autofree char *uid = g_strdup_printf("CPU-only pods of %s", from->name);
-        ledger_put_cpu_pod(ledger, from->name, uid, node_cpu_pods(from), 0);
+        g_ptr_array_add(image->allocations, allocation_dup(g_ptr_array_index(from->allocations, i)));
+    image->n_cpu_pods = from->n_cpu_pods;
+    image->cpu_pods = node_cpu_pods(from);
+    return image;
+}
+
+struct node *ledger_add_image(struct ledger *ledger, struct node_image *take_image)
+{
+    const char *name = take_image->node->name;
+    struct node *node = ledger_intern_node(ledger, name);
+
+    ledger->supply += node_own(take_image->node)->hardware - node_own(node)->hardware;
+    ledger->n_cards += (size_t)take_image->node->n_cards - (size_t)node->n_cards;
+    node_copy_hardware(node, take_image->node);
+    for (guint i = 0; i < take_image->allocations->len; i++)
+        ledger_put(ledger, name, take_image->allocations->pdata[i]);
+    if (take_image->n_cpu_pods > 0) { /* who they are only the other ledger knows: one stands for all */
+        g_autofree char *uid = g_strdup_printf("CPU-only pods of %s", name);
+        ledger_put_cpu_pod(ledger, name, uid, take_image->cpu_pods, 0);
     }
     ledger_note_freed(ledger, node);
+    node_free(take_image->node);
+    g_ptr_array_unref(take_image->allocations);
+    g_free(take_image);
     return node;
+}
+
+struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
+{
+    return ledger_add_image(ledger, node_image_new(from));
 }
 
 struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
@@ -417,6 +524,8 @@ bool ledger_put_cpu_pod(struct ledger *ledger, const char *node_name, const char
         node_charge_host(known->node, &host, 1);
         known->host = host;
         known->generation = generation;
+        ledger_unlink_cpu_pod(ledger, known);
+        ledger_append_cpu_pod(ledger, known);
         return false;
     }
     const size_t size = strlen(uid) + 1;
@@ -430,6 +539,7 @@ bool ledger_put_cpu_pod(struct ledger *ledger, const char *node_name, const char
     /* Added before the old one goes, so that their common node is never collected between. */
     ledger_drop(ledger, uid);
     g_hash_table_add(ledger->cpu_pods, cpu_pod);
+    ledger_append_cpu_pod(ledger, cpu_pod);
     return !known;
 }
 
@@ -444,7 +554,7 @@ void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation)
         struct node *node = cpu_pod->node;
         if (cpu_pod->generation == generation)
             continue;
-        ledger_release_cpu_pod(cpu_pod);
+        ledger_release_cpu_pod(ledger, cpu_pod);
         g_hash_table_iter_remove(&iter);
         ledger_collect_node(ledger, node);
     }
@@ -453,8 +563,36 @@ void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation)
 void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
                       enum allocation_state state)
 {
-    if (allocation->state != ALLOCATION_CONFIRMED)
-        allocation->state = state;
+    if (allocation->state == ALLOCATION_CONFIRMED)
+        return;
+    ledger_count_state(ledger, allocation, -1);
+    allocation->state = state;
+    ledger_count_state(ledger, allocation, 1);
+}
+
+size_t ledger_count(const struct ledger *ledger, enum allocation_state state)
+{
+    return ledger->n_in_state[state];
+}
+
+static void visit_set(GHashTable *set, ledger_visit visit, void *data)
+{
+    GHashTableIter iter;
+    gpointer allocation;
+
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &allocation, NULL))
+        visit(allocation, data);
+}
+
+void ledger_each_open(const struct ledger *ledger, ledger_visit visit, void *data)
+{
+    visit_set(ledger->open, visit, data);
+}
+
+void ledger_each_waited_out(const struct ledger *ledger, ledger_visit visit, void *data)
+{
+    visit_set(ledger->waited_out, visit, data);
 }
 
 size_t ledger_size(const struct ledger *ledger)
@@ -522,7 +660,10 @@ struct ledger *ledger_new(void)
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
+    ledger->open = g_hash_table_new(NULL, NULL);
+    ledger->waited_out = g_hash_table_new(NULL, NULL);
     ledger->sorted = g_ptr_array_new();
+    ledger->sorted_stale = true;
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
     return ledger;
@@ -535,6 +676,8 @@ void ledger_free(struct ledger *ledger)
     g_hash_table_unref(ledger->allocations);
     g_hash_table_unref(ledger->cpu_pods);
     g_hash_table_unref(ledger->nodes);
+    g_hash_table_unref(ledger->open);
+    g_hash_table_unref(ledger->waited_out);
     g_ptr_array_unref(ledger->sorted);
     g_array_unref(ledger->free_places);
     g_free(ledger);
@@ -564,6 +707,52 @@ static GHashTable *add_up_cpu_pods(const struct ledger *ledger)
     return sums;
 }
 
+/* What a node holds is what the ledger says that it does. */
+static bool verify_held(const struct ledger *ledger, const struct node *node, GError **error)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
+        if (allocation->node == node && ledger_get(ledger, allocation->uid) == allocation)
+            continue;
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "node '%s' holds pod '%s', which the ledger does not", node->name,
+                    allocation->uid);
+        return false;
+    }
+    return true;
+}
+
+bool ledger_verify_node(const struct ledger *ledger, const struct node *node, GError **error)
+{
+    return node_verify(node, node_cpu_pods(node), error) && verify_held(ledger, node, error);
+}
+
+static bool verify_states(const struct ledger *ledger, GError **error)
+{
+    size_t n[ALLOCATION_CONFIRMED + 1] = {0};
+    GHashTableIter iter;
+    gpointer data;
+
+    g_hash_table_iter_init(&iter, ledger->allocations);
+    while (g_hash_table_iter_next(&iter, NULL, &data)) {
+        const struct allocation *allocation = data;
+        n[allocation->state]++;
+        if ((allocation->state == ALLOCATION_CONFIRMED) != g_hash_table_contains(ledger->open, data))
+            continue;
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "pod '%s' is not counted in its state", allocation->uid);
+        return false;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(n); i++) {
+        if (n[i] == ledger->n_in_state[i])
+            continue;
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                    "%zu pods are in state %zu, counted were %zu", n[i], i, ledger->n_in_state[i]);
+        return false;
+    }
+    return true;
+}
+
 bool ledger_verify(const struct ledger *ledger, GError **error)
 {
     static const struct host none = {0};
@@ -578,15 +767,8 @@ bool ledger_verify(const struct ledger *ledger, GError **error)
         const struct host *sum = g_hash_table_lookup(cpu_pods, node);
         if (!node_verify(node, sum ? *sum : none, error))
             return false;
-        for (guint i = 0; i < node->allocations->len; i++) {
-            const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
-            if (allocation->node != node || ledger_get(ledger, allocation->uid) != allocation) {
-                g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
-                            "node '%s' holds pod '%s', which the ledger does not", node->name,
-                            allocation->uid);
-                return false;
-            }
-        }
+        if (!verify_held(ledger, node, error))
+            return false;
         held += node->allocations->len;
     }
     if (held != ledger_size(ledger)) {
@@ -594,5 +776,5 @@ bool ledger_verify(const struct ledger *ledger, GError **error)
                     "nodes hold %zu pods, the ledger %zu", held, ledger_size(ledger));
         return false;
     }
-    return true;
+    return verify_states(ledger, error);
 }

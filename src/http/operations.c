@@ -142,7 +142,7 @@ static void handle_metrics(void *context, const struct http_request *request,
     const struct operations *operations = context;
 
     metrics_write(response->body);
-    view_metrics(operations->extender->store, response->body);
+    view_metrics(operations->extender->store, operations->card_metrics_max, response->body);
     if (operations->pod_metrics)
         view_pod_metrics(operations->extender->store, response->body);
     auditor_metrics(operations->auditor, response->body);

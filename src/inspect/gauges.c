@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's gauges; the counters are in metrics.c. */
 #include "base/metrics.h"
-#include "store/node_copy.h"
+#include "core/ledger.h"
 #include "inspect/views.h"
+#include "store/node_copy.h"
+#include "store/node_walk.h"
+
+#include <gpuledger/fragmentation.h>
 
 static int64_t gauge_memory(const struct card *card)
 {
@@ -32,40 +36,53 @@ static int64_t gauge_closed(const struct card *card)
 static const struct card_gauge {
     const char *name;
     const char *help;
+    const char *sum_name; /* the same of all cards, which is there always */
+    const char *sum_help;
     int64_t (*value)(const struct card *card);
 } card_gauges[] = {
-    {"gpuledger_card_memory_bytes", "Memory of a card.", gauge_memory},
-    {"gpuledger_card_memory_used_bytes", "Memory that pods hold of a card.", gauge_used},
-    {"gpuledger_card_holders", "Pods on a card.", gauge_holders},
-    {"gpuledger_card_healthy", "Whether a card works, so its node side.", gauge_healthy},
+    {"gpuledger_card_memory_bytes", "Memory of a card.", "gpuledger_cards_memory_bytes",
+     "Memory of all cards.", gauge_memory},
+    {"gpuledger_card_memory_used_bytes", "Memory that pods hold of a card.",
+     "gpuledger_cards_memory_used_bytes", "Memory that pods hold of all cards.", gauge_used},
+    {"gpuledger_card_holders", "Pods on a card.", "gpuledger_cards_holders",
+     "Pods on cards, counted on each that they are on.", gauge_holders},
+    {"gpuledger_card_healthy", "Whether a card works, so its node side.", "gpuledger_cards_healthy",
+     "Cards that work, so their node side.", gauge_healthy},
     {"gpuledger_card_closed", "Whether a card takes no new pods by an annotation of its node.",
+     "gpuledger_cards_closed", "Cards that take no new pods by an annotation of their node.",
      gauge_closed},
 };
 
-static void append_node_gauge(GString *text, const char *name, const char *node, int64_t value)
+/* --- numbers as text: there are many of them ------------------------------------------------- */
+
+static void append_int(GString *text, int64_t value)
 {
-    g_string_append_printf(text, "%s{node=\"", name);
-    metrics_append_label(text, node);
-    g_string_append_printf(text, "\"} %" G_GINT64_FORMAT "\n", value);
+    char digits[24];
+    char *at = digits + sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    g_string_append_len(text, at, digits + sizeof digits - at);
 }
 
-static void append_card_gauges(GString *text, const GArray *nodes)
+static void append_thousandths(GString *text, int64_t value)
 {
-    for (size_t g = 0; g < G_N_ELEMENTS(card_gauges); g++) {
-        const struct card_gauge *gauge = &card_gauges[g];
-        g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
-                               gauge->name);
-        for (guint i = 0; i < nodes->len; i++) {
-            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-            for (int32_t j = 0; j < node->n_cards; j++) {
-                g_string_append_printf(text, "%s{node=\"", gauge->name);
-                metrics_append_label(text, node->name);
-                g_string_append_printf(text, "\",card=\"%d\"} %" G_GINT64_FORMAT "\n",
-                                       node->cards[j].index, gauge->value(&node->cards[j]));
-            }
-        }
-    }
+    append_int(text, value / 1000);
+    g_string_append_c(text, '.');
+    for (int64_t part = 100; part > 0; part /= 10)
+        g_string_append_c(text, (char)('0' + value / part % 10));
 }
+
+static void append_help(GString *text, const char *name, const char *help)
+{
+    g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+/* --- what is read of the nodes --------------------------------------------------------------- */
 
 static int64_t gauge_capacity(const struct pool *pool)
 {
@@ -87,47 +104,226 @@ static const struct pool_gauge {
     {"gpuledger_pool_devices_used", "Those of them that pods hold.", gauge_given},
 };
 
-static void append_pool_gauges(GString *text, const GArray *nodes)
+#define CARD_GAUGES G_N_ELEMENTS(card_gauges)
+#define POOL_GAUGES G_N_ELEMENTS(pool_gauges)
+
+struct card_numbers {
+    int32_t index;
+    int64_t values[CARD_GAUGES];
+};
+
+struct pool_numbers {
+    char *resource;
+    int64_t values[POOL_GAUGES];
+};
+
+struct node_numbers {
+    char *name;
+    bool shares, doubted;
+    int64_t fragmented, unplaced_memory;
+    guint n_cards, n_pools; /* which follow those of the node before */
+};
+
+/* What was read under one hold of the lock, and the text of all that was read before. A metric's series
+ * stand together, so there is a text for each. */
+struct gathering {
+    struct demand *demand;
+    bool each_card;
+    GArray *nodes, *cards, *pools; /* struct node_numbers, card_numbers, pool_numbers */
+    GString *label;                /* of the node that is written */
+    GString *card_texts[CARD_GAUGES], *pool_texts[POOL_GAUGES];
+    GString *fragmented_text, *unplaced_text, *doubted_text;
+    int64_t n_cards, card_sums[CARD_GAUGES];
+    int64_t fragmented, waiting;
+};
+
+static void gathering_init(struct gathering *all, struct store *store, int64_t cards_max)
 {
-    for (size_t g = 0; g < G_N_ELEMENTS(pool_gauges); g++) {
-        const struct pool_gauge *gauge = &pool_gauges[g];
-        g_string_append_printf(text, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
-                               gauge->name);
-        for (guint i = 0; i < nodes->len; i++) {
-            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-            for (int32_t j = 0; j < node->n_pools; j++) {
-                g_string_append_printf(text, "%s{node=\"", gauge->name);
-                metrics_append_label(text, node->name);
-                g_string_append(text, "\",resource=\"");
-                metrics_append_label(text, node->pools[j].resource);
-                g_string_append_printf(text, "\"} %" G_GINT64_FORMAT "\n",
-                                       gauge->value(&node->pools[j]));
-            }
+    *all = (struct gathering){
+        .nodes = g_array_new(FALSE, FALSE, sizeof(struct node_numbers)),
+        .cards = g_array_new(FALSE, FALSE, sizeof(struct card_numbers)),
+        .pools = g_array_new(FALSE, FALSE, sizeof(struct pool_numbers)),
+        .label = g_string_new(NULL),
+        .fragmented_text = g_string_new(NULL),
+        .unplaced_text = g_string_new(NULL),
+        .doubted_text = g_string_new(NULL),
+    };
+    for (size_t g = 0; g < CARD_GAUGES; g++)
+        all->card_texts[g] = g_string_new(NULL);
+    for (size_t g = 0; g < POOL_GAUGES; g++)
+        all->pool_texts[g] = g_string_new(NULL);
+    all->demand = store_demand_copy(store);
+    all->each_card = (int64_t)ledger_cards(store_lock(store)) <= cards_max;
+    store_unlock(store);
+}
+
+static void gathering_clear(struct gathering *all)
+{
+    demand_free(all->demand);
+    g_array_unref(all->nodes);
+    g_array_unref(all->cards);
+    g_array_unref(all->pools);
+    g_string_free(all->label, TRUE);
+    for (size_t g = 0; g < CARD_GAUGES; g++)
+        g_string_free(all->card_texts[g], TRUE);
+    for (size_t g = 0; g < POOL_GAUGES; g++)
+        g_string_free(all->pool_texts[g], TRUE);
+    g_string_free(all->fragmented_text, TRUE);
+    g_string_free(all->unplaced_text, TRUE);
+    g_string_free(all->doubted_text, TRUE);
+}
+
+/* Under the lock. */
+static void gather_node(const struct node *node, void *data)
+{
+    struct gathering *all = data;
+    const struct node_numbers numbers = {
+        .shares = node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0,
+        .doubted = node->doubted && node->present,
+        .name = g_strdup(node->name),
+        .fragmented = fragmentation_of(node, all->demand),
+        .unplaced_memory = node->unplaced_memory,
+        .n_cards = (guint)node->n_cards,
+        .n_pools = (guint)node->n_pools,
+    };
+
+    g_array_append_val(all->nodes, numbers);
+    all->waiting += node->n_waiting;
+    all->n_cards += node->n_cards;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card_numbers card = {.index = node->cards[i].index};
+        for (size_t g = 0; g < CARD_GAUGES; g++) {
+            card.values[g] = card_gauges[g].value(&node->cards[i]);
+            all->card_sums[g] += card.values[g];
         }
+        if (all->each_card)
+            g_array_append_val(all->cards, card);
+    }
+    for (int32_t i = 0; i < node->n_pools; i++) {
+        struct pool_numbers pool = {.resource = g_strdup(node->pools[i].resource)};
+        for (size_t g = 0; g < POOL_GAUGES; g++)
+            pool.values[g] = pool_gauges[g].value(&node->pools[i]);
+        g_array_append_val(all->pools, pool);
     }
 }
 
-/* In GPUs, of each node and of all. */
-static void append_fragmentation(GString *text, const GArray *nodes)
+/* --- their text ------------------------------------------------------------------------------ */
+
+/* name{node="…" */
+static void begin_series(GString *text, const char *name, const struct gathering *all)
 {
-    int64_t all = 0;
-
-    g_string_append(text, "# HELP gpuledger_node_fragmented_gpus Free GPU that a pod which is "
-                          "expected, on average, could not use.\n"
-                          "# TYPE gpuledger_node_fragmented_gpus gauge\n");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        g_string_append(text, "gpuledger_node_fragmented_gpus{node=\"");
-        metrics_append_label(text, node->name);
-        g_string_append_printf(text, "\"} %.3f\n", (double)node->fragmented / 1000);
-        all += node->fragmented;
-    }
-    g_string_append_printf(text,
-                           "# HELP gpuledger_fragmented_gpus The same of all nodes.\n"
-                           "# TYPE gpuledger_fragmented_gpus gauge\n"
-                           "gpuledger_fragmented_gpus %.3f\n",
-                           (double)all / 1000);
+    g_string_append(text, name);
+    g_string_append_len(text, all->label->str, (gssize)all->label->len);
 }
+
+static void write_card(struct gathering *all, const struct card_numbers *card)
+{
+    for (size_t g = 0; g < CARD_GAUGES; g++) {
+        GString *text = all->card_texts[g];
+        begin_series(text, card_gauges[g].name, all);
+        g_string_append(text, ",card=\"");
+        append_int(text, card->index);
+        g_string_append(text, "\"} ");
+        append_int(text, card->values[g]);
+        g_string_append_c(text, '\n');
+    }
+}
+
+static void write_pool(struct gathering *all, struct pool_numbers *pool)
+{
+    for (size_t g = 0; g < POOL_GAUGES; g++) {
+        GString *text = all->pool_texts[g];
+        begin_series(text, pool_gauges[g].name, all);
+        g_string_append(text, ",resource=\"");
+        metrics_append_label(text, pool->resource);
+        g_string_append(text, "\"} ");
+        append_int(text, pool->values[g]);
+        g_string_append_c(text, '\n');
+    }
+    g_free(pool->resource);
+}
+
+static void write_node(struct gathering *all, const struct node_numbers *node)
+{
+    if (node->shares) {
+        begin_series(all->fragmented_text, "gpuledger_node_fragmented_gpus", all);
+        g_string_append(all->fragmented_text, "} ");
+        append_thousandths(all->fragmented_text, node->fragmented);
+        g_string_append_c(all->fragmented_text, '\n');
+        begin_series(all->unplaced_text, "gpuledger_node_unplaced_memory_bytes", all);
+        g_string_append(all->unplaced_text, "} ");
+        append_int(all->unplaced_text, node->unplaced_memory);
+        g_string_append_c(all->unplaced_text, '\n');
+        all->fragmented += node->fragmented;
+    }
+    if (node->doubted) {
+        begin_series(all->doubted_text, "gpuledger_node_doubted", all);
+        g_string_append(all->doubted_text, "} 1\n");
+    }
+}
+
+/* Writes what was read, and makes room for what comes. */
+static void write_gathered(struct gathering *all)
+{
+    guint card = 0, pool = 0;
+
+    for (guint i = 0; i < all->nodes->len; i++) {
+        struct node_numbers *node = &g_array_index(all->nodes, struct node_numbers, i);
+        g_string_assign(all->label, "{node=\"");
+        metrics_append_label(all->label, node->name);
+        g_string_append_c(all->label, '"');
+        write_node(all, node);
+        for (guint j = 0; all->each_card && j < node->n_cards; j++)
+            write_card(all, &g_array_index(all->cards, struct card_numbers, card++));
+        for (guint j = 0; j < node->n_pools; j++)
+            write_pool(all, &g_array_index(all->pools, struct pool_numbers, pool++));
+        g_free(node->name);
+    }
+    g_array_set_size(all->nodes, 0);
+    g_array_set_size(all->cards, 0);
+    g_array_set_size(all->pools, 0);
+}
+
+static void append_text(GString *reply, const char *name, const char *help, const GString *text)
+{
+    append_help(reply, name, help);
+    g_string_append_len(reply, text->str, (gssize)text->len);
+}
+
+static void append_sum(GString *reply, const char *name, const char *help, int64_t value)
+{
+    append_help(reply, name, help);
+    g_string_append_printf(reply, "%s %" G_GINT64_FORMAT "\n", name, value);
+}
+
+static void append_gathered(GString *reply, const struct gathering *all)
+{
+    for (size_t g = 0; all->each_card && g < CARD_GAUGES; g++)
+        append_text(reply, card_gauges[g].name, card_gauges[g].help, all->card_texts[g]);
+    append_sum(reply, "gpuledger_cards", "Cards of all nodes.", all->n_cards);
+    for (size_t g = 0; g < CARD_GAUGES; g++)
+        append_sum(reply, card_gauges[g].sum_name, card_gauges[g].sum_help, all->card_sums[g]);
+    for (size_t g = 0; g < POOL_GAUGES; g++)
+        append_text(reply, pool_gauges[g].name, pool_gauges[g].help, all->pool_texts[g]);
+    append_text(reply, "gpuledger_node_fragmented_gpus",
+                "Free GPU that a pod which is expected, on average, could not use.",
+                all->fragmented_text);
+    append_help(reply, "gpuledger_fragmented_gpus", "The same of all nodes.");
+    g_string_append(reply, "gpuledger_fragmented_gpus ");
+    append_thousandths(reply, all->fragmented);
+    g_string_append_c(reply, '\n');
+    append_text(reply, "gpuledger_node_unplaced_memory_bytes",
+                "Memory of pods on no known card, counted on each.", all->unplaced_text);
+    /* Which words it are, and what counts instead, the log says. */
+    append_text(reply, "gpuledger_node_doubted",
+                "1 for each node of which something that its Node says cannot be understood, or "
+                "contradicts the rest.",
+                all->doubted_text);
+    append_sum(reply, "gpuledger_pods_waiting", "Bound pods that the node side has not matched yet.",
+               all->waiting);
+}
+
+/* --- containers ------------------------------------------------------------------------------ */
 
 static double share_memory(const struct share_copy *share)
 {
@@ -176,29 +372,49 @@ static void append_share(GString *text, const struct share_gauge *gauge,
     g_string_append_printf(text, "\"} %.15g\n", gauge->value(share));
 }
 
-void view_pod_metrics(struct store *store, GString *reply)
+static void append_shares(GString *text, const struct share_gauge *gauge, const GArray *nodes)
 {
-    g_autoptr(GArray) nodes = node_copies(store, NULL, true);
-
-    for (size_t g = 0; g < G_N_ELEMENTS(share_gauges); g++) {
-        const struct share_gauge *gauge = &share_gauges[g];
-        g_string_append_printf(reply, "# HELP %s %s\n# TYPE %s gauge\n", gauge->name, gauge->help,
-                               gauge->name);
-        for (guint i = 0; i < nodes->len; i++) {
-            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-            for (guint j = 0; j < node->pods->len; j++) {
-                const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, j);
-                for (uint32_t k = 0; k < pod->n_shares; k++)
-                    append_share(reply, gauge, node, pod, &pod->shares[k]);
-            }
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+        for (guint j = 0; j < node->pods->len; j++) {
+            const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, j);
+            for (uint32_t k = 0; k < pod->n_shares; k++)
+                append_share(text, gauge, node, pod, &pod->shares[k]);
         }
     }
 }
+
+void view_pod_metrics(struct store *store, GString *reply)
+{
+    g_autoptr(node_reader) reader = node_reader_new(store, NULL, true);
+    GString *texts[G_N_ELEMENTS(share_gauges)];
+    const GArray *nodes;
+
+    for (size_t g = 0; g < G_N_ELEMENTS(share_gauges); g++)
+        texts[g] = g_string_new(NULL);
+    while ((nodes = node_reader_next(reader))) {
+        for (size_t g = 0; g < G_N_ELEMENTS(share_gauges); g++)
+            append_shares(texts[g], &share_gauges[g], nodes);
+    }
+    for (size_t g = 0; g < G_N_ELEMENTS(share_gauges); g++) {
+        append_text(reply, share_gauges[g].name, share_gauges[g].help, texts[g]);
+        g_string_free(texts[g], TRUE);
+    }
+}
+
+/* --- the rest -------------------------------------------------------------------------------- */
 
 struct left_out {
     GString *text;
     GHashTable *nodes; /* a set of names */
 };
+
+static void append_left_out_node(GString *text, const char *node)
+{
+    g_string_append(text, "gpuledger_node_left_out{node=\"");
+    metrics_append_label(text, node);
+    g_string_append(text, "\"} 1\n");
+}
 
 /* Once for each node, for whomever it is. */
 static void append_pause(const struct rejects_pause *pause, void *data)
@@ -206,7 +422,7 @@ static void append_pause(const struct rejects_pause *pause, void *data)
     struct left_out *left_out = data;
 
     if (!g_hash_table_contains(left_out->nodes, pause->node))
-        append_node_gauge(left_out->text, "gpuledger_node_left_out", pause->node, 1);
+        append_left_out_node(left_out->text, pause->node);
     g_hash_table_add(left_out->nodes, (gpointer)pause->node);
 }
 
@@ -223,31 +439,6 @@ static void append_left_out(GString *text, const struct rejects *rejects)
     g_string_append_printf(text, "# HELP gpuledger_nodes_left_out How many there are.\n"
                                  "# TYPE gpuledger_nodes_left_out gauge\n"
                                  "gpuledger_nodes_left_out %u\n", g_hash_table_size(nodes));
-}
-
-/* Under the lock. Which words it are, and what counts instead, the log says. */
-static void append_doubted(GString *text, const GPtrArray *nodes)
-{
-    g_string_append(text, "# HELP gpuledger_node_doubted 1 for each node of which something that its "
-                          "Node says cannot be understood, or contradicts the rest.\n"
-                          "# TYPE gpuledger_node_doubted gauge\n");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (node->doubted && node->present)
-            append_node_gauge(text, "gpuledger_node_doubted", node->name, 1);
-    }
-}
-
-struct state_counts {
-    int64_t n[G_N_ELEMENTS(view_states)];
-    int64_t waiting;
-};
-
-static void count_state(struct allocation *allocation, void *data)
-{
-    struct state_counts *counts = data;
-    counts->n[allocation->state]++;
-    counts->waiting += allocation->waiting;
 }
 
 /* How many pods each key has sealed: one that is not the newest can go when it has none. */
@@ -272,44 +463,35 @@ static void append_seals(struct store *store, GString *reply)
     store_unlock(store);
 }
 
-void view_metrics(struct store *store, GString *reply)
+static void append_states(struct store *store, GString *reply)
 {
-    g_autoptr(GArray) nodes = node_copies(store, NULL, false);
-    g_autoptr(GError) drift = NULL;
-    struct state_counts counts = {0};
-    struct ledger *ledger = store_lock(store);
-    bool sound = ledger_verify(ledger, &drift);
+    const struct ledger *ledger = store_lock(store);
+    size_t n[VIEW_STATES_N];
 
-    ledger_each(ledger, count_state, &counts);
+    for (size_t i = 0; i < VIEW_STATES_N; i++)
+        n[i] = ledger_count(ledger, (enum allocation_state)i);
     append_left_out(reply, store_rejects(store));
-    append_doubted(reply, ledger_nodes(ledger));
     store_unlock(store);
+    append_help(reply, "gpuledger_allocations", "Pods in the ledger by state.");
+    for (size_t i = 0; i < VIEW_STATES_N; i++)
+        g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %zu\n", view_states[i],
+                               n[i]);
+}
 
-    append_card_gauges(reply, nodes);
-    append_pool_gauges(reply, nodes);
-    append_fragmentation(reply, nodes);
-    g_string_append(reply, "# HELP gpuledger_node_unplaced_memory_bytes Memory of pods on no known "
-                           "card, counted on each.\n"
-                           "# TYPE gpuledger_node_unplaced_memory_bytes gauge\n");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        append_node_gauge(reply, "gpuledger_node_unplaced_memory_bytes", node->name,
-                          node->unplaced_memory);
-    }
-    g_string_append(reply, "# HELP gpuledger_allocations Pods in the ledger by state.\n"
-                           "# TYPE gpuledger_allocations gauge\n");
-    for (size_t i = 0; i < G_N_ELEMENTS(view_states); i++)
-        g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %" G_GINT64_FORMAT "\n",
-                               view_states[i], counts.n[i]);
-    g_string_append_printf(reply,
-                           "# HELP gpuledger_pods_waiting Bound pods that the node side has not "
-                           "matched yet.\n"
-                           "# TYPE gpuledger_pods_waiting gauge\n"
-                           "gpuledger_pods_waiting %" G_GINT64_FORMAT "\n"
-                           "# HELP gpuledger_ledger_drift 1 if the kept sums differ from a fresh "
-                           "addition.\n"
-                           "# TYPE gpuledger_ledger_drift gauge\n"
-                           "gpuledger_ledger_drift %d\n",
-                           counts.waiting, !sound);
+void view_metrics(struct store *store, int64_t cards_max, GString *reply)
+{
+    struct gathering all;
+    struct node_walk walk;
+
+    append_states(store, reply);
+    gathering_init(&all, store, cards_max);
+    node_walk_init(&walk, store);
+    while (node_walk_step(&walk, gather_node, &all))
+        write_gathered(&all);
+    append_gathered(reply, &all);
+    gathering_clear(&all);
+    append_sum(reply, "gpuledger_ledger_drift",
+               "1 if the kept sums differed from a fresh addition when they were last compared.",
+               !store_is_sound(store));
     append_seals(store, reply);
 }

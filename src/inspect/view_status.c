@@ -5,6 +5,7 @@
  */
 #include "core/bytes.h"
 #include "inspect/views.h"
+#include "store/node_walk.h"
 
 #define HUNDREDTH (CORE_WHOLE / 100)
 
@@ -41,31 +42,21 @@ static struct card_row card_row(const struct node *node, const struct card *card
     };
 }
 
-static GArray *copy_rows(struct store *store)
+static void copy_row(const struct node *node, void *data)
 {
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(struct node_row));
-    struct ledger *ledger = store_lock(store);
-    const GPtrArray *nodes = ledger_nodes(ledger);
-
-    g_array_set_clear_func(rows, node_row_clear);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        if (!node->present || node->n_cards == 0)
-            continue;
-        struct node_row row = {
-            .name = g_strdup(node->name),
-            .n_dialects = node->n_dialects,
-            .n_cards = node->n_cards,
-            .cards = g_new(struct card_row, (gsize)node->n_cards),
-        };
-        for (int32_t k = 0; k < row.n_dialects; k++)
-            row.dialects[k] = node->dialects[k];
-        for (int32_t k = 0; k < row.n_cards; k++)
-            row.cards[k] = card_row(node, &node->cards[k]);
-        g_array_append_val(rows, row);
-    }
-    store_unlock(store);
-    return rows;
+    if (!node->present || node->n_cards == 0)
+        return;
+    struct node_row row = {
+        .name = g_strdup(node->name),
+        .n_dialects = node->n_dialects,
+        .n_cards = node->n_cards,
+        .cards = g_new(struct card_row, (gsize)node->n_cards),
+    };
+    for (int32_t k = 0; k < row.n_dialects; k++)
+        row.dialects[k] = node->dialects[k];
+    for (int32_t k = 0; k < row.n_cards; k++)
+        row.cards[k] = card_row(node, &node->cards[k]);
+    g_array_append_val((GArray *)data, row);
 }
 
 static bool offers(const struct node_row *row, const struct dialect *dialect)
@@ -114,9 +105,11 @@ static char *dialect_text(const GArray *rows, const struct dialect *dialect)
 
 void view_status(struct store *store, GString *reply)
 {
-    g_autoptr(GArray) rows = copy_rows(store);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct node_row));
     struct json_writer writer;
 
+    g_array_set_clear_func(rows, node_row_clear);
+    node_walk_all(store, copy_row, rows);
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
     for (size_t i = 0; dialects[i]; i++) {

@@ -3,6 +3,7 @@
 
 #include "base/metrics.h"
 #include "store/node_copy.h"
+#include "store/node_walk.h"
 
 #include <string.h>
 
@@ -67,18 +68,22 @@ static void write_inspect_node(struct json_writer *writer, const struct node_cop
 bool view_inspect(struct store *store, const char *name, GString *reply)
 {
     int64_t start_us = g_get_monotonic_time();
-    g_autoptr(GArray) nodes = node_copies(store, name, true);
-    bool found = !name || nodes->len > 0;
+    g_autoptr(node_reader) reader = node_reader_new(store, name, true);
+    const GArray *nodes;
+    bool found = !name;
     struct json_writer writer;
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
     json_key(&writer, "nodes");
     json_begin_array(&writer);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        if (name || node->n_cards > 0 || node->n_pools == 0) /* the tool knows only cards */
-            write_inspect_node(&writer, node);
+    while ((nodes = node_reader_next(reader))) {
+        found = true;
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
+            if (name || node->n_cards > 0 || node->n_pools == 0) /* the tool knows only cards */
+                write_inspect_node(&writer, node);
+        }
     }
     json_end_array(&writer);
     if (!found) {
@@ -209,10 +214,11 @@ static void write_node(struct json_writer *writer, const struct node_copy *node)
 
 bool view_nodes(struct store *store, const char *name, GString *reply)
 {
-    g_autoptr(GArray) nodes = node_copies(store, name, true);
+    g_autoptr(node_reader) reader = node_reader_new(store, name, true);
+    const GArray *nodes = node_reader_next(reader);
     struct json_writer writer;
 
-    if (name && nodes->len == 0)
+    if (name && !nodes)
         return false;
     json_writer_init(&writer, reply);
     if (name) {
@@ -222,8 +228,10 @@ bool view_nodes(struct store *store, const char *name, GString *reply)
     json_begin_object(&writer);
     json_key(&writer, "nodes");
     json_begin_array(&writer);
-    for (guint i = 0; i < nodes->len; i++)
-        write_node(&writer, &g_array_index(nodes, struct node_copy, i));
+    for (; nodes; nodes = node_reader_next(reader)) {
+        for (guint i = 0; i < nodes->len; i++)
+            write_node(&writer, &g_array_index(nodes, struct node_copy, i));
+    }
     json_end_array(&writer);
     json_end_object(&writer);
     return true;
@@ -301,31 +309,46 @@ static void append_pool_row(GString *text, const struct node_copy *node, const s
     g_string_append_c(text, '\n');
 }
 
+static void append_rows(GString *text, const struct node_copy *node, int name_width)
+{
+    for (int32_t j = 0; j < node->n_cards; j++)
+        append_card_row(text, node, &node->cards[j], name_width);
+    for (int32_t j = 0; j < node->n_pools; j++)
+        append_pool_row(text, node, &node->pools[j], name_width);
+    if (node->unplaced_memory > 0) {
+        g_autofree char *size = format_units(node, node->unplaced_memory);
+        g_string_append_printf(text, "%-*s     ?  on no known card, counted on each: %s: ",
+                               name_width, node->name, size);
+        append_pods(text, node, NULL, NULL);
+        g_string_append_c(text, '\n');
+    }
+}
+
+static void widen(const struct node *node, void *data)
+{
+    int *width = data;
+
+    if (node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0)
+        *width = MAX(*width, (int)strlen(node->name));
+}
+
 bool view_nodes_table(struct store *store, const char *name, GString *reply)
 {
-    g_autoptr(GArray) nodes = node_copies(store, name, true);
+    g_autoptr(node_reader) reader = node_reader_new(store, name, true);
+    const GArray *nodes = node_reader_next(reader);
     int name_width = 4;
 
-    if (name && nodes->len == 0)
+    if (name && !nodes)
         return false;
-    for (guint i = 0; i < nodes->len; i++)
-        name_width = MAX(name_width,
-                         (int)strlen(g_array_index(nodes, struct node_copy, i).name));
+    if (name)
+        name_width = MAX(name_width, (int)strlen(name));
+    else
+        node_walk_all(store, widen, &name_width);
     g_string_append_printf(reply, "%-*s  CARD  %-*s  %-17s  %-9s  PODS\n", name_width, "NODE",
                            BAR_WIDTH, "MEMORY", "USED/TOTAL", "HEALTH");
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        for (int32_t j = 0; j < node->n_cards; j++)
-            append_card_row(reply, node, &node->cards[j], name_width);
-        for (int32_t j = 0; j < node->n_pools; j++)
-            append_pool_row(reply, node, &node->pools[j], name_width);
-        if (node->unplaced_memory > 0) {
-            g_autofree char *size = format_units(node, node->unplaced_memory);
-            g_string_append_printf(reply, "%-*s     ?  on no known card, counted on each: %s: ",
-                                   name_width, node->name, size);
-            append_pods(reply, node, NULL, NULL);
-            g_string_append_c(reply, '\n');
-        }
+    for (; nodes; nodes = node_reader_next(reader)) {
+        for (guint i = 0; i < nodes->len; i++)
+            append_rows(reply, &g_array_index(nodes, struct node_copy, i), name_width);
     }
     return true;
 }

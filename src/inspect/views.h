@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The ledger for people and scripts. Each view copies what it needs under the lock and formats
- * after it. Any thread.
+ * The ledger for people and scripts. Each view copies what it needs under the lock, a few nodes at a
+ * time, and formats after it: a node's cards and pods are of one moment, two nodes may not be. Any
+ * thread.
  */
 #include "store/store.h"
 #include "json/json.h"
@@ -28,8 +29,9 @@ bool view_nodes_table(struct store *store, const char *node, GString *reply);
 /* GET /api/v1/pods/{ns}/{name}: false if the ledger knows no such pod. */
 bool view_pod(struct store *store, const char *ns, const char *name, GString *reply);
 
-/* Gauges of the ledger in the Prometheus text format. */
-void view_metrics(struct store *store, GString *reply);
+/* Gauges of the ledger in the Prometheus text format. Of more than `cards_max` cards only sums are told,
+ * not one by one. */
+void view_metrics(struct store *store, int64_t cards_max, GString *reply);
 
 /* One series for each container and card: what it was granted. Pods whose card is not known, or
  * that have devices by count, have none. */

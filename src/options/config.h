@@ -90,6 +90,7 @@ struct config {
     int64_t audit_interval_ms; /* 0: only when asked */
     bool events;
     bool pod_metrics;
+    int64_t card_metrics_max; /* of more cards metrics tell sums only */
     int64_t log_level;  /* enum log_level */
     int64_t log_format; /* enum log_format */
     int64_t shutdown_delay_ms;

@@ -184,6 +184,10 @@ const struct option options[] = {
      .help = "Also export what each container was granted of each card, with namespace, pod, "
              "container and the card's UUID, to be joined with what is measured of cards: two "
              "metrics with a series for every container and card."},
+    {"card-metrics-max", INT(card_metrics_max, "CARDS", "4096", 0, INT64_C(1) << 30),
+     IN(RUNNING, COMMAND_SERVE),
+     .help = "Metrics have five series for each card. Of more cards than this they have only the "
+             "sums of all; 0: never series for each."},
     {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,

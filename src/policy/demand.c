@@ -20,6 +20,7 @@ struct demand {
     double total;   /* of all shapes, as far as they are remembered */
     double fresh;   /* of it, since the value model was made */
     uint64_t n_gpu; /* pods with GPUs noted so far */
+    uint64_t n;     /* pods noted since it was made, whatever was learned meanwhile */
     uint64_t supply; /* ledger_supply of the ledger that the value model was made for */
     uint64_t version;
     struct value_model *value_model; /* NULL: nothing is known yet */
@@ -179,6 +180,7 @@ void demand_note(struct demand *demand, const struct request *request)
     demand->total += demand->gain;
     demand->fresh += demand->gain;
     demand->n_gpu += like.cards > 0;
+    demand->n++;
     demand->gain *= 1 + 1 / MEMORY_PODS;
     if (demand->gain > GAIN_MAX)
         shrink(demand);
@@ -217,12 +219,37 @@ void demand_learn(struct demand *demand, const struct learned_demand *learned)
 
 /* --- what follows --------------------------------------------------------------------------- */
 
-void demand_settle(struct demand *demand, struct ledger *ledger)
+bool demand_is_settled(const struct demand *demand, const struct ledger *ledger)
 {
     const bool new_pods =
         demand->fresh >= MAX(FRESH_MIN * demand->gain, demand->total / FRESH_PART);
 
-    if (demand->version == 0 || new_pods || demand->supply != ledger_supply(ledger))
+    return demand->n_gpu < KNOWN_MIN ||
+           (demand->version > 0 && !new_pods && demand->supply == ledger_supply(ledger));
+}
+
+bool demand_follows(const struct demand *copy, const struct demand *demand,
+                    const struct ledger *ledger)
+{
+    const uint64_t news = demand->n - copy->n;
+
+    return copy->version == demand->version + 1 && copy->supply == ledger_supply(ledger) &&
+           news < MAX(FRESH_MIN, MIN(demand->n, (uint64_t)MEMORY_PODS) / FRESH_PART);
+}
+
+struct demand *demand_dup_outcome(const struct demand *demand)
+{
+    struct demand *copy = demand_new();
+
+    copy->version = demand->version;
+    copy->supply = demand->supply;
+    copy->value_model = value_model_ref(demand->value_model);
+    return copy;
+}
+
+void demand_settle(struct demand *demand, struct ledger *ledger)
+{
+    if (!demand_is_settled(demand, ledger))
         demand_settle_now(demand, ledger);
 }
 

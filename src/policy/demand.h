@@ -40,6 +40,17 @@ void demand_learn(struct demand *demand, const struct learned_demand *learned);
  * the same are alike afterwards, whenever they were settled before. */
 void demand_settle_now(struct demand *demand, struct ledger *ledger);
 
+/* Whether demand_settle would find nothing to work out. */
+bool demand_is_settled(const struct demand *demand, const struct ledger *ledger);
+
+/* For who keeps a copy that was settled since: whether the other has learned little more than the copy
+ * was made of. */
+bool demand_follows(const struct demand *copy, const struct demand *demand,
+                    const struct ledger *ledger);
+
+/* What was worked out, without what it was worked out from: costs next to nothing. */
+struct demand *demand_dup_outcome(const struct demand *demand);
+
 struct value_model;
 
 /* What follows from it; NULL while nothing is known. */

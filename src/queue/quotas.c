@@ -67,20 +67,21 @@ struct quotas *quotas_new(void)
 struct quotas *quotas_dup(const struct quotas *quotas)
 {
     struct quotas *copy = quotas_new();
-    GHashTableIter iter;
-    gpointer name, value;
 
     g_hash_table_unref(copy->namespaces);
     copy->namespaces = g_hash_table_ref(quotas->namespaces); /* replaced, never changed */
     copy->text = g_strdup(quotas->text);
     resource_quotas_free(copy->resources);
     copy->resources = resource_quotas_dup(quotas->resources);
-    g_hash_table_iter_init(&iter, quotas->nodes);
-    while (g_hash_table_iter_next(&iter, &name, &value)) {
-        const struct mark *mark = value;
-        quotas_set_node(copy, name, mark->model, mark->pool);
-    }
     return copy;
+}
+
+void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const char *node)
+{
+    const struct mark *mark = g_hash_table_lookup(from->nodes, node);
+
+    if (mark)
+        quotas_set_node(quotas, node, mark->model, mark->pool);
 }
 
 void quotas_free(struct quotas *quotas)

@@ -19,8 +19,9 @@ struct quotas;
 
 struct quotas *quotas_new(void);
 void quotas_free(struct quotas *quotas);
-/* A copy that knows the same. */
+/* A copy that knows the same, but nothing of nodes; and what is known of one. */
 struct quotas *quotas_dup(const struct quotas *quotas);
+void quotas_copy_node(struct quotas *quotas, const struct quotas *from, const char *node);
 
 /* Replaces all limits; NULL: there are none. A text that cannot be read changes nothing. `ret_changed`
  * says whether the text is another one. */

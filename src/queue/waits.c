@@ -173,8 +173,6 @@ static void write_over(struct allocation *allocation, void *data)
 {
     struct json_writer *writer = data;
 
-    if (!allocation->waited_out)
-        return;
     json_begin_object(writer);
     json_key_string(writer, "uid", allocation->uid);
     json_key_bool(writer, "over", true);
@@ -199,7 +197,7 @@ void waits_encode(struct json_writer *writer, const struct waits *waits,
         json_key_bool(writer, "started", wait->started);
         json_end_object(writer);
     }
-    ledger_each(ledger, write_over, writer);
+    ledger_each_waited_out(ledger, write_over, writer);
     json_end_array(writer);
     json_key(writer, "vanished");
     departures_encode(writer, waits->departures);

@@ -333,7 +333,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         rejects_encode(begin_object(record, writer, "object"), what->rejects);
         break;
     case OBSERVED_LEDGER:
-        record_ledger_encode(begin_object(record, writer, "object"), what->ledger);
+        record_node_encode(begin_object(record, writer, "object"), what->held);
         break;
     case OBSERVED_LEARNED:
         learned_encode(begin_object(record, writer, "object"), what->demand);

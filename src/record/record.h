@@ -113,6 +113,8 @@ void record_free(struct record *record);
 struct record *record_new(const struct observation *observation);
 
 void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger);
+/* The same of one node, by its name. */
+void record_node_encode(struct json_writer *writer, const struct node *node);
 
 /* What of a pod without a node stands beside its object. */
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);

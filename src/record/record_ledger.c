@@ -32,16 +32,32 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
     json_end_object(writer);
 }
 
+/* By UID, so that it does not depend on what came first. */
+static void encode_all(struct json_writer *writer, GPtrArray *allocations)
+{
+    g_ptr_array_sort(allocations, compare_uids);
+    json_key_array(writer, "pods");
+    for (guint i = 0; i < allocations->len; i++)
+        encode(writer, allocations->pdata[i]);
+    json_end_array(writer);
+}
+
 void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger)
 {
     g_autoptr(GPtrArray) allocations = g_ptr_array_new();
 
     ledger_each(ledger, collect, allocations);
-    g_ptr_array_sort(allocations, compare_uids);
     json_begin_object(writer);
-    json_key_array(writer, "pods");
-    for (guint i = 0; i < allocations->len; i++)
-        encode(writer, allocations->pdata[i]);
-    json_end_array(writer);
+    encode_all(writer, allocations);
+    json_end_object(writer);
+}
+
+void record_node_encode(struct json_writer *writer, const struct node *node)
+{
+    g_autoptr(GPtrArray) allocations = g_ptr_array_copy(node->allocations, NULL, NULL);
+
+    json_begin_object(writer);
+    json_key_string(writer, "node", node->name);
+    encode_all(writer, allocations);
     json_end_object(writer);
 }

@@ -5,6 +5,7 @@
 #include "record/record_state.h"
 #include "base/version.h"
 #include "base/worker.h"
+#include "store/node_walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,8 @@ struct recorder {
     int64_t size, rotate_at;
     uint64_t rotate_after; /* the number of what was told for the next file; 0: none yet */
     bool amiss;            /* records were lost, and nothing was told since */
+    bool walking;          /* what the nodes hold is being told */
+    struct node_walk walk;
     uint64_t n_lost; /* in all */
     struct record_state *state;
 };
@@ -292,6 +295,11 @@ static bool is_told(struct recorder *recorder)
 
     if ((!full && !recorder->amiss) || !recorder->store || atomic_load(&recorder->broken))
         return false;
+    if (!recorder->walking)
+        node_walk_init(&recorder->walk, recorder->store);
+    recorder->walking = store_tell_ledger(recorder->store, &recorder->walk);
+    if (recorder->walking)
+        return true;
     const uint64_t number = store_tell_known(recorder->store);
     if (number > 0) {
         recorder->rotate_after = full ? number : recorder->rotate_after;
@@ -349,6 +357,7 @@ static void release(struct recorder *recorder)
     if (recorder->file >= 0)
         close(recorder->file);
     worker_release(&recorder->worker);
+    node_walk_clear(&recorder->walk);
     if (recorder->state)
         record_state_free(recorder->state);
     g_free(recorder->path);

@@ -71,7 +71,7 @@ static void undo(struct ledger *ledger, const char *uid, enum attempt_step step,
     if (step != ATTEMPT_SEND || !held)
         return;
     if (was_held)
-        held->state = ALLOCATION_UNKNOWN;
+        ledger_set_state(ledger, held, ALLOCATION_UNKNOWN);
     else
         ledger_drop(ledger, uid);
 }

@@ -90,6 +90,24 @@ static const char *text_of(GHashTable *list, const char *uid)
     return text ? text : "none";
 }
 
+/* What the record tells of the ledger: of one node, or, at the end and in older files, of all. */
+static void write_here(struct store *store, const cJSON *recorded, struct json_writer *writer)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(recorded, "node");
+    const struct ledger *ledger = store_lock(store);
+    const struct node *node = cJSON_IsString(name) ? ledger_node(ledger, name->valuestring) : NULL;
+
+    if (node) {
+        record_node_encode(writer, node);
+    } else if (name) {
+        json_begin_object(writer);
+        json_end_object(writer);
+    } else {
+        record_ledger_encode(writer, ledger);
+    }
+    store_unlock(store);
+}
+
 bool replay_ledger(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct store *store = replay->extender.store;
@@ -99,8 +117,7 @@ bool replay_ledger(struct replay *replay, const struct record_line *line, GError
     if (!replay_is_complete(replay, VERB_BIND))
         return true;
     json_writer_init(&writer, text);
-    record_ledger_encode(&writer, store_lock(store));
-    store_unlock(store);
+    write_here(store, line->object, &writer);
     const cJSON *tree = json_parse(replay->arena, text->str, text->len, error);
     if (!tree)
         return false;

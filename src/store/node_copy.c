@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/node_copy.h"
 
+#include "store/node_walk.h"
+
 #include <gpuledger/fragmentation.h>
 #include <string.h>
 
@@ -112,53 +114,103 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
     return copy;
 }
 
-GArray *node_copies(struct store *store, const char *name, bool with_pods)
-{
-    GArray *copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
-    struct ledger *ledger = store_lock(store);
-    g_autoptr(demand) demand = store_demand_copy(store);
-    const GPtrArray *nodes = ledger_nodes(ledger);
+struct node_reader {
+    struct node_walk walk;
+    char *name; /* NULL: all */
+    bool with_pods;
+    bool ended;
+    struct demand *demand;
+    GArray *copies; /* struct node_copy */
+};
 
-    g_array_set_clear_func(copies, clear_node);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        bool known = node->present || node->allocations->len > 0; /* not just by a ConfigMap */
-        if (name ? !known || !g_str_equal(node->name, name)
-                 : node->n_cards == 0 && node->n_pools == 0 && node->allocations->len == 0)
-            continue;
-        struct node_copy copy = copy_node(node, with_pods, demand);
-        g_array_append_val(copies, copy);
-    }
+struct node_reader *node_reader_new_by(struct store *store, const char *name, bool with_pods,
+                                       const char *who)
+{
+    struct node_reader *reader = g_new0(struct node_reader, 1);
+
+    node_walk_init_by(&reader->walk, store, who);
+    reader->name = g_strdup(name);
+    reader->with_pods = with_pods;
+    reader->copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
+    g_array_set_clear_func(reader->copies, clear_node);
+    reader->demand = store_demand_copy(store);
+    return reader;
+}
+
+void node_reader_free(struct node_reader *reader)
+{
+    node_walk_clear(&reader->walk);
+    g_free(reader->name);
+    demand_free(reader->demand);
+    g_array_unref(reader->copies);
+    g_free(reader);
+}
+
+static void read_node(const struct node *node, void *data)
+{
+    struct node_reader *reader = data;
+
+    if (!reader->name && node->n_cards == 0 && node->n_pools == 0 && node->allocations->len == 0)
+        return;
+    const struct node_copy copy = copy_node(node, reader->with_pods, reader->demand);
+    g_array_append_val(reader->copies, copy);
+}
+
+static void read_one(struct node_reader *reader)
+{
+    struct store *store = reader->walk.store;
+    const struct node *node = ledger_node(store_lock(store), reader->name);
+
+    if (node && (node->present || node->allocations->len > 0)) /* not just by a ConfigMap */
+        read_node(node, reader);
     store_unlock(store);
-    for (guint i = 0; i < copies->len; i++)
-        g_array_sort(g_array_index(copies, struct node_copy, i).pods, compare_pods);
-    return copies;
+    reader->ended = true;
+}
+
+const GArray *node_reader_next(struct node_reader *reader)
+{
+    g_array_set_size(reader->copies, 0);
+    if (reader->name && !reader->ended)
+        read_one(reader);
+    while (!reader->ended && reader->copies->len == 0)
+        reader->ended = !node_walk_step(&reader->walk, read_node, reader);
+    for (guint i = 0; i < reader->copies->len; i++) {
+        g_array_sort(g_array_index(reader->copies, struct node_copy, i).pods, compare_pods);
+    }
+    return reader->copies->len > 0 ? reader->copies : NULL;
 }
 
 struct pod_search {
     const char *ns, *name;
-    const struct allocation *found;
+    struct pod_copy *pod;
+    char *node; /* where it is; NULL: not found yet */
 };
 
-static void match_pod(struct allocation *allocation, void *data)
+static void match_pods(const struct node *node, void *data)
 {
     struct pod_search *search = data;
-    if (g_str_equal(allocation->name, search->name) && g_str_equal(allocation->ns, search->ns))
-        search->found = allocation;
+
+    for (guint i = 0; !search->node && i < node->allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
+        if (!g_str_equal(allocation->name, search->name) || !g_str_equal(allocation->ns, search->ns))
+            continue;
+        *search->pod = copy_pod(allocation);
+        search->node = g_strdup(node->name);
+    }
 }
 
 bool pod_copy_find(struct store *store, const char *ns, const char *name, struct pod_copy *ret_pod,
                    char **ret_node)
 {
-    struct pod_search search = {ns, name, NULL};
+    struct pod_search search = {ns, name, ret_pod, NULL};
+    struct node_walk walk;
 
-    ledger_each(store_lock(store), match_pod, &search);
-    if (search.found) {
-        *ret_pod = copy_pod(search.found);
-        *ret_node = g_strdup(search.found->node->name);
-    }
-    store_unlock(store);
-    return search.found;
+    node_walk_init(&walk, store);
+    while (!search.node && node_walk_step(&walk, match_pods, &search))
+        continue;
+    node_walk_clear(&walk);
+    *ret_node = search.node;
+    return search.node != NULL;
 }
 
 bool share_copy_is_on(const struct node_copy *node, const struct share_copy *share,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the views need of nodes and pods, copied under the store's lock and formatted after it.
- * Any thread.
+ * What the views need of nodes and pods, copied under the store's lock, a few nodes at a time, and
+ * formatted after it. Any thread.
  */
 #include "store/store.h"
 
@@ -40,10 +40,20 @@ struct node_copy {
     GArray *pods; /* struct pod_copy, by namespace and name */
 };
 
-/* Nodes that share GPUs or hold pods that do, by name; all, or the one. Free with g_array_unref. */
-GArray *node_copies(struct store *store, const char *name, bool with_pods);
+/* Reads nodes that share GPUs or hold pods that do, in order of name (store/node_walk.h); or the one. */
+struct node_reader;
+#define node_reader_new(store, name, with_pods) node_reader_new_by(store, name, with_pods, __func__)
+struct node_reader *node_reader_new_by(struct store *store, const char *name, bool with_pods,
+                                       const char *who);
+void node_reader_free(struct node_reader *reader);
+typedef struct node_reader node_reader; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(node_reader, node_reader_free)
 
-/* The copy of a pod by name and that of its node's name (free with g_free); false: not known. */
+/* The next few: struct node_copy, the reader's own until the next call. NULL: there are no more. */
+const GArray *node_reader_next(struct node_reader *reader);
+
+/* The copy of a pod by name and that of its node's name (free with g_free); false: not known. Looks at
+ * all nodes. */
 bool pod_copy_find(struct store *store, const char *ns, const char *name, struct pod_copy *ret_pod,
                    char **ret_node);
 void pod_copy_clear(struct pod_copy *pod);

@@ -43,7 +43,7 @@ enum observed {
     OBSERVED_ARRIVALS,          /* entries, schedulers: from here to the end, what is known by now */
     OBSERVED_WAITS,             /* waits, ledger */
     OBSERVED_REJECTS,           /* rejects */
-    OBSERVED_LEDGER,            /* ledger */
+    OBSERVED_LEDGER,            /* held: a node of it; under the lock */
     OBSERVED_LEARNED,           /* demand */
 };
 
@@ -73,6 +73,7 @@ struct observation {
     const GList *schedulers;
     const struct waits *waits;
     const struct ledger *ledger;
+    const struct node *held;
     const struct rejects *rejects;
     const struct demand *demand;
 };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_state.h"
 
+#include "core/ledger.h"
 #include "policy/demand.h"
 #include "store/holds.h"
+#include "store/node_walk.h"
 
 #include <string.h>
 #include <time.h>
 
-#define COPIED_AT_ONCE 64 /* nodes, by store_copy */
+#define TOLD_AT_ONCE 64 /* holds of the lock, by store_tell_ledger */
+#define COPIED_AT_ONCE 16 /* pods that wait, by store_copy */
 
 static void rules_free(gpointer data)
 {
@@ -48,52 +51,101 @@ struct store *store_new(const struct store_options *options)
     return store;
 }
 
-/* Under the lock. */
+/* What is not kept by node, but for the pods that wait. */
+static void copy_common(struct store *copy, struct store *store)
+{
+    store_lock(store);
+    memcpy(copy->synced, store->synced, sizeof copy->synced);
+    quotas_free(copy->quotas);
+    copy->quotas = quotas_dup(store->quotas);
+    demand_free(copy->demand);
+    copy->demand = demand_dup(store->demand);
+    arrivals_copy_common(copy->arrivals, store->arrivals);
+    waits_copy(copy->waits, store->waits);
+    rejects_copy(copy->rejects, store->rejects);
+    store_unlock(store);
+}
+
+/* Under the lock. It may wait no longer. */
+static void copy_pending_pod(struct store *copy, struct store *store, const char *uid)
+{
+    const struct pending *known = g_hash_table_lookup(store->pending, uid);
+
+    if (!known)
+        return;
+    struct pending *pending = g_new0(struct pending, 1);
+    pending->request = request_dup(known->request);
+    pending->priority = known->priority;
+    g_hash_table_insert(copy->pending, g_strdup(uid), pending);
+    arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
+    nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+}
+
+static GPtrArray *pending_uids(struct store *store)
+{
+    GPtrArray *uids = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer uid;
+
+    store_lock(store);
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &uid, NULL))
+        g_ptr_array_add(uids, g_strdup(uid));
+    store_unlock(store);
+    return uids;
+}
+
 static void copy_pending(struct store *copy, struct store *store)
 {
-    GHashTableIter iter;
-    gpointer uid, value;
+    g_autoptr(GPtrArray) uids = pending_uids(store);
 
-    arrivals_copy_common(copy->arrivals, store->arrivals);
-    g_hash_table_iter_init(&iter, store->pending);
-    while (g_hash_table_iter_next(&iter, &uid, &value)) {
-        struct pending *pending = g_new0(struct pending, 1);
-        pending->request = request_dup(((const struct pending *)value)->request);
-        pending->priority = ((const struct pending *)value)->priority;
-        g_hash_table_insert(copy->pending, g_strdup(uid), pending);
-        arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
-        nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+    for (guint i = 0; i < uids->len; i++) {
+        if (i % COPIED_AT_ONCE == 0)
+            store_lock_again(store);
+        copy_pending_pod(copy, store, uids->pdata[i]);
+        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1 || i + 1 == uids->len)
+            store_unlock(store);
+    }
+}
+
+struct copying {
+    struct store *copy, *from;
+    GPtrArray *images; /* struct node_image * */
+};
+
+/* Under the lock. */
+static void take_image(const struct node *node, void *data)
+{
+    const struct copying *copying = data;
+
+    g_ptr_array_add(copying->images, node_image_new(node));
+    quotas_copy_node(copying->copy->quotas, copying->from->quotas, node->name);
+}
+
+static void copy_nodes(struct store *copy, struct store *store)
+{
+    g_autoptr(GPtrArray) images = g_ptr_array_new();
+    struct copying copying = {copy, store, images};
+    struct node_walk walk;
+
+    node_walk_init(&walk, store);
+    while (node_walk_step(&walk, take_image, &copying)) {
+        for (guint i = 0; i < images->len; i++)
+            ledger_add_image(copy->ledger, images->pdata[i]);
+        g_ptr_array_set_size(images, 0);
     }
 }
 
 struct store *store_copy(struct store *store)
 {
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    struct ledger *ledger = store_lock(store);
-    struct store *copy = store_new(&store->options);
-    const GPtrArray *nodes = ledger_nodes(ledger);
-
-    copy->options.silent = true;
-    memcpy(copy->synced, store->synced, sizeof copy->synced);
-    for (guint i = 0; i < nodes->len; i++)
-        g_ptr_array_add(names, g_strdup(((const struct node *)nodes->pdata[i])->name));
-    quotas_free(copy->quotas);
-    copy->quotas = quotas_dup(store->quotas);
-    demand_free(copy->demand);
-    copy->demand = demand_dup(store->demand);
-    copy_pending(copy, store);
-    waits_copy(copy->waits, store->waits);
-    rejects_copy(copy->rejects, store->rejects);
-    for (guint i = 0; i < names->len; i++) {
-        const struct node *node = ledger_node(ledger, names->pdata[i]);
-        if (node)
-            ledger_copy_node(copy->ledger, node);
-        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1) {
-            store_unlock(store);
-            store_lock(store);
-        }
-    }
+    store_lock(store);
+    struct store_options options = store->options;
     store_unlock(store);
+    options.silent = true;
+    struct store *copy = store_new(&options);
+    copy_common(copy, store);
+    copy_pending(copy, store);
+    copy_nodes(copy, store);
     return copy;
 }
 
@@ -105,6 +157,7 @@ void store_free(struct store *store)
         g_free(store->trouble[feed]);
     ledger_free(store->ledger);
     demand_free(store->demand);
+    demand_free(store->told);
     arrivals_free(store->arrivals);
     nominations_free(store->nominations);
     hints_free(store->hints);
@@ -151,7 +204,9 @@ static struct moment store_now(const struct store *store)
 
 static struct ledger *take_lock(struct store *store, const char *who, bool decides)
 {
+    atomic_fetch_add(&store->n_waiting, 1);
     pthread_mutex_lock(&store->mutex);
+    atomic_fetch_sub(&store->n_waiting, 1);
     if (store->holds)
         holds_begin(store->holds, who, decides);
     return store->ledger;
@@ -312,11 +367,25 @@ struct ratings *store_ratings(struct store *store)
     return store->ratings;
 }
 
+/* Under the lock. What is worked out before the first decision is not that decision's: no record tells
+ * that somebody has looked. */
+static struct demand *told_demand(struct store *store)
+{
+    if (demand_version(store->demand) > 0 || demand_is_settled(store->demand, store->ledger))
+        return store->demand;
+    if (!store->told || !demand_follows(store->told, store->demand, store->ledger)) {
+        demand_free(store->told);
+        store->told = demand_dup(store->demand);
+        demand_settle_now(store->told, store->ledger);
+    }
+    return store->told;
+}
+
 struct demand *store_demand_copy(struct store *store)
 {
-    struct demand *copy = demand_dup(store->demand);
-
-    demand_settle(copy, store->ledger);
+    store_lock(store);
+    struct demand *copy = demand_dup_outcome(told_demand(store));
+    store_unlock(store);
     return copy;
 }
 
@@ -352,6 +421,23 @@ static bool tell_arrivals(struct store *store)
                                                   .schedulers = schedulers});
 }
 
+static void tell_node(const struct node *node, void *data)
+{
+    struct store *store = data;
+
+    if (node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0)
+        tell_known(store, (struct observation){OBSERVED_LEDGER, .held = node});
+}
+
+bool store_tell_ledger(struct store *store, struct node_walk *walk)
+{
+    for (int i = 0; i < TOLD_AT_ONCE; i++) {
+        if (!node_walk_step(walk, tell_node, store))
+            return false;
+    }
+    return true;
+}
+
 uint64_t store_tell_known(struct store *store)
 {
     g_autoptr(demand) learned = NULL;
@@ -361,8 +447,7 @@ uint64_t store_tell_known(struct store *store)
     if (tell_arrivals(store) &&
         tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
                                                .ledger = store->ledger}) &&
-        tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}) &&
-        tell_known(store, (struct observation){OBSERVED_LEDGER, .ledger = store->ledger}))
+        tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
         number = observer_number(store->observer);
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */

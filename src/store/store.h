@@ -150,8 +150,8 @@ const struct pod_rules *store_rules(const struct store *store, const char *uid);
 
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);
-/* Under the lock: the same for who decides nothing. A copy, since what is worked out for it would
- * change the decisions that follow, and no record tells that somebody has looked. */
+/* What the last decision went by, for who decides nothing: a copy, without the pods that it was worked
+ * out from. Before the first decision it is worked out for whoever asks. Takes the lock itself. */
 struct demand *store_demand_copy(struct store *store);
 /* Takes what that one has learned for what was learned here, and works out what follows. Pods on their
  * way to bind are forgotten, as they were where a file of a record told this. */
@@ -202,6 +202,11 @@ bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJ
  * fixed after store_new. */
 const struct store_options *store_options(const struct store *store);
 
+/* Adds all kept sums up again, a few nodes at a time, and compares. Until the next time, store_is_sound
+ * says what came of it. */
+void store_verify(struct store *store);
+bool store_is_sound(const struct store *store);
+
 /* Before anybody else knows the store: how long its lock is held is measured. Borrows. */
 struct holds;
 void store_measure(struct store *store, struct holds *holds);
@@ -210,6 +215,10 @@ void store_measure(struct store *store, struct holds *holds);
  * is none. */
 void store_set_observer(struct store *store, struct observer *observer);
 struct observer *store_observer(const struct store *store);
+/* Tells the observer what the pods of the next nodes hold, a few nodes at a time; false: this was the
+ * last of them. */
+struct node_walk;
+bool store_tell_ledger(struct store *store, struct node_walk *walk);
 /* Tells the observer what has come of waiting, of rejected pods and of learning by now, which it could
  * not know of otherwise, and returns the last number; 0: not all of it could be told. */
 uint64_t store_tell_known(struct store *store);

@@ -1,31 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fresh lists, what they did not name, and feeds that cannot be read. */
 #include "core/ledger.h"
+#include "store/node_walk.h"
 #include "store/store_state.h"
 
 #include <gpuledger/error.h>
 
-static void collect_stale_allocation(struct allocation *allocation, void *data)
-{
-    GPtrArray *stale = ((gpointer *)data)[0];
-    const uint32_t *generation = ((gpointer *)data)[1];
+/* What is swept is told one by one, as it happens, so that the lock is held for one of them only; the
+ * end of the list, which comes last, then has nothing left to sweep but what waits. */
+struct stale {
+    struct store *store;
+    GPtrArray *keys; /* UIDs or names */
+};
 
-    if (allocation->state == ALLOCATION_CONFIRMED &&
-        allocation_own(allocation)->generation != *generation)
-        g_ptr_array_add(stale, g_strdup(allocation->uid));
+static bool is_stale_pod(const struct store *store, const struct allocation *allocation)
+{
+    return allocation->state == ALLOCATION_CONFIRMED &&
+           allocation_own(allocation)->generation != store->generation[FEED_PODS];
+}
+
+static void collect_stale_pods(const struct node *node, void *data)
+{
+    const struct stale *stale = data;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
+        if (is_stale_pod(stale->store, allocation))
+            g_ptr_array_add(stale->keys, g_strdup(allocation->uid));
+    }
+}
+
+static void drop_stale_pod(struct store *store, const char *uid)
+{
+    uint64_t number = 0;
+    const struct allocation *allocation = ledger_get(store_lock_again(store), uid);
+
+    if (allocation && is_stale_pod(store, allocation)) {
+        number = observer_number(store->observer);
+        store_miss_pod(store, uid);
+        store_notify(store);
+    }
+    store_unlock(store);
+    observer_tell(store->observer, &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
+}
+
+static bool drop_stale_cpu_pod(struct store *store)
+{
+    const struct ledger *ledger = store_lock_again(store);
+    g_autofree char *uid = g_strdup(ledger_stale_cpu_pod(ledger, store->generation[FEED_PODS]));
+    const uint64_t number = uid ? observer_number(store->observer) : 0;
+
+    if (uid)
+        store_miss_pod(store, uid);
+    store_unlock(store);
+    if (uid)
+        observer_tell(store->observer,
+                      &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
+    return uid != NULL;
+}
+
+static void drop_stale_pods(struct store *store)
+{
+    g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
+    struct stale stale = {store, uids};
+
+    node_walk_all(store, collect_stale_pods, &stale);
+    for (guint i = 0; i < uids->len; i++)
+        drop_stale_pod(store, uids->pdata[i]);
+    while (drop_stale_cpu_pod(store))
+        continue;
 }
 
 static void sweep_pods(struct store *store)
 {
-    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
-    gpointer arguments[] = {stale, &store->generation[FEED_PODS]};
     GHashTableIter iter;
     gpointer key, value;
 
-    ledger_each(store->ledger, collect_stale_allocation, arguments);
-    for (guint i = 0; i < stale->len; i++)
-        store_miss_pod(store, g_ptr_array_index(stale, i));
-    ledger_sweep_cpu_pods(store->ledger, store->generation[FEED_PODS]);
     g_hash_table_iter_init(&iter, store->pending);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         const struct pending *pending = value;
@@ -42,20 +92,27 @@ static void sweep_pods(struct store *store)
     }
 }
 
-static void sweep_nodes(struct store *store)
+static bool is_stale_node(const struct store *store, const struct node *node)
 {
-    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
-    const GPtrArray *nodes = ledger_nodes(store->ledger);
+    return node->present && node_own(node)->generation != store->generation[FEED_NODES];
+}
 
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        if (node->present && node_own(node)->generation != store->generation[FEED_NODES])
-            g_ptr_array_add(stale, g_strdup(node->name));
-    }
-    for (guint i = 0; i < stale->len; i++) {
-        ledger_remove_node(store->ledger, g_ptr_array_index(stale, i));
-        rejects_forget_node(store->rejects, g_ptr_array_index(stale, i));
-    }
+static void collect_stale_node(const struct node *node, void *data)
+{
+    const struct stale *stale = data;
+
+    if (is_stale_node(stale->store, node))
+        g_ptr_array_add(stale->keys, g_strdup(node->name));
+}
+
+static void drop_stale_nodes(struct store *store)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct stale stale = {store, names};
+
+    node_walk_all(store, collect_stale_node, &stale);
+    for (guint i = 0; i < names->len; i++)
+        store_delete_node(store, names->pdata[i]); /* nobody else brings nodes */
 }
 
 static void sweep_configmaps(struct store *store)
@@ -90,7 +147,6 @@ static void sweep_resource_quotas(struct store *store)
 }
 
 static void (*const sweeps[FEED_N])(struct store *store) = {
-    [FEED_NODES] = sweep_nodes,
     [FEED_PODS] = sweep_pods,
     [FEED_CONFIGMAPS] = sweep_configmaps,
     [FEED_BUDGETS] = sweep_budgets,
@@ -107,11 +163,20 @@ void store_list_begin(struct store *store, enum feed feed)
     observer_tell(store->observer, &(struct observation){OBSERVED_LIST_BEGIN, number, .feed = feed});
 }
 
+/* Under the store's lock only now and then. */
+static void (*const drops[FEED_N])(struct store *store) = {
+    [FEED_NODES] = drop_stale_nodes,
+    [FEED_PODS] = drop_stale_pods,
+};
+
 void store_list_end(struct store *store, enum feed feed)
 {
+    if (drops[feed])
+        drops[feed](store);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    sweeps[feed](store);
+    if (sweeps[feed])
+        sweeps[feed](store);
     store->listing[feed] = false;
     store->synced[feed] = true;
     if (feed != FEED_BUDGETS) /* for which nobody waits */

@@ -6,6 +6,8 @@
 #include "store/store.h"
 #include "queue/waits.h"
 
+#include <stdatomic.h>
+
 struct pending {
     struct request *request;
     int64_t priority;
@@ -16,8 +18,10 @@ struct store {
     struct store_options options;
     pthread_mutex_t mutex;
     struct sleepers sleepers; /* those in store_wait */
+    atomic_uint n_waiting; /* threads that wait for the mutex */
     struct ledger *ledger;
     struct demand *demand;
+    struct demand *told; /* the same as readers see it, worked out once for many; or NULL */
     GHashTable *pending; /* uid -> struct pending *: pods that ask for a GPU and have no node */
     GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
     struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
@@ -37,6 +41,7 @@ struct store {
     bool synced[FEED_N];
     char *trouble[FEED_N]; /* why it cannot be read, or NULL */
     bool listing[FEED_N]; /* a list has begun that has not ended */
+    atomic_bool unsound; /* kept sums were found to differ */
     struct holds *holds; /* NULL: nobody measures */
     struct observer *observer; /* NULL: none */
     enum trust replayed_trust;

@@ -47,8 +47,9 @@ static void adopt_terms(struct allocation *held, const struct request *request)
 }
 
 /* The pod has an allocation already. */
-static enum attempt_step join_earlier(struct attempt *attempt, struct allocation *held,
-                                    const struct moment *moment, GError **error)
+static enum attempt_step join_earlier(struct attempt *attempt, struct ledger *ledger,
+                                      struct allocation *held, const struct moment *moment,
+                                      GError **error)
 {
     if (!g_str_equal(held->node->name, attempt->args->node)) {
         g_autofree char *text =
@@ -62,7 +63,7 @@ static enum attempt_step join_earlier(struct attempt *attempt, struct allocation
         attempt->result = BIND_RESULT_REPEATED;
         return ATTEMPT_DONE;
     case ALLOCATION_UNKNOWN:
-        held->state = ALLOCATION_RESERVED;
+        ledger_set_state(ledger, held, ALLOCATION_RESERVED);
         adopt_terms(held, attempt->request);
         held->since_ms = moment->now_ms;
         describe(attempt, held);
@@ -195,7 +196,7 @@ enum attempt_step attempt_look(struct attempt *attempt, struct store *store, str
         attempt->call = moment->number;
     read_request(attempt, store);
     if (held)
-        return join_earlier(attempt, held, moment, error);
+        return join_earlier(attempt, ledger, held, moment, error);
     return attempt->request ? place(attempt, store, ledger, moment, error) : ATTEMPT_FETCH;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "verbs/extender.h"
 #include "base/log.h"
+#include "core/ledger.h"
 
 /* The API server closes a connection that has been silent for 90 s, and gives up on a request after
  * a minute (--request-timeout): what it has not written by then, it will never write. */
@@ -105,7 +106,7 @@ unsigned extender_reconcile(struct extender *extender, int64_t age_ms)
     unsigned settled = 0;
 
     g_array_set_clear_func(found, unsettled_clear);
-    ledger_each(store_lock(extender->store), find_unsettled, &settling);
+    ledger_each_open(store_lock(extender->store), find_unsettled, &settling);
     store_unlock(extender->store);
     for (guint i = 0; i < found->len && !g_atomic_int_get(&extender->draining); i++) {
         settled += settle(extender, arena, &g_array_index(found, struct unsettled, i));

@@ -290,9 +290,7 @@ unsigned wake_run(struct wake *wake, struct store *store, struct cluster *cluste
     g_autoptr(GArray) due = take_due(wake);
     if (due->len == 0)
         return 0;
-    store_lock(store);
     g_autoptr(demand) demand = store_demand_copy(store);
-    store_unlock(store);
     for (guint i = 0; i < due->len && woken < PER_RUN_MAX; i++) {
         struct candidate *candidate = &g_array_index(due, struct candidate, i);
         look(store, candidate, demand);

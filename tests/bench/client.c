@@ -67,7 +67,7 @@ static size_t answer_size(struct client *client)
     if (client->status == 204)
         return head;
     const char *length = strcasestr(answer->str, "content-length:");
-    if (!length || length > end || client->status / 100 != 2) {
+    if (!length || length > end || (client->status / 100 != 2 && client->status != 503)) {
         fprintf(stderr, "unexpected answer: %.400s\n", answer->str);
         exit(1);
     }

@@ -8,7 +8,7 @@
 struct client {
     int fd;
     GString *answer; /* the last one, head included */
-    int status;      /* of the last one: 2xx */
+    int status;      /* of the last one: 2xx or 503 */
 };
 
 void client_connect(struct client *client, uint16_t port);

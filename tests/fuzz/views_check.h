@@ -51,7 +51,7 @@ static inline void check_views(struct store *store)
     g_string_truncate(text, 0);
     FUZZ_CHECK(view_nodes_table(store, NULL, text));
     g_string_truncate(text, 0);
-    view_metrics(store, text);
+    view_metrics(store, 100, text);
     view_pod_metrics(store, text);
     check_metrics(text);
 

@@ -187,7 +187,7 @@ static void *look_on(void *data)
         view_inspect(world.store, any_node(chance), text);
         view_nodes_table(world.store, NULL, text);
         view_pod(world.store, "ml", "p7", text);
-        view_metrics(world.store, text);
+        view_metrics(world.store, 100, text);
         store_set_policy(world.store, &policies[g_rand_int_range(chance, 0, 3)], 60000);
         g_usleep(1000);
     }

@@ -608,7 +608,7 @@ START_TEST(a_gauge_names_the_node_once)
     reject_three("ml");
     reject_three("web");
     expect("ml", "b");
-    view_metrics(extender.store, text);
+    view_metrics(extender.store, 100, text);
     const char *found = strstr(text->str, "gpuledger_node_left_out{node=\"a\"} 1\n");
     ck_assert_ptr_nonnull(found);
     ck_assert_ptr_null(strstr(found + 1, "gpuledger_node_left_out{"));

@@ -359,7 +359,7 @@ START_TEST(pools_have_gauges)
     g_autoptr(GString) text = g_string_new(NULL);
 
     feed_pool();
-    view_metrics(world.store, text);
+    view_metrics(world.store, 100, text);
     expect_line(text, "gpuledger_pool_devices{node=\"n1\",resource=\"nvidia.com/gpu\"} 4");
     expect_line(text, "gpuledger_pool_devices_used{node=\"n1\",resource=\"nvidia.com/gpu\"} 3");
 }
@@ -380,7 +380,7 @@ START_TEST(metrics_mirror_the_ledger)
     fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "p", .mem = 4});
     world_sync(&world);
     world_expect_bind(&world, "p", "n2", "");
-    view_metrics(world.store, text);
+    view_metrics(world.store, 100, text);
     lint(text->str);
     expect_line(text, "gpuledger_card_memory_bytes{node=\"n1\",card=\"1\"} 10737418240");
     expect_line(text, "gpuledger_card_memory_used_bytes{node=\"n1\",card=\"0\"} 7516192768");
@@ -433,9 +433,34 @@ START_TEST(all_metrics_together_are_well_formed)
     g_free(world_filter(&world, "p", "n1,n2,n3"));
     world_expect_bind(&world, "p", "n2", "");
     metrics_write(text);
-    view_metrics(world.store, text);
+    view_metrics(world.store, 100, text);
     view_pod_metrics(world.store, text);
     lint(text->str);
+}
+END_TEST
+
+START_TEST(of_many_cards_only_sums_are_told)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    fake_cluster_put_node(cluster, "n1", 20, 2);
+    fake_cluster_put_node(cluster, "n2", 20, 2);
+    fake_cluster_put_unhealthy(cluster, "n1", "1");
+    add_bound("a", "n1", 6, "0");
+    world_sync(&world);
+    view_metrics(world.store, 4, text);
+    ck_assert_ptr_nonnull(strstr(text->str, "gpuledger_card_memory_bytes{node=\"n2\",card=\"1\"}"));
+    g_string_truncate(text, 0);
+    view_metrics(world.store, 3, text);
+    lint(text->str);
+    ck_assert_ptr_null(strstr(text->str, "gpuledger_card_"));
+    expect_line(text, "gpuledger_cards 4");
+    expect_line(text, "gpuledger_cards_memory_bytes 42949672960");
+    expect_line(text, "gpuledger_cards_memory_used_bytes 6442450944");
+    expect_line(text, "gpuledger_cards_holders 1");
+    expect_line(text, "gpuledger_cards_healthy 3");
+    expect_line(text, "gpuledger_cards_closed 0");
+    expect_line(text, "gpuledger_node_unplaced_memory_bytes{node=\"n2\"} 0");
 }
 END_TEST
 
@@ -448,11 +473,16 @@ START_TEST(drift_is_told)
     struct node *node = ledger_node(store_lock(world.store), "n1");
     node->cards[0].memory_used++;
     store_unlock(world.store);
-    view_metrics(world.store, text);
+    store_verify(world.store);
+    view_metrics(world.store, 100, text);
     expect_line(text, "gpuledger_ledger_drift 1");
     store_lock(world.store);
     node->cards[0].memory_used--;
     store_unlock(world.store);
+    store_verify(world.store);
+    g_string_truncate(text, 0);
+    view_metrics(world.store, 100, text);
+    expect_line(text, "gpuledger_ledger_drift 0");
 }
 END_TEST
 
@@ -480,6 +510,7 @@ static Suite *suite(void)
     tcase_add_test(tc, metrics_mirror_the_ledger);
     tcase_add_test(tc, each_container_has_its_series);
     tcase_add_test(tc, all_metrics_together_are_well_formed);
+    tcase_add_test(tc, of_many_cards_only_sums_are_told);
     tcase_add_test(tc, drift_is_told);
     suite_add_tcase(s, tc);
     return s;
