@@ -279,6 +279,9 @@ enum admission dialect_admits(const struct node *node, const struct admission_qu
 
 /* Whether the end of a pod may keep this one from a node: where the node side picks the card itself. */
 bool dialect_is_fickle(const struct request *request);
+/* Whether the pod asks for a share of one card, and who is not on that card, or may not be, does not keep
+ * it from there. */
+bool dialect_asks_one_card(const struct node *node, const struct request *request);
 
 /* What a pod waits for on a node of which dialect_admit says ADMISSION_WAIT, for people. */
 enum reason dialect_why_wait(const struct node *node, const struct request *request);

@@ -39,6 +39,7 @@
 #pragma redefine_extname demand_version gpuledger_demand_version
 #pragma redefine_extname dialect_admit gpuledger_dialect_admit
 #pragma redefine_extname dialect_admits gpuledger_dialect_admits
+#pragma redefine_extname dialect_asks_one_card gpuledger_dialect_asks_one_card
 #pragma redefine_extname dialect_continue gpuledger_dialect_continue
 #pragma redefine_extname dialect_find gpuledger_dialect_find
 #pragma redefine_extname dialect_is_fickle gpuledger_dialect_is_fickle

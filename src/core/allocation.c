@@ -50,16 +50,16 @@ struct allocation *allocation_dup(const struct allocation *allocation)
     uint32_t n;
 
     allocation_known(allocation, &n);
-    struct allocation *copy =
-        allocation_new(allocation->uid, allocation->ns, allocation->name, n);
-    struct allocation_own *copy_own = allocation_own(copy);
-    const char *const uid = copy->uid, *const ns = copy->ns, *const name = copy->name;
+    const size_t fixed = sizeof *own + n * sizeof(struct share);
+    const size_t strings = (size_t)(allocation->name - allocation->uid) + strlen(allocation->name) + 1;
+    struct allocation_own *copy_own = g_malloc0(fixed + strings);
+    struct allocation *copy = &copy_own->allocation;
 
     memcpy(copy, allocation,
            sizeof *allocation + allocation->n_shares * sizeof(struct share));
-    copy->uid = uid;
-    copy->ns = ns;
-    copy->name = name;
+    copy->uid = memcpy((char *)copy_own + fixed, allocation->uid, strings);
+    copy->ns = copy->uid + (allocation->ns - allocation->uid);
+    copy->name = copy->uid + (allocation->name - allocation->uid);
     copy->node = NULL;
     copy->terms = terms_ref(allocation->terms);
     copy->facts = pod_facts_ref(allocation->facts);

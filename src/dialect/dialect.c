@@ -626,6 +626,15 @@ int64_t dialect_wait_ends(const struct node *node, const struct admission_query 
                : in_flight.since_ns + query->patience_ns;
 }
 
+bool dialect_asks_one_card(const struct node *node, const struct request *request)
+{
+    const struct card_ask *ask = &request->asks[0];
+
+    return request->n_asks == 1 && ask->count == 1 && !ask->device && !request->terms &&
+           !request->alternative && !request->dialect->policy && node->n_dialects == 1 &&
+           node->n_waiting == 0 && !node->departed && !node->paused && !node->sketch.dialect;
+}
+
 bool dialect_is_fickle(const struct request *request)
 {
     while (request && !request->dialect->policy)

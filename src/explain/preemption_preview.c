@@ -210,6 +210,7 @@ static void try_node(struct search *search, const struct node *node)
         .lacks = lacks,
         .allowed = search->allowed,
         .n_allowed = search->n_allowed,
+        .one_card = dialect_asks_one_card(what_if->node, search->query->request),
         .fickle = dialect_is_fickle(search->query->request),
     };
     if (victims_choose(what_if, &query, victims, n, &cost) && cost.n + cost.going > 0 &&

@@ -18,8 +18,10 @@ struct search {
     int64_t *freed; /* by each victim, n_balances each */
     struct victims_cost cost; /* of those that are to end */
     struct victims_cost best; /* if nothing is found yet: that better or as good there is */
+    bool *out; /* whom the what-if node is without: those that end, and those that may */
     bool *ending, *best_ending;
-    bool found;
+    bool found, best_owes;
+    bool lenient; /* what the victims owe is not asked for */
     unsigned tries;
 };
 
@@ -67,12 +69,14 @@ static void balance(struct search *search, size_t at, int sign)
 static void take_out(struct search *search, size_t at)
 {
     what_if_without(search->what_if, search->victims[at].allocation);
+    search->out[at] = true;
     balance(search, at, 1);
 }
 
 static void put_back(struct search *search, size_t at)
 {
     what_if_with(search->what_if, search->victims[at].allocation);
+    search->out[at] = false;
     balance(search, at, -1);
 }
 
@@ -109,14 +113,20 @@ static void uncount(struct search *search, size_t at, struct victims_cost before
         search->left[victim->budgets[i]]++;
 }
 
+static bool owes(const struct search *search)
+{
+    for (size_t i = 0; i < search->n_balances; i++) {
+        if (search->balances[i] < 0)
+            return true;
+    }
+    return false;
+}
+
 static bool suffices(struct search *search)
 {
     search->tries++;
-    for (size_t i = 0; i < search->n_balances; i++) {
-        if (search->balances[i] < 0)
-            return false;
-    }
-    return search->query->admits(search->what_if->node, search->query->data);
+    return (search->lenient || !owes(search)) &&
+           search->query->admits(search->what_if->node, search->query->data);
 }
 
 static bool is_hopeless(const struct search *search)
@@ -129,6 +139,7 @@ static void keep_best(struct search *search)
 {
     search->found = true;
     search->best = search->cost;
+    search->best_owes = owes(search);
     memcpy(search->best_ending, search->ending, search->n * sizeof *search->ending);
 }
 
@@ -181,11 +192,13 @@ static void try_sets(struct search *search, size_t from)
 
 /* --- one after the other -------------------------------------------------------------------- */
 
-/* Those from `at` on are out, and it suffices. Each is spared if it can be, the dearest first. */
+/* It suffices that those who are out from `at` on end. Each is spared if it can be, the dearest first. */
 static void spare(struct search *search, size_t at)
 {
     if (is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX))
         return;
+    while (at < search->n && !search->out[at])
+        at++;
     if (at == search->n) {
         keep_best(search);
         return;
@@ -199,14 +212,48 @@ static void spare(struct search *search, size_t at)
     uncount(search, at, before);
 }
 
-static void spare_most(struct search *search, size_t from)
+static bool is_on(const struct allocation *allocation, const struct card *card)
 {
-    for (size_t i = from; i < search->n; i++)
-        take_out(search, i);
+    for (uint32_t i = 0; card && i < allocation->n_shares; i++) {
+        const struct share *share = &allocation->shares[i];
+        if (!share->device && (share->card == card->index || share->card == CARD_UNKNOWN))
+            return true;
+    }
+    return !card;
+}
+
+/* Of those from `from` on who are on the card; NULL: of all. */
+static void spare_most(struct search *search, size_t from, const struct card *card)
+{
+    for (size_t i = from; i < search->n; i++) {
+        if (is_on(search->victims[i].allocation, card))
+            take_out(search, i);
+    }
     if (suffices(search))
         spare(search, from);
-    for (size_t i = from; i < search->n; i++)
-        put_back(search, i);
+    for (size_t i = from; i < search->n; i++) {
+        if (search->out[i])
+            put_back(search, i);
+    }
+}
+
+/* Where one card is asked for, the best set is one of pods on one card, or else others are needed for
+ * what is owed. */
+static void spare_many(struct search *search, size_t from)
+{
+    const struct node *node = search->what_if->node;
+    const struct victims_cost worst = search->best;
+
+    search->lenient = true;
+    for (int32_t i = 0; search->query->one_card && i < node->n_cards; i++)
+        spare_most(search, from, &node->cards[i]);
+    search->lenient = false;
+    if (search->found && !search->best_owes)
+        return;
+    search->found = false;
+    search->best = worst;
+    search->tries = 0;
+    spare_most(search, from, NULL);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -279,6 +326,7 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
                     struct victim *victims, size_t n, struct victims_cost *ret_cost)
 {
     g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
+    g_autofree bool *out = g_new0(bool, n + 1);
     g_autofree bool *ending = g_new0(bool, n + 1);
     g_autofree bool *best_ending = g_new0(bool, n + 1);
     const size_t n_balances = count_balances(query);
@@ -293,6 +341,7 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
         .freed = freed,
         .cost = {.highest = INT64_MIN, .oldest = INT64_MAX},
         .best = {.violations = INT64_MAX},
+        .out = out,
         .ending = ending,
         .best_ending = best_ending,
     };
@@ -301,7 +350,7 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
     qsort(victims, n, sizeof *victims, compare_victims);
     begin(&search, &n_fixed);
     if (n - n_fixed > VICTIMS_FEW)
-        spare_most(&search, n_fixed);
+        spare_many(&search, n_fixed);
     else if (bound(&search, n_fixed) || query->fickle)
         try_sets(&search, n_fixed);
     for (size_t i = 0; i < n_fixed; i++)

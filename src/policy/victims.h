@@ -17,7 +17,8 @@
  *
  * Up to VICTIMS_FEW pods every set is looked at that may be the best. Among more of them it is taken
  * for granted that a pod that finds room still does when another one ends, which is not so where a
- * node side picks the card itself (`fickle`); and the search ends after VICTIMS_TRIES_MAX looks with
+ * node side picks the card itself (`fickle`); where one card is asked for, who is on it is looked at card
+ * by card; and the search ends after VICTIMS_TRIES_MAX looks with
  * the best that it has found.
  */
 #include "policy/what_if.h"
@@ -47,6 +48,7 @@ struct victims_query {
     const int64_t *lacks;
     const int64_t *allowed; /* how many more pods of each budget may end */
     uint32_t n_allowed;
+    bool one_card; /* who is not on a card does not keep the pod from that card (dialect_asks_one_card) */
     bool fickle; /* the end of one more pod may take the room away again */
 };
 

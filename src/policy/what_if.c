@@ -17,7 +17,7 @@ struct what_if *what_if_new(const struct node *node)
 
     copy->present = node->present;
     what_if->node = copy;
-    what_if->allocations = g_ptr_array_new_with_free_func(free_allocation);
+    what_if->allocations = g_ptr_array_new_full(node->allocations->len + 1, free_allocation);
     for (guint i = 0; i < node->allocations->len; i++) {
         struct allocation *allocation = allocation_dup(g_ptr_array_index(node->allocations, i));
         allocation->node = copy;

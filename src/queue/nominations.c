@@ -163,6 +163,7 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
     const struct victims_query query = {
         .admits = finds_room,
         .data = admission,
+        .one_card = dialect_asks_one_card(what_if->node, nomination->request),
         .fickle = dialect_is_fickle(nomination->request),
     };
     struct victims_cost cost;

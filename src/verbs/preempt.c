@@ -213,6 +213,7 @@ static bool answer_node(struct preempt *preempt, size_t at, struct preemption_no
         .lacks = knows_named(&inquiry) ? lacks : NULL,
         .allowed = preempt->allowed,
         .n_allowed = budgets_n(preempt->budgets),
+        .one_card = dialect_asks_one_card(inquiry.what_if->node, preempt->request),
         .fickle = dialect_is_fickle(preempt->request),
     };
     if (!victims_choose(inquiry.what_if, &query, inquiry.victims, inquiry.n, &cost))

@@ -23,6 +23,7 @@ struct scene {
     struct request *asking;
     struct pod_facts *asked;
     uint32_t n_pods;
+    bool waiting; /* some of them may wait for the node side */
     char uids[PODS_MAX][8];
     bool named[PODS_MAX], fixed[PODS_MAX];
     uint32_t n_budgets[PODS_MAX], budgets[PODS_MAX];
@@ -135,7 +136,7 @@ static void draw_pod(struct scene *scene, int64_t units_max)
     allocation->dialect = row;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
-    allocation->waiting = row->in_flight && chance_percent(10);
+    allocation->waiting = scene->waiting && chance_percent(15);
     allocation->assume_time_ns = NOW_NS - 1000;
     allocation->priority = chance_between(-2, 2) * (chance_percent(20) ? 1000000000 : 1);
     allocation->created_s = chance_between(1, 4);
@@ -154,7 +155,7 @@ static void draw_pod(struct scene *scene, int64_t units_max)
 
 static void draw_scene(struct scene *scene, uint32_t pods)
 {
-    *scene = (struct scene){.ledger = ledger_new()};
+    *scene = (struct scene){.ledger = ledger_new(), .waiting = row->in_flight && chance_percent(50)};
     draw_node(scene->ledger);
     for (int tries = 0; tries < 60 && scene->n_pods < pods; tries++)
         draw_pod(scene, pods == PODS_MAX ? 2 : 6);
@@ -285,6 +286,7 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
         .asked = scene->asked,
         .allowed = scene->allowed,
         .n_allowed = BUDGETS_MAX,
+        .one_card = dialect_asks_one_card(what_if->node, scene->asking),
         .fickle = dialect_is_fickle(scene->asking),
     };
     struct victim victims[PODS_MAX] = {0};
