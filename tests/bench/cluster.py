@@ -142,8 +142,10 @@ class Bench:
         """Binds `count` new pods raw, and `count` through gpuledger."""
         names = {kind: [f"{kind}-{serial}-{i:05d}" for i in range(count)]
                  for kind in ("raw", "ext")}
-        for kind in names:
-            self.send([self.post("/api/v1/namespaces/default/pods", self.pod(name, 1 + i % 7))
+        # No plugin acts: a pod would wait for one of its size, even for one that is deleted.
+        for turn, kind in enumerate(names):
+            self.send([self.post("/api/v1/namespaces/default/pods",
+                                 self.pod(name, 1 + i % 7 + 7 * (2 * serial + turn)))
                        for i, name in enumerate(names[kind])])
         uids = {pod["metadata"]["name"]: pod["metadata"]["uid"]
                 for pod in self.api.items("Pod", "default",

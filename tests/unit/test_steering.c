@@ -57,6 +57,15 @@ static void add_pods(void)
         world_add_pending(&world, pods[i], 6);
 }
 
+static void hint_of(const char *pod, const char *node)
+{
+    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
+
+    hints_note(store_hints(world.store),
+               &(struct hint_about){uid, "default", node, store_pending(world.store, uid),
+                                    INT64_MAX});
+}
+
 START_TEST(who_is_preferred_elsewhere_keeps_the_next_away)
 {
     add_pods();
@@ -69,6 +78,29 @@ START_TEST(who_is_preferred_elsewhere_keeps_the_next_away)
     prefer("s", "duo,third,twin", "duo");
     /* Asked again, it may have its own place. */
     expect_passed("q", "duo,third,twin", "third");
+}
+END_TEST
+
+/* What is remembered of a node is so without those on their way there. */
+START_TEST(prioritize_does_not_prefer_one_node_for_all)
+{
+    add_pods();
+    prefer("p", "duo,twin", "duo");
+    prefer("q", "duo,twin", "twin");
+    moment.now_ms += HINT_LASTS_MS;
+    prefer("r", "duo,twin", "duo");
+}
+END_TEST
+
+/* p waits for so long that nobody of its size is let in any more; q will come all the same. */
+START_TEST(who_comes_takes_room_however_long_it_waits)
+{
+    add_pods();
+    world_add_pending(&world, "five", 5);
+    world_expect_bind(&world, "p", "duo", "");
+    hint_of("q", "duo");
+    moment.now_ns += INT64_C(3600000000000);
+    expect_passed("five", "duo,twin", "twin");
 }
 END_TEST
 
@@ -205,12 +237,18 @@ START_TEST(a_bind_that_waits_sees_another_node_become_free)
 }
 END_TEST
 
-START_TEST(who_is_refused_everywhere_is_on_no_way)
+START_TEST(who_is_refused_is_on_no_way)
 {
+    struct hints *hints = store_hints(world.store);
+
     add_pods();
+    prefer("p", "mono,twin", "mono");
     world_add_bound(&world, "full", "mono", 10, "0");
+    g_autofree char *error = world_bind(&world, "p", "mono");
+    ck_assert_str_ne(error, "");
+    ck_assert_ptr_null(hints_find(hints, "uid-p"));
     expect_passed("p", "mono", "");
-    ck_assert_ptr_null(hints_find(store_hints(world.store), "uid-p"));
+    ck_assert_ptr_null(hints_find(hints, "uid-p"));
 }
 END_TEST
 
@@ -294,15 +332,6 @@ START_TEST(of_nodes_where_all_wait_filter_leaves_the_shortest_queues)
     expect_passed("s", "duo,third,twin", "third");
 }
 END_TEST
-
-static void hint_of(const char *pod, const char *node)
-{
-    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
-
-    hints_note(store_hints(world.store),
-               &(struct hint_about){uid, "default", node, store_pending(world.store, uid),
-                                    INT64_MAX});
-}
 
 static void hint_to(const char *uid, const char *node)
 {
@@ -415,6 +444,8 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup_three, teardown);
     tcase_add_test(tc, who_is_preferred_elsewhere_keeps_the_next_away);
+    tcase_add_test(tc, prioritize_does_not_prefer_one_node_for_all);
+    tcase_add_test(tc, who_comes_takes_room_however_long_it_waits);
     tcase_add_test(tc, the_reason_is_constant_and_evicts_nobody);
     tcase_add_test(tc, a_pod_that_waits_for_its_device_keeps_the_next_away);
     tcase_add_test(tc, other_sizes_are_not_turned_away);
@@ -425,7 +456,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_bind_that_would_wait_is_turned_to_a_free_node_once);
     tcase_add_test(tc, a_bind_is_not_turned_to_a_node_that_nobody_asked_about);
     tcase_add_test(tc, a_bind_that_waits_sees_another_node_become_free);
-    tcase_add_test(tc, who_is_refused_everywhere_is_on_no_way);
+    tcase_add_test(tc, who_is_refused_is_on_no_way);
     tcase_add_test(tc, only_the_last_question_counts);
     tcase_add_test(tc, a_bind_that_waits_looks_again_unless_its_node_is_fast);
     tcase_add_test(tc, of_nodes_where_all_wait_the_shortest_queue_is_best);
