@@ -30,6 +30,7 @@ struct bind {
     int64_t start_ms;
     int64_t queue_until_ms; /* for waiting; after that the attempt's is for the Binding, and the rest
                              * for asking what became of it */
+    int64_t look_ms;        /* when to look again though nothing has woken it */
     int64_t queue_us;       /* waited for the node side */
     int64_t api_us;         /* waited for the API server */
     uint64_t term; /* in which it was let in, see verbs/leadership.h */
@@ -369,9 +370,11 @@ static bool wait_for(struct bind *bind, enum attempt_step step, GError **error)
     if (cut)
         store_notify_all(bind->extender->store);
     const int64_t until_ms = for_node ? find_wait_end(bind) : bind->deadline_ms;
+    if (now_ms() >= bind->look_ms)
+        bind->look_ms = now_ms() + HINT_LOOK_MS;
     /* The end of patience is a change as well: the next look refuses. */
     const bool in_time = store_wait(bind->extender->store, bind->args->node, bind->args->pod_uid,
-                                    MIN(until_ms, now_ms() + HINT_LOOK_MS)) ||
+                                    MIN(until_ms, bind->look_ms)) ||
                          now_ms() < until_ms ||
                          (for_node && until_ms < bind->queue_until_ms &&
                           bind->attempt.wait_ms != INT64_MAX);

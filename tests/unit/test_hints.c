@@ -62,6 +62,17 @@ START_TEST(a_pod_is_on_its_way_to_one_node)
 }
 END_TEST
 
+START_TEST(what_it_asks_for_now_counts)
+{
+    const struct hint *hint = note("a", "ml", "n1", 100);
+
+    asked->match_amount = 6; /* it was resized */
+    ck_assert(!request_equal(hint->request, asked));
+    note("a", "ml", "n1", 100);
+    ck_assert(request_equal(hint->request, asked));
+}
+END_TEST
+
 START_TEST(its_time_ends)
 {
     note("a", "ml", "n1", 100);
@@ -135,6 +146,7 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_pod_is_on_its_way_to_one_node);
+    tcase_add_test(tc, what_it_asks_for_now_counts);
     tcase_add_test(tc, its_time_ends);
     tcase_add_test(tc, a_namespace_has_so_many);
     tcase_add_test(tc, it_tells_which_nodes_filter_was_asked_about);

@@ -57,6 +57,15 @@ static void add_pods(void)
         world_add_pending(&world, pods[i], 6);
 }
 
+static void hint_of(const char *pod, const char *node)
+{
+    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
+
+    hints_note(store_hints(world.store),
+               &(struct hint_about){uid, "default", node, store_pending(world.store, uid),
+                                    INT64_MAX});
+}
+
 START_TEST(who_is_preferred_elsewhere_keeps_the_next_away)
 {
     add_pods();
@@ -69,6 +78,29 @@ START_TEST(who_is_preferred_elsewhere_keeps_the_next_away)
     prefer("s", "duo,third,twin", "duo");
     /* Asked again, it may have its own place. */
     expect_passed("q", "duo,third,twin", "third");
+}
+END_TEST
+
+/* What is remembered of a node is so without those on their way there. */
+START_TEST(prioritize_does_not_prefer_one_node_for_all)
+{
+    add_pods();
+    prefer("p", "duo,twin", "duo");
+    prefer("q", "duo,twin", "twin");
+    moment.now_ms += HINT_LASTS_MS;
+    prefer("r", "duo,twin", "duo");
+}
+END_TEST
+
+/* p waits for so long that nobody of its size is let in any more; q will come all the same. */
+START_TEST(who_comes_takes_room_however_long_it_waits)
+{
+    add_pods();
+    world_add_pending(&world, "five", 5);
+    world_expect_bind(&world, "p", "duo", "");
+    hint_of("q", "duo");
+    moment.now_ns += INT64_C(3600000000000);
+    expect_passed("five", "duo,twin", "twin");
 }
 END_TEST
 
@@ -172,6 +204,105 @@ START_TEST(a_bind_is_not_turned_to_a_node_that_nobody_asked_about)
 }
 END_TEST
 
+static void *bind_q_to_duo(void *data)
+{
+    return world_bind(&world, "q", "duo");
+}
+
+/* Nothing happens at the node where it waits. */
+START_TEST(a_bind_that_waits_sees_another_node_become_free)
+{
+    pthread_t thread;
+    g_autofree char *error = NULL;
+
+    add_pods();
+    world_expect_bind(&world, "p", "duo", "");
+    world_expect_bind(&world, "r", "twin", "");
+    expect_passed("q", "duo,twin", "duo twin");
+    store_set_moment(world.store, NULL);
+    world.extender.bind_timeout_ms = 3600000;
+    store_set_policy(world.store, store_options(world.store)->policy, 3600000);
+    ck_assert_int_eq(pthread_create(&thread, NULL, bind_q_to_duo, NULL), 0);
+    for (bool waits = false; !waits; g_usleep(1000)) {
+        store_lock(world.store);
+        const struct hint *hint = hints_find(store_hints(world.store), "uid-q");
+        waits = hint && hint->waits;
+        store_unlock(world.store);
+    }
+    fake_cluster_assign(cluster, "r");
+    fake_cluster_start(cluster, "r");
+    world_catch_up(&world);
+    pthread_join(thread, (void **)&error);
+    ck_assert_str_eq(error, COMING);
+}
+END_TEST
+
+START_TEST(who_is_refused_is_on_no_way)
+{
+    struct hints *hints = store_hints(world.store);
+
+    add_pods();
+    prefer("p", "mono,twin", "mono");
+    world_add_bound(&world, "full", "mono", 10, "0");
+    g_autofree char *error = world_bind(&world, "p", "mono");
+    ck_assert_str_ne(error, "");
+    ck_assert_ptr_null(hints_find(hints, "uid-p"));
+    expect_passed("p", "mono", "");
+    ck_assert_ptr_null(hints_find(hints, "uid-p"));
+}
+END_TEST
+
+START_TEST(only_the_last_question_counts)
+{
+    add_pods();
+    expect_passed("q", "duo,twin", "duo twin");
+    expect_passed("q", "duo", "duo"); /* kube-scheduler has ruled twin out */
+    world_expect_bind(&world, "p", "duo", "");
+    store_set_moment(world.store, NULL);
+    world.extender.bind_timeout_ms = 60;
+    world_expect_bind(&world, "q", "duo", AWAITING);
+}
+END_TEST
+
+/* Whether the pod's bind, which would wait at the node, is turned away now. */
+static bool turns(const char *uid, const char *node)
+{
+    const struct pod_view pod = {.uid = uid, .ns = "default"};
+
+    store_lock(world.store);
+    const bool turned = steering_turns(
+        world.store,
+        &(struct feasibility_about){&pod, store_pending(world.store, uid), &moment, WITHOUT_PLUGIN},
+        node, INT64_MAX);
+    store_unlock(world.store);
+    return turned;
+}
+
+START_TEST(a_bind_that_waits_looks_again_unless_its_node_is_fast)
+{
+    struct hints *hints = store_hints(world.store);
+
+    add_pods();
+    world_expect_bind(&world, "p", "duo", "");
+    world_expect_bind(&world, "r", "twin", "");
+    expect_passed("q", "duo,twin", "duo twin");
+    ck_assert(!turns("uid-q", "duo"));
+    ck_assert(hints_find(hints, "uid-q")->waits);
+    fake_cluster_assign(cluster, "r");
+    fake_cluster_start(cluster, "r");
+    world_catch_up(&world);
+    moment.now_ms += HINT_LOOK_MS - 1;
+    ck_assert(!turns("uid-q", "duo")); /* too early */
+    hints_book(hints, "one", "duo", moment.now_ms - 100);
+    hints_book(hints, "another", "duo", moment.now_ms);
+    moment.now_ms++;
+    ck_assert(!turns("uid-q", "duo")); /* it will be served before it were back */
+    moment.now_ms += HINT_LOOK_MS;
+    ck_assert(turns("uid-q", "duo"));
+    ck_assert(!hints_find(hints, "uid-q")->waits);
+}
+END_TEST
+
 START_TEST(of_nodes_where_all_wait_the_shortest_queue_is_best)
 {
     add_pods();
@@ -197,18 +328,10 @@ START_TEST(of_nodes_where_all_wait_filter_leaves_the_shortest_queues)
     expect_passed("t", "duo,twin", "duo twin");
     prefer("t", "duo,twin", "duo");
     expect_passed("s", "duo,twin", "twin");
+    expect_passed("s", "twin,duo", "twin"); /* in whatever order */
     expect_passed("s", "duo,third,twin", "third");
 }
 END_TEST
-
-static void hint_of(const char *pod, const char *node)
-{
-    g_autofree char *uid = g_strdup_printf("uid-%s", pod);
-
-    hints_note(store_hints(world.store),
-               &(struct hint_about){uid, "default", node, store_pending(world.store, uid),
-                                    INT64_MAX});
-}
 
 static void hint_to(const char *uid, const char *node)
 {
@@ -255,6 +378,10 @@ START_TEST(those_who_wait_leave_no_room_for_the_next)
     hints_find(hints, "uid-q")->waits = true;
     hints_book(hints, "uid-q", "duo", moment.now_ms);
     ck_assert(!freed_since(&freed));
+    hint_of("q", "duo");
+    hints_find(hints, "uid-q")->waits = true;
+    hints_book(hints, "uid-q", "twin", moment.now_ms); /* it has waited there in vain */
+    ck_assert(freed_since(&freed));
 }
 END_TEST
 
@@ -317,6 +444,8 @@ static Suite *suite(void)
 
     tcase_add_checked_fixture(tc, setup_three, teardown);
     tcase_add_test(tc, who_is_preferred_elsewhere_keeps_the_next_away);
+    tcase_add_test(tc, prioritize_does_not_prefer_one_node_for_all);
+    tcase_add_test(tc, who_comes_takes_room_however_long_it_waits);
     tcase_add_test(tc, the_reason_is_constant_and_evicts_nobody);
     tcase_add_test(tc, a_pod_that_waits_for_its_device_keeps_the_next_away);
     tcase_add_test(tc, other_sizes_are_not_turned_away);
@@ -326,6 +455,10 @@ static Suite *suite(void)
     tcase_add_test(tc, nor_does_it_go_where_others_take_the_last_room);
     tcase_add_test(tc, a_bind_that_would_wait_is_turned_to_a_free_node_once);
     tcase_add_test(tc, a_bind_is_not_turned_to_a_node_that_nobody_asked_about);
+    tcase_add_test(tc, a_bind_that_waits_sees_another_node_become_free);
+    tcase_add_test(tc, who_is_refused_is_on_no_way);
+    tcase_add_test(tc, only_the_last_question_counts);
+    tcase_add_test(tc, a_bind_that_waits_looks_again_unless_its_node_is_fast);
     tcase_add_test(tc, of_nodes_where_all_wait_the_shortest_queue_is_best);
     tcase_add_test(tc, of_nodes_where_all_wait_filter_leaves_the_shortest_queues);
     tcase_add_test(tc, a_node_that_serves_all_before_that_keeps_those_who_wait);

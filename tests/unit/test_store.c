@@ -362,9 +362,23 @@ static void see_another_policy(void)
     store_set_policy(world.store, &policies[0], 1);
 }
 
+static void bind_another_to_duo_in_vain(void)
+{
+    fake_cluster_script_bind(cluster, &(struct fake_step){FAKE_FAIL, OUTCOME_REFUSED});
+    g_autofree char *error = world_bind(&world, "f", "duo");
+    ck_assert_str_ne(error, "");
+}
+
+static void bind_a_elsewhere(void)
+{
+    g_autofree char *error = world_bind(&world, "a", "mono");
+    ck_assert_str_eq(error, "");
+}
+
 static void (*const alarms[])(void) = {
     see_a_on_duo,  see_another_on_duo, see_the_end_of_another_on_duo,
-    see_a_ask_for_more, see_duo, see_duo_go, see_another_policy,
+    see_a_ask_for_more, see_duo, see_duo_go, see_another_policy, bind_another_to_duo_in_vain,
+    bind_a_elsewhere,
 };
 
 /* Who waits is woken by what concerns him. What happens elsewhere may only wake him too early. */
@@ -382,7 +396,8 @@ START_TEST(who_waits_is_woken_by_his_node_and_his_pod)
     world_add_bound(&world, "e", "mono", 2, "0");
     world_add_pending(&world, "f", 3);
     store_delete_pod(world.store, "uid-d");
-    store_apply_node(world.store, &(struct node_view){.name = "mono"});
+    fake_cluster_put_node(cluster, "mono", 10, 1);
+    world_catch_up(&world);
     g_usleep(20000);
     store_lock(world.store);
     sleep.expected = true;
