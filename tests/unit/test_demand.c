@@ -365,8 +365,8 @@ static double worth_of_both(int32_t memory, int32_t core)
 START_TEST(pairs_that_complete_each_other_are_both_worth_something)
 {
     add_node("a", 1, 0, "T4"); /* of 20 GiB */
-    expect_both(_i == 0 ? 52 : 50, 15, 600);
-    expect_both(_i == 1 ? 52 : 50, 5, 400);
+    expect_both(_i == 0 ? 65 : 55, 15, 600);
+    expect_both(50, 5, 400);
     expect_both(10, 5, 300);
     const double large = worth_of_both(750, 600), small = worth_of_both(250, 400);
     ck_assert_msg(large < 0.9 && small > 0.1, "large %f, small %f", large, small);
