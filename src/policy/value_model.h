@@ -9,10 +9,14 @@
 #define KINDS_MAX 64
 #define STEPS_MAX 64
 #define GROUPS_MAX 32 /* those who want most GPU */
-/* Where sizes are too many to be told apart, or are pairs, those within so many thousandths are
- * one. */
+/* Where sizes are too many to be told apart, those within so many thousandths are one. */
 #define COARSE 20
-#define PAIR_STEPS (PART_WHOLE / COARSE)
+/* Pairs are in hundredths, or, where they are many, in fiftieths. What a pod wants is rounded to the
+ * nearest of them, since what is rounded down seems to fit beside what it does not; what is free is
+ * rounded down, but for what rounding amounts to thousandths may have taken. */
+#define FINE 10
+#define PAIR_STEPS_MAX (PART_WHOLE / FINE)
+#define PAIR_CHIP 2
 
 /* Cards of one kind: of one size and model (struct card.kind); or devices of such pools, each of
  * which is free as a whole or not at all. */
@@ -35,9 +39,10 @@ struct group {
 /* For kinds that the same pods see alike. */
 struct card_values {
     bool paired; /* pods differ in which they want more of, memory or compute: both count */
+    int32_t step;         /* of pairs, in thousandths; else 1 */
     int32_t memory_price; /* of memory, if that of both is PART_WHOLE; what is scarcer costs more */
     /* In cards, of what is free of one: by its smaller part, or by pairs. card_values_worth knows. */
-    float worth[(PAIR_STEPS + 1) * (PAIR_STEPS + 1)];
+    float worth[(PAIR_STEPS_MAX + 1) * (PAIR_STEPS_MAX + 1)];
     int32_t n_groups;
     struct group groups[GROUPS_MAX]; /* smaller ones first */
 
@@ -69,11 +74,19 @@ void value_model_unref(struct value_model *value_model);          /* NULL is ign
 /* NULL: none of that kind was there. */
 const struct kind *value_kind(const struct value_model *value_model, uint64_t key);
 
+/* Only what is wholly free is whole. */
+static inline int32_t pair_steps_free(const struct card_values *values, int32_t part)
+{
+    return (part == PART_WHOLE ? part : MIN(part + PAIR_CHIP, PART_WHOLE - 1)) / values->step;
+}
+
 static inline float card_values_worth(const struct card_values *values, struct room room)
 {
-    const int32_t memory = room.memory / COARSE, core = room.core / COARSE;
-
-    return values->worth[values->paired ? memory * (PAIR_STEPS + 1) + core : room_part(room)];
+    if (!values->paired)
+        return values->worth[room_part(room)];
+    const int32_t memory = pair_steps_free(values, room.memory);
+    const int32_t core = pair_steps_free(values, room.core);
+    return values->worth[memory * (PART_WHOLE / values->step + 1) + core];
 }
 
 /* How much it is, in thousandths of a card. NULL: nothing is known of such cards. */

@@ -17,6 +17,7 @@ struct draft {
     double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
     bool paired;     /* as in struct card_values, as is the price */
     int32_t step;    /* sizes within so many thousandths are one */
+    int32_t pair_step; /* thousandths that a step of a pair is; 1 where they are no pairs */
     int32_t memory_price;
     struct card_values *own; /* NULL: that of an earlier kind, which is seen alike, is its, too */
 };

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define CPU_STEPS 512
-#define CELLS_MAX 65536 /* of f */
+#define CPU_STEPS 2048
+#define CELLS_MAX 262144 /* of f */
 #define PART_STEPS 200  /* of a card, at most */
 #define BOUND_PAIR_STEP 20 /* thousandths, where compute and memory both count */
 #define EPSILON 1e-9

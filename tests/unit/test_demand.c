@@ -351,6 +351,42 @@ START_TEST(oc_sees_memory_and_compute_apart)
 }
 END_TEST
 
+static double worth_of_both(int32_t memory, int32_t core)
+{
+    demand_settle_now(expected, book);
+    const struct card_values *values =
+        value_kind(demand_value_model(expected), ledger_node(book, "a")->cards[0].kind)->values;
+    ck_assert(values->paired);
+    return (double)card_values_worth(values, (struct room){memory, core});
+}
+
+/* A card has room for a large pod and a small one. Whether a few more of the large ones have come or
+ * of the small ones, room for one that completes the other is worth something. */
+START_TEST(pairs_that_complete_each_other_are_both_worth_something)
+{
+    add_node("a", 1, 0, "T4"); /* of 20 GiB */
+    expect_both(_i == 0 ? 65 : 55, 15, 600);
+    expect_both(50, 5, 400);
+    expect_both(10, 5, 300);
+    const double large = worth_of_both(750, 600), small = worth_of_both(250, 400);
+    ck_assert_msg(large < 0.9 && small > 0.1, "large %f, small %f", large, small);
+    ck_assert_double_eq_tol(worth_of_both(1000, 1000), 1, 0.05);
+}
+END_TEST
+
+/* 31 % and 69.9 % of the compute are more than a card has, but not in fiftieths, rounded down. */
+START_TEST(pairs_that_do_not_fit_are_not_thought_to)
+{
+    add_node("a", 1, 0, "T4");
+    expect_both(50, 13, 310);
+    expect_both(50, 1, 700);
+    expect_both(50, 7, 699);
+    const double first = worth_of_both(650, 310), both = worth_of_both(1000, 1000);
+    ck_assert_msg(both < 1.0001 && first + worth_of_both(350, 699) > both + 0.02,
+                  "first %f, all %f", first, both);
+}
+END_TEST
+
 START_TEST(so_many_pairs_are_told_apart_and_no_more)
 {
     add_node("a", 1, 0, "T4");
@@ -507,6 +543,8 @@ int main(void)
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
     tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
     tcase_add_loop_test(tests, oc_sees_memory_and_compute_apart, 0, 2);
+    tcase_add_loop_test(tests, pairs_that_complete_each_other_are_both_worth_something, 0, 2);
+    tcase_add_test(tests, pairs_that_do_not_fit_are_not_thought_to);
     tcase_add_test(tests, so_many_pairs_are_told_apart_and_no_more);
     tcase_add_test(tests, a_place_is_wanted_as_much_as_it_is_scarce);
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
