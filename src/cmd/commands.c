@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOCALLY                                                                                    \
+    "With --kubeconfig, --context or --snapshot on the command line no extender is asked: the "    \
+    "cluster is read and looked at alone."
+
 const struct command commands[] = {
     {.name = "serve",
      .bit = COMMAND_SERVE,
@@ -29,14 +33,25 @@ const struct command commands[] = {
      .max_words = 1,
      .summary = "Show what each node's cards hold",
      .description = "Asks a running extender. Each row is a node: what is used of each card, what "
-                    "is free on all of them together, and the largest pod that still fits on one.",
+                    "is free on all of them together, and the largest pod that still fits on one.\n\n"
+                    LOCALLY,
      .run = nodes_run},
+    {.name = "pods",
+     .bit = COMMAND_PODS,
+     .words = "",
+     .summary = "Show which card each pod has, and how much of it",
+     .description = "Asks a running extender. Each row is a pod that has a GPU: its cards, or its "
+                    "devices by count, the memory of all its containers together, and whether its "
+                    "node side has taken it.\n\n"
+                    LOCALLY,
+     .run = pods_run},
     {.name = "inspect",
      .bit = COMMAND_INSPECT,
      .words = "[NODE]",
      .max_words = 1,
      .summary = "Show which pod holds what on which card",
-     .description = "Asks a running extender. Each row is a pod on a card.",
+     .description = "Asks a running extender. Each row is a card, with the pods on it.\n\n"
+                    LOCALLY,
      .run = inspect_run},
     {.name = "explain",
      .bit = COMMAND_EXPLAIN,

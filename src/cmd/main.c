@@ -65,6 +65,13 @@ static enum exit_code flush(enum exit_code code)
     return code == EXIT_OK ? EXIT_FAILED : code;
 }
 
+static bool is_called(const char *path, const char *name)
+{
+    g_autofree char *base = path ? g_path_get_basename(path) : NULL;
+
+    return base && strcmp(base, name) == 0;
+}
+
 int main(int argc, char **argv)
 {
     /* A thread per connection would otherwise get an arena per thread, and request bodies of
@@ -77,6 +84,13 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 2 << 20);
 
+    /* kubectl calls a plugin's completion by this name. */
+    if (is_called(argv[0], "kubectl_complete-" PROGRAM)) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        plugin_completion_write(commands, (const char *const *)argv + 1, text);
+        fputs(text->str, stdout);
+        return flush(EXIT_OK);
+    }
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         g_autoptr(GString) text = g_string_new(NULL);

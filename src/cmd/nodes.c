@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands "nodes" and "inspect": a running extender's ledger as tables. */
+/* The commands "nodes" and "inspect": the ledger as tables. */
+#include "cmd/nodes.h"
+
 #include "cmd/client.h"
+#include "cmd/local.h"
 #include "core/bytes.h"
+#include "inspect/views.h"
 #include "options/print.h"
 #include "options/table.h"
 #include "json/json.h"
+
+#include <gpuledger/error.h>
 
 /* As the server's /api/v1/nodes has them. */
 struct node_row {
@@ -175,24 +181,50 @@ bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
     return ok;
 }
 
-static bool get_nodes(const struct config *config, const char *accept, GString *ret_body,
-                      GError **error)
+/* What the server answers under /api/v1/nodes, of the cluster that the command line names. */
+static bool look_at_cluster(const struct config *config, const char *name, bool table,
+                            GString *ret_body, GError **error)
 {
-    const char *name = config->words->len ? config->words->pdata[0] : NULL;
+    struct local local;
+
+    if (!local_open(config, &local, error))
+        return false;
+    const bool found = (table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
+    if (!found)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
+                    name);
+    local_close(&local);
+    return found;
+}
+
+bool nodes_get(const struct config *config, const struct nodes_question *question,
+               GString *ret_body, GError **error)
+{
+    const char *name = question->node;
+
+    if (question->local)
+        return look_at_cluster(config, name, question->table, ret_body, error);
     g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
     g_autofree char *path =
         g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
-    const struct client_request request = {config->server, path, accept, config->token_file,
-                                           config->ca_file};
+    const struct client_request request = {config->server, path,
+                                           question->table ? "text/plain" : "application/json",
+                                           config->token_file, config->ca_file};
     return client_get(&request, ret_body, error);
 }
 
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)
 {
+    struct nodes_question question = {
+        .node = config->words->len ? config->words->pdata[0] : NULL,
+    };
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
-    if (!get_nodes(config, "application/json", body, &failure))
+
+    if (!local_choose(config, &question.local))
+        return EXIT_USAGE;
+    if (!nodes_get(config, &question, body, &failure))
         return print_answer(config, body, failure);
     if (print_is_document(config))
         return print_answer(config, body, NULL);
@@ -203,9 +235,15 @@ enum exit_code nodes_run(const struct config *config, const struct config_inputs
 
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs)
 {
+    struct nodes_question question = {
+        .node = config->words->len ? config->words->pdata[0] : NULL,
+        .table = !print_is_document(config),
+    };
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
-    get_nodes(config, print_is_document(config) ? "application/json" : "text/plain", body,
-              &failure);
+
+    if (!local_choose(config, &question.local))
+        return EXIT_USAGE;
+    nodes_get(config, &question, body, &failure);
     return print_answer(config, body, failure);
 }

@@ -10,6 +10,9 @@
     {"ca-file", PATH(ca_file, "FILE", ""), IN(CLIENT, CLIENT),
      .help = "The CAs that may have signed the extender's certificate, in PEM form, if --server is "
              "an https:// address; without it, those of the system."},
+    {"namespace", TEXT(pods_namespace, "NAMESPACE", ""),
+     IN(CLIENT, COMMAND_PODS), .letter = 'n', .flags = OPTION_FLAG_ONLY,
+     .help = "Only pods of this namespace; without it, those of all."},
     {"filename", PATH(filename, "FILE", ""),
      IN(CLIENT, PLANS), .flags = OPTION_FLAG_ONLY, .letter = 'f',
      .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "

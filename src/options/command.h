@@ -33,6 +33,7 @@ extern const struct command commands[];
 
 enum exit_code serve_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code pods_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code dialects_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code fit_run(const struct config *config, const struct config_inputs *inputs);
@@ -69,3 +70,7 @@ char *help_usage(const struct command *command);
 bool nodes_write(const GString *body, bool wide, GString *text, GError **error);
 
 extern const char *const completion_shells[];
+
+/* What kubectl offers for the last of the words behind "kubectl gpuledger"; it may be empty. NULL ends
+ * them. */
+void plugin_completion_write(const struct command *commands, const char *const *words, GString *text);

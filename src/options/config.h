@@ -125,6 +125,7 @@ struct config {
     char *template;   /* a file */
 
     char *server;
+    char *pods_namespace; /* "": all of them */
     char *token_file;
     char *ca_file;
     int64_t output; /* enum output_format */

@@ -48,7 +48,8 @@ enum command_bit {
     COMMAND_CERTS = 1 << 13,
     COMMAND_GUARD = 1 << 14,
     COMMAND_RESUME = 1 << 15,
-    COMMAND_ANY = (1 << 16) - 1,
+    COMMAND_PODS = 1 << 16,
+    COMMAND_ANY = (1 << 17) - 1,
 };
 
 enum option_group {

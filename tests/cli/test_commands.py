@@ -20,7 +20,7 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "inspect", "explain", "fit", "audit", "resume",
+COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume",
             "completion", "man", "version", "help"]
 
 
@@ -308,6 +308,38 @@ class Completion(Case):
         self.assertEqual(self.complete("gpuledger", "serve", "--bind-timeout", ""), [])
 
 
+class Plugin(Case):
+    """As kubectl calls what completes a plugin's words."""
+
+    def offered(self, *words):
+        with tempfile.TemporaryDirectory() as directory:
+            name = pathlib.Path(directory) / "kubectl_complete-gpuledger"
+            name.symlink_to(os.path.abspath(PROGRAM))
+            result = subprocess.run([name, *words], capture_output=True, text=True, check=True)
+        self.assertEqual(result.stderr, "")
+        *candidates, directive = result.stdout.splitlines()
+        return candidates, directive
+
+    def test_it_offers_what_fits(self):
+        for words, candidates, directive in (
+            (["po"], ["pods"], ":4"),
+            (["nodes", "--ou"], ["--output"], ":4"),
+            (["nodes", "-o", ""], ["table", "wide", "json", "yaml"], ":4"),
+            (["nodes", "--output=w"], ["--output=wide"], ":4"),
+            (["nodes", "--output", "j"], ["json"], ":4"),
+            (["nodes", "--snapshot", ""], [], ":0"),
+            (["nodes", "--nothing=", ""], [], ":4"),
+            (["nonsense", "--ou"], [], ":4"),
+            (["help", "ser"], ["serve"], ":4"),
+            (["completion", "z"], ["zsh"], ":4"),
+            (["resume", ""], [], ":4"),
+        ):
+            with self.subTest(words):
+                self.assertEqual(self.offered(*words), (candidates, directive))
+        self.assertLess(set(COMMANDS), set(self.offered("")[0]))
+        self.assertEqual(self.offered(), self.offered(""))
+
+
 class Manual(Case):
     def test_every_option_is_in_it(self):
         page = run("man").stdout
@@ -399,6 +431,31 @@ class Client(Case):
             self.server.get("/api/v1/nodes/gpu-t4-0?output=table")[1],
         )
         self.assertIn("ml/recommender-0(6GiB)", text)
+
+    def test_pods(self):
+        self.assertEqual(
+            self.ask("pods").splitlines()[:3],
+            ["NAMESPACE   NAME                         NODE          CARDS   MEMORY     STATE",
+             "ml          tiny-llm-0                   gpu-mib-0     0       8000 MiB   assigned",
+             "ml          ocr-6b5c9d4f7-l8nqt          gpu-mixed-0   1       5 GiB      assigned"])
+        self.assertRegex(self.ask("pods", "-owide").splitlines()[2], r" assigned +- +gpushare +[0-9a-f-]{36}$")
+        pods = json.loads(self.ask("pods", "-ojson", "-n", "ml"))["pods"]
+        self.assertEqual(len(pods), len(self.ask("pods").splitlines()) - 1)
+        self.assertEqual((pods[0]["name"], pods[0]["shares"][0]["card"]), ("tiny-llm-0", 0))
+        self.assertEqual(json.loads(self.ask("pods", "-ojson", "--namespace=other")), {"pods": []})
+        self.assertEqual(len(self.ask("pods", "-n", "other").splitlines()), 1)
+
+    def test_a_cluster_alone_is_shown_alike(self):
+        for words in (["nodes"], ["nodes", "gpu-t4-0", "-owide"], ["nodes", "-ojson"], ["pods"], ["pods", "-oyaml"],
+                      ["inspect"], ["inspect", "gpu-t4-0"]):
+            with self.subTest(words):
+                result = run(*words, f"--snapshot={SNAPSHOT}")
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertEqual(result.stdout, self.ask(*words))
+        for command in ("nodes", "pods", "inspect"):
+            self.fails(2, "option '--server': a cluster is given as well; keep one of them", command,
+                       f"--snapshot={SNAPSHOT}", "--server=http://127.0.0.1:1")
+        self.fails(1, "node 'no such' is not known", "nodes", "no such", f"--snapshot={SNAPSHOT}")
 
     def test_resume(self):
         self.assertEqual(self.ask("resume", "gpu-t4-0"), "node gpu-t4-0 was not left out\n")
