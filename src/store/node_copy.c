@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/node_copy.h"
 
+#include "store/node_walk.h"
+
 #include <gpuledger/fragmentation.h>
+#include <gpuledger/mig.h>
 #include <string.h>
 
 void pod_copy_clear(struct pod_copy *pod)
@@ -29,6 +32,7 @@ static void clear_node(gpointer data)
         g_free(node->cards[i].uuid);
         g_free(node->cards[i].model);
         g_free(node->cards[i].mode);
+        mig_profiles_unref(node->cards[i].mig);
     }
     g_free(node->cards);
     for (int32_t i = 0; i < node->n_pools; i++) {
@@ -57,6 +61,7 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
         .state = allocation->state,
         .assigned = allocation->assigned,
         .waiting = allocation->waiting,
+        .since_ns = allocation->assume_time_ns,
         .n_shares = allocation->n_shares,
         .shares = g_new0(struct share_copy, allocation->n_shares),
         .facts = pod_facts_ref(allocation->facts),
@@ -69,6 +74,7 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
             .container = share->container,
             .core = share->core,
             .memory = card_bytes(node, node_share_card(node, share), share->memory),
+            .place = share->place,
             .devices = share->devices,
             .device = g_strdup(share->device),
         };
@@ -83,6 +89,8 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
         .name = g_strdup(node->name),
         .n_dialects = node->n_dialects,
         .present = node->present,
+        .paused = node->paused,
+        .cordoned = node->cordoned,
         .memory_unit = node->memory_unit,
         .unplaced_memory = node->unplaced_memory,
         .fragmented = fragmentation_of(node, demand),
@@ -98,7 +106,7 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
         copy.cards[i].uuid = g_strdup(node->cards[i].uuid);
         copy.cards[i].model = g_strdup(node->cards[i].model);
         copy.cards[i].mode = g_strdup(node->cards[i].mode);
-        copy.cards[i].mig = NULL; /* no view shows it */
+        copy.cards[i].mig = mig_profiles_ref(node->cards[i].mig);
     }
     for (int32_t i = 0; i < copy.n_pools; i++) {
         copy.pools[i].resource = g_strdup(node->pools[i].resource);
@@ -130,6 +138,38 @@ GArray *node_copies(struct store *store, const char *name, bool with_pods)
         g_array_append_val(copies, copy);
     }
     store_unlock(store);
+    for (guint i = 0; i < copies->len; i++)
+        g_array_sort(g_array_index(copies, struct node_copy, i).pods, compare_pods);
+    return copies;
+}
+
+struct page {
+    const struct demand *demand;
+    GArray *copies;
+    guint max;
+};
+
+static bool add_to_page(const struct node *node, void *data)
+{
+    struct page *page = data;
+
+    if (node->n_cards == 0 && node->n_pools == 0 && node->allocations->len == 0)
+        return true;
+    struct node_copy copy = copy_node(node, true, page->demand);
+    g_array_append_val(page->copies, copy);
+    return page->copies->len < page->max;
+}
+
+GArray *node_copies_after(struct store *store, const char *after, guint max, bool *ret_known)
+{
+    GArray *copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
+
+    store_lock(store);
+    g_autoptr(demand) demand = store_demand_copy(store);
+    store_unlock(store);
+    *ret_known = demand_version(demand) > 0;
+    g_array_set_clear_func(copies, clear_node);
+    node_walk(store, after, add_to_page, &(struct page){demand, copies, max});
     for (guint i = 0; i < copies->len; i++)
         g_array_sort(g_array_index(copies, struct node_copy, i).pods, compare_pods);
     return copies;
