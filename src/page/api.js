@@ -40,7 +40,9 @@ async function send(path, options) {
     ...options, headers, cache: 'no-store', credentials: 'same-origin', redirect: 'error', referrerPolicy: 'no-referrer',
   });
   if (reply.status !== 401) return reply;
-  if (sessionStorage.getItem(TOKEN) === token) sessionStorage.removeItem(TOKEN);
+  const now = sessionStorage.getItem(TOKEN);
+  if (now !== null && now !== token) return send(path, options); // another one was given meanwhile
+  sessionStorage.removeItem(TOKEN);
   await askToken(token ? 'The server does not take that token.' : 'The server shows this page to everybody, and the cluster to those who have the token.');
   return send(path, options);
 }

@@ -152,13 +152,14 @@ function measure() {
   const most = Math.min(Math.max(1, ...shown.map((node) => node.cards.length + node.pools.length)), 8);
   const stacked = width < 620;
   const name = stacked ? 0 : large ? 230 : Math.min(190, Math.max(130, width * 0.18));
-  const least = large ? 104 : 84;
+  const least = large ? 104 : 76;
   const gap = 4;
   let columns = stacked ? 1 : Math.max(1, Math.floor(width / (name + most * (least + gap) + 24)));
   columns = Math.min(columns, Math.max(1, shown.length));
   const inner = Math.floor((width - (columns - 1) * 24) / columns);
   const per = stacked ? Math.min(Math.max(most, 2), Math.max(2, Math.floor(width / 88))) : Math.max(1, Math.min(most, Math.floor((inner - name) / (least + gap))));
-  layout = { width, columns, inner, per, name, gap, stacked, card: large ? 52 : 40, head: stacked ? 24 : 0, pad: 8 };
+  const even = Math.ceil(most / Math.ceil(most / per)); // 4 and 4, not 7 and 1
+  layout = { width, columns, inner, per: even, name, gap, stacked, card: large ? 52 : 40, head: stacked ? 24 : 0, pad: 8 };
   // The larger the screen, the farther away those who look at it: fewer and larger rows rather than more of them.
   for (let tries = 0; tries < 12 && estimate() > ELEMENTS_MAX; tries++) layout.card *= 1.15;
   layout.card = Math.round(layout.card);

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 40  # seconds for anything that should happen at once
+PATIENCE = 60  # seconds for anything that should happen at once
 
 
 def find():
@@ -54,6 +54,7 @@ class Browser:
         self._rest = b""
         self._number = 0
         self._answers = {}
+        self._contexts = []
         self.events = []
 
     def __enter__(self):
@@ -97,8 +98,16 @@ class Browser:
             raise Failure(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
+    def close_tabs(self):
+        for context in self._contexts:
+            self.call("Target.disposeBrowserContext", browserContextId=context)
+        self._contexts = []
+        self.events = []
+
     def tab(self, width=1440, height=900, dark=False, scale=1, mobile=False):
-        return Tab(self, width, height, dark, scale, mobile)
+        tab = Tab(self, width, height, dark, scale, mobile)
+        self._contexts.append(tab.context)
+        return tab
 
 
 class Tab:
@@ -143,7 +152,7 @@ class Tab:
         until = time.monotonic() + seconds
         while True:
             try:
-                value = self.run(script)
+                value = self.run(f"Boolean({script})")
             except Failure:  # between two documents
                 value = None
             if value:
