@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "inspect/views.h"
 #include "http/answers.h"
+#include "http/page.h"
 #include "http/plans.h"
 #include "http/resources.h"
 
@@ -280,7 +281,46 @@ static void handle_delete_pod(void *context, const struct http_request *request,
     change_answer(response, MHD_HTTP_NO_CONTENT, failure);
 }
 
-/* --- the index ------------------------------------------------------------------------------ */
+/* --- for the page --------------------------------------------------------------------------- */
+
+static void handle_wall(void *context, const struct http_request *request,
+                        struct http_response *response)
+{
+    const struct operations *operations = context;
+
+    view_wall(operations->extender->store, http_request_query(request, "after"), response->body);
+}
+
+static void handle_waiting(void *context, const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct operations *operations = context;
+
+    view_waiting(operations->extender->store, response->body);
+}
+
+static void handle_quotas(void *context, const struct http_request *request,
+                          struct http_response *response)
+{
+    const struct operations *operations = context;
+
+    view_quotas(operations->extender->store, response->body);
+}
+
+static void handle_decisions(void *context, const struct http_request *request,
+                             struct http_response *response)
+{
+    view_decisions(response->body);
+}
+
+static void handle_page(void *context, const struct http_request *request,
+                        struct http_response *response)
+{
+    const char *name = http_request_param(request, "file");
+
+    if (!page_answer(request, name, response))
+        http_response_fail(response, MHD_HTTP_NOT_FOUND, "the page has no file '%s'", name);
+}
 
 static void index_text(GString *text, const char *title, const struct route *rows)
 {
@@ -290,48 +330,22 @@ static void index_text(GString *text, const char *title, const struct route *row
                                route->help);
 }
 
-static void index_html(GString *text, const char *title, const struct route *rows, bool links)
-{
-    g_string_append_printf(text, "<h2>%s</h2>\n<table>\n", title);
-    for (const struct route *route = rows; route->method; route++) {
-        bool link = links && strcmp(route->method, "GET") == 0 && !strchr(route->pattern, '{') &&
-                    !(route->flags & ROUTE_QUERY);
-        g_autofree char *pattern = g_markup_escape_text(route->pattern, -1);
-        g_autofree char *help = g_markup_escape_text(route->help, -1);
-
-        g_string_append_printf(text, "<tr><td>%s</td><td>", route->method);
-        if (link)
-            g_string_append_printf(text, "<a href=\"%s\">%s</a>", pattern, pattern);
-        else
-            g_string_append(text, pattern);
-        g_string_append_printf(text, "</td><td>%s</td></tr>\n", help);
-    }
-    g_string_append(text, "</table>\n");
-}
-
 static void handle_index(void *context, const struct http_request *request,
                          struct http_response *response)
 {
-    static const char here[] = "This listener";
-    static const char there[] = "The scheduler's listener";
-
-    if (!answer_accepts(request, "text/html")) {
-        index_text(response->body, here, operations_routes);
-        index_text(response->body, there, scheduler_routes);
+    if (answer_accepts(request, "text/html")) {
+        page_answer(request, "index.html", response);
         return;
     }
-    response->content_type = "text/html; charset=utf-8";
-    g_string_append_printf(response->body,
-                           "<!doctype html>\n<html lang=\"en\">\n<title>gpuledger</title>\n"
-                           "<h1>gpuledger %s</h1>\n",
-                           version_text);
-    index_html(response->body, here, operations_routes, true);
-    index_html(response->body, there, scheduler_routes, false);
-    g_string_append(response->body, "</html>\n");
+    index_text(response->body, "This listener", operations_routes);
+    index_text(response->body, "The scheduler's listener", scheduler_routes);
 }
 
 const struct route operations_routes[] = {
-    {"GET", "/", TEXT, handle_index, "this page"},
+    {"GET", "/", TEXT, handle_index, "the page for browsers; for others, this list",
+     ROUTE_OPEN | ROUTE_TAGGED},
+    {"GET", "/page/{file}", TEXT, handle_page, "what the page is made of",
+     ROUTE_OPEN | ROUTE_TAGGED},
     {"GET", "/healthz", TEXT, handle_alive, "whether the process serves", ROUTE_OPEN},
     {"GET", "/livez", TEXT, handle_alive, "the same", ROUTE_OPEN},
     {"GET", "/readyz", TEXT, handle_ready, "whether binds are accepted; ?verbose lists checks",
@@ -346,14 +360,23 @@ const struct route operations_routes[] = {
     {"POST", "/api/v1/nodes/{name}/resume", JSON, handle_resume,
      "a node that is left out takes pods again"},
     {"GET", "/api/v1/pods/{namespace}/{name}", JSON, handle_pod, "what a pod holds"},
+    {"GET", "/api/v1/wall", JSON, handle_wall, "cards as the page draws them, after ?after=NODE",
+     ROUTE_VIEW | ROUTE_TAGGED},
+    {"GET", "/api/v1/waiting", JSON, handle_waiting,
+     "pods that ask for a GPU and have no node, in order of arrival", ROUTE_TAGGED},
+    {"GET", "/api/v1/decisions", JSON, handle_decisions, "what was decided lately, and why",
+     ROUTE_TAGGED},
+    {"GET", "/api/v1/quotas", JSON, handle_quotas, "limits of namespaces, and what counts",
+     ROUTE_TAGGED},
     {"GET", "/api/v1/explain", JSON, plans_explain,
      "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide",
-     ROUTE_QUERY | ROUTE_QUESTION},
+     ROUTE_QUESTION},
     {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent",
      ROUTE_QUESTION},
     {"POST", "/api/v1/fit", JSON, plans_fit,
      "how many pods fit, where, and after nodes are drained", ROUTE_QUESTION},
-    {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found"},
+    {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found",
+     ROUTE_TAGGED},
     {"POST", "/api/v1/audit", JSON, handle_start_audit, "has the ledger audited"},
     {"POST", "/api/v1/snapshot/pods", JSON, handle_add_pod, "adds a pod to the snapshot"},
     {"DELETE", "/api/v1/snapshot/pods/{namespace}/{name}", JSON, handle_delete_pod,

@@ -2,6 +2,7 @@
 #include "http/routes.h"
 
 #include "http/bearer.h"
+#include "http/etag.h"
 #include "http/outgoing.h"
 
 #include <gpuledger/error.h>
@@ -160,8 +161,11 @@ static void run_route(struct routes *routes, const struct route *route,
     route->handler(routes->context, request, response);
     if (waits)
         g_atomic_int_add(&routes->waits, -1);
+    /* Before the tag: it is the making of a view that takes long, whether it is sent or not. */
     g_atomic_int_set(&routes->sizes[route - routes->rows],
                      (gint)MIN(response->body->len + 1, (gsize)G_MAXINT));
+    if (route->flags & ROUTE_TAGGED)
+        etag_settle(request, response);
     if (in_line)
         outgoing_leave(request->outgoing, line);
 }

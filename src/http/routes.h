@@ -17,7 +17,7 @@ struct bearer;
 
 enum route_flag {
     ROUTE_OPEN = 1 << 0, /* needs no token */
-    ROUTE_QUERY = 1 << 1, /* says nothing without a query: is no link */
+    ROUTE_TAGGED = 1 << 1, /* its answers have an ETag, and are 304 for who has them */
     /* The handler may take long, or make much of little, see http/outgoing.h: */
     ROUTE_VIEW = 1 << 2,     /* a large one waits for its turn */
     ROUTE_QUESTION = 1 << 3, /* always waits for its turn */

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define HTTP_PARAMS_MAX 4
-#define HTTP_HEADERS_MAX 4
+#define HTTP_HEADERS_MAX 8
 #define DISCARD_MAX ((uint64_t)64 << 20) /* bytes */
 
 struct MHD_Connection;

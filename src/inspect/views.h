@@ -29,6 +29,22 @@ bool view_nodes_table(struct store *store, const char *node, GString *reply);
 /* GET /api/v1/pods/{ns}/{name}: false if the ledger knows no such pod. */
 bool view_pod(struct store *store, const char *ns, const char *name, GString *reply);
 
+/* GET /api/v1/wall: the cards that come after the node `after` (NULL: from the first on), as the page
+ * draws them, of at most so many nodes. */
+#define VIEW_WALL_NODES 256
+void view_wall(struct store *store, const char *after, GString *reply);
+
+/* GET /api/v1/waiting: the pods that ask for a GPU and have no node, in order of arrival. */
+#define VIEW_WAITING_PODS 200
+void view_waiting(struct store *store, GString *reply);
+
+/* GET /api/v1/quotas: the limits of namespaces, and what counts towards them. */
+#define VIEW_QUOTAS 200
+void view_quotas(struct store *store, GString *reply);
+
+/* GET /api/v1/decisions: what the verbs decided lately (base/decisions.h). */
+void view_decisions(GString *reply);
+
 /* Gauges of the ledger in the Prometheus text format. Of more than `cards_max` cards only sums are told,
  * not one by one. */
 void view_metrics(struct store *store, int64_t cards_max, GString *reply);

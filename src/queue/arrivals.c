@@ -692,6 +692,29 @@ void arrivals_renew(struct arrivals *arrivals, const char *uid)
         ((struct arrival *)g_sequence_get(place))->until_ms = 0;
 }
 
+guint arrivals_each(const struct arrivals *arrivals,
+                    bool (*visit)(const struct arrivals_row *row, void *data), void *data)
+{
+    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+    bool go_on = true;
+
+    for (; go_on && !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
+        const struct arrival *arrival = g_sequence_get(at);
+        go_on = visit(
+            &(struct arrivals_row){
+                .ns = arrival->ns,
+                .title = arrival->title,
+                .created = arrival->created,
+                .priority = arrival->priority,
+                .request = arrival->request,
+                .place = arrival->place,
+                .asked = arrival->asked,
+            },
+            data);
+    }
+    return (guint)g_sequence_get_length(arrivals->in_order);
+}
+
 /* --- for who goes on from it ------------------------------------------------------------------ */
 
 GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger)

@@ -123,5 +123,18 @@ GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledg
 void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
                     const GArray *entries);
 
+/* A pod that waits, for people; borrowed. */
+struct arrivals_row {
+    const char *ns, *title; /* "NAMESPACE/NAME" */
+    const char *created;    /* RFC 3339, or NULL */
+    int64_t priority;
+    const struct request *request;
+    const struct reservation *place; /* where it will go, or NULL */
+    bool asked;             /* filter was asked about it */
+};
+/* In order. False from the visitor: it was the last that is wanted. Returns how many there are. */
+guint arrivals_each(const struct arrivals *arrivals,
+                    bool (*visit)(const struct arrivals_row *row, void *data), void *data);
+
 /* The place of a pod, for tests; NULL: it has none, or needs none. */
 const struct reservation *arrivals_place(const struct arrivals *arrivals, const char *uid);

@@ -191,6 +191,15 @@ static int64_t size_of(int32_t core, bool exclusive)
     return exclusive ? CORE_WHOLE : core;
 }
 
+static int64_t size_of_all(const struct allocation *allocation)
+{
+    int64_t size = 0;
+
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        size += size_of(allocation->shares[i].core, allocation->shares[i].exclusive);
+    return size;
+}
+
 struct count {
     struct quota_room *room;
     const char *ns;
@@ -211,8 +220,7 @@ static void count_allocation(struct allocation *allocation, void *data)
         used = g_new0(int64_t, 1);
         g_hash_table_insert(count->room->used, mark->model, used);
     }
-    for (uint32_t i = 0; i < allocation->n_shares; i++)
-        *used += size_of(allocation->shares[i].core, allocation->shares[i].exclusive);
+    *used += size_of_all(allocation);
 }
 
 struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
@@ -292,4 +300,33 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
         return REASON_QUOTA;
     return resource_room_allows(room->resources, node, placement, NULL) ? REASON_NONE
                                                                         : REASON_RESOURCE_QUOTA;
+}
+
+/* --- for people ----------------------------------------------------------------------------- */
+
+void quotas_each(const struct quotas *quotas,
+                 void (*visit)(const struct model_limit *limit, void *data), void *data)
+{
+    GHashTableIter namespaces, models;
+    gpointer ns, limits, model, limit;
+
+    g_hash_table_iter_init(&namespaces, quotas->namespaces);
+    while (g_hash_table_iter_next(&namespaces, &ns, &limits)) {
+        g_hash_table_iter_init(&models, ((const struct limits *)limits)->models);
+        while (g_hash_table_iter_next(&models, &model, &limit))
+            visit(&(struct model_limit){ns, model, *(const int64_t *)limit}, data);
+    }
+}
+
+int64_t quotas_count(const struct quotas *quotas, const struct allocation *allocation,
+                     const char *model)
+{
+    const struct mark *mark = g_hash_table_lookup(quotas->nodes, allocation->node->name);
+
+    return mark && g_strcmp0(mark->model, model) == 0 ? size_of_all(allocation) : 0;
+}
+
+const struct resource_quotas *quotas_see_resources(const struct quotas *quotas)
+{
+    return quotas->resources;
 }

@@ -60,3 +60,18 @@ const struct resource_room *quota_room_resources(const struct quota_room *room);
  * largest cards. No room (NULL) means no limit. */
 enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
                               const struct placement *placement);
+
+/* A limit by model, for people; borrowed. In thousandths of a GPU. */
+struct model_limit {
+    const char *ns, *model;
+    int64_t limit;
+};
+void quotas_each(const struct quotas *quotas,
+                 void (*visit)(const struct model_limit *limit, void *data), void *data);
+
+/* What an allocation counts towards its namespace's limit for that model. */
+int64_t quotas_count(const struct quotas *quotas, const struct allocation *allocation,
+                     const char *model);
+
+/* The ResourceQuotas, to be looked at. */
+const struct resource_quotas *quotas_see_resources(const struct quotas *quotas);

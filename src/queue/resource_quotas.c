@@ -346,3 +346,42 @@ bool resource_room_allows(const struct resource_room *room, const struct node *n
         ret_count->alone = exceeded == 1;
     return exceeded == 0;
 }
+
+/* --- for people ----------------------------------------------------------------------------- */
+
+static bool is_key(const struct dialect *dialect, enum kind kind, const char *key)
+{
+    return dialect && g_strcmp0(key_of(dialect, kind), key) == 0;
+}
+
+static const char *unit_of(const char *key)
+{
+    for (size_t i = 0; dialects[i]; i++) {
+        if (is_key(dialects[i], KIND_CORE, key))
+            return units[KIND_CORE];
+    }
+    return units[KIND_MEMORY];
+}
+
+void resource_quotas_each(const struct resource_quotas *quotas,
+                          void (*visit)(const struct resource_limit *limit, void *data), void *data)
+{
+    for (guint i = 0; i < quotas->all->len; i++) {
+        const struct quota *quota = g_ptr_array_index(quotas->all, i);
+        for (guint j = 0; j < quota->limits->len; j++) {
+            const struct limit *limit = &g_array_index(quota->limits, struct limit, j);
+            visit(&(struct resource_limit){quota->ns, quota->name, limit->key, unit_of(limit->key),
+                                           limit->value},
+                  data);
+        }
+    }
+}
+
+int64_t resource_quotas_count(const struct allocation *allocation, const char *key)
+{
+    for (int kind = 0; kind < KIND_N; kind++) {
+        if (is_key(allocation->dialect, (enum kind)kind, key))
+            return add_up(allocation->node, allocation->shares, allocation->n_shares).amounts[kind];
+    }
+    return 0;
+}

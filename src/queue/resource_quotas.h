@@ -52,3 +52,14 @@ struct resource_count {
  * largest cards. If there is not, `ret_count`, if not NULL, is of the first limit in the way. */
 bool resource_room_allows(const struct resource_room *room, const struct node *node,
                           const struct placement *placement, struct resource_count *ret_count);
+
+/* A limit, for people; borrowed. In MiB, or percent of a card's compute, as `unit` says. */
+struct resource_limit {
+    const char *ns, *quota, *key, *unit;
+    int64_t limit;
+};
+void resource_quotas_each(const struct resource_quotas *quotas,
+                          void (*visit)(const struct resource_limit *limit, void *data), void *data);
+
+/* What an allocation counts under that key of a ResourceQuota of its namespace. */
+int64_t resource_quotas_count(const struct allocation *allocation, const char *key);

@@ -4,6 +4,7 @@
 #include "store/node_walk.h"
 
 #include <gpuledger/fragmentation.h>
+#include <gpuledger/mig.h>
 #include <string.h>
 
 void pod_copy_clear(struct pod_copy *pod)
@@ -31,6 +32,7 @@ static void clear_node(gpointer data)
         g_free(node->cards[i].uuid);
         g_free(node->cards[i].model);
         g_free(node->cards[i].mode);
+        mig_profiles_unref(node->cards[i].mig);
     }
     g_free(node->cards);
     for (int32_t i = 0; i < node->n_pools; i++) {
@@ -59,6 +61,7 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
         .state = allocation->state,
         .assigned = allocation->assigned,
         .waiting = allocation->waiting,
+        .since_ns = allocation->assume_time_ns,
         .n_shares = allocation->n_shares,
         .shares = g_new0(struct share_copy, allocation->n_shares),
         .facts = pod_facts_ref(allocation->facts),
@@ -71,6 +74,7 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
             .container = share->container,
             .core = share->core,
             .memory = card_bytes(node, node_share_card(node, share), share->memory),
+            .place = share->place,
             .devices = share->devices,
             .device = g_strdup(share->device),
         };
@@ -85,6 +89,8 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
         .name = g_strdup(node->name),
         .n_dialects = node->n_dialects,
         .present = node->present,
+        .paused = node->paused,
+        .cordoned = node->cordoned,
         .memory_unit = node->memory_unit,
         .unplaced_memory = node->unplaced_memory,
         .fragmented = fragmentation_of(node, demand),
@@ -100,7 +106,7 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
         copy.cards[i].uuid = g_strdup(node->cards[i].uuid);
         copy.cards[i].model = g_strdup(node->cards[i].model);
         copy.cards[i].mode = g_strdup(node->cards[i].mode);
-        copy.cards[i].mig = NULL; /* no view shows it */
+        copy.cards[i].mig = mig_profiles_ref(node->cards[i].mig);
     }
     for (int32_t i = 0; i < copy.n_pools; i++) {
         copy.pools[i].resource = g_strdup(node->pools[i].resource);
@@ -178,6 +184,16 @@ const GArray *node_reader_next(struct node_reader *reader)
         g_array_sort(g_array_index(reader->copies, struct node_copy, i).pods, compare_pods);
     }
     return reader->copies->len > 0 ? reader->copies : NULL;
+}
+
+void node_reader_begin_after(struct node_reader *reader, const char *name)
+{
+    node_walk_begin_after(&reader->walk, name);
+}
+
+bool node_reader_foresees(const struct node_reader *reader)
+{
+    return demand_version(reader->demand) > 0;
 }
 
 struct pod_search {

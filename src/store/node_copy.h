@@ -11,6 +11,7 @@ struct share_copy {
     int32_t container;
     int32_t core;    /* thousandths */
     int64_t memory;  /* bytes */
+    struct mig_place place; /* of the instance that it is; size 0: it is none, or nobody says where */
     int32_t devices; /* of the pool `device` */
     char *device;    /* NULL: a share of a card */
 };
@@ -20,6 +21,7 @@ struct pod_copy {
     const struct dialect *dialect;
     enum allocation_state state;
     bool assigned, waiting;
+    int64_t since_ns; /* Unix time at which it was placed; 0: not known */
     uint32_t n_shares;
     struct share_copy *shares;
     struct pod_facts *facts; /* a reference, or NULL */
@@ -29,7 +31,7 @@ struct node_copy {
     char *name;
     const struct dialect *dialects[NODE_DIALECTS_MAX];
     int32_t n_dialects;
-    bool present;
+    bool present, paused, cordoned;
     int64_t memory_unit;
     int64_t unplaced_memory;
     int64_t fragmented; /* fragmentation_of */
@@ -49,6 +51,10 @@ void node_reader_free(struct node_reader *reader);
 typedef struct node_reader node_reader; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(node_reader, node_reader_free)
 
+/* To begin after the node of that name, known or not; before the first node_reader_next. NULL: at the first. */
+void node_reader_begin_after(struct node_reader *reader, const char *name);
+/* Whether enough pods were seen to say what is fragmented. */
+bool node_reader_foresees(const struct node_reader *reader);
 /* The next few: struct node_copy, the reader's own until the next call. NULL: there are no more. */
 const GArray *node_reader_next(struct node_reader *reader);
 

@@ -24,6 +24,13 @@ void node_walk_init_by(struct node_walk *walk, struct store *store, const char *
     *walk = (struct node_walk){.store = store, .who = who};
 }
 
+void node_walk_begin_after(struct node_walk *walk, const char *name)
+{
+    node_walk_clear(walk);
+    walk->last = g_strdup(name);
+    walk->next = 0;
+}
+
 void node_walk_clear(struct node_walk *walk)
 {
     g_clear_pointer(&walk->last, g_free);
@@ -36,7 +43,7 @@ static guint find_next(const struct node_walk *walk, const GPtrArray *nodes)
 
     if (!walk->last)
         return 0;
-    if (walk->next <= nodes->len &&
+    if (walk->next > 0 && walk->next <= nodes->len &&
         strcmp(((const struct node *)nodes->pdata[walk->next - 1])->name, walk->last) == 0)
         return walk->next;
     while (from < to) {

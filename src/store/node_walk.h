@@ -20,6 +20,8 @@ typedef void (*node_visit)(const struct node *node, void *data);
 
 #define node_walk_init(walk, store) node_walk_init_by(walk, store, __func__)
 void node_walk_init_by(struct node_walk *walk, struct store *store, const char *who);
+/* To begin after the node of that name, known or not; NULL: at the first. */
+void node_walk_begin_after(struct node_walk *walk, const char *name);
 /* Of one that is left before its end. */
 void node_walk_clear(struct node_walk *walk);
 

@@ -36,9 +36,10 @@ static void drop_stale_pod(struct store *store, const char *uid)
     const struct allocation *allocation = ledger_get(store_lock_again(store), uid);
 
     if (allocation && is_stale_pod(store, allocation)) {
+        g_autofree char *node = g_strdup(allocation->node->name);
         number = observer_number(store->observer);
         store_miss_pod(store, uid);
-        store_notify(store);
+        store_notify(store, node, uid);
     }
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});

@@ -9,6 +9,7 @@
  */
 #include "verbs/extender.h"
 #include "verbs/attempt.h"
+#include "base/decisions.h"
 #include "base/log.h"
 #include "verbs/node_lock.h"
 #include "wire/extender.h"
@@ -570,6 +571,38 @@ static void log_bind(const struct bind *bind, int64_t took_us, const GError *fai
                   LOG_NUMBER("us", took_us));
 }
 
+/* The policy by which cards of the node are chosen. */
+static const char *policy_name(struct store *store, const char *node_name)
+{
+    const struct node *node = ledger_node(store_lock(store), node_name);
+    const struct policy *policy =
+        node && node->policy ? node->policy : store_options(store)->policy;
+
+    store_unlock(store);
+    return policy ? policy->name : NULL;
+}
+
+/* For people. */
+static void note_decision(const struct bind *bind, const GError *failure)
+{
+    if (bind->attempt.result == BIND_RESULT_INVALID)
+        return; /* it may name nobody */
+    decisions_note(
+        &(struct decision){
+            .verb = VERB_BIND,
+            .ns = bind->args->pod_namespace,
+            .name = bind->args->pod_name,
+            .node = bind->args->node,
+            .card = bind->attempt.card,
+            .result = bind_result_names[bind->attempt.result],
+            .policy = bind->attempt.result == BIND_RESULT_BOUND && bind->attempt.card >= 0
+                          ? policy_name(bind->extender->store, bind->args->node)
+                          : NULL,
+            .why = failure ? failure->message : NULL,
+        },
+        g_get_real_time() / G_USEC_PER_SEC);
+}
+
 void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply)
 {
     int64_t start_us = g_get_monotonic_time();
@@ -610,4 +643,5 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
     metrics_observe(VERB_BIND, PHASE_DECIDE, took_us - bind.queue_us - bind.api_us);
     metrics_observe(VERB_BIND, PHASE_TOTAL, took_us);
     log_bind(&bind, took_us, failure);
+    note_decision(&bind, failure);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/ledger.h"
 #include "verbs/call.h"
+#include "base/decisions.h"
 #include "base/log.h"
 #include "store/steering.h"
 
@@ -98,6 +99,23 @@ static void note_pass(const struct call *call, const struct taking *taking)
                     g_get_monotonic_time() / 1000);
 }
 
+/* For people. */
+static void note_decision(const struct filter_args *args, const enum reason *reasons)
+{
+    uint64_t counts[REASON_N] = {0};
+    struct decision decision = {.verb = VERB_FILTER,
+                                .ns = args->pod.ns,
+                                .name = args->pod.name,
+                                .card = CARD_UNKNOWN,
+                                .n_nodes = args->n_names};
+
+    for (size_t i = 0; i < args->n_names; i++)
+        counts[reasons[i]]++;
+    decision.n_taking = (size_t)counts[REASON_NONE];
+    decision_set_refusals(&decision, counts);
+    decisions_note(&decision, g_get_real_time() / G_USEC_PER_SEC);
+}
+
 static bool decide(struct call *call, struct json_arena *arena, enum reason *ret_reasons,
                    GError **error)
 {
@@ -133,8 +151,10 @@ static bool decide(struct call *call, struct json_arena *arena, enum reason *ret
     store_unlock(extender->store);
     if (taking.n > 0)
         note_pass(call, &taking);
-    if (decided)
+    if (decided) {
         note_outcome(extender, args, request, ret_reasons, freed);
+        note_decision(args, ret_reasons);
+    }
     call_phase(call, PHASE_DECIDE);
     return decided;
 }

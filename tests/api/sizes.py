@@ -67,7 +67,7 @@ def unread(connection):
 
 # Its views of all nodes take some megabytes each.
 LARGE = listing(*(node(f"node-{i}", 16, 16) for i in range(5000)))
-VIEWS = ("/api/v1/nodes", "/metrics", "/gpushare-scheduler/inspect", "/scheduler/status")
+VIEWS = ("/api/v1/nodes", "/api/v1/wall", "/metrics", "/gpushare-scheduler/inspect", "/scheduler/status")
 
 
 def check_unread(walk):
@@ -79,14 +79,14 @@ def check_unread(walk):
                 continue
             base = walk.bases[operation.listener]
             host, port = base.removeprefix("http://").split(":")
-            while send(base, "GET", operation.path).status != 503:
+            while (answer := send(base, "GET", operation.path)).status != 503:
                 assert time.monotonic() < deadline, f"no {operation.path} was refused"
                 one = stack.enter_context(socket.socket())
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 one.connect((host, int(port)))
                 one.sendall(f"GET {operation.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            walk.ask(operation.listener, "GET", operation.path, status=503,
-                     media="application/json" if operation.listener == "operations" else None)
+            media = "application/json" if operation.listener == "operations" else None
+            walk.hold(operation, answer, f"{operation.listener}: GET {operation.path}: 503 {media}", (503, media))
         # What is small is shown all the same.
         walk.json("/api/v1/nodes/node-0")
         walk.ask("scheduler", "GET", "/gpushare-scheduler/inspect/node-0")

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits of namespaces, and what counts towards them. */
+#include "inspect/views.h"
+#include "queue/quotas.h"
+#include "store/node_walk.h"
+
+#include <string.h>
+
+/* A limit and what counts towards it. */
+struct quota_row {
+    char *ns;
+    char *quota;      /* the ResourceQuota, or NULL: a limit by model */
+    char *key;        /* of the ResourceQuota, or the model */
+    const char *unit; /* a constant */
+    int64_t limit, used;
+};
+
+struct quota_rows {
+    const struct quotas *quotas;
+    GPtrArray *rows;        /* struct quota_row * */
+    GHashTable *namespaces; /* namespace -> GPtrArray of its rows */
+    guint n;                /* that there are, those beyond VIEW_QUOTAS too */
+};
+
+static void quota_row_free(gpointer data)
+{
+    struct quota_row *row = data;
+
+    g_free(row->ns);
+    g_free(row->quota);
+    g_free(row->key);
+    g_free(row);
+}
+
+static void add_row(struct quota_rows *rows, const struct quota_row *from)
+{
+    if (rows->n++ >= VIEW_QUOTAS)
+        return;
+    struct quota_row *row = g_new(struct quota_row, 1);
+    *row = (struct quota_row){g_strdup(from->ns),  g_strdup(from->quota), g_strdup(from->key),
+                              from->unit, from->limit, 0};
+    g_ptr_array_add(rows->rows, row);
+    GPtrArray *others = g_hash_table_lookup(rows->namespaces, row->ns);
+    if (!others) {
+        others = g_ptr_array_new();
+        g_hash_table_insert(rows->namespaces, row->ns, others);
+    }
+    g_ptr_array_add(others, row);
+}
+
+static void add_resource_limit(const struct resource_limit *limit, void *data)
+{
+    add_row(data, &(struct quota_row){(char *)limit->ns, (char *)limit->quota, (char *)limit->key,
+                                      limit->unit, limit->limit, 0});
+}
+
+static void add_model_limit(const struct model_limit *limit, void *data)
+{
+    add_row(data, &(struct quota_row){(char *)limit->ns, NULL, (char *)limit->model, "thousandths",
+                                      limit->limit, 0});
+}
+
+static void count_node(const struct node *node, void *data)
+{
+    const struct quota_rows *rows = data;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
+        const GPtrArray *limits = g_hash_table_lookup(rows->namespaces, allocation->ns);
+        for (guint j = 0; limits && j < limits->len; j++) {
+            struct quota_row *row = g_ptr_array_index(limits, j);
+            row->used += row->quota ? resource_quotas_count(allocation, row->key)
+                                    : quotas_count(rows->quotas, allocation, row->key);
+        }
+    }
+}
+
+static gint compare_rows(gconstpointer a, gconstpointer b)
+{
+    const struct quota_row *left = *(struct quota_row *const *)a;
+    const struct quota_row *right = *(struct quota_row *const *)b;
+    int order = strcmp(left->ns, right->ns);
+
+    order = order ? order : g_strcmp0(left->quota, right->quota);
+    return order ? order : strcmp(left->key, right->key);
+}
+
+static void write_quota(struct json_writer *writer, const struct quota_row *row)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", row->ns);
+    json_key_string(writer, "quota", row->quota);
+    json_key_string(writer, "key", row->key);
+    json_key_string(writer, "unit", row->unit);
+    json_key_int(writer, "limit", row->limit);
+    json_key_int(writer, "used", row->used);
+    json_end_object(writer);
+}
+
+void view_quotas(struct store *store, GString *reply)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(quota_row_free);
+    g_autoptr(GHashTable) namespaces =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)g_ptr_array_unref);
+    struct quota_rows rows = {.rows = all, .namespaces = namespaces};
+    struct json_writer writer;
+
+    store_lock(store);
+    rows.quotas = store_quotas(store);
+    resource_quotas_each(quotas_see_resources(rows.quotas), add_resource_limit, &rows);
+    quotas_each(rows.quotas, add_model_limit, &rows);
+    store_unlock(store);
+    if (all->len > 0)
+        node_walk_all(store, count_node, &rows);
+    g_ptr_array_sort(all, compare_rows);
+
+    json_writer_init(&writer, reply);
+    json_begin_object(&writer);
+    json_key(&writer, "quotas");
+    json_begin_array(&writer);
+    for (guint i = 0; i < all->len; i++)
+        write_quota(&writer, g_ptr_array_index(all, i));
+    json_end_array(&writer);
+    json_key_int(&writer, "total", rows.n);
+    json_end_object(&writer);
+}

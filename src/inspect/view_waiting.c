@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits for a node, and what was decided lately. */
+#include "base/decisions.h"
+#include "inspect/views.h"
+#include "store/amounts.h"
+
+#include <string.h>
+
+/* --- pods that wait for a node -------------------------------------------------------------- */
+
+struct waiting_rows {
+    struct json_writer *writer;
+    guint n;
+};
+
+/* Under the lock; there are only so many. */
+static bool write_waiting(const struct arrivals_row *row, void *data)
+{
+    struct waiting_rows *rows = data;
+    struct json_writer *writer = rows->writer;
+    g_autofree char *asks = request_text(NULL, row->request);
+
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", row->ns);
+    json_key_string(writer, "name", row->title + strlen(row->ns) + 1);
+    json_key_string(writer, "asks", asks);
+    json_key_string(writer, "dialect", row->request->dialect ? row->request->dialect->name : NULL);
+    json_key_string(writer, "created", row->created);
+    json_key_int(writer, "priority", row->priority);
+    json_key_bool(writer, "asked", row->asked);
+    json_key_string(writer, "place", row->place ? row->place->node : NULL);
+    json_end_object(writer);
+    return ++rows->n < VIEW_WAITING_PODS;
+}
+
+void view_waiting(struct store *store, GString *reply)
+{
+    struct json_writer writer;
+    struct waiting_rows rows = {&writer, 0};
+
+    json_writer_init(&writer, reply);
+    json_begin_object(&writer);
+    json_key(&writer, "pods");
+    json_begin_array(&writer);
+    store_lock(store);
+    const guint total = arrivals_each(store_arrivals(store), write_waiting, &rows);
+    store_unlock(store);
+    json_end_array(&writer);
+    json_key_int(&writer, "total", total);
+    json_end_object(&writer);
+}
+
+/* --- decisions ------------------------------------------------------------------------------ */
+
+static void write_refusals(struct json_writer *writer, const struct decision *decision)
+{
+    json_begin_array(writer);
+    for (size_t i = 0; i < DECISION_REASONS && decision->refusals[i].n > 0; i++) {
+        json_begin_object(writer);
+        json_key_string(writer, "reason", reason_info(decision->refusals[i].reason)->code);
+        json_key_string(writer, "text", reason_info(decision->refusals[i].reason)->text);
+        json_key_int(writer, "nodes", (int64_t)decision->refusals[i].n);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
+static void write_decision(const struct decision_row *row, void *data)
+{
+    struct json_writer *writer = data;
+    const struct decision *decision = &row->decision;
+
+    json_begin_object(writer);
+    json_key_string(writer, "verb", metrics_verb(decision->verb));
+    json_key_string(writer, "namespace", decision->ns);
+    json_key_string(writer, "name", decision->name);
+    json_key_int(writer, "first", row->first_s);
+    json_key_int(writer, "last", row->last_s);
+    json_key_int(writer, "times", (int64_t)row->times);
+    json_key_int(writer, "offered", (int64_t)decision->n_nodes);
+    json_key_int(writer, "taking", (int64_t)decision->n_taking);
+    json_key(writer, "refusals");
+    write_refusals(writer, decision);
+    json_key_string(writer, "node", decision->node);
+    json_key(writer, "card");
+    if (decision->card >= 0)
+        json_int(writer, decision->card);
+    else
+        json_null(writer);
+    json_key_string(writer, "result", decision->result);
+    json_key_string(writer, "policy", decision->policy);
+    json_key_string(writer, "why", decision->why);
+    json_end_object(writer);
+}
+
+void view_decisions(GString *reply)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, reply);
+    json_begin_object(&writer);
+    json_key(&writer, "decisions");
+    json_begin_array(&writer);
+    decisions_each(write_decision, &writer);
+    json_end_array(&writer);
+    json_end_object(&writer);
+}

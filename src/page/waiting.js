@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods that wait for a GPU: why, how close they are to one, and what would help.
+import { get } from './api.js';
+import { $, clock, el, plural, setText, short, since, words } from './dom.js';
+import { colour } from './model.js';
+
+const SHOWN_MAX = 20;     // pods with elements
+const ANSWER_S = 60;      // how long an explanation is taken for true
+const REST_TIMES = 6;
+const GROUPS_MAX = 8;
+
+const items = new Map();  // "NAMESPACE/NAME" -> {li, update, explained, at, pod}
+let showNode = () => {};
+let busyUntil = 0;        // explaining takes the server's time: it gets so many times as much rest
+let running = false;
+
+// --- an explanation ----------------------------------------------------------------------------
+
+function nodeLink(name) {
+  return el('button', { type: 'button', class: 'link', title: name, onclick: () => showNode(name) }, short(name, 40));
+}
+
+const code = (group) => words(group.cordoned ? 'cordoned' : group.barrier ?? group.reason ?? 'takes it');
+
+function groupRow(group) {
+  return el('tr', null, el('td', { class: 'n' }, String(group.nodes)), el('td', null, code(group)), el('td', null, nodeLink(group.closest)), el('td', null, group.why));
+}
+
+function groupTable(groups) {
+  return el('table', { class: 'groups' },
+    el('thead', null, el('tr', null, ['Nodes', 'Reason', 'Closest', 'Why'].map((text) => el('th', { scope: 'col' }, text)))),
+    el('tbody', null, groups.slice(0, GROUPS_MAX).map(groupRow)));
+}
+
+const changes = (remedies) => remedies.map((each) => each.text).join(', and ');
+
+export function remediesOf(data) {
+  return [...data.remedies.map((each) => ({ text: each.text, node: each.node })),
+    ...data.pairs.map((pair) => ({ text: changes(pair.changes), node: pair.node }))];
+}
+
+export function explanationView(data) {
+  const parts = [el('p', { class: `verdict ${data.verdict}` }, data.summary)];
+  if (data.failure) parts.push(el('p', { class: 'bad' }, data.failure));
+  if (data.place) parts.push(el('p', null, `${data.place.cards} of `, nodeLink(data.place.node), ` (${data.place.state})`));
+  if (data.groups.length && data.verdict !== 'placed') parts.push(groupTable(data.groups));
+  const remedies = remediesOf(data);
+  if (remedies.length) {
+    parts.push(el('h4', null, data.remedies.length ? 'Any of these would admit it' : 'Any of these pairs would admit it'),
+      el('ol', { class: 'remedies' }, remedies.slice(0, GROUPS_MAX).map((each) => el('li', null, each.text, '; it would go to ', nodeLink(each.node)))));
+  }
+  const { preemption } = data;
+  if (preemption?.pods.length) parts.push(el('p', null, `Preemption would end, on ${preemption.node}: ${preemption.pods.map((pod) => `${pod.namespace}/${pod.name}`).join(', ')}.`));
+  else if (preemption?.whyNot) parts.push(el('p', { class: 'hint' }, `Preemption ends nobody: ${preemption.whyNot}`));
+  if (data.notLookedAt.length) parts.push(el('p', { class: 'hint' }, `Not looked at: ${data.notLookedAt.join(', ')}`));
+  return parts;
+}
+
+// --- one pod -----------------------------------------------------------------------------------
+
+function brief(item) {
+  const { data, error } = item;
+  if (error) return [el('p', { class: 'hint' }, error)];
+  if (!data) return [el('p', { class: 'hint' }, 'finding out why…')];
+  if (data.verdict === 'fits') return [el('p', { class: 'good' }, 'It fits on ', nodeLink(data.place.node), '. kube-scheduler has yet to bind it.')];
+  if (data.verdict !== 'refused') return [el('p', { class: data.verdict === 'placed' ? 'good' : 'bad' }, data.failure ?? data.summary)];
+  const first = data.groups[0];
+  const [remedy] = remediesOf(data);
+  return [
+    first && el('p', { class: 'why' }, el('span', { class: 'tag' }, code(first)), ' closest: ', nodeLink(first.closest), ` – ${first.why}`),
+    remedy ? el('p', { class: 'remedy' }, el('span', { 'aria-hidden': 'true' }, '→ '), el('span', { class: 'sr' }, 'Would help: '), remedy.text) : el('p', { class: 'hint' }, 'No single change or pair of changes that was tried would admit it.'),
+  ];
+}
+
+function fill(item) {
+  item.brief.replaceChildren(...brief(item).filter(Boolean));
+  item.full.replaceChildren(...(item.data && item.more.open ? explanationView(item.data) : []));
+  item.more.hidden = !item.data;
+}
+
+function build(pod, key) {
+  const dot = el('i', { class: 'dot', 'aria-hidden': 'true' });
+  dot.style.background = colour(pod.namespace);
+  const age = el('span', { class: 'age', title: pod.created });
+  const item = { key, age, brief: el('div', { class: 'brief' }), full: el('div', { class: 'full' }), at: 0 };
+  item.asks = el('p', { class: 'what' });
+  item.more = el('details', { ontoggle: () => fill(item) }, el('summary', null, 'all nodes and remedies'), item.full);
+  item.li = el('li', { class: 'pending' },
+    el('div', { class: 'who' }, dot, el('span', { class: 'pod', title: key }, el('b', null, pod.name), el('span', null, pod.namespace)), age),
+    item.asks, item.brief, item.more);
+  fill(item);
+  return item;
+}
+
+function update(item, pod) {
+  item.pod = pod;
+  setText(item.age, pod.created ? since(Date.parse(pod.created) / 1000) : '');
+  item.age.title = pod.created ? clock(Date.parse(pod.created) / 1000) : '';
+  setText(item.asks, `${pod.asks}${pod.dialect ? ` · ${pod.dialect}` : ''}${pod.priority ? ` · priority ${pod.priority}` : ''}${pod.place ? ` · room is kept on ${short(pod.place, 40)}` : ''}`);
+}
+
+// --- the list ----------------------------------------------------------------------------------
+
+export const oldest = (pods) => Math.min(...pods.map((pod) => (pod.created ? Date.parse(pod.created) / 1000 : Infinity)));
+
+export function drawWaiting(data) {
+  const body = $('waiting').querySelector('.body');
+  const seen = new Set();
+  const list = body.querySelector('ol') ?? el('ol', { class: 'list' });
+  data.pods.slice(0, SHOWN_MAX).forEach((pod, at) => {
+    const key = `${pod.namespace}/${pod.name}`;
+    const item = items.get(key) ?? build(pod, key);
+    items.set(key, item);
+    seen.add(key);
+    update(item, pod);
+    if (list.children[at] !== item.li) list.insertBefore(item.li, list.children[at] ?? null);
+  });
+  for (const [key, item] of items) {
+    if (seen.has(key)) continue;
+    item.li.remove();
+    items.delete(key);
+  }
+  const rest = data.total - seen.size;
+  body.replaceChildren(...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
+    ...(rest > 0 ? [el('p', { class: 'hint' }, `and ${plural(rest, 'pod')} that came later`)] : []));
+  setText($('n-waiting'), data.total ? String(data.total) : '');
+}
+
+// One explanation at a time, of the one that was told the longest ago, and only if the panel is in view.
+export async function explainNext() {
+  const now = performance.now();
+  if (running || now < busyUntil || !$('waiting').offsetParent) return;
+  const due = [...items.values()].filter((item) => now - item.at > ANSWER_S * 1000 || item.at === 0);
+  const item = due.sort((a, b) => a.at - b.at)[0];
+  if (!item) return;
+  running = true;
+  try {
+    item.data = (await get(`api/v1/explain?pod=${encodeURIComponent(item.key)}`)).data;
+    item.error = null;
+  } catch (error) {
+    item.error = error.message;
+  }
+  running = false;
+  item.at = performance.now();
+  busyUntil = item.at + REST_TIMES * (item.at - now);
+  fill(item);
+  setTimeout(explainNext, Math.max(50, busyUntil - performance.now()));
+}
+
+export function startWaiting(onNode) {
+  showNode = onNode;
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page is made of and what it asks for, held against the document and against other views."""
+
+import collections
+
+from program import ROOT, pod
+from walk import send
+
+CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
+OPTIONS = ("--hami-resource-quotas",)
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas",
+          "/api/v1/audit")
+
+
+def check_files(walk):
+    for name, media in (("app.js", "text/javascript"), ("style.css", "text/css"), ("icon.svg", "image/svg+xml"),
+                        ("index.html", "text/html")):
+        walk.ask("operations", "GET", f"/page/{name}", media=media)
+    walk.json("/page/nope.js", status=404)
+    walk.ask("operations", "GET", "/", media="text/html", headers=BROWSER)
+    answer = send(walk.bases["operations"], "GET", "/", headers=BROWSER)
+    policy = answer.headers["Content-Security-Policy"]
+    walk.tap.ok("default-src 'none'" in policy and "unsafe" not in policy, "the page has a strict policy", policy)
+    packed = send(walk.bases["operations"], "GET", "/page/app.js", headers={"Accept-Encoding": "gzip"})
+    walk.tap.equal(packed.headers["Content-Encoding"], "gzip", "a browser gets it packed")
+
+
+def check_tags(walk):
+    """Who has an answer does not get it again."""
+    for path in TAGGED:
+        base = walk.bases["operations"]
+        tag = send(base, "GET", path).headers["ETag"]
+        for shown, status in ((tag, 304), (f'W/{tag}, "x"', 304), ("*", 304), ('"x"', 200), (tag[:-2], 200)):
+            answer = send(base, "GET", path, headers={"If-None-Match": shown})
+            walk.tap.equal((answer.status, bool(answer.body)), (status, status == 200),
+                           f"{path}: If-None-Match: {shown}: {status}")
+        answer = send(base, "GET", path, headers={"If-None-Match": tag})
+        walk.hold(walk.document.find("operations", "GET", path), answer, f"{path}: as the document says")
+
+
+def check_wall(walk):
+    wall = walk.json("/api/v1/wall")
+    nodes = walk.json("/api/v1/nodes")["nodes"]
+    walk.tap.equal([node["name"] for node in wall["nodes"]], [node["name"] for node in nodes],
+                   "the wall has the nodes that the ledger has")
+    walk.tap.equal([[card["usedMib"] for card in node["cards"]] for node in wall["nodes"]],
+                   [[card["memoryUsedBytes"] >> 20 for card in node["cards"]] for node in nodes],
+                   "and on their cards what it has")
+    walk.tap.equal([node["fragmented"] for node in wall["nodes"]],
+                   [node["fragmentedGpuThousandths"] for node in nodes], "as much of it is fragmented")
+    walk.tap.equal([pod["name"] for node in wall["nodes"] for pod in node["pods"]],
+                   [pod["name"] for node in nodes for pod in node["pods"]], "and its pods")
+    states = collections.Counter(card["state"] for node in wall["nodes"] for card in node["cards"])
+    walk.tap.equal(states["unhealthy"], 1, "a card is unhealthy")
+    walk.tap.equal([node["name"] for node in wall["nodes"] if node["cordoned"]], ["t4-5"], "a node is cordoned")
+    cut = next(node for node in wall["nodes"] if node["name"] == "mig-0")
+    walk.tap.equal(cut["cards"][0]["slices"], 8, "a card that is cut has so many slices")
+    taken = [set(range(share["start"], share["start"] + share["slices"]))
+             for each in cut["pods"] for share in each["shares"] if share["card"] == 0]
+    walk.tap.ok(taken and sum(map(len, taken)) == len(set().union(*taken)), "its instances do not overlap", taken)
+    whole = next(node for node in wall["nodes"] if node["name"] == "h100-0")
+    walk.tap.equal([(each["devices"], each["size"]) for each in whole["pools"]], [(8, 1000)], "a pool of whole GPUs")
+    last = wall["nodes"][-2]["name"]
+    walk.tap.equal([node["name"] for node in walk.json(f"/api/v1/wall?after={last}")["nodes"]],
+                   [wall["nodes"][-1]["name"]], "the wall goes on after a node")
+    walk.tap.equal(walk.json("/api/v1/wall?after=zzz")["nodes"], [], "after the last there is nothing")
+
+
+def check_waiting(walk):
+    waiting = walk.json("/api/v1/waiting")
+    created = [each["created"] for each in waiting["pods"]]
+    walk.tap.equal((waiting["total"], created), (6, sorted(created)), "pods wait in order of arrival")
+    walk.tap.equal([each["asked"] for each in waiting["pods"]], [False] * 6, "nobody has asked about them")
+
+
+def check_quotas(walk):
+    quotas = {(each["namespace"], each["unit"]): each for each in walk.json("/api/v1/quotas")["quotas"]}
+    held = sum(share["memoryBytes"] >> 20 for node in walk.json("/api/v1/nodes")["nodes"] for each in node["pods"]
+               if each["namespace"] == "vision" and each["dialect"] == "hami" for share in each["shares"])
+    walk.tap.equal(quotas["vision", "MiB"]["used"], held, "what counts of a namespace")
+    walk.tap.equal(quotas["vision", "MiB"]["limit"], 300000, "and its limit")
+    walk.tap.ok(0 < quotas["vision", "%"]["used"] <= 600, "compute is counted, too", quotas)
+
+
+def check_decisions(walk):
+    """Asked again with the same answer, it is the same decision."""
+    walk.tap.equal(walk.json("/api/v1/decisions")["decisions"], [], "nothing was decided yet")
+    asked = pod("new", 2)
+    names = {"NodeNames": ["t4-3", "l40s-0", "nope"]}
+    for _ in range(3):
+        walk.ask("scheduler", "POST", "/scheduler/filter", body={"Pod": asked, **names})
+    huge = pod("huge", 999)
+    walk.ask("scheduler", "POST", "/scheduler/filter", body={"Pod": huge, **names})
+    walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=asked, status=201)
+    bind = {"PodName": "new", "PodNamespace": "test", "PodUID": "uid-new", "Node": "t4-3"}
+    walk.ask("scheduler", "POST", "/scheduler/bind", body=bind)
+    walk.ask("scheduler", "POST", "/scheduler/bind", body={**bind, "Node": "t4-4"})
+    failed, bound, refused, passed = walk.json("/api/v1/decisions")["decisions"]
+    walk.tap.equal((passed["name"], passed["times"], passed["offered"], passed["taking"]), ("new", 3, 3, 1),
+                   "three questions with one answer")
+    walk.tap.equal({each["reason"]: each["nodes"] for each in passed["refusals"]},
+                   {"other_dialect": 1, "node_unknown": 1}, "why not elsewhere")
+    walk.tap.equal((refused["taking"], refused["refusals"][0]["reason"]), (0, "node_unknown"), "who fits nowhere")
+    walk.tap.equal((bound["result"], bound["node"], bound["policy"]), ("bound", "t4-3", "binpack"), "a bind")
+    walk.tap.ok(bound["card"] is not None, "and its card")
+    walk.tap.ok(failed["result"] == "conflict" and failed["why"], "a bind that failed", failed)
+
+
+def check_page(walk):
+    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_decisions):
+        part(walk)
