@@ -312,7 +312,10 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->dialect = known->dialect;
     next->terms = terms_ref(known->terms);
     next->match_amount = known->match_amount;
-    next->assume_time_ns = known->assume_time_ns ? known->assume_time_ns : fresh->assume_time_ns;
+    /* Nothing that a pod says of itself is known of one that is not believed. */
+    next->assume_time_ns = known->assume_time_ns || known->doubt == DOUBT_UNSEALED
+                               ? known->assume_time_ns
+                               : fresh->assume_time_ns;
     next->oversubscribes = known->oversubscribes;
     next->host = fresh->host;
     next->priority = fresh->priority;

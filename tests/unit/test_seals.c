@@ -100,6 +100,14 @@ static void expect_used(struct world *world, int64_t card0, int64_t card1, int64
     ck_assert_int_eq(world_unplaced(world, "duo"), unplaced);
 }
 
+static int64_t time_of(struct world *world, const char *uid)
+{
+    const int64_t time_ns = ledger_get(store_lock(world->store), uid)->assume_time_ns;
+
+    store_unlock(world->store);
+    return time_ns;
+}
+
 static enum doubt doubt_of(struct world *world, const char *uid)
 {
     const struct allocation *held = ledger_get(store_lock(world->store), uid);
@@ -178,9 +186,11 @@ START_TEST(who_has_lost_its_seal_counts_on_every_card)
     ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
     /* And goes on to, whatever it says from then on. */
     fake_cluster_annotate(cluster, "p", INDEX, "1");
+    const int64_t time_ns = time_of(&now, "uid-p");
     world_catch_up(&now);
     expect_used(&now, 0, 0, 3);
     ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_int_eq(time_of(&now, "uid-p"), time_ns); /* or an audit would find what is known old */
     ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 0);
 }
 END_TEST
