@@ -68,7 +68,8 @@ struct played_pod {
 
 struct played_node {
     char name[8];
-    int64_t version;
+    int64_t version;      /* 0: there is none */
+    unsigned lives;       /* how often it has been put */
     unsigned serves;      /* bits by enum tongue (holders.h) */
     int n_cards, split;
     int64_t card_mib, unit_mib; /* of a card; of one aliyun.com/gpu-mem */
@@ -107,3 +108,5 @@ unsigned played_n(void);
 const char *played_json(struct played_pod *pod);
 void played_node_changed(int node);
 void played_put_node(int node);
+/* The Node, not the machine: its pods stay. */
+void played_delete_node(int node);
