@@ -600,6 +600,7 @@ static void bind(struct played_pod *pod, const cJSON *binding, struct server_rep
         const cJSON *annotations = object_at(binding, "metadata", "annotations");
         pod->node = node[1] - '0';
         pod->ours = true;
+        pod->run = played.run;
         words_clear(&pod->grant);
         take_words(&pod->grant, annotations);
         take_words(&pod->annotations, annotations);

@@ -60,6 +60,7 @@ struct played_pod {
     bool edited;        /* by a tenant, since it was bound */
     bool tainted;       /* it has words that neither we nor a node side nor an honest user wrote */
     unsigned edited_run; /* of the program, at the last edit */
+    unsigned run;        /* of the program that bound it */
     int64_t known;      /* up to which version of the pods a bind of it may be founded on; -1: none */
     bool taken_up;      /* the node side has done its part */
 
