@@ -77,7 +77,8 @@ static inline struct played_pod *announce(struct played_pod *pod)
 }
 
 /* One of a tongue that wants so many eighths of a card of that node. */
-static inline struct played_pod *begin_part(const char *ns, enum tongue tongue, int node, int eighths)
+static inline struct played_pod *begin_part(const char *ns, enum tongue tongue, int node,
+                                            int eighths)
 {
     struct played_pod *pod = played_slot(PODS_MAX);
 
@@ -194,7 +195,8 @@ static const struct named {
 };
 
 /* The first card, or the second: whichever the pod is not on. */
-static inline const char *other_card(const struct named *row, const struct played_pod *pod, char **ret_own)
+static inline const char *other_card(const struct named *row, const struct played_pod *pod,
+                                     char **ret_own)
 {
     const char *first = words_get(&pod->grant, row->index_key);
     bool is_second = first && (strstr(first, "n0-1") || g_str_equal(first, "1"));

@@ -168,7 +168,8 @@ static void exchanged(const struct named *row, enum tenant_way way)
         must_come(next, 10, "there is room beside the small one");
     else
         comes_within(next, 10); /* nobody knows any more which is where: nothing, or rightly */
-    must_not_come(announce(begin_part("bank", row->tongue, 0, 4)), "there is no room beside the large one");
+    must_not_come(announce(begin_part("bank", row->tongue, 0, 4)),
+                  "there is no room beside the large one");
 }
 
 /* --- pods with spec.nodeName ------------------------------------------------------------------ */
