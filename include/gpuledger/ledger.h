@@ -233,7 +233,6 @@ struct allocation {
     bool waiting;            /* not assigned, and the node side may still match it */
     bool heeded;             /* the node side may still go by what its annotations say */
     bool open;               /* the node side chooses the card, and has yet to write which */
-    bool unwatched;          /* what its node side has said since was not seen as it was said */
     bool alternative;        /* others read the same resources of the pod: the node decides */
     struct host host;        /* of the pod as a whole */
     int64_t match_amount;    /* as in struct request */

@@ -27,8 +27,8 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                       "may be",
                       "see what the warning says of it, then " DELETE_POD, true, POD_EVENT_UNREAD},
     [AUDIT_UNSEALED] = {"unsealed",
-                        "it was bound while nobody watched, and its seal is missing or not valid: it "
-                        "counts on every card",
+                        "it was bound while nobody watched, and its seal is missing, not valid or older "
+                        "than its card: it counts on every card",
                         "find out who bound it or took its seal away, then " DELETE_POD, true,
                         POD_EVENT_NO_CARD},
     [AUDIT_CARD_GONE] = {"card_gone", "its card does not exist on the node any more",

@@ -4,6 +4,7 @@
  * whoever may patch the pod, as long as it runs; the container stays where it was started.
  */
 #include "core/ledger.h"
+#include "dialect/hold.h"
 
 #include <gpuledger/dialect.h>
 #include <string.h>
@@ -112,6 +113,15 @@ static bool was_open(const struct allocation *known, const struct dialect *diale
     return whole || (known->terms && known->terms->unchecked);
 }
 
+bool dialect_is_open(const struct allocation *known)
+{
+    for (uint32_t i = 0; i < allocation_own(known)->n_readings; i++) {
+        if (was_open(known, allocation_own(known)->readings[i].dialect))
+            return true;
+    }
+    return was_open(known, known->dialect);
+}
+
 /* A pod that was seen taken does not wait again, nor is its node side to go by its annotations again,
  * unless it is being deleted before it has run. */
 static bool goes_on(const struct allocation *known, const struct allocation *fresh, bool so_far)
@@ -186,13 +196,6 @@ static void adopt(struct pairing *pairing)
         if (has_card(known) ? word.final && !is_matched(pairing, known)
                             : may_be_named(known, &word)) {
             spread[i] = !has_card(known);
-            if (has_card(known) && pairing->known->unwatched &&
-                pairing->n < ALLOCATION_SHARES_MAX) {
-                /* It may be anybody's word: the one that was sealed counts, too. */
-                pairing->shares[pairing->n] = *known;
-                take_card(pairing, &pairing->shares[pairing->n++], told);
-                continue;
-            }
             take_card(pairing, known, told);
         }
     }
@@ -312,7 +315,10 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->dialect = known->dialect;
     next->terms = terms_ref(known->terms);
     next->match_amount = known->match_amount;
-    next->assume_time_ns = known->assume_time_ns ? known->assume_time_ns : fresh->assume_time_ns;
+    /* Nothing that a pod says of itself is known of one that is not believed. */
+    next->assume_time_ns = known->assume_time_ns || known->doubt == DOUBT_UNSEALED
+                               ? known->assume_time_ns
+                               : fresh->assume_time_ns;
     next->oversubscribes = known->oversubscribes;
     next->host = fresh->host;
     next->priority = fresh->priority;

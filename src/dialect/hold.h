@@ -22,3 +22,6 @@ struct allocation *dialect_hold_all(const struct dialect *dialect, const struct 
 /* The same for more shares of cards than REQUEST_ASKS_MAX, which are not told apart. */
 struct allocation *dialect_hold_many(const struct dialect *dialect, const struct pod_view *view,
                                      char **ret_warning);
+
+/* Whether the node side has yet to say which cards the pod has. */
+bool dialect_is_open(const struct allocation *known);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "core/ledger.h"
+#include "dialect/hold.h"
 #include "store/store_state.h"
 #include "wire/constraints.h"
 
@@ -134,14 +135,26 @@ static struct sealed read_seal(struct store *store, const struct pod_view *pod)
     return sealed;
 }
 
+/* Whether the node side has chosen the card since the seal was written, and a tenant may have written
+ * another one in its place: kubelet has started the containers, and the seal is still of before that,
+ * or was put back. */
+static bool is_outdated(const struct allocation *sealed, const struct pod_view *pod)
+{
+    return sealed->state != ALLOCATION_CONFIRMED && dialect_is_open(sealed) && pod->phase &&
+           !g_str_equal(pod->phase, "Pending");
+}
+
 /* Under the lock: whom to believe of a pod of which nothing is known. Who was seen being bound had no
  * time to write anything else. */
-static enum trust trust_in(const struct store *store, const struct sealed *sealed)
+static enum trust trust_in(const struct store *store, const struct sealed *sealed,
+                           const struct pod_view *pod)
 {
     struct seals *seals = store->options.seals;
 
     if (!seals)
         return store->replayed_trust;
+    if (sealed->allocation && is_outdated(sealed->allocation, pod))
+        return seals_adopt(seals) ? TRUST_ANNOTATIONS : TRUST_NOTHING;
     if (sealed->allocation)
         return TRUST_SEAL;
     return store->listing[FEED_PODS] && !seals_adopt(seals) ? TRUST_NOTHING : TRUST_ANNOTATIONS;
@@ -161,9 +174,7 @@ static const struct allocation *find_known(struct store *store, const struct pod
     if (sealed->trust != TRUST_SEAL)
         return NULL;
     seal_call_cards(sealed->allocation, told);
-    struct allocation *take_sealed = allocation_dup(sealed->allocation);
-    take_sealed->unwatched = store->listing[FEED_PODS];
-    return ledger_put(store->ledger, pod->node_name, take_sealed);
+    return ledger_put(store->ledger, pod->node_name, allocation_dup(sealed->allocation));
 }
 
 /* Under the lock: whether a seal is to be written, or another one. A Binding's does where its cards are
@@ -296,7 +307,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     bool news = false;
 
     store_lock(store);
-    sealed.trust = trust_in(store, &sealed);
+    sealed.trust = trust_in(store, &sealed, pod);
     if (!allocation && sealed.trust == TRUST_SEAL)
         allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
     const uint64_t number = observer_number(store->observer);

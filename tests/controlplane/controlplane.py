@@ -42,7 +42,7 @@ USERS = {ADMIN: ["system:masters"], SCHEDULER: []}
 
 
 def binaries(version):
-    """The folder with the programs of "current" or "legacy"; ControlPlaneError when not built."""
+    """The folder with the programs of a version, as `build` names it; ControlPlaneError when not built."""
     answer = subprocess.run(
         [HERE / "build", "--path", version], stdout=subprocess.PIPE, text=True, check=False
     )
@@ -93,7 +93,7 @@ class State:
 class ControlPlane:
     """One etcd and one kube-apiserver in `folder`, and any number of kube-schedulers.
 
-    version         "current" or "legacy" (see the script `build`)
+    version         "current", "legacy" or "1.30" (see the script `build`)
     users           {user name: [groups]} beside the administrator (`ADMIN`) and `SCHEDULER`;
                     service_account() makes an entry for a ServiceAccount's name
     apiserver_args  appended to kube-apiserver's, so they win
@@ -494,7 +494,7 @@ def main():
         command.set_defaults(function=function)
         command.add_argument("--dir", required=True, help="where its files, logs and pids live")
         if function is up:
-            command.add_argument("--version", choices=("current", "legacy"), default="current")
+            command.add_argument("--version", choices=("current", "legacy", "1.30"), default="current")
             command.add_argument(
                 "--scheduler-config",
                 nargs="?",

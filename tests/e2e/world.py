@@ -44,6 +44,9 @@ NUDGE_S = 3
 
 SEED = int(os.environ.get("E2E_SEED", "1"))
 
+# The programs that scenarios of "current" run, by the names that tests/controlplane/build knows.
+CURRENT = os.environ.get("GPULEDGER_E2E_CURRENT", "current")
+
 
 def program():
     """The binary under test: $GPULEDGER, which Meson sets."""
@@ -64,7 +67,7 @@ class World:
 
     def __init__(self, tap, version="current", fleet=None, apiserver_args=(), played=True):
         self.tap = tap
-        self.version = version
+        self.version = CURRENT if version == "current" else version
         self.audit = self.fleet = None
         self._played = played
         self._stack = contextlib.ExitStack()

@@ -188,9 +188,9 @@ static char *node_json(int i)
     GString *text = g_string_new(NULL);
 
     g_string_append_printf(text,
-                           "{\"metadata\":{\"name\":\"n%d\",\"uid\":\"uid-n%d\",\"resourceVersion\":"
+                           "{\"metadata\":{\"name\":\"n%d\",\"uid\":\"uid-n%d-%u\",\"resourceVersion\":"
                            "\"%" G_GINT64_FORMAT "\",",
-                           i, i, node->version);
+                           i, i, node->lives, node->version);
     append_words(text, "annotations", &node->annotations);
     g_string_append_c(text, ',');
     append_words(text, "labels", &node->labels);
@@ -419,8 +419,16 @@ void played_edit(struct played_pod *pod, const char *key, const char *value)
 void played_put_node(int i)
 {
     g_snprintf(played.nodes[i].name, sizeof played.nodes[i].name, "n%d", i);
+    played.nodes[i].lives++;
     played.nodes[i].version = ++server.version;
     note(NODE, "ADDED", node_json(i));
+}
+
+void played_delete_node(int i)
+{
+    played.nodes[i].version = ++server.version;
+    note(NODE, "DELETED", node_json(i));
+    played.nodes[i].version = 0;
 }
 
 void played_node_changed(int i)
@@ -592,6 +600,7 @@ static void bind(struct played_pod *pod, const cJSON *binding, struct server_rep
         const cJSON *annotations = object_at(binding, "metadata", "annotations");
         pod->node = node[1] - '0';
         pod->ours = true;
+        pod->run = played.run;
         words_clear(&pod->grant);
         take_words(&pod->grant, annotations);
         take_words(&pod->annotations, annotations);

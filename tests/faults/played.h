@@ -60,6 +60,7 @@ struct played_pod {
     bool edited;        /* by a tenant, since it was bound */
     bool tainted;       /* it has words that neither we nor a node side nor an honest user wrote */
     unsigned edited_run; /* of the program, at the last edit */
+    unsigned run;        /* of the program that bound it */
     int64_t known;      /* up to which version of the pods a bind of it may be founded on; -1: none */
     bool taken_up;      /* the node side has done its part */
 
@@ -68,7 +69,8 @@ struct played_pod {
 
 struct played_node {
     char name[8];
-    int64_t version;
+    int64_t version;      /* 0: there is none */
+    unsigned lives;       /* how often it has been put */
     unsigned serves;      /* bits by enum tongue (holders.h) */
     int n_cards, split;
     int64_t card_mib, unit_mib; /* of a card; of one aliyun.com/gpu-mem */
@@ -107,3 +109,5 @@ unsigned played_n(void);
 const char *played_json(struct played_pod *pod);
 void played_node_changed(int node);
 void played_put_node(int node);
+/* The Node, not the machine: its pods stay. */
+void played_delete_node(int node);

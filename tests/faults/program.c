@@ -354,14 +354,24 @@ static void free_program(void)
     g_clear_pointer(&program.seals, seals_free);
 }
 
-void program_crash(void)
+void program_kill(void)
 {
     sim_trace("crash");
     counts.crashes++;
     net_crash();
     sim_kill();
     free_program();
+}
+
+void program_start_again(void)
+{
     start();
+}
+
+void program_crash(void)
+{
+    program_kill();
+    program_start_again();
 }
 
 void program_end(void)

@@ -20,6 +20,9 @@ void program_init(const char *directory);
 void program_start(const struct program_options *options);
 /* SIGKILL, and a start with the same options. */
 void program_crash(void);
+/* The same, for what happens in between; time stands still then. */
+void program_kill(void);
+void program_start_again(void);
 /* It ends in peace. */
 void program_end(void);
 

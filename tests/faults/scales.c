@@ -341,7 +341,8 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
         if (tongue != asks && (holders_exclusive(tongue) || holders_exclusive(asks)))
             return false;
         if (!other->ours ||
-            (other->edited && (played.sealed || other->edited_run != played.run)))
+            (other->edited && (played.sealed || other->edited_run != played.run)) ||
+            (played.sealed && node_side_chooses(other, tongue) && other->run != played.run))
             spread(&holding); /* it is not known again where it was bound to */
         load_add(load, node, &holding, tongue);
         for (int card = 0; card < node->n_cards && tongue != asks; card++)

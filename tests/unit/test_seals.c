@@ -100,6 +100,14 @@ static void expect_used(struct world *world, int64_t card0, int64_t card1, int64
     ck_assert_int_eq(world_unplaced(world, "duo"), unplaced);
 }
 
+static int64_t time_of(struct world *world, const char *uid)
+{
+    const int64_t time_ns = ledger_get(store_lock(world->store), uid)->assume_time_ns;
+
+    store_unlock(world->store);
+    return time_ns;
+}
+
 static enum doubt doubt_of(struct world *world, const char *uid)
 {
     const struct allocation *held = ledger_get(store_lock(world->store), uid);
@@ -178,9 +186,11 @@ START_TEST(who_has_lost_its_seal_counts_on_every_card)
     ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
     /* And goes on to, whatever it says from then on. */
     fake_cluster_annotate(cluster, "p", INDEX, "1");
+    const int64_t time_ns = time_of(&now, "uid-p");
     world_catch_up(&now);
     expect_used(&now, 0, 0, 3);
     ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_int_eq(time_of(&now, "uid-p"), time_ns); /* or an audit would find what is known old */
     ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 0);
 }
 END_TEST
@@ -287,7 +297,37 @@ START_TEST(who_may_be_of_several_dialects_counts_in_that_of_the_node)
 }
 END_TEST
 
-/* Nobody would place it on a node of NVIDIA's plugin, but kubelet gives it a device there. */
+#define IDX "tencent.com/predicate-gpu-idx-0"
+#define WHOLE                                                                                      \
+    "[{\"name\":\"c\",\"resources\":{\"limits\":{\"tencent.com/vcuda-core\":\"100\","              \
+    "\"tencent.com/vcuda-memory\":\"16\"}}}]"
+
+/* "w" has a whole one of gpu-manager's two cards on "t", which is still to say which. Returns the seal of
+ * its Binding. */
+static char *bind_whole(void)
+{
+    fake_cluster_put_other_node(cluster, "t",
+                                "{\"capacity\":{\"tencent.com/vcuda-core\":\"200\","
+                                "\"tencent.com/vcuda-memory\":\"32\"},"
+                                "\"allocatable\":{\"tencent.com/vcuda-core\":\"200\","
+                                "\"tencent.com/vcuda-memory\":\"32\"}}");
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "w", .containers = WHOLE});
+    fake_cluster_add_pod(cluster, &(struct fake_pod){.name = "v", .containers = WHOLE});
+    world_catch_up(&first);
+    world_expect_bind(&first, "w", "t", "");
+    g_autofree char *card = fake_cluster_annotation(cluster, "w", IDX);
+    ck_assert_str_eq(card, "0");
+    return fake_cluster_annotation(cluster, "w", SEAL_ANNOTATION);
+}
+
+/* As gpu-manager writes it, last, and kubelet. */
+static void say_card(const char *card)
+{
+    fake_cluster_annotate(cluster, "w", IDX, card);
+    fake_cluster_annotate(cluster, "w", "tencent.com/gpu-assigned", "true");
+    fake_cluster_set_phase(cluster, "w", "Running");
+}
+
 static int holders_on(struct world *world, const char *node, int32_t card)
 {
     const int holders = ledger_node(store_lock(world->store), node)->cards[card].holders;
@@ -296,49 +336,65 @@ static int holders_on(struct world *world, const char *node, int32_t card)
     return holders;
 }
 
-/* gpu-manager says last which whole card it has given. What it was bound with is sealed until then, and a
- * tenant may put that seal back beside another card, once nobody looks. */
-START_TEST(the_seal_of_before_the_last_word_does_not_free_the_card)
+/* Whichever card it is, nobody else gets one. */
+static void expect_anywhere(void)
 {
-    fake_cluster_put_other_node(cluster, "t",
-                                "{\"capacity\":{\"tencent.com/vcuda-core\":\"200\","
-                                "\"tencent.com/vcuda-memory\":\"32\"},"
-                                "\"allocatable\":{\"tencent.com/vcuda-core\":\"200\","
-                                "\"tencent.com/vcuda-memory\":\"32\"}}");
-    fake_cluster_add_pod(
-        cluster, &(struct fake_pod){.name = "w",
-                                    .containers = "[{\"name\":\"c\",\"resources\":{\"limits\":{"
-                                                  "\"tencent.com/vcuda-core\":\"100\","
-                                                  "\"tencent.com/vcuda-memory\":\"16\"}}}]"});
-    world_catch_up(&first);
-    world_expect_bind(&first, "w", "t", "");
-    g_autofree char *seal = fake_cluster_annotation(cluster, "w", SEAL_ANNOTATION);
-    g_autofree char *card =
-        fake_cluster_annotation(cluster, "w", "tencent.com/predicate-gpu-idx-0");
-    ck_assert_str_eq(card, "0");
-    fake_cluster_annotate(cluster, "w", "tencent.com/gpu-assigned", "true");
-    fake_cluster_set_phase(cluster, "w", "Running");
+    ck_assert_int_eq(doubt_of(&now, "uid-w"), DOUBT_UNSEALED);
+    ck_assert_int_eq(holders_on(&now, "t", 0), 0);
+    ck_assert_int_eq(holders_on(&now, "t", 1), 0);
+    g_autofree char *error = world_bind(&now, "v", "t");
+    ck_assert_str_ne(error, "");
+}
+
+/* gpu-manager says last which whole card it has given. What it was bound with is sealed until then, and a
+ * tenant may put that seal back, and name any card, once nobody looks. */
+START_TEST(the_seal_of_before_the_last_word_frees_no_card)
+{
+    g_autofree char *seal = bind_whole();
+
+    say_card("1");
     world_catch_up(&first);
     ck_assert_uint_eq(sealer_run(first.store, first.extender.cluster), 1);
+    world_catch_up(&first);
+    ck_assert_int_eq(holders_on(&first, "t", 1), 1);
+    g_autofree char *last = fake_cluster_annotation(cluster, "w", SEAL_ANNOTATION);
     end(&first);
 
     fake_cluster_annotate(cluster, "w", SEAL_ANNOTATION, seal);
-    fake_cluster_annotate(cluster, "w", "tencent.com/predicate-gpu-idx-0", "1");
+    fake_cluster_annotate(cluster, "w", IDX, _i ? "0" : "7");
     restart();
-    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
-    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
-    /* What is sealed now says so, too. */
-    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 1);
-    restart();
-    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
-    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
-    /* Its honest word, while somebody looks, is one card. */
-    fake_cluster_annotate(cluster, "w", "tencent.com/predicate-gpu-idx-0", "0");
+    expect_anywhere();
+    /* Nothing that it says from then on changes that, and nothing of it is sealed. */
+    fake_cluster_annotate(cluster, "w", "tencent.com/gpu-assigned", "false");
     world_catch_up(&now);
-    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
+    fake_cluster_annotate(cluster, "w", "tencent.com/gpu-assigned", "true");
+    world_catch_up(&now);
+    expect_anywhere();
+    ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 0);
+    /* The last seal does. */
+    fake_cluster_annotate(cluster, "w", SEAL_ANNOTATION, last);
+    world_catch_up(&now);
+    ck_assert_int_eq(holders_on(&now, "t", 0), 0);
+    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
 }
 END_TEST
 
+/* Its containers have not started, so the last word is still to come, and is heard. */
+START_TEST(who_waits_for_the_last_word_is_known_by_its_seal)
+{
+    g_autofree char *seal = bind_whole();
+
+    restart();
+    ck_assert_int_eq(doubt_of(&now, "uid-w"), DOUBT_NONE);
+    ck_assert_int_eq(holders_on(&now, "t", 0), 1);
+    say_card("1");
+    world_catch_up(&now);
+    ck_assert_int_eq(holders_on(&now, "t", 0), 0);
+    ck_assert_int_eq(holders_on(&now, "t", 1), 1);
+}
+END_TEST
+
+/* Nobody would place it on a node of NVIDIA's plugin, but kubelet gives it a device there. */
 START_TEST(who_names_devices_besides_counts_on_them)
 {
     fake_cluster_put_other_node(
@@ -513,7 +569,8 @@ int main(void)
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
     tcase_add_test(tests, who_names_devices_besides_counts_on_them);
-    tcase_add_test(tests, the_seal_of_before_the_last_word_does_not_free_the_card);
+    tcase_add_loop_test(tests, the_seal_of_before_the_last_word_frees_no_card, 0, 2);
+    tcase_add_test(tests, who_waits_for_the_last_word_is_known_by_its_seal);
     tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
                         G_N_ELEMENTS(crowds));
     tcase_add_test(tests, a_rotated_key_seals_anew);
