@@ -248,8 +248,7 @@ void audit_report_encode(struct json_writer *writer, const struct audit_report *
     json_key_int(writer, "unchecked", (int64_t)report->unchecked);
     json_key(writer, "causes");
     encode_causes(writer, report);
-    json_key(writer, "rows");
-    json_begin_array(writer);
+    json_key_array(writer, "rows");
     for (guint i = 0; i < report->rows->len; i++)
         encode_row(writer, g_ptr_array_index(report->rows, i));
     json_end_array(writer);

@@ -5,10 +5,10 @@
  * gets its time, and the ledger is looked at again; who still differs is asked about once more, for
  * it may have changed meanwhile.
  */
+#include "core/fail.h"
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define CALL_MS 5000
@@ -409,8 +409,7 @@ static bool confirm_all(struct comparison *comparison, GError **error)
     if (!options->rest) {
         g_usleep((gulong)options->settle_ms * 1000);
     } else if (!options->rest(options->rest_data, options->settle_ms)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "stopped");
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped");
     }
     for (guint i = 0; i < comparison->pods->len; i++) {
         if (!confirm_pod(comparison, &g_array_index(comparison->pods, struct suspect, i), error))

@@ -4,12 +4,12 @@
  * without one.
  */
 #include "audit/audit.h"
+#include "core/fail.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "options/table.h"
 
-#include <gpuledger/error.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,8 +39,7 @@ static bool read_answer(struct json_arena *arena, const GString *body, const cha
     const cJSON *document = json_parse(arena, body->str, body->len, error);
     if (document && json_decode(arena, document, answer_fields, ret_answer, error))
         return true;
-    g_prefix_error(error, "the answer of '%s' is not understood: ", server);
-    return false;
+    return fail_within(error, "the answer of '%s' is not understood: ", server);
 }
 
 /* Has the extender audit its ledger, and waits for the report. */

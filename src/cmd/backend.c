@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/backend.h"
 
+#include "core/fail.h"
 #include "store/limited_cluster.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
@@ -109,10 +110,8 @@ static bool delete_pod(void *data, const char *ns, const char *name, GError **er
 static bool open_snapshot(struct backend *backend, GError **error)
 {
     backend->snapshot = snapshot_cluster_new(backend->config->snapshot, backend->store, error);
-    if (!backend->snapshot) {
-        g_prefix_error(error, "option '--snapshot': ");
-        return false;
-    }
+    if (!backend->snapshot)
+        return fail_within(error, "option '--snapshot': ");
     backend->hooks = (struct snapshot_hooks){backend->snapshot, add_pod, delete_pod};
     return true;
 }
@@ -189,8 +188,7 @@ bool backend_stop(struct backend *backend, GError **error)
         return true;
     if (snapshot_save(backend->snapshot, file, error))
         return true;
-    g_prefix_error(error, "option '--snapshot-out': ");
-    return false;
+    return fail_within(error, "option '--snapshot-out': ");
 }
 
 void backend_free(struct backend *backend)

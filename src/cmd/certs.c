@@ -6,6 +6,7 @@
  *
  * What is there already and good is kept, so that it may be run again at any time.
  */
+#include "core/fail.h"
 #include "options/command.h"
 #include "options/yaml_text.h"
 #include "http/authority.h"
@@ -15,7 +16,6 @@
 
 #include <errno.h>
 #include <gnutls/crypto.h>
-#include <gpuledger/error.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,11 +75,9 @@ static bool write_file(const struct certs *certs, const char *name, const char *
 
     if (!*certs->config->certs_folder)
         return true;
-    if (g_mkdir_with_parents(certs->config->certs_folder, 0700) < 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO,
-                    "\"%s\" cannot be made: %s", certs->config->certs_folder, g_strerror(errno));
-        return false;
-    }
+    if (g_mkdir_with_parents(certs->config->certs_folder, 0700) < 0)
+        return fail_with(error, GPULEDGER_ERROR_IO, "\"%s\" cannot be made: %s",
+                         certs->config->certs_folder, g_strerror(errno));
     /* Readers see the old file or the new one. */
     return g_file_set_contents_full(path, text, -1,
                                     G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE,
@@ -211,19 +209,16 @@ static bool is_client_name(const char *name)
 
 static bool add_clients(struct certs *certs, char **clients, GError **error)
 {
-    if (g_strv_length(clients) > CLIENTS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "option '--clients': more than %d names", CLIENTS_MAX);
-        return false;
-    }
+    if (g_strv_length(clients) > CLIENTS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT, "option '--clients': more than %d names",
+                         CLIENTS_MAX);
     for (char **name = clients; *name; name++) {
-        if (!is_client_name(g_strstrip(*name))) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "option '--clients': '%s' cannot name a client; expected small letters, "
-                        "digits and '-', 50 at most, and none of ca, ops, tls and " SERVER,
-                        *name);
-            return false;
-        }
+        if (!is_client_name(g_strstrip(*name)))
+            return fail_with(
+                error, GPULEDGER_ERROR_INVALID,
+                "option '--clients': '%s' cannot name a client; expected small letters, "
+                "digits and '-', 50 at most, and none of ca, ops, tls and " SERVER,
+                *name);
         if (!add_identity(certs,
                           &(struct certificate_wish){.name = *name,
                                                      .days = (unsigned)certs->config->certs_days},
@@ -277,17 +272,14 @@ static void begin_secret(struct json_writer *writer, const struct certs *certs, 
     json_key_string(writer, "apiVersion", "v1");
     json_key_string(writer, "kind", "Secret");
     json_key_string(writer, "type", type);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "name", full);
     json_key_string(writer, "namespace", certs->config->certs_namespace);
-    json_key(writer, "labels");
-    json_begin_object(writer);
+    json_key_object(writer, "labels");
     json_key_string(writer, "app.kubernetes.io/name", "gpuledger");
     json_end_object(writer);
     json_end_object(writer);
-    json_key(writer, "data");
-    json_begin_object(writer);
+    json_key_object(writer, "data");
 }
 
 static void end_secret(struct json_writer *writer)
@@ -305,8 +297,7 @@ static void write_secrets(const struct certs *certs, GString *text)
     json_begin_object(&writer);
     json_key_string(&writer, "apiVersion", "v1");
     json_key_string(&writer, "kind", "List");
-    json_key(&writer, "items");
-    json_begin_array(&writer);
+    json_key_array(&writer, "items");
     for (guint i = 0; i < certs->identities->len; i++) {
         const struct identity *identity = &g_array_index(certs->identities, struct identity, i);
 

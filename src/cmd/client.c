@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/client.h"
 
+#include "core/fail.h"
 #include "base/version.h"
 #include "kube/secret.h"
 #include "base/small_file.h"
 #include "json/json.h"
 
 #include <curl/curl.h>
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define CONNECT_TIMEOUT_S 5L
@@ -35,25 +35,19 @@ static char *refusal_text(const GString *body)
 static bool judge(CURL *curl, CURLcode code, const char *url, const GString *body, GError **error)
 {
     long status = 0;
-    if (code == CURLE_WRITE_ERROR) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "'%s': the answer is larger than %zu MiB", url, CLIENT_ANSWER_MAX >> 20);
-        return false;
-    }
-    if (code != CURLE_OK) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "'%s': %s; is 'gpuledger serve' running, and is --server its --ops-listen "
-                    "address?",
-                    url, curl_easy_strerror(code));
-        return false;
-    }
+    if (code == CURLE_WRITE_ERROR)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT, "'%s': the answer is larger than %zu MiB",
+                         url, CLIENT_ANSWER_MAX >> 20);
+    if (code != CURLE_OK)
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                         "'%s': %s; is 'gpuledger serve' running, and is --server its --ops-listen "
+                         "address?",
+                         url, curl_easy_strerror(code));
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200 && status != 202) {
         g_autofree char *text = refusal_text(body);
-        g_set_error(error, GPULEDGER_ERROR,
-                    status == 404 ? GPULEDGER_ERROR_NOT_FOUND : GPULEDGER_ERROR_INVALID,
-                    "'%s': status %ld%s%s", url, status, *text ? ": " : "", text);
-        return false;
+        return fail_with(error, status == 404 ? GPULEDGER_ERROR_NOT_FOUND : GPULEDGER_ERROR_INVALID,
+                         "'%s': status %ld%s%s", url, status, *text ? ": " : "", text);
     }
     return true;
 }
@@ -64,10 +58,8 @@ static bool add_token(struct curl_slist **headers, const char *token_file, GErro
     if (!*token_file)
         return true;
     char *token = small_file_read(token_file, TOKEN_MAX, NULL, error);
-    if (!token) {
-        g_prefix_error(error, "option '--token-file': ");
-        return false;
-    }
+    if (!token)
+        return fail_within(error, "option '--token-file': ");
     char *header = g_strconcat("Authorization: Bearer ", g_strstrip(token), NULL);
     bool one_line = strcspn(header, "\r\n") == strlen(header);
     if (one_line)

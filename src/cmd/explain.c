@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "explain": why a pod is where it is, or nowhere. */
 #include "explain/explain.h"
+#include "core/fail.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "snapshot/manifest.h"
 #include "base/small_file.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define GET_POD_MS 30000
@@ -32,30 +32,25 @@ static bool read_words(const GPtrArray *words, struct question *question, GError
     const char *slash = strchr(title, '/');
 
     if (words->len == 2 && strcmp(words->pdata[0], "pod") != 0 &&
-        strcmp(words->pdata[0], "pods") != 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "only pods are explained, not '%s'", (const char *)words->pdata[0]);
-        return false;
-    }
+        strcmp(words->pdata[0], "pods") != 0)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "only pods are explained, not '%s'",
+                         (const char *)words->pdata[0]);
     question->ns = slash ? g_strndup(title, (gsize)(slash - title)) : g_strdup("default");
     question->name = g_strdup(slash ? slash + 1 : title);
     if (*question->ns && *question->name && !strchr(question->name, '/') &&
         (words->len == 2 || slash))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "which pod? 'explain pod NAMESPACE/NAME', or one in a file with -f");
 }
 
 static bool read_question(const struct config *config, struct question *question, GError **error)
 {
     if (!*config->filename)
         return read_words(config->words, question, error);
-    if (config->words->len > 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "option '--filename': a pod is named as well; keep one of them");
-        return false;
-    }
+    if (config->words->len > 0)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "option '--filename': a pod is named as well; keep one of them");
     question->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
     if (!question->file)
         g_prefix_error(error, "option '--filename': ");
@@ -103,10 +98,8 @@ static bool read_pod(const struct local *local, const struct question *question,
         return explain_read_pod(backend_cluster(local->backend), arena, question->ns,
                                 question->name, g_get_monotonic_time() / 1000 + GET_POD_MS,
                                 ret_pod, error);
-    if (!manifest_parse(arena, question->file, strlen(question->file), &manifest, error)) {
-        g_prefix_error(error, "option '--filename': ");
-        return false;
-    }
+    if (!manifest_parse(arena, question->file, strlen(question->file), &manifest, error))
+        return fail_within(error, "option '--filename': ");
     *ret_pod = manifest.pod;
     return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "fit": how many pods fit, where, and after what. */
 #include "explain/fit.h"
+#include "core/fail.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "snapshot/fit_body.h"
 #include "base/small_file.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 /* Writes the object in a file below that key; no file writes nothing. */
@@ -20,11 +20,10 @@ static bool add_file(struct json_writer *writer, struct json_arena *arena, const
     const cJSON *tree = text ? manifest_load(arena, text, strlen(text), error) : NULL;
     if (!tree)
         return false;
-    if (!cJSON_IsObject(tree) && !cJSON_IsArray(tree)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "file '%s': expected an object, such as a Pod or a Node, as JSON or YAML", file);
-        return false;
-    }
+    if (!cJSON_IsObject(tree) && !cJSON_IsArray(tree))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "file '%s': expected an object, such as a Pod or a Node, as JSON or YAML",
+                         file);
     json_key(writer, key);
     if (cJSON_IsArray(tree)) { /* documents, as a List has them */
         json_begin_object(writer);
@@ -47,17 +46,12 @@ static bool write_body(const struct config *config, GString *body, GError **erro
 
     json_writer_init(&writer, body);
     json_begin_object(&writer);
-    if (!add_file(&writer, arena, "pod", config->filename, error)) {
-        g_prefix_error(error, "option '--filename': ");
-        return false;
-    }
-    if (!add_file(&writer, arena, "template", config->template, error)) {
-        g_prefix_error(error, "option '--template': ");
-        return false;
-    }
+    if (!add_file(&writer, arena, "pod", config->filename, error))
+        return fail_within(error, "option '--filename': ");
+    if (!add_file(&writer, arena, "template", config->template, error))
+        return fail_within(error, "option '--template': ");
     json_key_int(&writer, "replicas", config->replicas);
-    json_key(&writer, "drain");
-    json_begin_array(&writer);
+    json_key_array(&writer, "drain");
     for (char **node = drain; *node; node++)
         json_string(&writer, *node);
     json_end_array(&writer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/keys.h"
 
+#include "core/fail.h"
 #include "base/log.h"
 #include "kube/key_places.h"
 #include "options/command.h"
 #include "verbs/sealer.h"
 
-#include <gpuledger/error.h>
 #include <signal.h>
 
 #define RETRY_MS 500
@@ -146,10 +146,8 @@ static bool check_places(const struct config *config, GError **error)
 {
     if (!*config->seal_secret || (!*config->seal_key_file && !*config->snapshot))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "'%s' is given as well; keep one of them",
-                *config->seal_key_file ? "--seal-key-file" : "--snapshot");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s' is given as well; keep one of them",
+                     *config->seal_key_file ? "--seal-key-file" : "--snapshot");
 }
 
 bool keys_read(struct keys *keys, const struct config *config, const struct backend *backend,

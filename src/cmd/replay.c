@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "replay": a record, decided once more. */
+#include "core/fail.h"
 #include "base/log.h"
 #include "record/record.h"
 #include "record/replay.h"
@@ -9,7 +10,6 @@
 #include "options/command.h"
 
 #include <errno.h>
-#include <gpuledger/error.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,12 +45,10 @@ static bool next_line(struct lines *lines, const char **ret_text, size_t *ret_le
         g_string_erase(lines->text, 0, (gssize)lines->at);
         lines->at = 0;
         searched = lines->text->len;
-        if (searched > READ_MAX) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                        "line %" G_GUINT64_FORMAT " is longer than %zu MiB: this is no record",
-                        lines->n + 1, READ_MAX >> 20);
-            return false;
-        }
+        if (searched > READ_MAX)
+            return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                             "line %" G_GUINT64_FORMAT " is longer than %zu MiB: this is no record",
+                             lines->n + 1, READ_MAX >> 20);
         g_string_set_size(lines->text, searched + PIECE);
         const size_t n = fread(lines->text->str + searched, 1, PIECE, lines->file);
         g_string_truncate(lines->text, searched + n);
@@ -79,11 +77,10 @@ static bool configure(void *data, const cJSON *object, struct store_options *ret
     const cJSON *item;
     cJSON_ArrayForEach (item, object) {
         const struct option *option = option_find(item->string, COMMAND_SERVE);
-        if (!cJSON_IsString(item) || !option || option->group != GROUP_PLACEMENT) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "option '--%s' of the record is not known to this version", item->string);
-            return false;
-        }
+        if (!cJSON_IsString(item) || !option || option->group != GROUP_PLACEMENT)
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "option '--%s' of the record is not known to this version",
+                             item->string);
         g_ptr_array_add(arguments, g_strdup_printf("--%s=%s", item->string, item->valuestring));
     }
     g_ptr_array_add(arguments, NULL);
@@ -186,8 +183,7 @@ static void write_json(const struct result *result, GString *text)
     json_key_bool(&writer, "ended", summary->ended);
     json_key_bool(&writer, "cut", result->cut);
     if (difference->what) {
-        json_key(&writer, "firstDifference");
-        json_begin_object(&writer);
+        json_key_object(&writer, "firstDifference");
         json_key_int(&writer, "number", (int64_t)difference->number);
         json_key_int(&writer, "line", (int64_t)difference->line);
         json_key_string(&writer, "what", difference->what);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "resume": a node that is left out for what it has rejected takes pods again. */
+#include "core/fail.h"
 #include "cmd/client.h"
 #include "options/print.h"
 #include "json/json.h"
@@ -26,8 +27,7 @@ static bool resume(const struct config *config, const char *node, GString *ret_b
     const cJSON *document = json_parse(arena, ret_body->str, ret_body->len, error);
     if (document && json_decode(arena, document, answer_fields, ret_answer, error))
         return true;
-    g_prefix_error(error, "the answer of '%s' is not understood: ", config->server);
-    return false;
+    return fail_within(error, "the answer of '%s' is not understood: ", config->server);
 }
 
 enum exit_code resume_run(const struct config *config, const struct config_inputs *inputs)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect/conditions.h"
 
+#include "core/fail.h"
 #include "core/bytes.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/placement.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
@@ -160,12 +160,9 @@ bool conditions_read(const struct pod_view *view, struct terms **terms, GError *
             continue;
         if (!*terms)
             *terms = terms_new();
-        if (!condition->parse(text, *terms)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "annotation '%s' is '%.64s': write %s", condition->key, text,
-                        condition->expected);
-            return false;
-        }
+        if (!condition->parse(text, *terms))
+            return fail_with(error, GPULEDGER_ERROR_INVALID, "annotation '%s' is '%.64s': write %s",
+                             condition->key, text, condition->expected);
     }
     return true;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/fail.h"
 #include "core/ledger.h"
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
@@ -7,7 +8,6 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/links.h>
 #include <gpuledger/mig.h>
 #include <gpuledger/quantity.h>
@@ -38,11 +38,10 @@ static bool reads_the_same(const struct pod_view *view, const struct dialect *on
 
     if (one == other || (!left && !right))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "the pod asks for GPUs in two ways, '%s' (%s) and '%s' (%s): keep one",
-                left ? left : one->resources[0], one->title, right ? right : other->resources[0],
-                other->title);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "the pod asks for GPUs in two ways, '%s' (%s) and '%s' (%s): keep one",
+                     left ? left : one->resources[0], one->title,
+                     right ? right : other->resources[0], other->title);
 }
 
 /* The other reads some of the resources that the one reads, and nothing beside them. */

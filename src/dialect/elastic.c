@@ -4,17 +4,20 @@
  * container. Four releases, four spellings of the same; each is a dialect of its own, because a
  * node's agent reads one spelling only.
  *
+ * The older three are kept: a row is some 25 lines, and without it its pods would pass for pods that
+ * ask for no GPU, while their agent goes on handing out the cards.
+ *
  * Source of the keys: elastic-ai/elastic-gpu-scheduler v0.1.0 to v0.4.1 and 09b010d,
  * elastic-ai/elastic-gpu 94fc37e. Source of what the node side does: elastic-ai/elastic-gpu-agent
  * 2609107. The agent asks kubelet which container the devices belong to that it is about to start,
  * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
  */
+#include "core/fail.h"
 #include "dialect/hold.h"
 #include "core/bytes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -98,8 +101,7 @@ static bool read_capacity(const struct node_view *view, const char *resource, in
     *ret_value = 0;
     if (!text || quantity_parse(text, ret_value, error))
         return true;
-    g_prefix_error(error, "node '%s': capacity %s: ", view->name, resource);
-    return false;
+    return fail_within(error, "node '%s': capacity %s: ", view->name, resource);
 }
 
 static bool read_topology(const struct spelling *spelling, const struct node_view *view,
@@ -112,13 +114,12 @@ static bool read_topology(const struct spelling *spelling, const struct node_vie
         return false;
     if (core == 0 && memory == 0)
         return false;
-    if (core < CORE_PER_CARD || core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity %s is %" G_GINT64_FORMAT
-                    "; it must be %d for each of 1 to %d cards",
-                    view->name, spelling->resources[CORE], core, CORE_PER_CARD, NODE_CARDS_MAX);
-        return false;
-    }
+    if (core < CORE_PER_CARD || core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity %s is %" G_GINT64_FORMAT
+                         "; it must be %d for each of 1 to %d cards",
+                         view->name, spelling->resources[CORE], core, CORE_PER_CARD,
+                         NODE_CARDS_MAX);
     topology->dialect = spelling->dialect;
     topology->memory_unit = 1;
     topology->n_cards = (int32_t)(core / CORE_PER_CARD);
@@ -154,8 +155,7 @@ static bool read_amount(const struct container_view *container, const char *reso
     *ret_value = 0;
     if (!text || quantity_parse(text, ret_value, error))
         return true;
-    g_prefix_error(error, "container '%s': %s: ", container->name, resource);
-    return false;
+    return fail_within(error, "container '%s': %s: ", container->name, resource);
 }
 
 /* What the agent could not carry out, or the API server not store. */
@@ -173,25 +173,20 @@ static bool check_wish(const struct spelling *spelling, const struct container_v
         complaint = "of fewer cards";
     else if (core > CORE_PER_CARD && memory > 0)
         complaint = "without gpu-memory beside it: the node's agent reads one card for that";
-    if (complaint) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "container '%s': %s is %" G_GINT64_FORMAT "; it must be %s", container->name,
-                    spelling->resources[CORE], core, complaint);
-        return false;
-    }
-    if (!container->name) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "a container has no 'name': the annotation '%s…' needs it",
-                    spelling->container);
-        return false;
-    }
-    if (prefix + strlen(container->name) > ANNOTATION_NAME_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "container '%s': its name is too long for the annotation '%s…': at most %d "
-                    "characters",
-                    container->name, spelling->container, (int)(ANNOTATION_NAME_MAX - prefix));
-        return false;
-    }
+    if (complaint)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "container '%s': %s is %" G_GINT64_FORMAT "; it must be %s",
+                         container->name, spelling->resources[CORE], core, complaint);
+    if (!container->name)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "a container has no 'name': the annotation '%s…' needs it",
+                         spelling->container);
+    if (prefix + strlen(container->name) > ANNOTATION_NAME_MAX)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "container '%s': its name is too long for the annotation '%s…': at most %d "
+            "characters",
+            container->name, spelling->container, (int)(ANNOTATION_NAME_MAX - prefix));
     return true;
 }
 
@@ -212,12 +207,10 @@ static bool read_wishes(const struct spelling *spelling, const struct pod_view *
             continue;
         if (checked && !check_wish(spelling, container, core, memory, error))
             return false;
-        if (ret_wishes->n == G_N_ELEMENTS(ret_wishes->items)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        "container '%s': a pod may have at most %d GPU containers",
-                        container->name, REQUEST_ASKS_MAX);
-            return false;
-        }
+        if (ret_wishes->n == G_N_ELEMENTS(ret_wishes->items))
+            return fail_with(error, GPULEDGER_ERROR_RANGE,
+                             "container '%s': a pod may have at most %d GPU containers",
+                             container->name, REQUEST_ASKS_MAX);
         bool whole = core >= CORE_PER_CARD;
         ret_wishes->items[ret_wishes->n++] = (struct wish){
             .container = (int32_t)i,

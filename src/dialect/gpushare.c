@@ -15,6 +15,7 @@
  *    another finds none left once that one runs. Hence in_flight(): one at a time, on one-card nodes
  *    too, where only the newest plugin serves who finds none (dialect/lookalikes.h).
  */
+#include "core/fail.h"
 #include "dialect/digits.h"
 #include "core/bytes.h"
 #include "dialect/hold.h"
@@ -22,7 +23,6 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -82,8 +82,7 @@ static bool read_amount(const struct string_pairs *pairs, const char *resource, 
     *ret_value = 0;
     if (!text || quantity_parse(text, ret_value, error))
         return true;
-    g_prefix_error(error, "%s: ", resource);
-    return false;
+    return fail_within(error, "%s: ", resource);
 }
 
 /* Fills card_memory (in units) from the annotation; false if there is none or it is unusable. */
@@ -149,25 +148,19 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     int64_t total, count, core;
 
     if (!read_amount(&view->capacity, RESOURCE_MEM, &total, error) ||
-        !read_amount(&view->capacity, RESOURCE_COUNT, &count, error)) {
-        g_prefix_error(error, "node '%s': capacity ", view->name);
-        return false;
-    }
+        !read_amount(&view->capacity, RESOURCE_COUNT, &count, error))
+        return fail_within(error, "node '%s': capacity ", view->name);
     if (total == 0)
         return false;
-    if (count < 1 || count > NODE_CARDS_MAX || total < count) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity " RESOURCE_MEM " is %" G_GINT64_FORMAT
-                    " but " RESOURCE_COUNT " is %" G_GINT64_FORMAT
-                    "; it must be between 1 and %d, and not above " RESOURCE_MEM,
-                    view->name, total, count, NODE_CARDS_MAX);
-        return false;
-    }
+    if (count < 1 || count > NODE_CARDS_MAX || total < count)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity " RESOURCE_MEM " is %" G_GINT64_FORMAT
+                         " but " RESOURCE_COUNT " is %" G_GINT64_FORMAT
+                         "; it must be between 1 and %d, and not above " RESOURCE_MEM,
+                         view->name, total, count, NODE_CARDS_MAX);
 
-    if (!read_amount(&view->capacity, RESOURCE_CORE, &core, error)) {
-        g_prefix_error(error, "node '%s': capacity ", view->name);
-        return false;
-    }
+    if (!read_amount(&view->capacity, RESOURCE_CORE, &core, error))
+        return fail_within(error, "node '%s': capacity ", view->name);
     struct topology *topology = ret_topology;
     int32_t multiprocessors = read_multiprocessors(view, options);
     const char *mode = core > 0 || multiprocessors > 0
@@ -287,21 +280,15 @@ static bool read_container(const struct container_view *container, int64_t *ret_
     const char *core = container_view_amount(container, RESOURCE_CORE);
 
     *ret_memory = *ret_core = 0;
-    if (memory && !quantity_parse(memory, ret_memory, error)) {
-        g_prefix_error(error, "container '%s': " RESOURCE_MEM ": ", container->name);
-        return false;
-    }
-    if (core && !quantity_parse(core, ret_core, error)) {
-        g_prefix_error(error, "container '%s': " RESOURCE_CORE ": ", container->name);
-        return false;
-    }
-    if (*ret_core > CORE_PER_CARD || (*ret_core > 0 && *ret_memory == 0)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "container '%s': " RESOURCE_CORE " is %" G_GINT64_FORMAT
-                    "; it must be at most %d, with " RESOURCE_MEM " beside it",
-                    container->name, *ret_core, CORE_PER_CARD);
-        return false;
-    }
+    if (memory && !quantity_parse(memory, ret_memory, error))
+        return fail_within(error, "container '%s': " RESOURCE_MEM ": ", container->name);
+    if (core && !quantity_parse(core, ret_core, error))
+        return fail_within(error, "container '%s': " RESOURCE_CORE ": ", container->name);
+    if (*ret_core > CORE_PER_CARD || (*ret_core > 0 && *ret_memory == 0))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "container '%s': " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                         "; it must be at most %d, with " RESOURCE_MEM " beside it",
+                         container->name, *ret_core, CORE_PER_CARD);
     return true;
 }
 
@@ -324,12 +311,10 @@ static bool read_usage(const struct pod_view *view, bool strict, struct usage *r
         if (amount == 0 && percentage == 0)
             continue;
         const bool fits = sums_add(&memory, container, amount);
-        if (!(sums_add(&core, container, percentage) && fits) && strict) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
-                        container->name);
-            return false;
-        }
+        if (!(sums_add(&core, container, percentage) && fits) && strict)
+            return fail_with(error, GPULEDGER_ERROR_RANGE,
+                             "container '%s': " RESOURCE_MEM ": the pod's sum is too large",
+                             container->name);
         if (container->init) {
             usage.traits |= REQUEST_GPU_INIT_CONTAINER;
         } else {

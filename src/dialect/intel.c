@@ -6,11 +6,11 @@
  * Source of the keys: intel/platform-aware-scheduling c4c90e3, gpu-aware-scheduling/pkg/gpuscheduler
  * and docs/usage.md.
  */
+#include "core/fail.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -104,12 +104,11 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 
     if (gpus_of(&view->allocatable) == 0 || !*text)
         return false;
-    if (!read_numbers(text, topology)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "node '%s': label %s '%.64s' does not number 1 to %d cards, as '0.1.2' does",
-                    view->name, *numbers ? LABEL_NUMBERS : LABEL_CARDS, text, NODE_CARDS_MAX);
-        return false;
-    }
+    if (!read_numbers(text, topology))
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "node '%s': label %s '%.64s' does not number 1 to %d cards, as '0.1.2' does",
+            view->name, *numbers ? LABEL_NUMBERS : LABEL_CARDS, text, NODE_CARDS_MAX);
     topology->dialect = &dialect_intel;
     topology->memory_unit = 1;
     for (int32_t i = 0; i < topology->n_cards; i++)

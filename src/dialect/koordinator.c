@@ -6,11 +6,11 @@
  *
  * Source of the keys: koordinator a7a1b76b, apis/extension/device_share.go.
  */
+#include "core/fail.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 
 #include "json/json.h"
@@ -50,13 +50,11 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 
     if (core == 0)
         return false;
-    if (core % 100 || core / 100 > NODE_CARDS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
-                    "; it must be 100 for each of 1 to %d cards",
-                    view->name, core, NODE_CARDS_MAX);
-        return false;
-    }
+    if (core % 100 || core / 100 > NODE_CARDS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                         "; it must be 100 for each of 1 to %d cards",
+                         view->name, core, NODE_CARDS_MAX);
     topology->dialect = &dialect_koordinator;
     topology->memory_unit = 1;
     topology->n_cards = (int32_t)(core / 100);
@@ -174,12 +172,10 @@ static bool read_cards(struct json_arena *arena, const char *text, GArray *cards
         if (!json_decode(arena, item, device_fields, &device, error))
             return false;
         if (device.minor < 0 || device.minor >= NODE_CARDS_MAX || seen[device.minor] ||
-            cards->len == REQUEST_ASKS_MAX) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        "there are at most %d cards, of which a pod has at most %d, each once",
-                        NODE_CARDS_MAX, REQUEST_ASKS_MAX);
-            return false;
-        }
+            cards->len == REQUEST_ASKS_MAX)
+            return fail_with(error, GPULEDGER_ERROR_RANGE,
+                             "there are at most %d cards, of which a pod has at most %d, each once",
+                             NODE_CARDS_MAX, REQUEST_ASKS_MAX);
         seen[device.minor] = true;
         const int32_t card = (int32_t)device.minor;
         g_array_append_val(cards, card);

@@ -6,11 +6,11 @@
  *
  * Source of the resources and their limits: TKE's public documentation (457/59103).
  */
+#include "core/fail.h"
 #include "dialect/hold.h"
 #include "core/bytes.h"
 #include "dialect/rows.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 
 DIALECT_ROW(qgpu, 50);
@@ -36,19 +36,15 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     int64_t core = 0, memory = 0;
 
     if ((core_text && !quantity_parse(core_text, &core, error)) ||
-        (memory_text && !quantity_parse(memory_text, &memory, error))) {
-        g_prefix_error(error, "node '%s': capacity of qGPU: ", view->name);
-        return false;
-    }
+        (memory_text && !quantity_parse(memory_text, &memory, error)))
+        return fail_within(error, "node '%s': capacity of qGPU: ", view->name);
     if (core == 0)
         return false;
-    if (core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
-                    "; it must be %d for each of 1 to %d cards",
-                    view->name, core, CORE_PER_CARD, NODE_CARDS_MAX);
-        return false;
-    }
+    if (core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
+                         "; it must be %d for each of 1 to %d cards",
+                         view->name, core, CORE_PER_CARD, NODE_CARDS_MAX);
     topology->dialect = &dialect_qgpu;
     topology->memory_unit = 1;
     topology->n_cards = (int32_t)(core / CORE_PER_CARD);
@@ -68,10 +64,8 @@ static bool read_container(const struct container_view *container, int64_t *ret_
 
     *ret_core = *ret_memory = 0;
     if ((core && !quantity_parse(core, ret_core, error)) ||
-        (memory && !quantity_parse(memory, ret_memory, error))) {
-        g_prefix_error(error, "container '%s': qGPU: ", container->name);
-        return false;
-    }
+        (memory && !quantity_parse(memory, ret_memory, error)))
+        return fail_within(error, "container '%s': qGPU: ", container->name);
     return true;
 }
 

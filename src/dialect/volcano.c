@@ -17,13 +17,13 @@
  *  - two unassigned pods of one size can swap cards, see dialect/lookalikes.h;
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
+#include "core/fail.h"
 #include "dialect/lookalikes.h"
 #include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -63,8 +63,7 @@ static bool read_amount(const struct node_view *view, const char *resource, int6
     *ret_value = 0;
     if (!text || quantity_parse(text, ret_value, error))
         return true;
-    g_prefix_error(error, "node '%s': capacity %s: ", view->name, resource);
-    return false;
+    return fail_within(error, "node '%s': capacity %s: ", view->name, resource);
 }
 
 static void read_unhealthy(const struct node_view *view, struct topology *topology,
@@ -101,14 +100,12 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
         return false;
     if (memory == 0 && number == 0)
         return false;
-    if (number < 1 || number > NODE_CARDS_MAX || (memory > 0 && memory < number)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity " RESOURCE_MEMORY " is %" G_GINT64_FORMAT
-                    " but " RESOURCE_NUMBER " is %" G_GINT64_FORMAT
-                    "; it must be between 1 and %d, and not above " RESOURCE_MEMORY,
-                    view->name, memory, number, NODE_CARDS_MAX);
-        return false;
-    }
+    if (number < 1 || number > NODE_CARDS_MAX || (memory > 0 && memory < number))
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity " RESOURCE_MEMORY " is %" G_GINT64_FORMAT
+                         " but " RESOURCE_NUMBER " is %" G_GINT64_FORMAT
+                         "; it must be between 1 and %d, and not above " RESOURCE_MEMORY,
+                         view->name, memory, number, NODE_CARDS_MAX);
 
     struct topology *topology = ret_topology;
     int64_t size = units_bytes(memory / number, options);
@@ -152,8 +149,7 @@ static bool read_container(const struct container_view *container, const char *r
     *ret_amount = 0;
     if (!text || quantity_parse(text, ret_amount, error))
         return true;
-    g_prefix_error(error, "container '%s': %s: ", container->name, resource);
-    return false;
+    return fail_within(error, "container '%s': %s: ", container->name, resource);
 }
 
 /* Appends the container's wish, if it has one. */
@@ -167,19 +163,15 @@ static bool read_wish(const struct pod_view *view, size_t i, struct wishes *wish
         return false;
     if (memory == 0 && number == 0)
         return true;
-    if ((memory > 0 && number > 0) || (wishes->n > 0 && wishes->by_number != (number > 0))) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "container '%s': " RESOURCE_MEMORY " and " RESOURCE_NUMBER
-                    " exclude each other in a pod: keep one",
-                    container->name);
-        return false;
-    }
-    if (wishes->n == G_N_ELEMENTS(wishes->items)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "container '%s': a pod may have at most %d GPU containers", container->name,
-                    REQUEST_ASKS_MAX);
-        return false;
-    }
+    if ((memory > 0 && number > 0) || (wishes->n > 0 && wishes->by_number != (number > 0)))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "container '%s': " RESOURCE_MEMORY " and " RESOURCE_NUMBER
+                         " exclude each other in a pod: keep one",
+                         container->name);
+    if (wishes->n == G_N_ELEMENTS(wishes->items))
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "container '%s': a pod may have at most %d GPU containers",
+                         container->name, REQUEST_ASKS_MAX);
     wishes->by_number = number > 0;
     wishes->items[wishes->n++] = (struct wish){
         .container = (int32_t)i,

@@ -31,8 +31,7 @@ static char *format_time(int64_t since_ns)
 
 static void encode_strings(struct json_writer *writer, const char *key, const GPtrArray *strings)
 {
-    json_key(writer, key);
-    json_begin_array(writer);
+    json_key_array(writer, key);
     for (guint i = 0; strings && i < strings->len; i++)
         json_string(writer, strings->pdata[i]);
     json_end_array(writer);
@@ -83,8 +82,7 @@ static void encode_group(struct json_writer *writer, const struct explanation *e
 static void encode_amounts(struct json_writer *writer, const char *key, int64_t wants,
                            int64_t left, int64_t all)
 {
-    json_key(writer, key);
-    json_begin_object(writer);
+    json_key_object(writer, key);
     json_key_int(writer, "wants", wants);
     json_key_int(writer, "free", left);
     json_key_int(writer, "of", all);
@@ -113,8 +111,7 @@ static void encode_node(struct json_writer *writer, const struct explained_node 
     json_key_bool(writer, "cordoned", node->barrier == BARRIER_CORDONED);
     json_key_string(writer, "barrier", barrier_code(node->barrier));
     json_key_bool(writer, "waits", node->waits);
-    json_key(writer, "cards");
-    json_begin_array(writer);
+    json_key_array(writer, "cards");
     for (guint i = 0; i < node->cards->len; i++)
         encode_card(writer, &g_array_index(node->cards, struct explained_card, i));
     json_end_array(writer);
@@ -166,14 +163,12 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     overlooked_encode(writer, explanation->overlooked);
     json_key_int(writer, "nodesTotal", explanation->n_nodes);
     json_key_int(writer, "nodesTaking", explanation->n_taking);
-    json_key(writer, "groups");
-    json_begin_array(writer);
+    json_key_array(writer, "groups");
     for (guint i = 0; i < explanation->groups->len; i++)
         encode_group(writer, explanation,
                      &g_array_index(explanation->groups, struct explained_group, i));
     json_end_array(writer);
-    json_key(writer, "nodes");
-    json_begin_array(writer);
+    json_key_array(writer, "nodes");
     for (guint i = 0; i < n_described(explanation); i++)
         encode_node(writer, node_at(explanation, i));
     json_end_array(writer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/fit.h"
 
+#include "core/fail.h"
 #include "explain/plan.h"
 #include "explain/messages.h"
 #include "wire/constraints.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/ranking.h>
 #include <string.h>
 
@@ -119,16 +119,11 @@ static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *
 
     for (guint n = 0; names[n]; n++) {
         struct node *node = ledger_node(ledger, names[n]);
-        if (n == FIT_DRAIN_MAX) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                        "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
-            return false;
-        }
-        if (!node || !node->present) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND,
-                        "node '%s' is not known", names[n]);
-            return false;
-        }
+        if (n == FIT_DRAIN_MAX)
+            return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                             "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
+        if (!node || !node->present)
+            return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known", names[n]);
         for (guint i = 0; i < node->allocations->len; i++) {
             const struct allocation *one = node->allocations->pdata[i];
             const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name),

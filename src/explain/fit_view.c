@@ -41,8 +41,7 @@ static char *summarize(const struct fit *fit)
 
 static void encode_rest(struct json_writer *writer, const struct explanation *rest)
 {
-    json_key(writer, "refusals");
-    json_begin_array(writer);
+    json_key_array(writer, "refusals");
     for (guint i = 0; rest && i < rest->groups->len; i++) {
         const struct explained_group *group =
             &g_array_index(rest->groups, struct explained_group, i);
@@ -80,8 +79,7 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
     json_key_int(writer, "fitting", fit->fitting);
     json_key_bool(writer, "capped", fit->capped);
     json_key_int(writer, "newNodes", fit->made);
-    json_key(writer, "places");
-    json_begin_array(writer);
+    json_key_array(writer, "places");
     for (guint i = 0; i < fit->places->len; i++) {
         const struct fit_place *place = &g_array_index(fit->places, struct fit_place, i);
         json_begin_object(writer);
@@ -91,8 +89,7 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
         json_end_object(writer);
     }
     json_end_array(writer);
-    json_key(writer, "drained");
-    json_begin_array(writer);
+    json_key_array(writer, "drained");
     for (guint i = 0; i < fit->moves->len; i++) {
         const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
         json_begin_object(writer);

@@ -311,8 +311,7 @@ void preview_encode(struct json_writer *writer, const struct preview *preview)
     json_key_string(writer, "node", preview->node);
     json_key_string(writer, "whyNot", preview->why);
     json_key_int(writer, "budgetViolations", preview->violations);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < preview->pods->len; i++) {
         const struct evicted_pod *pod = &g_array_index(preview->pods, struct evicted_pod, i);
         json_begin_object(writer);

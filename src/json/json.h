@@ -76,12 +76,9 @@ struct json_field {
     size_t offset;
 };
 
-/* A row's type is checked against the member's type at compile time. */
+/* A member of another type than the row's is no alternative of _Generic, and does not compile. */
 #define JSON_FIELD_CHECKED(kind, ctype, type, member, path, flags)                                 \
-    {                                                                                              \
-        path, kind, flags, offsetof(type, member) + 0 * sizeof(char[_Generic(((type *)0)->member,  \
-                                                        ctype : 1)])                               \
-    }
+    {path, kind, flags, _Generic(((type *)0)->member, ctype: offsetof(type, member))}
 #define JSON_FIELD_STRING(type, member, path, flags)                                               \
     JSON_FIELD_CHECKED(JSON_STRING, const char *, type, member, path, flags)
 #define JSON_FIELD_INT64(type, member, path, flags)                                                \
@@ -96,10 +93,7 @@ struct json_field {
     JSON_FIELD_CHECKED(JSON_OBJECT, const cJSON *, type, member, path, flags)
 #define JSON_FIELD_ARRAY(type, member, path, flags)                                                \
     JSON_FIELD_CHECKED(JSON_ARRAY, const cJSON *, type, member, path, flags)
-#define JSON_FIELD_END                                                                             \
-    {                                                                                              \
-        NULL, JSON_STRING, 0, 0                                                                    \
-    }
+#define JSON_FIELD_END {NULL, JSON_STRING, 0, 0}
 
 /* Fills the members that the table names (absent fields and null leave them as they are); the
  * error reads "field 'metadata.uid': expected a string". */
@@ -159,7 +153,9 @@ struct json_encoding {
 };
 void json_encode(struct json_writer *writer, const struct json_encoding *encoding);
 
-/* Key and value together. */
+/* Key and value together; of an object or array, the beginning. */
+void json_key_object(struct json_writer *writer, const char *key);
+void json_key_array(struct json_writer *writer, const char *key);
 void json_key_string(struct json_writer *writer, const char *key, const char *value);
 void json_key_int(struct json_writer *writer, const char *key, int64_t value);
 void json_key_bool(struct json_writer *writer, const char *key, bool value);

@@ -4,9 +4,9 @@
  * parsing. Outside of a parse they are malloc and free, so that code which builds cJSON trees by
  * other means is not concerned. Nothing in an arena is freed one by one.
  */
+#include "core/fail.h"
 #include "json/source.h"
 
-#include <gpuledger/error.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -321,9 +321,8 @@ static const cJSON *find_key(const cJSON *object, const char *key, size_t length
 
 static bool expected(const char *path, size_t length, const char *what, GError **error)
 {
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "field '%.*s': expected %s",
-                (int)length, path, what);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "field '%.*s': expected %s", (int)length, path,
+                     what);
 }
 
 /* Descends to the object that holds the last key of the path; NULL in `ret_parent` if there is
@@ -354,11 +353,9 @@ static bool decode_string(struct json_arena *arena, const struct json_field *fie
 {
     if (!cJSON_IsString(item))
         return expected(field->path, strlen(field->path), "a string", error);
-    if (field->flags & JSON_REQUIRED && item->valuestring[0] == '\0') {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "field '%s': must not be empty", field->path);
-        return false;
-    }
+    if (field->flags & JSON_REQUIRED && item->valuestring[0] == '\0')
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "field '%s': must not be empty",
+                         field->path);
     *(const char **)ret = item->valuestring;
     return true;
 }
@@ -373,11 +370,9 @@ static bool decode_int64(struct json_arena *arena, const struct json_field *fiel
 {
     if (!cJSON_IsNumber(item))
         return expected(field->path, strlen(field->path), "a number", error);
-    if (fabs(item->valuedouble) >= INTEGER_END) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "field '%s': expected a number between -2^53 and 2^53", field->path);
-        return false;
-    }
+    if (fabs(item->valuedouble) >= INTEGER_END)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "field '%s': expected a number between -2^53 and 2^53", field->path);
     if (!is_whole(item))
         return expected(field->path, strlen(field->path), "a whole number", error);
     *(int64_t *)ret = (int64_t)item->valuedouble;
@@ -437,10 +432,9 @@ static bool decode_pairs(struct json_arena *arena, const struct json_field *fiel
 
         if (!value) {
             g_autofree char *key = excerpt(child->string, strlen(child->string));
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "field '%s': value of '%s' is not a string%s", field->path, key,
-                        field->flags & JSON_NUMBERS ? " or a number" : "");
-            return false;
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field '%s': value of '%s' is not a string%s", field->path, key,
+                             field->flags & JSON_NUMBERS ? " or a number" : "");
         }
         items[n++] = (struct string_pair){child->string, value};
     }
@@ -480,10 +474,8 @@ bool json_decode(struct json_arena *arena, const cJSON *object, const struct jso
     size_t previous_length = 0;
     const cJSON *parent = NULL;
 
-    if (!cJSON_IsObject(object)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "expected a JSON object");
-        return false;
-    }
+    if (!cJSON_IsObject(object))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "expected a JSON object");
     for (const struct json_field *field = fields; field->path; field++) {
         const char *dot = strrchr(field->path, '.');
         const size_t length = dot ? (size_t)(dot - field->path) : 0;
@@ -502,9 +494,7 @@ bool json_decode(struct json_arena *arena, const cJSON *object, const struct jso
         if (!item || cJSON_IsNull(item)) {
             if (!(field->flags & JSON_REQUIRED))
                 continue;
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "field '%s': missing",
-                        field->path);
-            return false;
+            return fail_with(error, GPULEDGER_ERROR_INVALID, "field '%s': missing", field->path);
         }
         if (!decoders[field->kind](arena, field, item, (char *)ret + field->offset, error))
             return false;

@@ -251,3 +251,15 @@ void json_key_bool(struct json_writer *writer, const char *key, bool value)
     json_key(writer, key);
     json_bool(writer, value);
 }
+
+void json_key_object(struct json_writer *writer, const char *key)
+{
+    json_key(writer, key);
+    json_begin_object(writer);
+}
+
+void json_key_array(struct json_writer *writer, const char *key)
+{
+    json_key(writer, key);
+    json_begin_array(writer);
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/api_list.h"
 
+#include "core/fail.h"
 #include "json/json.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 void api_url_add(GString *url, const char *name, const char *value)
@@ -64,10 +64,9 @@ static bool check_goes_on(const struct listing *listing, const char *more, GErro
 {
     if (g_strcmp0(more, listing->more) != 0 && listing->asked < PAGES_MAX)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "the list has no end: page %u is followed by %s", listing->asked,
-                listing->asked < PAGES_MAX ? "itself" : "another one");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "the list has no end: page %u is followed by %s", listing->asked,
+                     listing->asked < PAGES_MAX ? "itself" : "another one");
 }
 
 /* What is no list has no objects, and would take all that are known for gone. */
@@ -75,9 +74,8 @@ static bool check_kind(const char *kind, const cJSON *tree, GError **error)
 {
     if (kind ? g_str_has_suffix(kind, "List") : cJSON_HasObjectItem(tree, "items"))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "a list was asked for, but it is %s",
-                kind ? kind : "none");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "a list was asked for, but it is %s",
+                     kind ? kind : "none");
 }
 
 /* Reads what the page has beside its items, which `tail` makes complete, and asks for the page
@@ -131,10 +129,8 @@ static bool on_end(void *data, GError **error)
 {
     struct page *page = data;
 
-    if (!framer_is_complete(page->framer)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "the list ends in the middle");
-        return false;
-    }
+    if (!framer_is_complete(page->framer))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "the list ends in the middle");
     if (!read_envelope(page, "", error))
         return false;
     g_ptr_array_remove_fast(page->listing->pages, page);

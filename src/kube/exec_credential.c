@@ -6,13 +6,13 @@
  */
 #include "kube/exec_credential.h"
 
+#include "core/fail.h"
 #include "kube/clock.h"
 #include "kube/secret.h"
 #include "base/small_file.h"
 #include "json/json.h"
 
 #include <errno.h>
-#include <gpuledger/error.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -52,8 +52,7 @@ static bool encode_cluster(struct json_writer *writer, const struct kube_config 
         if (!ca)
             return false;
     }
-    json_key(writer, "cluster");
-    json_begin_object(writer);
+    json_key_object(writer, "cluster");
     json_key_string(writer, "server", config->server);
     if (config->tls_server_name)
         json_key_string(writer, "tls-server-name", config->tls_server_name);
@@ -87,8 +86,7 @@ static char *exec_info(const struct kube_config *config, GError **error)
     json_begin_object(&writer);
     json_key_string(&writer, "kind", "ExecCredential");
     json_key_string(&writer, "apiVersion", config->exec->api_version);
-    json_key(&writer, "spec");
-    json_begin_object(&writer);
+    json_key_object(&writer, "spec");
     if (config->exec->provide_cluster_info && !encode_cluster(&writer, config, error))
         return NULL;
     json_key_bool(&writer, "interactive", false);
@@ -143,10 +141,9 @@ static bool child_start(struct child *child, const struct kube_config *config, G
                                  G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH, child_setup, NULL,
                                  &child->pid, NULL, &child->out, &child->err, &failure))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED, "cannot be run: %s%s%s",
-                failure->message, config->exec->install_hint ? "; " : "",
-                config->exec->install_hint ? config->exec->install_hint : "");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_DENIED, "cannot be run: %s%s%s", failure->message,
+                     config->exec->install_hint ? "; " : "",
+                     config->exec->install_hint ? config->exec->install_hint : "");
 }
 
 /* One line, printable, short. */
@@ -249,33 +246,28 @@ bool exec_credential_decode(const char *api_version, const char *text, size_t le
     const cJSON *object = json_parse(arena, text, length, NULL);
     if (!object) {
         /* The parser's own words would quote the text, which may be a secret. */
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED, "did not write valid JSON");
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_DENIED, "did not write valid JSON");
     }
     if (!json_decode(arena, object, answer_fields, &answer, error))
         return false;
-    if (!g_str_equal(answer.api_version, api_version)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED,
-                    "answered with apiVersion \"%s\" where \"%s\" was asked for",
-                    answer.api_version, api_version);
-        return false;
-    }
+    if (!g_str_equal(answer.api_version, api_version))
+        return fail_with(error, GPULEDGER_ERROR_DENIED,
+                         "answered with apiVersion \"%s\" where \"%s\" was asked for",
+                         answer.api_version, api_version);
     const bool has_token = answer.token && *answer.token;
     const bool has_cert = answer.cert_pem && *answer.cert_pem;
     const bool has_key = answer.key_pem && *answer.key_pem;
-    if ((!has_token && !has_cert) || has_cert != has_key) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED,
-                    "gave neither 'status.token' nor both of 'status.clientCertificateData' and "
-                    "'status.clientKeyData'");
-        return false;
-    }
+    if ((!has_token && !has_cert) || has_cert != has_key)
+        return fail_with(
+            error, GPULEDGER_ERROR_DENIED,
+            "gave neither 'status.token' nor both of 'status.clientCertificateData' and "
+            "'status.clientKeyData'");
     if (answer.expires && *answer.expires) {
         expires = g_date_time_new_from_iso8601(answer.expires, NULL);
-        if (!expires) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_DENIED,
-                        "field 'status.expirationTimestamp': \"%s\" is not a time", answer.expires);
-            return false;
-        }
+        if (!expires)
+            return fail_with(error, GPULEDGER_ERROR_DENIED,
+                             "field 'status.expirationTimestamp': \"%s\" is not a time",
+                             answer.expires);
     }
     ret_credential->token = has_token ? g_strdup(answer.token) : NULL;
     ret_credential->cert_pem = has_cert ? g_strdup(answer.cert_pem) : NULL;

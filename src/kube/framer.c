@@ -7,7 +7,8 @@
  */
 #include "kube/framer.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
+
 #include <string.h>
 
 #define BUFFER_KEPT ((size_t)256 << 10) /* a larger one is not kept for the next object */
@@ -118,11 +119,9 @@ static bool is_space(char c)
 
 static bool keep(GString *text, size_t max, const char *bytes, size_t length, GError **error)
 {
-    if (text->len + length > max) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "an object is larger than the %zu bytes that are accepted", max);
-        return false;
-    }
+    if (text->len + length > max)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "an object is larger than the %zu bytes that are accepted", max);
     g_string_append_len(text, bytes, (gssize)length);
     return true;
 }
@@ -146,9 +145,8 @@ static bool in_object(const struct framer *framer)
 
 static bool unexpected(char c, const char *where, GError **error)
 {
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "unexpected byte 0x%02x %s",
-                (unsigned char)c, where);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "unexpected byte 0x%02x %s", (unsigned char)c,
+                     where);
 }
 
 /* --- strings -------------------------------------------------------------------------------- */
@@ -354,10 +352,8 @@ bool framer_feed(struct framer *framer, const char *bytes, size_t length, GError
 {
     size_t n;
 
-    if (framer->failed) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "the stream failed before");
-        return false;
-    }
+    if (framer->failed)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "the stream failed before");
     for (size_t i = 0; i < length && !framer->failed; i += n) {
         if (in_object(framer)) {
             framer->failed = !feed_object(framer, bytes + i, length - i, &n, error);

@@ -34,10 +34,8 @@ static void encode(GString *body, enum state wanted)
 
     json_writer_init(&writer, body);
     json_begin_object(&writer);
-    json_key(&writer, "metadata");
-    json_begin_object(&writer);
-    json_key(&writer, "labels");
-    json_begin_object(&writer);
+    json_key_object(&writer, "metadata");
+    json_key_object(&writer, "labels");
     json_key(&writer, HOLDER_LABEL);
     if (wanted == ON)
         json_string(&writer, "true");

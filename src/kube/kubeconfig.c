@@ -5,13 +5,13 @@
  */
 #include "kube/kubeconfig.h"
 
+#include "core/fail.h"
 #include "kube/kubeconfig_entry.h"
 #include "kube/secret.h"
 #include "base/small_file.h"
 #include "kube/yaml_document.h"
 
 #include <errno.h>
-#include <gpuledger/error.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,10 +112,8 @@ static bool load_file(struct config_files *files, const char *path, GError **err
     explicit_bzero(text, length);
     if (file->tree && cJSON_IsNull(file->tree))
         return true; /* an empty file, as a process that sets up others may leave it */
-    if (!file->tree || !json_decode(files->arena, file->tree, file_fields, file, error)) {
-        g_prefix_error(error, "\"%s\": ", path);
-        return false;
-    }
+    if (!file->tree || !json_decode(files->arena, file->tree, file_fields, file, error))
+        return fail_within(error, "\"%s\": ", path);
     return true;
 }
 
@@ -187,10 +185,9 @@ static bool find_entry(const struct config_files *files, enum list list, const c
         }
     }
     g_autofree char *names = names_of(files, list);
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND,
-                "\"%s\": %s \"%s\" is not in the file; it has: %s", files->paths, list_names[list],
-                name, names);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_NOT_FOUND,
+                     "\"%s\": %s \"%s\" is not in the file; it has: %s", files->paths,
+                     list_names[list], name, names);
 }
 
 /* --- context -------------------------------------------------------------------------------- */
@@ -229,10 +226,9 @@ static bool take_context(const struct config_files *files, const char *name,
         name = current_context(files);
     if (!name) {
         g_autofree char *names = names_of(files, LIST_CONTEXT);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "\"%s\": no current-context is set; name a context, the file has: %s",
-                    files->paths, names);
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "\"%s\": no current-context is set; name a context, the file has: %s",
+                         files->paths, names);
     }
     if (!find_entry(files, LIST_CONTEXT, name, &context, error))
         return false;

@@ -13,6 +13,7 @@
  */
 #include "kube/reflector.h"
 
+#include "core/fail.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "kube/api_list.h"
@@ -21,7 +22,6 @@
 #include "kube/framer.h"
 #include "wire/kubernetes.h"
 
-#include <gpuledger/error.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -153,9 +153,8 @@ static bool on_refusal(struct reflector *reflector, const cJSON *object, GError 
     status_view_decode(reflector->arena, object, &status, NULL);
     reflector->refusal = status.code ? (long)status.code : 500;
     reflector->retry_after_ms = CLAMP(status.retry_after_s, 0, 600) * 1000;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE, "%s",
-                status.message ? status.message : "the watch reported an error");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "%s",
+                     status.message ? status.message : "the watch reported an error");
 }
 
 static bool on_event(const char *text, size_t length, void *data, GError **error)

@@ -5,7 +5,8 @@
  */
 #include "kube/yaml_document.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
+
 #include <stdbool.h>
 #include <string.h>
 #include <yaml.h>
@@ -38,9 +39,8 @@ static bool refuse(const struct loader *loader, enum gpuledger_error code, GErro
     va_start(arguments, format);
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_set_error(error, GPULEDGER_ERROR, code, "line %zu, column %zu: %s", loader->mark.line + 1,
-                loader->mark.column + 1, text);
-    return false;
+    return fail_with(error, code, "line %zu, column %zu: %s", loader->mark.line + 1,
+                     loader->mark.column + 1, text);
 }
 
 static void open_collection_clear(void *data)

@@ -3,10 +3,10 @@
  * Option values: text to C and back, one row per kind. Every parser names the text in quotes and
  * what it would have accepted; where the text stood is added by the caller.
  */
+#include "core/fail.h"
 #include "options/options.h"
 
 #include <errno.h>
-#include <gpuledger/error.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,9 +80,8 @@ static bool refuse(const struct option *option, const char *text, GError **error
     if (option->kind == OPTION_LIST) /* names the item */
         return item_list_read(option->list, text, NULL, error);
     g_autofree char *accepts = option_accepts(option);
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "'%s' is not valid, expected %s",
-                text, accepts);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s' is not valid, expected %s", text,
+                     accepts);
 }
 
 /* --- one pair of functions per kind ---------------------------------------------------------- */

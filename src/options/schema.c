@@ -58,8 +58,7 @@ static void write_limits(struct json_writer *writer, const struct option *option
         json_key_int(writer, "maximum", option->max);
     }
     if (option->kind == OPTION_CHOICE) {
-        json_key(writer, "enum");
-        json_begin_array(writer);
+        json_key_array(writer, "enum");
         for (size_t i = 0; option->choice(i, &choice); i++)
             json_string(writer, choice.name);
         json_end_array(writer);
@@ -79,8 +78,7 @@ static void write_default(struct json_writer *writer, const struct option *optio
 
 static void write_property(struct json_writer *writer, const struct option *option)
 {
-    json_key(writer, option->name);
-    json_begin_object(writer);
+    json_key_object(writer, option->name);
     write_description(writer, option);
     write_type(writer, option);
     write_limits(writer, option);
@@ -95,14 +93,12 @@ void config_schema(unsigned command, GString *text)
     json_begin_object(&writer);
     json_key_string(&writer, "$schema", "http://json-schema.org/draft-07/schema#");
     json_key_string(&writer, "title", "gpuledger's configuration file");
-    json_key(&writer, "type");
-    json_begin_array(&writer);
+    json_key_array(&writer, "type");
     json_string(&writer, "object");
     json_string(&writer, "null"); /* a file of comments */
     json_end_array(&writer);
     json_key_bool(&writer, "additionalProperties", false);
-    json_key(&writer, "properties");
-    json_begin_object(&writer);
+    json_key_object(&writer, "properties");
     for (const struct option *option = options; option->name; option++) {
         if ((option->commands & command) && !(option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
             write_property(&writer, option);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/learned.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
+
 #include <math.h>
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -15,8 +16,7 @@ static void write_fraction(struct json_writer *writer, const char *key, double v
 
 static void write_models(struct json_writer *writer, const char *key, char *const *models)
 {
-    json_key(writer, key);
-    json_begin_array(writer);
+    json_key_array(writer, key);
     for (char *const *model = models; model && *model; model++)
         json_string(writer, *model);
     json_end_array(writer);
@@ -49,8 +49,7 @@ void learned_encode(struct json_writer *writer, const struct demand *demand)
     write_fraction(writer, "gain", learned.gain);
     write_fraction(writer, "total", learned.total);
     json_key_int(writer, "gpuPods", (int64_t)learned.n_gpu);
-    json_key(writer, "shapes");
-    json_begin_array(writer);
+    json_key_array(writer, "shapes");
     for (size_t i = 0; i < learned.n; i++)
         write_shape(writer, &learned.shapes[i]);
     json_end_array(writer);
@@ -101,9 +100,7 @@ static const struct json_field learned_fields[] = {
 
 static bool refuse(GError **error, const char *field)
 {
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "field '%s': not what policies learn", field);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "field '%s': not what policies learn", field);
 }
 
 static bool read_fraction(const char *text, const char *field, double *ret_value, GError **error)

@@ -16,15 +16,13 @@ static void write_place(struct json_writer *writer, const struct reservation *pl
     json_key_string(writer, "node", place->node);
     if (held->n_shares > 0) {
         json_key_string(writer, "dialect", held->dialect->name);
-        json_key(writer, "shares");
-        json_begin_array(writer);
+        json_key_array(writer, "shares");
         for (uint32_t i = 0; i < held->n_shares; i++)
             booking_share_encode(writer, &held->shares[i]);
         json_end_array(writer);
     }
     if (place->ending->len > 0) {
-        json_key(writer, "ending");
-        json_begin_array(writer);
+        json_key_array(writer, "ending");
         for (guint i = 0; i < place->ending->len; i++)
             json_string(writer, place->ending->pdata[i]);
         json_end_array(writer);
@@ -61,14 +59,12 @@ void queue_state_encode(struct json_writer *writer, const GArray *entries, const
 {
     json_begin_object(writer);
     if (schedulers) {
-        json_key(writer, "schedulers");
-        json_begin_array(writer);
+        json_key_array(writer, "schedulers");
         for (; schedulers; schedulers = schedulers->next)
             json_string(writer, schedulers->data);
         json_end_array(writer);
     }
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < entries->len; i++)
         write_entry(writer, &g_array_index(entries, struct queue_entry, i));
     json_end_array(writer);

@@ -25,8 +25,7 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
     json_key_int(writer, "amount", allocation->match_amount);
     if (allocation->waiting)
         json_key_bool(writer, "waiting", true);
-    json_key(writer, "shares");
-    json_begin_array(writer);
+    json_key_array(writer, "shares");
     for (uint32_t i = 0; i < allocation->n_shares; i++)
         booking_share_encode(writer, &allocation->shares[i]);
     json_end_array(writer);
@@ -40,8 +39,7 @@ void record_ledger_encode(struct json_writer *writer, const struct ledger *ledge
     ledger_each(ledger, collect, allocations);
     g_ptr_array_sort(allocations, compare_uids);
     json_begin_object(writer);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < allocations->len; i++)
         encode(writer, allocations->pdata[i]);
     json_end_array(writer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/fail.h"
 #include "record/replay_state.h"
 #include "inspect/views.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 static void collect_open(struct allocation *allocation, void *data)
@@ -37,11 +37,10 @@ static bool check_format(const struct record_line *line, GError **error)
 {
     if (line->format >= RECORD_FORMAT_1 && line->format <= RECORD_FORMAT)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "format %" G_GINT64_FORMAT " is not understood, only %d to %d are; use the "
-                "version that recorded it ('%s')",
-                line->format, RECORD_FORMAT_1, RECORD_FORMAT, version_of(line));
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "format %" G_GINT64_FORMAT " is not understood, only %d to %d are; use the "
+                     "version that recorded it ('%s')",
+                     line->format, RECORD_FORMAT_1, RECORD_FORMAT, version_of(line));
 }
 
 /* What a file that goes on from an older one must say for decisions to be comparable. */
@@ -58,11 +57,11 @@ static bool check_beginning(const struct record_line *line, const struct store_o
     if (line->before == 0 || line->format == RECORD_FORMAT ||
         (line->format >= RECORD_FORMAT_2 && options->hold_ms == 0))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "the file goes on from an older one, and in format %" G_GINT64_FORMAT " it %s; use "
-                "the version that recorded it ('%s'), or the first file of that process",
-                line->format, unsaid[line->format], version_of(line));
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "the file goes on from an older one, and in format %" G_GINT64_FORMAT
+                     " it %s; use "
+                     "the version that recorded it ('%s'), or the first file of that process",
+                     line->format, unsaid[line->format], version_of(line));
 }
 
 static bool read_header(struct replay *replay, const struct record_line *line, GError **error)
@@ -147,12 +146,10 @@ static bool check_number(struct replay *replay, const struct record_line *line, 
 
     if (line->number == 0 || line->kind == RECORD_LOST)
         return true;
-    if (line->number < 0 || (summary->last != 0 && number != summary->last + 1)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "number %" G_GINT64_FORMAT " where %" G_GUINT64_FORMAT " was expected",
-                    line->number, summary->last + 1);
-        return false;
-    }
+    if (line->number < 0 || (summary->last != 0 && number != summary->last + 1))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "number %" G_GINT64_FORMAT " where %" G_GUINT64_FORMAT " was expected",
+                         line->number, summary->last + 1);
     if (replay->options.until != 0 && number > replay->options.until) {
         replay->done = true;
         return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/fit_body.h"
 
+#include "core/fail.h"
 #include "wire/kubernetes.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define DRAIN_MAX 1000
@@ -34,18 +34,14 @@ static bool read_drain(struct json_arena *arena, const cJSON *list, struct fit_b
     const cJSON *item;
     size_t i = 0;
 
-    if (n > DRAIN_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "field 'drain': %zu nodes, at most %d are accepted", n, DRAIN_MAX);
-        return false;
-    }
+    if (n > DRAIN_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "field 'drain': %zu nodes, at most %d are accepted", n, DRAIN_MAX);
     body->drain = json_arena_alloc(arena, (n + 1) * sizeof *body->drain);
     cJSON_ArrayForEach (item, list) {
-        if (!cJSON_IsString(item) || !*item->valuestring) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "field 'drain': item %zu: expected the name of a node", i);
-            return false;
-        }
+        if (!cJSON_IsString(item) || !*item->valuestring)
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'drain': item %zu: expected the name of a node", i);
         if (!g_strv_contains((const char *const *)body->drain, item->valuestring))
             body->drain[i++] = item->valuestring;
     }
@@ -59,19 +55,13 @@ static bool read_wrapper(struct json_arena *arena, const cJSON *tree, struct fit
 
     if (!json_decode(arena, tree, wrapper_fields, &wrapper, error))
         return false;
-    if (wrapper.replicas < 0 || wrapper.replicas > MANIFEST_REPLICAS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "field 'replicas': expected a number from 0 to %d", MANIFEST_REPLICAS_MAX);
-        return false;
-    }
-    if (wrapper.pod && !manifest_decode(arena, wrapper.pod, &body->manifest, error)) {
-        g_prefix_error(error, "field 'pod': ");
-        return false;
-    }
-    if (wrapper.template && !node_view_decode(arena, wrapper.template, &body->template, error)) {
-        g_prefix_error(error, "field 'template': ");
-        return false;
-    }
+    if (wrapper.replicas < 0 || wrapper.replicas > MANIFEST_REPLICAS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "field 'replicas': expected a number from 0 to %d", MANIFEST_REPLICAS_MAX);
+    if (wrapper.pod && !manifest_decode(arena, wrapper.pod, &body->manifest, error))
+        return fail_within(error, "field 'pod': ");
+    if (wrapper.template && !node_view_decode(arena, wrapper.template, &body->template, error))
+        return fail_within(error, "field 'template': ");
     body->has_pod = wrapper.pod;
     body->has_template = wrapper.template;
     body->replicas = wrapper.replicas;
@@ -95,11 +85,9 @@ bool fit_body_parse(struct json_arena *arena, const char *text, size_t length,
             !read_drain(arena, NULL, &body, error))
             return false;
     }
-    if (!body.has_pod && !body.drain[0]) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "expected 'pod' or 'drain': what is to fit?");
-        return false;
-    }
+    if (!body.has_pod && !body.drain[0])
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "expected 'pod' or 'drain': what is to fit?");
     if (body.replicas == 0 && body.has_pod && body.manifest.counted)
         body.replicas = body.manifest.replicas;
     *ret_body = body;

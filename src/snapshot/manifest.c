@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/manifest.h"
 
+#include "core/fail.h"
 #include "snapshot/object_tree.h"
 #include "kube/yaml_document.h"
 #include "wire/kubernetes.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define DEPTH_MAX 4 /* of lists in lists */
@@ -108,9 +108,8 @@ static bool read_replicas(struct json_arena *arena, const cJSON *object,
                                                    : 1;
     if (manifest->replicas <= MANIFEST_REPLICAS_MAX)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                "field 'spec.replicas': at most %d are accepted", MANIFEST_REPLICAS_MAX);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_LIMIT, "field 'spec.replicas': at most %d are accepted",
+                     MANIFEST_REPLICAS_MAX);
 }
 
 /* The pod that the object makes, with what it does not say filled in. */
@@ -142,23 +141,20 @@ bool manifest_decode(struct json_arena *arena, const cJSON *tree, struct manifes
     const unsigned n = find_makers(tree, 0, &object);
     struct manifest manifest = {0};
 
-    if (n != 1) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    n == 0 ? "expected a Pod, or an object with a pod template such as a Deployment"
-                           : "%u objects make pods; give one of them",
-                    n);
-        return false;
-    }
+    if (n != 1)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            n == 0 ? "expected a Pod, or an object with a pod template such as a Deployment"
+                   : "%u objects make pods; give one of them",
+            n);
     manifest.kind = *object_tree_get(object, "kind") ? object_tree_get(object, "kind") : "Pod";
     if (!read_replicas(arena, object, &manifest, error))
         return false;
     cJSON *made = make_pod(object);
     const cJSON *pod = keep(arena, made, error);
     cJSON_Delete(made);
-    if (!pod || !pod_view_decode_anonymous(arena, pod, &manifest.pod, error)) {
-        g_prefix_error(error, "%s: ", manifest.kind);
-        return false;
-    }
+    if (!pod || !pod_view_decode_anonymous(arena, pod, &manifest.pod, error))
+        return fail_within(error, "%s: ", manifest.kind);
     if (manifest.pod.uid && !*manifest.pod.uid)
         manifest.pod.uid = NULL;
     *ret_manifest = manifest;

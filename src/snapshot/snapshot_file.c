@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/snapshot_file.h"
 
+#include "core/fail.h"
 #include "kube/feeds.h"
 #include "kube/framer.h"
 #include "kube/yaml_document.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuledger/error.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,18 +47,15 @@ static bool visit_tree(struct reading *reading, const cJSON *tree, const char *k
     const char *own = *kind_of(tree) ? kind_of(tree) : kind;
     const cJSON *item;
 
-    if (!cJSON_IsObject(tree) || !*own) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "field 'kind': missing; expected what \"kubectl get nodes,pods,configmaps -A "
-                    "-o json\" writes");
-        return false;
-    }
+    if (!cJSON_IsObject(tree) || !*own)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "field 'kind': missing; expected what \"kubectl get nodes,pods,configmaps -A "
+            "-o json\" writes");
     if (!g_str_has_suffix(own, "List"))
         return visit_object(reading, tree, own, error);
-    if (depth == DEPTH_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT, "lists nested too deeply");
-        return false;
-    }
+    if (depth == DEPTH_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT, "lists nested too deeply");
     g_autofree char *item_kind = g_strndup(own, strlen(own) - strlen("List"));
     cJSON_ArrayForEach (item, items) {
         if (!visit_tree(reading, item, item_kind, depth + 1, error))
@@ -108,10 +105,8 @@ static bool end_json(struct reading *reading, const struct framer *framer, GErro
     size_t length;
     const char *text = framer_envelope(framer, &length);
 
-    if (!framer_is_complete(framer)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "the JSON ends in the middle");
-        return false;
-    }
+    if (!framer_is_complete(framer))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "the JSON ends in the middle");
     json_arena_clear(reading->arena);
     const cJSON *envelope = json_parse(reading->arena, text, length, error);
     /* A single object, or a list whose items are in `nameless` or have been visited. */
@@ -162,20 +157,16 @@ static bool read_all(struct reading *reading, int fd, GError **error)
     while ((n = read_step(fd, bytes)) > 0) {
         if (!json) {
             g_string_append_len(text, bytes, n);
-            if (text->len > YAML_SIZE_MAX) {
-                g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                            "more than %zu bytes of YAML; save as JSON", YAML_SIZE_MAX);
-                return false;
-            }
+            if (text->len > YAML_SIZE_MAX)
+                return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                                 "more than %zu bytes of YAML; save as JSON", YAML_SIZE_MAX);
             json = text->len == (size_t)n && looks_like_json(text);
         }
         if (json && !framer_feed(framer, bytes, (size_t)n, error))
             return false;
     }
-    if (n < 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "%s", g_strerror(errno));
-        return false;
-    }
+    if (n < 0)
+        return fail_with(error, GPULEDGER_ERROR_IO, "%s", g_strerror(errno));
     return json ? end_json(reading, framer, error) : read_yaml(reading, text, error);
 }
 
@@ -184,11 +175,9 @@ bool snapshot_file_read(const char *file, snapshot_visit visit, void *data, GErr
     struct reading reading = {.visit = visit, .data = data};
 
     const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "cannot read \"%s\": %s", file,
-                    g_strerror(errno));
-        return false;
-    }
+    if (fd < 0)
+        return fail_with(error, GPULEDGER_ERROR_IO, "cannot read \"%s\": %s", file,
+                         g_strerror(errno));
     reading.arena = json_arena_new();
     reading.nameless = g_ptr_array_new_with_free_func(g_free);
     const bool ok = read_all(&reading, fd, error);
@@ -210,8 +199,7 @@ bool snapshot_file_write(const char *file, const GPtrArray *objects, GError **er
     json_begin_object(&writer);
     json_key_string(&writer, "apiVersion", "v1");
     json_key_string(&writer, "kind", "List");
-    json_key(&writer, "items");
-    json_begin_array(&writer);
+    json_key_array(&writer, "items");
     for (guint i = 0; i < objects->len; i++) {
         const char *object = objects->pdata[i];
 
@@ -223,7 +211,5 @@ bool snapshot_file_write(const char *file, const GPtrArray *objects, GError **er
     g_string_append_c(text, '\n');
     if (g_file_set_contents(file, text->str, (gssize)text->len, &failure))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "cannot write \"%s\": %s", file,
-                failure->message);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_IO, "cannot write \"%s\": %s", file, failure->message);
 }

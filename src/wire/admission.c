@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/admission.h"
 
+#include "core/fail.h"
 #include "wire/kubernetes.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define VERSION "admission.k8s.io/v1"
@@ -65,13 +65,11 @@ bool admission_review_parse(struct json_arena *arena, const char *text, size_t l
         return false;
     const size_t n = (size_t)cJSON_GetArraySize(fields.containers) +
                      (size_t)cJSON_GetArraySize(fields.init_containers);
-    if (strcmp(fields.version, VERSION) != 0 || n > POD_CONTAINERS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    strcmp(fields.version, VERSION) != 0
-                        ? "field 'apiVersion': expected '" VERSION "'"
-                        : "field 'request.object.spec.containers': too many");
-        return false;
-    }
+    if (strcmp(fields.version, VERSION) != 0 || n > POD_CONTAINERS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         strcmp(fields.version, VERSION) != 0
+                             ? "field 'apiVersion': expected '" VERSION "'"
+                             : "field 'request.object.spec.containers': too many");
     review.uid = fields.uid;
     review.containers = json_arena_alloc(arena, (n + 1) * sizeof *review.containers);
     if (!read_containers(arena, fields.containers, false, &review, error) ||
@@ -113,8 +111,7 @@ static void replace(struct json_writer *writer, const struct admission_container
 
     if (pairs->n == 0) { /* whether it is there and empty cannot be seen */
         begin_operation(writer, "add", container, list, NULL);
-        json_key(writer, "value");
-        json_begin_object(writer);
+        json_key_object(writer, "value");
         json_key_string(writer, container->resource, "1");
         json_end_object(writer);
         json_end_object(writer);
@@ -137,8 +134,7 @@ static void begin_response(struct json_writer *writer, const struct admission_re
     json_begin_object(writer);
     json_key_string(writer, "apiVersion", VERSION);
     json_key_string(writer, "kind", "AdmissionReview");
-    json_key(writer, "response");
-    json_begin_object(writer);
+    json_key_object(writer, "response");
     json_key_string(writer, "uid", review->uid);
     json_key_bool(writer, "allowed", allowed);
 }
@@ -179,8 +175,7 @@ void admission_refusal_encode(struct json_writer *writer, const struct admission
                               const char *message)
 {
     begin_response(writer, review, false);
-    json_key(writer, "status");
-    json_begin_object(writer);
+    json_key_object(writer, "status");
     json_key_string(writer, "reason", "Invalid");
     json_key_int(writer, "code", 422);
     json_key_string(writer, "message", message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/budget.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
 
 struct budget_object {
     struct budget_view view;
@@ -46,18 +46,14 @@ static bool decode_values(struct json_arena *arena, const cJSON *list,
     const int n = cJSON_GetArraySize(list);
     const cJSON *item;
 
-    if (n > BUDGET_VALUES_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "field 'values': %d values, at most %d are read", n, BUDGET_VALUES_MAX);
-        return false;
-    }
+    if (n > BUDGET_VALUES_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "field 'values': %d values, at most %d are read", n, BUDGET_VALUES_MAX);
     expression->values = json_arena_alloc(arena, ((size_t)n + 1) * sizeof *expression->values);
     cJSON_ArrayForEach (item, list) {
-        if (!cJSON_IsString(item)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "field 'values': item %zu: expected a string", expression->n_values);
-            return false;
-        }
+        if (!cJSON_IsString(item))
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'values': item %zu: expected a string", expression->n_values);
         expression->values[expression->n_values++] = item->valuestring;
     }
     return true;
@@ -77,10 +73,9 @@ static bool decode_expression(struct json_arena *arena, const cJSON *item,
         expression->operator =(enum selector_operator) i;
         return decode_values(arena, fields.values, expression, error);
     }
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "field 'operator': '%s' is none of In, NotIn, Exists, DoesNotExist",
-                fields.operator);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "field 'operator': '%s' is none of In, NotIn, Exists, DoesNotExist",
+                     fields.operator);
 }
 
 bool budget_view_decode(struct json_arena *arena, const cJSON *object,
@@ -92,21 +87,18 @@ bool budget_view_decode(struct json_arena *arena, const cJSON *object,
     if (!json_decode(arena, object, budget_fields, &budget, error))
         return false;
     const int n = cJSON_GetArraySize(budget.expressions);
-    if (n > BUDGET_EXPRESSIONS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "field 'spec.selector.matchExpressions': %d expressions, at most %d are read",
-                    n, BUDGET_EXPRESSIONS_MAX);
-        return false;
-    }
+    if (n > BUDGET_EXPRESSIONS_MAX)
+        return fail_with(
+            error, GPULEDGER_ERROR_LIMIT,
+            "field 'spec.selector.matchExpressions': %d expressions, at most %d are read", n,
+            BUDGET_EXPRESSIONS_MAX);
     budget.view.expressions =
         json_arena_alloc(arena, ((size_t)n + 1) * sizeof *budget.view.expressions);
     cJSON_ArrayForEach (item, budget.expressions) {
-        if (!decode_expression(arena, item,
-                               &budget.view.expressions[budget.view.n_expressions++], error)) {
-            g_prefix_error(error, "field 'spec.selector.matchExpressions': item %zu: ",
-                           budget.view.n_expressions - 1);
-            return false;
-        }
+        if (!decode_expression(arena, item, &budget.view.expressions[budget.view.n_expressions++],
+                               error))
+            return fail_within(error, "field 'spec.selector.matchExpressions': item %zu: ",
+                               budget.view.n_expressions - 1);
     }
     *ret_budget = budget.view;
     return true;
@@ -117,8 +109,7 @@ bool budget_view_decode(struct json_arena *arena, const cJSON *object,
 static void write_pairs(struct json_writer *writer, const char *key,
                         const struct string_pairs *pairs)
 {
-    json_key(writer, key);
-    json_begin_object(writer);
+    json_key_object(writer, key);
     for (size_t i = 0; i < pairs->n; i++)
         json_key_string(writer, pairs->items[i].key, pairs->items[i].value);
     json_end_object(writer);
@@ -130,8 +121,7 @@ static void write_expression(struct json_writer *writer,
     json_begin_object(writer);
     json_key_string(writer, "key", expression->key);
     json_key_string(writer, "operator", operators[expression->operator]);
-    json_key(writer, "values");
-    json_begin_array(writer);
+    json_key_array(writer, "values");
     for (size_t i = 0; i < expression->n_values; i++)
         json_string(writer, expression->values[i]);
     json_end_array(writer);
@@ -140,11 +130,9 @@ static void write_expression(struct json_writer *writer,
 
 static void write_selector(struct json_writer *writer, const struct budget_view *budget)
 {
-    json_key(writer, "selector");
-    json_begin_object(writer);
+    json_key_object(writer, "selector");
     write_pairs(writer, "matchLabels", &budget->labels);
-    json_key(writer, "matchExpressions");
-    json_begin_array(writer);
+    json_key_array(writer, "matchExpressions");
     for (size_t i = 0; i < budget->n_expressions; i++)
         write_expression(writer, &budget->expressions[i]);
     json_end_array(writer);
@@ -154,18 +142,15 @@ static void write_selector(struct json_writer *writer, const struct budget_view 
 void budget_view_encode(struct json_writer *writer, const struct budget_view *budget)
 {
     json_begin_object(writer);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "name", budget->name);
     json_key_string(writer, "namespace", budget->ns);
     json_end_object(writer);
-    json_key(writer, "spec");
-    json_begin_object(writer);
+    json_key_object(writer, "spec");
     if (budget->selects)
         write_selector(writer, budget);
     json_end_object(writer);
-    json_key(writer, "status");
-    json_begin_object(writer);
+    json_key_object(writer, "status");
     json_key_int(writer, "disruptionsAllowed", budget->allowed);
     write_pairs(writer, "disruptedPods", &budget->disrupted);
     json_end_object(writer);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/constraints.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
+
 #include <string.h>
 
 struct spec_object {
@@ -41,10 +42,8 @@ static bool count_items(const cJSON *list, const char *field, size_t *ret_n, GEr
     *ret_n = (size_t)cJSON_GetArraySize(list);
     if (*ret_n <= CONSTRAINTS_ITEMS_MAX)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                "field '%s': %zu items, at most %d are read", field, *ret_n,
-                CONSTRAINTS_ITEMS_MAX);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_LIMIT, "field '%s': %zu items, at most %d are read",
+                     field, *ret_n, CONSTRAINTS_ITEMS_MAX);
 }
 
 /* The place of the word in the table, or false with an error. */
@@ -56,9 +55,8 @@ static bool find_word(const char *const *words, int n, const char *word, int *re
             return true;
     }
     g_autofree char *shown = g_utf8_make_valid(word, (gssize)strnlen(word, 32));
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "field 'operator': '%s' is not one that is known", shown);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "field 'operator': '%s' is not one that is known", shown);
 }
 
 /* --- node affinity -------------------------------------------------------------------------- */
@@ -85,11 +83,9 @@ static bool decode_values(struct json_arena *arena, const cJSON *list, struct ma
     const char **values = json_arena_alloc(arena, (n + 1) * sizeof *values);
     match->values = values;
     cJSON_ArrayForEach (item, list) {
-        if (!cJSON_IsString(item)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "field 'values': item %zu: expected a string", match->n_values);
-            return false;
-        }
+        if (!cJSON_IsString(item))
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'values': item %zu: expected a string", match->n_values);
         values[match->n_values++] = item->valuestring;
     }
     return true;
@@ -111,11 +107,9 @@ static bool decode_match(struct json_arena *arena, const cJSON *item, bool field
         return false;
     *match = (struct match){
         .key = fields.key, .operator =(enum match_operator) operator, .field = field};
-    if (field && strcmp(fields.key, "metadata.name") != 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "field 'matchFields': only 'metadata.name' is a field of nodes");
-        return false;
-    }
+    if (field && strcmp(fields.key, "metadata.name") != 0)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "field 'matchFields': only 'metadata.name' is a field of nodes");
     return decode_values(arena, fields.values, match, error);
 }
 
@@ -163,11 +157,9 @@ static bool decode_terms(struct json_arena *arena, const cJSON *list,
     struct match_term *terms = json_arena_alloc(arena, (n + 1) * sizeof *terms);
     constraints->terms = terms;
     cJSON_ArrayForEach (item, list) {
-        if (!decode_term(arena, item, &terms[constraints->n_terms], error)) {
-            g_prefix_error(error, "field '" NODE_AFFINITY ".nodeSelectorTerms': item %zu: ",
-                           constraints->n_terms);
-            return false;
-        }
+        if (!decode_term(arena, item, &terms[constraints->n_terms], error))
+            return fail_within(error, "field '" NODE_AFFINITY ".nodeSelectorTerms': item %zu: ",
+                               constraints->n_terms);
         constraints->n_terms++;
     }
     return true;
@@ -221,11 +213,9 @@ static bool decode_tolerations(struct json_arena *arena, const cJSON *list,
     struct toleration *tolerations = json_arena_alloc(arena, (n + 1) * sizeof *tolerations);
     constraints->tolerations = tolerations;
     cJSON_ArrayForEach (item, list) {
-        if (!decode_toleration(arena, item, &tolerations[constraints->n_tolerations], error)) {
-            g_prefix_error(error, "field 'spec.tolerations': item %zu: ",
-                           constraints->n_tolerations);
-            return false;
-        }
+        if (!decode_toleration(arena, item, &tolerations[constraints->n_tolerations], error))
+            return fail_within(error,
+                               "field 'spec.tolerations': item %zu: ", constraints->n_tolerations);
         constraints->n_tolerations++;
     }
     return true;
@@ -340,8 +330,7 @@ bool constraints_are_none(const struct pod_view *pod)
 
 void overlooked_encode(struct json_writer *writer, unsigned overlooked)
 {
-    json_key(writer, "notLookedAt");
-    json_begin_array(writer);
+    json_key_array(writer, "notLookedAt");
     for (unsigned i = 0; i < OVERLOOKED_N; i++) {
         if (overlooked & 1U << i)
             json_string(writer, overlooked_name((enum overlooked)i));

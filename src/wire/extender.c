@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/extender.h"
 
+#include "core/fail.h"
 #include "wire/kubernetes.h"
-
-#include <gpuledger/error.h>
 
 /* --- filter --------------------------------------------------------------------------------- */
 
@@ -28,10 +27,9 @@ static bool check_count(size_t n, const char *path, GError **error)
 {
     if (n <= EXTENDER_NODES_MAX)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                "field '%s': %zu nodes, at most %d are accepted in one call", path, n,
-                EXTENDER_NODES_MAX);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                     "field '%s': %zu nodes, at most %d are accepted in one call", path, n,
+                     EXTENDER_NODES_MAX);
 }
 
 static const char **new_names(struct json_arena *arena, const cJSON *list, const char *path,
@@ -61,11 +59,9 @@ static bool decode_names(struct json_arena *arena, const cJSON *list, struct fil
     if (!args->names)
         return false;
     cJSON_ArrayForEach (item, list) {
-        if (!cJSON_IsString(item) || item->valuestring[0] == '\0') {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "field 'NodeNames': item %zu: expected the name of a node", i);
-            return false;
-        }
+        if (!cJSON_IsString(item) || item->valuestring[0] == '\0')
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'NodeNames': item %zu: expected the name of a node", i);
         args->names[i++] = item->valuestring;
     }
     return true;
@@ -92,10 +88,8 @@ static bool decode_nodes(struct json_arena *arena, const cJSON *body, const cJSO
     cJSON_ArrayForEach (item, items) {
         struct node_object node = {0};
 
-        if (!json_decode(arena, item, node_fields, &node, error)) {
-            g_prefix_error(error, "field 'Nodes.items': item %zu: ", i);
-            return false;
-        }
+        if (!json_decode(arena, item, node_fields, &node, error))
+            return fail_within(error, "field 'Nodes.items': item %zu: ", i);
         args->names[i++] = node.name;
     }
     args->nodes = items;
@@ -115,16 +109,12 @@ bool filter_args_parse(struct json_arena *arena, const char *text, size_t length
     if (!body || !json_decode(arena, body, filter_fields, &fields, error))
         return false;
     bool by_name = fields.names || args.strings.values;
-    if (by_name == (fields.nodes != NULL)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "expected one of 'NodeNames' and 'Nodes', got %s",
-                    by_name ? "both" : "neither");
-        return false;
-    }
-    if (!pod_view_decode_anonymous(arena, fields.pod, &args.pod, error)) {
-        g_prefix_error(error, "field 'Pod': ");
-        return false;
-    }
+    if (by_name == (fields.nodes != NULL))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "expected one of 'NodeNames' and 'Nodes', got %s",
+                         by_name ? "both" : "neither");
+    if (!pod_view_decode_anonymous(arena, fields.pod, &args.pod, error))
+        return fail_within(error, "field 'Pod': ");
     if (by_name ? !decode_names(arena, fields.names, &args, error)
                 : !decode_nodes(arena, body, fields.items, &args, error))
         return false;
@@ -165,11 +155,9 @@ static void encode_passing_nodes(struct json_writer *writer, const struct filter
     size_t i = 0;
 
     json_begin_object(writer);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_end_object(writer);
-    json_key(writer, "items");
-    json_begin_array(writer);
+    json_key_array(writer, "items");
     cJSON_ArrayForEach (node, args->nodes) {
         if (passes(result, i)) {
             if (args->spans)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/kubernetes.h"
 
-#include <gpuledger/error.h>
+#include "core/fail.h"
+
 #include <string.h>
 
 const char *const feed_names[FEED_N] = {
@@ -84,10 +85,8 @@ static bool decode_containers(struct json_arena *arena, const cJSON *list, bool 
 
         if (*n == POD_CONTAINERS_MAX)
             return true;
-        if (!json_decode(arena, item, container_fields, &container, error)) {
-            g_prefix_error(error, "field '%s': item %u: ", path, position);
-            return false;
-        }
+        if (!json_decode(arena, item, container_fields, &container, error))
+            return fail_within(error, "field '%s': item %u: ", path, position);
         container.view.init = init;
         container.view.sidecar = init && g_strcmp0(container.restart_policy, "Always") == 0;
         views[(*n)++] = container.view;
@@ -126,11 +125,9 @@ bool pod_view_decode(struct json_arena *arena, const cJSON *object, struct pod_v
 
     if (!pod_view_decode_anonymous(arena, object, &pod, error))
         return false;
-    if (!pod.uid || !*pod.uid) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "field 'metadata.uid': %s",
-                    pod.uid ? "must not be empty" : "missing");
-        return false;
-    }
+    if (!pod.uid || !*pod.uid)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "field 'metadata.uid': %s",
+                         pod.uid ? "must not be empty" : "missing");
     *ret_pod = pod;
     return true;
 }
@@ -174,10 +171,8 @@ static bool decode_taints(struct json_arena *arena, const cJSON *list, struct no
     struct taint_view *taints = json_arena_alloc(arena, n * sizeof *taints);
     node->taints = taints;
     cJSON_ArrayForEach (item, list) {
-        if (!json_decode(arena, item, taint_fields, &taints[node->n_taints], error)) {
-            g_prefix_error(error, "field 'spec.taints': item %zu: ", node->n_taints);
-            return false;
-        }
+        if (!json_decode(arena, item, taint_fields, &taints[node->n_taints], error))
+            return fail_within(error, "field 'spec.taints': item %zu: ", node->n_taints);
         node->n_taints++;
     }
     return true;
@@ -326,29 +321,25 @@ void binding_encode(struct json_writer *writer, const struct binding *binding)
     json_key_string(writer, "apiVersion", "v1");
     json_key_string(writer, "kind", "Binding");
 
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "name", binding->name);
     json_key_string(writer, "namespace", binding->ns);
     json_key_string(writer, "uid", binding->uid);
     if (binding->annotations && binding->annotations->n > 0) {
-        json_key(writer, "annotations");
-        json_begin_object(writer);
+        json_key_object(writer, "annotations");
         for (size_t i = 0; i < binding->annotations->n; i++)
             json_key_string(writer, binding->annotations->items[i].key,
                             binding->annotations->items[i].value);
         json_end_object(writer);
     }
     if (binding->node_label && strlen(binding->node) <= LABEL_VALUE_MAX) {
-        json_key(writer, "labels");
-        json_begin_object(writer);
+        json_key_object(writer, "labels");
         json_key_string(writer, binding->node_label, binding->node);
         json_end_object(writer);
     }
     json_end_object(writer);
 
-    json_key(writer, "target");
-    json_begin_object(writer);
+    json_key_object(writer, "target");
     json_key_string(writer, "apiVersion", "v1");
     json_key_string(writer, "kind", "Node");
     json_key_string(writer, "name", binding->node);
@@ -359,11 +350,9 @@ void binding_encode(struct json_writer *writer, const struct binding *binding)
 void pod_annotation_encode(struct json_writer *writer, const struct pod_annotation *annotation)
 {
     json_begin_object(writer);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "uid", annotation->uid);
-    json_key(writer, "annotations");
-    json_begin_object(writer);
+    json_key_object(writer, "annotations");
     if (annotation->key)
         json_key_string(writer, annotation->key, annotation->value);
     for (size_t i = 0; !annotation->key && i < annotation->all->n; i++)
@@ -376,11 +365,9 @@ void pod_annotation_encode(struct json_writer *writer, const struct pod_annotati
 void node_annotation_encode(struct json_writer *writer, const struct node_annotation *annotation)
 {
     json_begin_object(writer);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "resourceVersion", annotation->version);
-    json_key(writer, "annotations");
-    json_begin_object(writer);
+    json_key_object(writer, "annotations");
     json_key_string(writer, annotation->key, annotation->value);
     json_end_object(writer);
     json_end_object(writer);
@@ -394,8 +381,7 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_begin_object(writer);
     json_key_string(writer, "apiVersion", "events.k8s.io/v1");
     json_key_string(writer, "kind", "Event");
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "name", event->name);
     json_key_string(writer, "namespace", event->ns);
     json_end_object(writer);
@@ -405,8 +391,7 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_key_string(writer, "action", event->action);
     json_key_string(writer, "reportingController", event->controller);
     json_key_string(writer, "reportingInstance", event->instance);
-    json_key(writer, "regarding");
-    json_begin_object(writer);
+    json_key_object(writer, "regarding");
     json_key_string(writer, "apiVersion", "v1");
     json_key_string(writer, "kind", event->node ? "Node" : "Pod");
     if (!event->node)
@@ -421,8 +406,7 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
 void event_series_encode(struct json_writer *writer, int64_t count, const char *time)
 {
     json_begin_object(writer);
-    json_key(writer, "series");
-    json_begin_object(writer);
+    json_key_object(writer, "series");
     json_key_int(writer, "count", count);
     json_key_string(writer, "lastObservedTime", time);
     json_end_object(writer);

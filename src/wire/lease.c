@@ -30,8 +30,7 @@ bool lease_view_decode(struct json_arena *arena, const cJSON *object, struct lea
 static void write_pairs(struct json_writer *writer, const char *name,
                         const struct string_pairs *pairs, const char *key, const char *value)
 {
-    json_key(writer, name);
-    json_begin_object(writer);
+    json_key_object(writer, name);
     for (size_t i = 0; i < pairs->n; i++) {
         if (!key || strcmp(pairs->items[i].key, key) != 0)
             json_key_string(writer, pairs->items[i].key, pairs->items[i].value);
@@ -48,8 +47,7 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
     json_key_string(writer, "apiVersion", "coordination.k8s.io/v1");
     json_key_string(writer, "kind", "Lease");
 
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "name", name);
     json_key_string(writer, "namespace", ns);
     if (lease->version)
@@ -59,8 +57,7 @@ void lease_encode(struct json_writer *writer, const char *ns, const char *name,
     write_pairs(writer, "annotations", &lease->annotations, key, value);
     json_end_object(writer);
 
-    json_key(writer, "spec");
-    json_begin_object(writer);
+    json_key_object(writer, "spec");
     json_key_string(writer, "holderIdentity", lease->holder ? lease->holder : "");
     json_key_int(writer, "leaseDurationSeconds", lease->duration_s);
     if (lease->acquired)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/preemption.h"
 
+#include "core/fail.h"
 #include "wire/kubernetes.h"
-
-#include <gpuledger/error.h>
 
 /* --- victims -------------------------------------------------------------------------------- */
 
@@ -41,11 +40,9 @@ static bool decode_uids(struct json_arena *arena, const cJSON *pods, struct pree
             if (!json_decode(arena, pod, victim_fields, &victim, error))
                 return false;
             const char *uid = victim.meta_uid ? victim.meta_uid : victim.uid;
-            if (!uid || !*uid) {
-                g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                            "field 'Pods': item %u: the UID is missing", position);
-                return false;
-            }
+            if (!uid || !*uid)
+                return fail_with(error, GPULEDGER_ERROR_INVALID,
+                                 "field 'Pods': item %u: the UID is missing", position);
             node->uids[node->n_uids++] = uid;
         }
         position++;
@@ -63,12 +60,10 @@ static bool decode_node(struct json_arena *arena, const cJSON *object, size_t *v
         return false;
     const size_t n = (size_t)cJSON_GetArraySize(fields.pods);
     *victims += n;
-    if (*victims > PREEMPTION_VICTIMS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "more than %d victims, which is all that is accepted in one call",
-                    PREEMPTION_VICTIMS_MAX);
-        return false;
-    }
+    if (*victims > PREEMPTION_VICTIMS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "more than %d victims, which is all that is accepted in one call",
+                         PREEMPTION_VICTIMS_MAX);
     node->uids = json_arena_alloc(arena, (n + 1) * sizeof *node->uids);
     node->violations = CLAMP(fields.violations, 0, (int64_t)n);
     return decode_uids(arena, fields.pods, node, error);
@@ -81,18 +76,14 @@ static bool decode_nodes(struct json_arena *arena, const cJSON *map, const char 
     const cJSON *object;
     size_t victims = 0;
 
-    if (n > PREEMPTION_NODES_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "field '%s': %zu nodes, at most %d are accepted in one call", path, n,
-                    PREEMPTION_NODES_MAX);
-        return false;
-    }
+    if (n > PREEMPTION_NODES_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "field '%s': %zu nodes, at most %d are accepted in one call", path, n,
+                         PREEMPTION_NODES_MAX);
     args->nodes = json_arena_alloc(arena, (n + 1) * sizeof *args->nodes);
     cJSON_ArrayForEach (object, map) {
-        if (!decode_node(arena, object, &victims, &args->nodes[args->n_nodes++], error)) {
-            g_prefix_error(error, "field '%s': node '%s': ", path, object->string);
-            return false;
-        }
+        if (!decode_node(arena, object, &victims, &args->nodes[args->n_nodes++], error))
+            return fail_within(error, "field '%s': node '%s': ", path, object->string);
     }
     return true;
 }
@@ -211,15 +202,12 @@ bool preemption_args_decode(struct json_arena *arena, const cJSON *body,
 
     if (!json_decode(arena, body, body_fields, &fields, error))
         return false;
-    if (fields.victims && fields.meta_victims) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "expected one of 'NodeNameToVictims' and 'NodeNameToMetaVictims', got both");
-        return false;
-    }
-    if (!pod_view_decode(arena, fields.pod, &args.pod, error)) {
-        g_prefix_error(error, "field 'Pod': ");
-        return false;
-    }
+    if (fields.victims && fields.meta_victims)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "expected one of 'NodeNameToVictims' and 'NodeNameToMetaVictims', got both");
+    if (!pod_view_decode(arena, fields.pod, &args.pod, error))
+        return fail_within(error, "field 'Pod': ");
     args.particular = args.pod.particular || is_particular(arena, fields.pod);
     if (!(fields.victims ? decode_nodes(arena, fields.victims, "NodeNameToVictims", &args, error)
                          : decode_nodes(arena, fields.meta_victims, "NodeNameToMetaVictims", &args,
@@ -231,13 +219,10 @@ bool preemption_args_decode(struct json_arena *arena, const cJSON *body,
 
 static void write_nodes(struct json_writer *writer, const struct preemption_node *nodes, size_t n)
 {
-    json_key(writer, "NodeNameToMetaVictims");
-    json_begin_object(writer);
+    json_key_object(writer, "NodeNameToMetaVictims");
     for (size_t i = 0; i < n; i++) {
-        json_key(writer, nodes[i].name);
-        json_begin_object(writer);
-        json_key(writer, "Pods");
-        json_begin_array(writer);
+        json_key_object(writer, nodes[i].name);
+        json_key_array(writer, "Pods");
         for (size_t j = 0; j < nodes[i].n_uids; j++) {
             json_begin_object(writer);
             json_key_string(writer, "UID", nodes[i].uids[j]);

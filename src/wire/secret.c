@@ -18,12 +18,10 @@ bool secret_view_decode(struct json_arena *arena, const cJSON *object,
 void secret_patch_encode(struct json_writer *writer, const char *version, const char *keys)
 {
     json_begin_object(writer);
-    json_key(writer, "metadata");
-    json_begin_object(writer);
+    json_key_object(writer, "metadata");
     json_key_string(writer, "resourceVersion", version);
     json_end_object(writer);
-    json_key(writer, "data");
-    json_begin_object(writer);
+    json_key_object(writer, "data");
     json_key_string(writer, "keys", keys);
     json_key_string(writer, "rotate", NULL);
     json_end_object(writer);

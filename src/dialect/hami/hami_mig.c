@@ -18,9 +18,9 @@
  */
 #include "dialect/hami/hami_mig.h"
 
+#include "core/fail.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,11 +81,10 @@ static bool read_profile(struct json_arena *arena, const cJSON *item, struct mig
         profile->places[profile->n_places++] =
             (struct mig_place){0, (uint8_t)one.start, (uint8_t)one.size};
     }
-    if (!sane) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "MIG profile '%.64s' has an amount or a place that no card has", said.name);
-        return false;
-    }
+    if (!sane)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "MIG profile '%.64s' has an amount or a place that no card has",
+                         said.name);
     g_strlcpy(profile->name, said.name, sizeof profile->name);
     profile->memory = said.mib * MIB;
     profile->core = (int32_t)said.core * (CORE_WHOLE / 100);
@@ -348,8 +347,7 @@ void hami_mig_write(struct json_writer *writer, const struct hami_mig_entry *ent
     json_key_int(writer, "deviceIndex", entry->device);
     json_key_string(writer, "gpuUUID", uuid);
     json_key_string(writer, "profile", profile);
-    json_key(writer, "placement");
-    json_begin_object(writer);
+    json_key_object(writer, "placement");
     json_key_int(writer, "start", entry->place.start);
     json_key_int(writer, "size", entry->place.size);
     json_end_object(writer);
@@ -384,11 +382,9 @@ static bool read_entries(struct json_arena *arena, const char *text, GArray *ent
         struct said_entry said = {0};
         if (!json_decode(arena, item, allocation_fields, &said, error))
             return false;
-        if (!is_place(&said.place)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        "entry %u has a place that no card has", entries->len);
-            return false;
-        }
+        if (!is_place(&said.place))
+            return fail_with(error, GPULEDGER_ERROR_RANGE, "entry %u has a place that no card has",
+                             entries->len);
         const struct hami_mig_entry entry = {
             .container = (int32_t)CLAMP(said.container, -1, INT32_MAX),
             .device = (int32_t)CLAMP(said.device, -1, INT32_MAX),

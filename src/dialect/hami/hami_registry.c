@@ -6,10 +6,10 @@
  * (JSON, whose empty members are left out: no "health" is unhealthy); 4paradigm/k8s-vgpu-scheduler
  * da7d4ed (seven); Project-HAMi/volcano-vgpu-device-plugin 0bd97d0, 0798272 (six).
  */
+#include "core/fail.h"
 #include "dialect/hami/hami_mig.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -106,11 +106,9 @@ static bool read_colons(const struct vgpu *vgpu, const char *text, GStringChunk 
         bool sound = has_shape(vgpu, n);
         for (guint i = 0; sound && i < MIN(n, n_columns); i++)
             sound = read_column(columns[i], g_string_chunk_insert(strings, fields[i]), &entry);
-        if (!sound) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "'%.64s' is not a card in any known form", *card);
-            return false;
-        }
+        if (!sound)
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "'%.64s' is not a card in any known form", *card);
         g_array_append_val(entries, entry);
     }
     return true;
@@ -125,10 +123,8 @@ static bool read_json(const char *text, struct json_arena *arena, GArray *entrie
     cJSON_ArrayForEach(item, list)
     {
         struct entry entry = {0};
-        if (!json_decode(arena, item, entry_fields, &entry, error)) {
-            g_prefix_error(error, "card %u: ", entries->len);
-            return false;
-        }
+        if (!json_decode(arena, item, entry_fields, &entry, error))
+            return fail_within(error, "card %u: ", entries->len);
         g_array_append_val(entries, entry);
     }
     return true;
@@ -148,12 +144,10 @@ static gint by_index(gconstpointer a, gconstpointer b)
 
 static bool check_entries(const GArray *entries, GError **error)
 {
-    if (entries->len == 0 || entries->len > NODE_CARDS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "it names %u cards; there must be between 1 and %d", entries->len,
-                    NODE_CARDS_MAX);
-        return false;
-    }
+    if (entries->len == 0 || entries->len > NODE_CARDS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "it names %u cards; there must be between 1 and %d", entries->len,
+                         NODE_CARDS_MAX);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < entries->len; i++) {
         const struct entry *entry = &g_array_index(entries, struct entry, i);
@@ -162,15 +156,14 @@ static bool check_entries(const GArray *entries, GError **error)
                           entry->core <= INT16_MAX && ABS(entry->numa) <= INT16_MAX;
         /* Pods' annotations carry it between commas, colons, semicolons and brackets. */
         const bool plain = entry->uuid[strspn(entry->uuid, UUID_CHARACTERS)] == '\0';
-        if (!sane || !plain || !g_hash_table_add(seen, (gpointer)entry->uuid)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                        !sane    ? "card '%.64s' has an amount that no card has"
-                        : !plain ? "card '%.64s' has a UUID with other characters than letters, "
+        if (!sane || !plain || !g_hash_table_add(seen, (gpointer)entry->uuid))
+            return fail_with(error, GPULEDGER_ERROR_RANGE,
+                             !sane ? "card '%.64s' has an amount that no card has"
+                             : !plain
+                                 ? "card '%.64s' has a UUID with other characters than letters, "
                                    "digits, '-', '_' and '.'"
                                  : "card '%.64s' is there twice",
-                        entry->uuid);
-            return false;
-        }
+                             entry->uuid);
     }
     return true;
 }
@@ -209,10 +202,8 @@ static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
     }
     if (cJSON_GetArraySize(entry->profiles) > 0) {
         card->mig = hami_mig_read_profiles(arena, entry->profiles, error);
-        if (!card->mig) {
-            g_prefix_error(error, "card '%.64s': ", entry->uuid);
-            return false;
-        }
+        if (!card->mig)
+            return fail_within(error, "card '%.64s': ", entry->uuid);
     } else {
         card->mig = hami_mig_find_templates(table, entry->model, ret_warning);
     }

@@ -6,10 +6,10 @@
  * a quantity that it cannot read for no request at all; here that is an error. So is what its
  * webhook would have to mend, because the plugin never hears of a container without a card.
  */
+#include "core/fail.h"
 #include "dialect/hami/hami.h"
 #include "dialect/hold.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -24,16 +24,14 @@ static bool read_amount(const struct container_view *container, const char *reso
     *ret_value = 0;
     if (!text)
         return true;
-    if (!quantity_parse(text, ret_value, error)) {
-        g_prefix_error(error, "container '%s': %s: ", container->name, resource);
-        return false;
-    }
+    if (!quantity_parse(text, ret_value, error))
+        return fail_within(error, "container '%s': %s: ", container->name, resource);
     if (*ret_value <= max)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                "container '%s': %s: '%s' is more than %" G_GINT64_FORMAT "%s", container->name,
-                resource, text, max, max > PERCENT_MAX ? "; it counts MiB, not bytes" : "");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_RANGE,
+                     "container '%s': %s: '%s' is more than %" G_GINT64_FORMAT "%s",
+                     container->name, resource, text, max,
+                     max > PERCENT_MAX ? "; it counts MiB, not bytes" : "");
 }
 
 /* What a container writes; 0 for what it does not. */
@@ -156,11 +154,11 @@ static bool read_weights(const struct vgpu *vgpu, const struct pod_view *view,
 
     if (!text || !*text || parse_weights(text, ret_weights))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "annotation '%s': '%.64s' is not like 'slot=1,core=1,memory=2', whole numbers up "
-                "to %d and not all 0",
-                vgpu->weights, text, WEIGHT_MAX);
-    return false;
+    return fail_with(
+        error, GPULEDGER_ERROR_INVALID,
+        "annotation '%s': '%.64s' is not like 'slot=1,core=1,memory=2', whole numbers up "
+        "to %d and not all 0",
+        vgpu->weights, text, WEIGHT_MAX);
 }
 
 static struct terms *read_terms(const struct vgpu *vgpu, const struct pod_view *view)

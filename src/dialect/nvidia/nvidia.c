@@ -17,6 +17,7 @@
  *  - while plugin and labels contradict each other because a configuration is being changed, the
  *    pool has nothing to give.
  */
+#include "core/fail.h"
 #include "dialect/conditions.h"
 #include "dialect/digits.h"
 #include "dialect/hold.h"
@@ -25,7 +26,6 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -99,19 +99,15 @@ static bool add_want(struct wants *wants, const struct container_view *container
 {
     int64_t amount;
 
-    if (!quantity_parse(pair->value, &amount, error)) {
-        g_prefix_error(error, "container '%s': %s: ", container->name, pair->key);
-        return false;
-    }
+    if (!quantity_parse(pair->value, &amount, error))
+        return fail_within(error, "container '%s': %s: ", container->name, pair->key);
     if (amount == 0)
         return true;
-    if (amount > NVIDIA_DEVICES_MAX || wants->n == REQUEST_ASKS_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "container '%s': %s: more than %d devices of a kind, or more than %d "
-                    "containers with devices, are not served",
-                    container->name, pair->key, NVIDIA_DEVICES_MAX, REQUEST_ASKS_MAX);
-        return false;
-    }
+    if (amount > NVIDIA_DEVICES_MAX || wants->n == REQUEST_ASKS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                         "container '%s': %s: more than %d devices of a kind, or more than %d "
+                         "containers with devices, are not served",
+                         container->name, pair->key, NVIDIA_DEVICES_MAX, REQUEST_ASKS_MAX);
     wants->items[wants->n++] = (struct card_ask){
         .container = index,
         .count = (int32_t)amount,

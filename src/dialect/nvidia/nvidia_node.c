@@ -3,6 +3,7 @@
  * What a node of NVIDIA's own plugin has: pools of devices, and what the labels of GPU Feature
  * Discovery say of them. Where they contradict what kubelet reports, that counts.
  */
+#include "core/fail.h"
 #include "dialect/digits.h"
 #include "core/bytes.h"
 #include "dialect/nvidia/nvidia.h"
@@ -10,7 +11,6 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -229,16 +229,12 @@ static bool read_devices(const struct node_view *view, const char *resource, int
     int64_t capacity, allocatable = NVIDIA_DEVICES_MAX;
 
     if (!quantity_parse(string_pairs_get(&view->capacity, resource), &capacity, error) ||
-        (usable && !quantity_parse(usable, &allocatable, error))) {
-        g_prefix_error(error, "node '%s': %s: ", view->name, resource);
-        return false;
-    }
-    if (capacity > NVIDIA_DEVICES_MAX) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity %s is %" G_GINT64_FORMAT "; it must not be above %d",
-                    view->name, resource, capacity, NVIDIA_DEVICES_MAX);
-        return false;
-    }
+        (usable && !quantity_parse(usable, &allocatable, error)))
+        return fail_within(error, "node '%s': %s: ", view->name, resource);
+    if (capacity > NVIDIA_DEVICES_MAX)
+        return fail_with(error, GPULEDGER_ERROR_RANGE,
+                         "node '%s': capacity %s is %" G_GINT64_FORMAT "; it must not be above %d",
+                         view->name, resource, capacity, NVIDIA_DEVICES_MAX);
     *ret_devices = MIN(capacity, allocatable);
     return true;
 }
