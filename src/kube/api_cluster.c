@@ -119,32 +119,37 @@ static char *pod_path(const char *ns, const char *name, const char *subresource,
                : NULL;
 }
 
-/* `reply_max` as in struct api_call. */
-static enum outcome get_large(struct cluster *cluster, struct json_arena *arena, const char *path,
-                              size_t reply_max, int64_t deadline_ms, const cJSON **ret_object,
-                              GError **error)
+static char *node_path(const char *name, GError **error)
+{
+    g_autofree char *part = transport_escape(name, "node", error);
+    return part ? g_strdup_printf("/api/v1/nodes/%s", part) : NULL;
+}
+
+/* What GET path answered could not be read. */
+static enum outcome unread(const char *path, GError **error)
+{
+    g_prefix_error(error, "GET %s: ", path);
+    return OUTCOME_UNKNOWN;
+}
+
+/* `path` NULL: it could not be made. `reply_max` as in struct api_call. */
+static enum outcome get(struct cluster *cluster, struct json_arena *arena, const char *path,
+                        size_t reply_max, int64_t deadline_ms, const cJSON **ret_object,
+                        GError **error)
 {
     struct api_cluster *api = (struct api_cluster *)cluster;
     g_autoptr(GString) reply = g_string_new(NULL);
     const struct api_call call = {
         .method = "GET", .path = path, .deadline_ms = deadline_ms, .reply_max = reply_max};
-    const enum outcome outcome = api_client_call(api->client, &call, reply, error);
+    const enum outcome outcome =
+        path ? api_client_call(api->client, &call, reply, error) : OUTCOME_REFUSED;
 
     if (outcome != OUTCOME_OK)
         return outcome;
     char *text = json_arena_alloc(arena, reply->len + 1);
     memcpy(text, reply->str, reply->len);
     *ret_object = json_parse(arena, text, reply->len, error);
-    if (*ret_object)
-        return OUTCOME_OK;
-    g_prefix_error(error, "GET %s: ", path);
-    return OUTCOME_UNKNOWN;
-}
-
-static enum outcome get_object(struct cluster *cluster, struct json_arena *arena, const char *path,
-                               int64_t deadline_ms, const cJSON **ret_object, GError **error)
-{
-    return get_large(cluster, arena, path, 0, deadline_ms, ret_object, error);
+    return *ret_object ? OUTCOME_OK : unread(path, error);
 }
 
 static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -153,14 +158,24 @@ static enum outcome api_get_pod(struct cluster *cluster, struct json_arena *aren
 {
     g_autofree char *path = pod_path(ns, name, "", error);
     const cJSON *object;
+    const enum outcome outcome = get(cluster, arena, path, 0, deadline_ms, &object, error);
 
-    if (!path)
-        return OUTCOME_REFUSED;
-    const enum outcome outcome = get_object(cluster, arena, path, deadline_ms, &object, error);
     if (outcome != OUTCOME_OK || pod_view_decode(arena, object, ret_pod, error))
         return outcome;
-    g_prefix_error(error, "GET %s: ", path);
-    return OUTCOME_UNKNOWN;
+    return unread(path, error);
+}
+
+static enum outcome api_get_node(struct cluster *cluster, struct json_arena *arena,
+                                 const char *name, int64_t deadline_ms, struct node_view *ret_node,
+                                 GError **error)
+{
+    g_autofree char *path = node_path(name, error);
+    const cJSON *object;
+    const enum outcome outcome = get(cluster, arena, path, 0, deadline_ms, &object, error);
+
+    if (outcome != OUTCOME_OK || node_view_decode(arena, object, ret_node, error))
+        return outcome;
+    return unread(path, error);
 }
 
 static enum outcome api_list_pods_on(struct cluster *cluster, struct json_arena *arena,
@@ -175,17 +190,15 @@ static enum outcome api_list_pods_on(struct cluster *cluster, struct json_arena 
 
     api_url_add(path, "fieldSelector", selector);
     const enum outcome outcome =
-        get_large(cluster, arena, path->str, NODE_PODS_REPLY_MAX, deadline_ms, &list, error);
+        get(cluster, arena, path->str, NODE_PODS_REPLY_MAX, deadline_ms, &list, error);
     if (outcome != OUTCOME_OK)
         return outcome;
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(list, "items");
     struct pod_view *pods =
         json_arena_alloc(arena, ((size_t)cJSON_GetArraySize(items) + 1) * sizeof *pods);
     cJSON_ArrayForEach (item, items) {
-        if (!pod_view_decode(arena, item, &pods[n++], error)) {
-            g_prefix_error(error, "GET %s: ", path->str);
-            return OUTCOME_UNKNOWN;
-        }
+        if (!pod_view_decode(arena, item, &pods[n++], error))
+            return unread(path->str, error);
     }
     *ret_pods = pods;
     *ret_n = n;
@@ -336,68 +349,44 @@ void api_cluster_stop(struct cluster *cluster)
     pthread_mutex_unlock(&api->lock);
 }
 
-/* --- changes to pods ------------------------------------------------------------------------- */
+/* --- changes of annotations ------------------------------------------------------------------ */
+
+/* `path` NULL: it could not be made. */
+static enum outcome patch(struct cluster *cluster, const char *path, const GString *body, bool once,
+                          int64_t deadline_ms, GError **error)
+{
+    struct api_cluster *api = (struct api_cluster *)cluster;
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "PATCH", .path = path, .body = body, .deadline_ms = deadline_ms, .once = once};
+
+    return path ? api_client_call(api->client, &call, reply, error) : OUTCOME_REFUSED;
+}
 
 static enum outcome api_annotate_pod(struct cluster *cluster,
                                      const struct pod_annotation *annotation, int64_t deadline_ms,
                                      GError **error)
 {
-    struct api_cluster *api = (struct api_cluster *)cluster;
     g_autofree char *path = pod_path(annotation->ns, annotation->name, "", error);
     g_autoptr(GString) body = g_string_new(NULL);
-    g_autoptr(GString) reply = g_string_new(NULL);
     struct json_writer writer;
 
-    if (!path)
-        return OUTCOME_REFUSED;
     json_writer_init(&writer, body);
     pod_annotation_encode(&writer, annotation);
-    const struct api_call call = {
-        .method = "PATCH", .path = path, .body = body, .deadline_ms = deadline_ms};
-    return api_client_call(api->client, &call, reply, error);
-}
-
-/* --- Nodes ---------------------------------------------------------------------------------- */
-
-static char *node_path(const char *name, GError **error)
-{
-    g_autofree char *part = transport_escape(name, "node", error);
-    return part ? g_strdup_printf("/api/v1/nodes/%s", part) : NULL;
-}
-
-static enum outcome api_get_node(struct cluster *cluster, struct json_arena *arena,
-                                 const char *name, int64_t deadline_ms, struct node_view *ret_node,
-                                 GError **error)
-{
-    g_autofree char *path = node_path(name, error);
-    const cJSON *object;
-
-    if (!path)
-        return OUTCOME_REFUSED;
-    const enum outcome outcome = get_object(cluster, arena, path, deadline_ms, &object, error);
-    if (outcome != OUTCOME_OK || node_view_decode(arena, object, ret_node, error))
-        return outcome;
-    g_prefix_error(error, "GET %s: ", path);
-    return OUTCOME_UNKNOWN;
+    return patch(cluster, path, body, false, deadline_ms, error);
 }
 
 static enum outcome api_annotate_node(struct cluster *cluster,
                                       const struct node_annotation *annotation,
                                       int64_t deadline_ms, GError **error)
 {
-    struct api_cluster *api = (struct api_cluster *)cluster;
     g_autofree char *path = node_path(annotation->node, error);
     g_autoptr(GString) body = g_string_new(NULL);
-    g_autoptr(GString) reply = g_string_new(NULL);
     struct json_writer writer;
 
-    if (!path)
-        return OUTCOME_REFUSED;
     json_writer_init(&writer, body);
     node_annotation_encode(&writer, annotation);
-    const struct api_call call = {
-        .method = "PATCH", .path = path, .body = body, .deadline_ms = deadline_ms, .once = true};
-    return api_client_call(api->client, &call, reply, error);
+    return patch(cluster, path, body, true, deadline_ms, error);
 }
 
 /* --- events --------------------------------------------------------------------------------- */
