@@ -84,10 +84,13 @@ static struct record *begin(enum record_kind kind, uint64_t number, struct json_
     return record;
 }
 
-static void begin_object(struct record *record, struct json_writer *writer, const char *key)
+/* The line's last key, whose text a later file may begin with. */
+static struct json_writer *begin_object(struct record *record, struct json_writer *writer,
+                                        const char *key)
 {
     json_key(writer, key);
     record->object_at = record->text->len;
+    return writer;
 }
 
 static void write_moment(struct json_writer *writer, const struct moment *moment)
@@ -96,19 +99,6 @@ static void write_moment(struct json_writer *writer, const struct moment *moment
 
     json_key_string(writer, "at", at);
     json_key_int(writer, "ms", moment->now_ms);
-}
-
-struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(kind, number, &writer);
-    record->feed = feed;
-    json_key_string(&writer, "feed", feed_names[feed]);
-    json_end_object(&writer);
-    return record;
 }
 
 static const char *const record_trusts[] = {
@@ -137,246 +127,19 @@ void record_write_asking(struct json_writer *writer, bool picky, const char *sch
         json_key_string(writer, "scheduler", scheduler);
 }
 
-struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trust trust)
+static void write_pod(struct record *record, struct json_writer *writer, const struct pod_view *pod,
+                      enum trust trust)
 {
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_POD, number, &writer);
     record->key = g_strdup(pod->uid);
     record->pending = !pod_view_is_bound(pod);
     if (record->pending) {
         record->picky = !constraints_are_none(pod);
         record->scheduler = g_strdup(pod->scheduler_name);
-        record_write_asking(&writer, record->picky, record->scheduler);
+        record_write_asking(writer, record->picky, record->scheduler);
     }
     record->trust = trust;
-    record_write_trust(&writer, trust);
-    begin_object(record, &writer, "object");
-    pod_view_encode(&writer, pod);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_unread_pod(uint64_t number, const struct pod_view *pod)
-{
-    struct record *record = record_pod(number, pod, TRUST_ANNOTATIONS);
-
-    if (record)
-        record->unread = true;
-    return record;
-}
-
-struct record *record_reconcile(uint64_t number, const struct pod_view *pod, bool confirmed)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_RECONCILE, number, &writer);
-    record->key = g_strdup(pod->uid);
-    record->confirmed = confirmed;
-    json_key_bool(&writer, "confirmed", confirmed);
-    begin_object(record, &writer, "object");
-    pod_view_encode(&writer, pod);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_node(uint64_t number, const struct node_view *node, bool paused)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_NODE, number, &writer);
-    record->key = g_strdup(node->name);
-    record->paused = paused;
-    begin_object(record, &writer, "object");
-    node_view_encode(&writer, node);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_configmap(uint64_t number, const struct configmap_view *configmap, bool gone)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record =
-        begin(gone ? RECORD_CONFIGMAP_GONE : RECORD_CONFIGMAP, number, &writer);
-    record->key = g_strdup_printf("%s/%s", configmap->ns, configmap->name);
-    begin_object(record, &writer, "object");
-    configmap_view_encode(&writer, configmap);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(gone ? RECORD_BUDGET_GONE : RECORD_BUDGET, number, &writer);
-    record->key = g_strdup_printf("%s/%s", budget->ns, budget->name);
-    begin_object(record, &writer, "object");
-    budget_view_encode(&writer, budget);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
-                                     bool gone)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record =
-        begin(gone ? RECORD_RESOURCE_QUOTA_GONE : RECORD_RESOURCE_QUOTA, number, &writer);
-    record->key = g_strdup_printf("%s/%s", quota->ns, quota->name);
-    begin_object(record, &writer, "object");
-    resource_quota_view_encode(&writer, quota);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_waits(uint64_t number, const struct waits *waits,
-                            const struct ledger *ledger)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_WAITS, number, &writer);
-    begin_object(record, &writer, "object");
-    waits_encode(&writer, waits, ledger);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_time(uint64_t number, const struct moment *moment)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_TIME, number, &writer);
-    write_moment(&writer, moment);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_REJECTED, number, &writer);
-    record->key = g_strdup(uid);
-    json_key_string(&writer, "key", uid);
-    json_key_string(&writer, "result", rejection_names[rejection->kind]);
-    json_key_bool(&writer, "confirmed", rejection->refused);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_rejects(uint64_t number, const struct rejects *rejects)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_REJECTS, number, &writer);
-    begin_object(record, &writer, "object");
-    rejects_encode(&writer, rejects);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_gone(enum record_kind kind, uint64_t number, const char *key)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(kind, number, &writer);
-    record->key = g_strdup(key);
-    json_key_string(&writer, "key", key);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_POLICY, number, &writer);
-    json_key_string(&writer, "policy", policy);
-    json_key_int(&writer, "patience", patience_ms);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_arrivals(uint64_t number, const GArray *entries, const GList *schedulers)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_ARRIVALS, number, &writer);
-    begin_object(record, &writer, "object");
-    queue_state_encode(&writer, entries, schedulers);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_learned(uint64_t number, const struct demand *demand)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_LEARNED, number, &writer);
-    begin_object(record, &writer, "object");
-    learned_encode(&writer, demand);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_ledger(uint64_t number, const struct ledger *ledger)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_LEDGER, number, &writer);
-    begin_object(record, &writer, "object");
-    record_ledger_encode(&writer, ledger);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_call(const struct call *call, const GString *reply)
-{
-    struct json_writer writer;
-
-    if (call->moment.number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_CALL, call->moment.number, &writer);
-    json_key_string(&writer, "verb", metrics_verb(call->verb));
-    json_key_int(&writer, "entry", call->entry);
-    write_moment(&writer, &call->moment);
-    record->verb = call->verb;
-    record->body = g_string_new_len(call->body, (gssize)call->length);
-    record->reply = g_string_new_len(reply->str, (gssize)reply->len);
-    return record;
+    record_write_trust(writer, trust);
+    pod_view_encode(begin_object(record, writer, "object"), pod);
 }
 
 /* --- binds ---------------------------------------------------------------------------------- */
@@ -392,8 +155,7 @@ void record_answer_encode(struct json_writer *writer, const struct attempt *atte
         json_key_int(writer, "card", attempt->card);
     if (step == ATTEMPT_SEND) {
         json_key_string(writer, "dialect", attempt->dialect->name);
-        json_key(writer, "annotations");
-        json_begin_object(writer);
+        json_key_object(writer, "annotations");
         for (size_t i = 0; i < attempt->annotations.n; i++)
             json_key_string(writer, attempt->annotations.items[i].key,
                             attempt->annotations.items[i].value);
@@ -402,135 +164,192 @@ void record_answer_encode(struct json_writer *writer, const struct attempt *atte
     json_end_object(writer);
 }
 
-struct record *record_look(const struct moment *moment, const struct attempt *attempt,
-                           enum attempt_step step, const struct ledger *ledger,
-                           const GError *failure)
+static void write_look(struct record *record, struct json_writer *writer,
+                       const struct observation *what)
 {
+    const struct attempt *attempt = what->attempt;
     const struct bind_args *args = attempt->args;
-    struct json_writer writer;
+    const enum attempt_step step = (enum attempt_step)what->step;
 
-    if (moment->number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_LOOK, moment->number, &writer);
     record->key = g_strdup(args->pod_uid);
     record->result = step == ATTEMPT_SEND ? BIND_RESULT_BOUND : BIND_RESULT_REFUSED;
-    json_key_int(&writer, "call", (int64_t)attempt->call);
-    write_moment(&writer, moment);
-    json_key_int(&writer, "until", attempt->send_until_ms);
-    json_key_string(&writer, "namespace", args->pod_namespace);
-    json_key_string(&writer, "name", args->pod_name);
-    json_key_string(&writer, "uid", args->pod_uid);
-    json_key_string(&writer, "node", args->node);
+    json_key_int(writer, "call", (int64_t)attempt->call);
+    write_moment(writer, what->moment);
+    json_key_int(writer, "until", attempt->send_until_ms);
+    json_key_string(writer, "namespace", args->pod_namespace);
+    json_key_string(writer, "name", args->pod_name);
+    json_key_string(writer, "uid", args->pod_uid);
+    json_key_string(writer, "node", args->node);
     if (attempt->asks) {
-        json_key(&writer, "asks");
-        json_raw(&writer, attempt->asks->str, attempt->asks->len);
+        json_key(writer, "asks");
+        json_raw(writer, attempt->asks->str, attempt->asks->len);
     }
-    json_key(&writer, "answer");
-    record_answer_encode(&writer, attempt, step, failure);
-    if (step == ATTEMPT_SEND) {
-        begin_object(record, &writer, "booking");
-        booking_encode(&writer, ledger_get(ledger, args->pod_uid));
-    }
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_conclude(const struct moment *moment, const char *uid,
-                               enum bind_result result)
-{
-    struct json_writer writer;
-
-    if (moment->number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_CONCLUDE, moment->number, &writer);
-    record->key = g_strdup(uid);
-    record->result = result;
-    write_moment(&writer, moment);
-    json_key_string(&writer, "key", uid);
-    json_key_string(&writer, "result", bind_result_names[result]);
-    json_end_object(&writer);
-    return record;
-}
-
-struct record *record_inherit(uint64_t number, const char *uid, const char *booking)
-{
-    struct json_writer writer;
-
-    if (number == 0)
-        return NULL;
-    struct record *record = begin(RECORD_INHERIT, number, &writer);
-    record->key = g_strdup(uid);
-    begin_object(record, &writer, "booking");
-    json_raw(&writer, booking, strlen(booking));
-    json_end_object(&writer);
-    return record;
+    json_key(writer, "answer");
+    record_answer_encode(writer, attempt, step, what->failure);
+    if (step == ATTEMPT_SEND)
+        booking_encode(begin_object(record, writer, "booking"),
+                       ledger_get(what->ledger, args->pod_uid));
 }
 
 /* --- observations --------------------------------------------------------------------------- */
 
-struct record *record_new(const struct observation *what)
-{
-    const uint64_t number = what->number;
+static const enum record_kind kinds[] = {
+    [OBSERVED_LIST_BEGIN] = RECORD_LIST_BEGIN,
+    [OBSERVED_LIST_END] = RECORD_LIST_END,
+    [OBSERVED_NODE] = RECORD_NODE,
+    [OBSERVED_NODE_GONE] = RECORD_NODE_GONE,
+    [OBSERVED_POD] = RECORD_POD,
+    [OBSERVED_UNREAD_POD] = RECORD_POD,
+    [OBSERVED_ASKED_POD] = RECORD_RECONCILE,
+    [OBSERVED_POD_ENDED] = RECORD_POD_GONE,
+    [OBSERVED_POD_VANISHED] = RECORD_POD_VANISHED,
+    [OBSERVED_POD_REJECTED] = RECORD_REJECTED,
+    [OBSERVED_CONFIGMAP] = RECORD_CONFIGMAP,
+    [OBSERVED_CONFIGMAP_GONE] = RECORD_CONFIGMAP_GONE,
+    [OBSERVED_BUDGET] = RECORD_BUDGET,
+    [OBSERVED_BUDGET_GONE] = RECORD_BUDGET_GONE,
+    [OBSERVED_RESOURCE_QUOTA] = RECORD_RESOURCE_QUOTA,
+    [OBSERVED_RESOURCE_QUOTA_GONE] = RECORD_RESOURCE_QUOTA_GONE,
+    [OBSERVED_POLICY] = RECORD_POLICY,
+    [OBSERVED_RESUME] = RECORD_RESUME,
+    [OBSERVED_TIME] = RECORD_TIME,
+    [OBSERVED_REFUSED] = RECORD_REFUSED,
+    [OBSERVED_DROPPED] = RECORD_DROP,
+    [OBSERVED_INHERITED] = RECORD_INHERIT,
+    [OBSERVED_CALL] = RECORD_CALL,
+    [OBSERVED_LOOK] = RECORD_LOOK,
+    [OBSERVED_CONCLUSION] = RECORD_CONCLUDE,
+    [OBSERVED_ARRIVALS] = RECORD_ARRIVALS,
+    [OBSERVED_WAITS] = RECORD_WAITS,
+    [OBSERVED_REJECTS] = RECORD_REJECTS,
+    [OBSERVED_LEDGER] = RECORD_LEDGER,
+    [OBSERVED_LEARNED] = RECORD_LEARNED,
+};
 
+static uint64_t number_of(const struct observation *what)
+{
+    if (what->what == OBSERVED_CALL)
+        return what->call->moment.number;
+    if (what->what == OBSERVED_LOOK || what->what == OBSERVED_CONCLUSION)
+        return what->moment->number;
+    return what->number;
+}
+
+/* All that the line says beside its number and kind. */
+static void write_fields(struct record *record, struct json_writer *writer,
+                         const struct observation *what)
+{
     switch (what->what) {
     case OBSERVED_LIST_BEGIN:
-        return record_list(RECORD_LIST_BEGIN, number, what->feed);
     case OBSERVED_LIST_END:
-        return record_list(RECORD_LIST_END, number, what->feed);
+        record->feed = what->feed;
+        json_key_string(writer, "feed", feed_names[what->feed]);
+        break;
     case OBSERVED_NODE:
-        return record_node(number, what->node, what->paused);
-    case OBSERVED_NODE_GONE:
-        return record_gone(RECORD_NODE_GONE, number, what->key);
+        record->key = g_strdup(what->node->name);
+        record->paused = what->paused;
+        node_view_encode(begin_object(record, writer, "object"), what->node);
+        break;
     case OBSERVED_POD:
-        return record_pod(number, what->pod, what->trust);
+        write_pod(record, writer, what->pod, (enum trust)what->trust);
+        break;
     case OBSERVED_UNREAD_POD:
-        return record_unread_pod(number, what->pod);
+        record->unread = true;
+        write_pod(record, writer, what->pod, TRUST_ANNOTATIONS);
+        break;
     case OBSERVED_ASKED_POD:
-        return record_reconcile(number, what->pod, what->confirmed);
-    case OBSERVED_POD_ENDED:
-        return record_gone(RECORD_POD_GONE, number, what->key);
-    case OBSERVED_POD_VANISHED:
-        return record_gone(RECORD_POD_VANISHED, number, what->key);
-    case OBSERVED_POD_REJECTED:
-        return record_rejected(number, what->key, what->rejection);
+        record->key = g_strdup(what->pod->uid);
+        record->confirmed = what->confirmed;
+        json_key_bool(writer, "confirmed", what->confirmed);
+        pod_view_encode(begin_object(record, writer, "object"), what->pod);
+        break;
     case OBSERVED_CONFIGMAP:
     case OBSERVED_CONFIGMAP_GONE:
-        return record_configmap(number, what->configmap, what->what == OBSERVED_CONFIGMAP_GONE);
+        record->key = g_strdup_printf("%s/%s", what->configmap->ns, what->configmap->name);
+        configmap_view_encode(begin_object(record, writer, "object"), what->configmap);
+        break;
     case OBSERVED_BUDGET:
     case OBSERVED_BUDGET_GONE:
-        return record_budget(number, what->budget, what->what == OBSERVED_BUDGET_GONE);
+        record->key = g_strdup_printf("%s/%s", what->budget->ns, what->budget->name);
+        budget_view_encode(begin_object(record, writer, "object"), what->budget);
+        break;
     case OBSERVED_RESOURCE_QUOTA:
     case OBSERVED_RESOURCE_QUOTA_GONE:
-        return record_resource_quota(number, what->resource_quota,
-                                     what->what == OBSERVED_RESOURCE_QUOTA_GONE);
-    case OBSERVED_POLICY:
-        return record_policy(number, what->key, what->patience_ms);
+        record->key =
+            g_strdup_printf("%s/%s", what->resource_quota->ns, what->resource_quota->name);
+        resource_quota_view_encode(begin_object(record, writer, "object"), what->resource_quota);
+        break;
+    case OBSERVED_NODE_GONE:
+    case OBSERVED_POD_ENDED:
+    case OBSERVED_POD_VANISHED:
     case OBSERVED_RESUME:
-        return record_gone(RECORD_RESUME, number, what->key);
-    case OBSERVED_TIME:
-        return record_time(number, what->moment);
     case OBSERVED_REFUSED:
-        return record_gone(RECORD_REFUSED, number, what->key);
     case OBSERVED_DROPPED:
-        return record_gone(RECORD_DROP, number, what->key);
+        record->key = g_strdup(what->key);
+        json_key_string(writer, "key", what->key);
+        break;
+    case OBSERVED_POD_REJECTED:
+        record->key = g_strdup(what->key);
+        json_key_string(writer, "key", what->key);
+        json_key_string(writer, "result", rejection_names[what->rejection->kind]);
+        json_key_bool(writer, "confirmed", what->rejection->refused);
+        break;
+    case OBSERVED_POLICY:
+        json_key_string(writer, "policy", what->key);
+        json_key_int(writer, "patience", what->patience_ms);
+        break;
+    case OBSERVED_TIME:
+        write_moment(writer, what->moment);
+        break;
     case OBSERVED_INHERITED:
-        return record_inherit(number, what->key, what->booking);
-    case OBSERVED_CALL:
-        return record_call(what->call, what->reply);
+        record->key = g_strdup(what->key);
+        json_raw(begin_object(record, writer, "booking"), what->booking, strlen(what->booking));
+        break;
+    case OBSERVED_CALL: /* whose end is written with its body and reply */
+        json_key_string(writer, "verb", metrics_verb(what->call->verb));
+        json_key_int(writer, "entry", what->call->entry);
+        write_moment(writer, &what->call->moment);
+        record->verb = what->call->verb;
+        record->body = g_string_new_len(what->call->body, (gssize)what->call->length);
+        record->reply = g_string_new_len(what->reply->str, (gssize)what->reply->len);
+        return;
     case OBSERVED_LOOK:
-        return record_look(what->moment, what->attempt, what->step, what->ledger, what->failure);
+        write_look(record, writer, what);
+        break;
     case OBSERVED_CONCLUSION:
-        return record_conclude(what->moment, what->key, what->result);
+        record->key = g_strdup(what->key);
+        record->result = what->result;
+        write_moment(writer, what->moment);
+        json_key_string(writer, "key", what->key);
+        json_key_string(writer, "result", bind_result_names[what->result]);
+        break;
     case OBSERVED_ARRIVALS:
-        return record_arrivals(number, what->entries, what->schedulers);
+        queue_state_encode(begin_object(record, writer, "object"), what->entries, what->schedulers);
+        break;
     case OBSERVED_WAITS:
-        return record_waits(number, what->waits, what->ledger);
+        waits_encode(begin_object(record, writer, "object"), what->waits, what->ledger);
+        break;
     case OBSERVED_REJECTS:
-        return record_rejects(number, what->rejects);
+        rejects_encode(begin_object(record, writer, "object"), what->rejects);
+        break;
     case OBSERVED_LEDGER:
-        return record_ledger(number, what->ledger);
+        record_ledger_encode(begin_object(record, writer, "object"), what->ledger);
+        break;
     case OBSERVED_LEARNED:
-        return record_learned(number, what->demand);
+        learned_encode(begin_object(record, writer, "object"), what->demand);
+        break;
     }
-    return NULL;
+    json_end_object(writer);
+}
+
+struct record *record_new(const struct observation *what)
+{
+    const uint64_t number = number_of(what);
+    struct json_writer writer;
+
+    if (number == 0)
+        return NULL;
+    struct record *record = begin(kinds[what->what], number, &writer);
+    write_fields(record, &writer, what);
+    return record;
 }

@@ -30,8 +30,7 @@
  * not the first, with what was known: lines without a number, the last of which are these two.
  * Objects have the fields of the views (gpuledger/object.h) and no others.
  *
- * A record is made by the thread that took its number, without the lock. All functions but
- * record_free give NULL for the number 0, which stands for what is not recorded.
+ * A record is made by the thread that took its number, without the lock.
  */
 #include "queue/waits.h"
 #include "verbs/call.h"
@@ -109,45 +108,9 @@ struct record {
 
 void record_free(struct record *record);
 
-/* What the recorder writes of it. */
+/* What the recorder writes of it; NULL for the number 0, which stands for what is not recorded. An
+ * observation of a ledger or of a look is to be written under the lock. */
 struct record *record_new(const struct observation *observation);
-
-/* Begins or ends a list. */
-struct record *record_list(enum record_kind kind, uint64_t number, enum feed feed);
-struct record *record_pod(uint64_t number, const struct pod_view *pod, enum trust trust);
-/* A pod without a node that asks for nothing, or nothing that can be read, any more. */
-struct record *record_unread_pod(uint64_t number, const struct pod_view *pod);
-struct record *record_reconcile(uint64_t number, const struct pod_view *pod, bool confirmed);
-struct record *record_node(uint64_t number, const struct node_view *node, bool paused);
-struct record *record_configmap(uint64_t number, const struct configmap_view *configmap,
-                                bool gone);
-struct record *record_budget(uint64_t number, const struct budget_view *budget, bool gone);
-struct record *record_resource_quota(uint64_t number, const struct resource_quota_view *quota,
-                                     bool gone);
-struct record *record_waits(uint64_t number, const struct waits *waits,
-                            const struct ledger *ledger);
-struct record *record_time(uint64_t number, const struct moment *moment);
-
-struct record *record_rejected(uint64_t number, const char *uid, const struct rejection *rejection);
-struct record *record_rejects(uint64_t number, const struct rejects *rejects);
-
-/* RECORD_POD_GONE, RECORD_POD_VANISHED, RECORD_NODE_GONE, RECORD_REFUSED, RECORD_DROP, RECORD_RESUME. */
-struct record *record_gone(enum record_kind kind, uint64_t number, const char *key);
-struct record *record_policy(uint64_t number, const char *policy, int64_t patience_ms);
-struct record *record_arrivals(uint64_t number, const GArray *entries, const GList *schedulers);
-struct record *record_learned(uint64_t number, const struct demand *demand);
-/* Under the lock. */
-struct record *record_ledger(uint64_t number, const struct ledger *ledger);
-/* Copies body and reply. */
-struct record *record_call(const struct call *call, const GString *reply);
-/* Under the lock, since it tells the booking. */
-struct record *record_look(const struct moment *moment, const struct attempt *attempt,
-                           enum attempt_step step, const struct ledger *ledger,
-                           const GError *failure);
-struct record *record_conclude(const struct moment *moment, const char *uid,
-                               enum bind_result result);
-/* `booking` as booking_encode writes it. */
-struct record *record_inherit(uint64_t number, const char *uid, const char *booking);
 
 void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger);
 

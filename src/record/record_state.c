@@ -320,65 +320,53 @@ void record_state_lose(struct record_state *state)
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-static void write_pod(GString *text, enum record_kind kind, enum trust trust, const char *object)
+static void begin_line(struct json_writer *writer, GString *text, enum record_kind kind)
 {
-    struct json_writer writer;
+    json_writer_init(writer, text);
+    json_begin_object(writer);
+    json_key_string(writer, "kind", record_kinds[kind]);
+}
 
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
-    record_write_trust(&writer, trust);
-    json_key(&writer, "object");
-    json_raw(&writer, object, strlen(object));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
+static void end_line(struct json_writer *writer)
+{
+    json_end_object(writer);
+    g_string_append_c(writer->text, '\n');
+}
+
+/* The last field of a line. */
+static void end_with(struct json_writer *writer, const char *key, const char *object)
+{
+    json_key(writer, key);
+    json_raw(writer, object, strlen(object));
+    end_line(writer);
 }
 
 static void write_object(GString *text, enum record_kind kind, const char *object)
 {
     struct json_writer writer;
 
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
+    begin_line(&writer, text, kind);
     if (kind == RECORD_RECONCILE)
         json_key_bool(&writer, "confirmed", false);
-    json_key(&writer, "object");
-    json_raw(&writer, object, strlen(object));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
-}
-
-static void write_doubt(GString *text, const char *uid)
-{
-    struct json_writer writer;
-
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[RECORD_CONCLUDE]);
-    json_key_string(&writer, "key", uid);
-    json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
+    end_with(&writer, "object", object);
 }
 
 static void write_booking(GString *text, const struct known *known)
 {
     struct json_writer writer;
 
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[RECORD_BOOKING]);
+    begin_line(&writer, text, RECORD_BOOKING);
     json_key_int(&writer, "state", known->state);
-    json_key(&writer, "booking");
-    json_raw(&writer, known->text, strlen(known->text));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
+    end_with(&writer, "booking", known->text);
     if (!known->settled)
         return;
     write_object(text, RECORD_RECONCILE, known->settled);
-    if (known->state == ALLOCATION_UNKNOWN) /* what was settled is in doubt again */
-        write_doubt(text, known->key);
+    if (known->state == ALLOCATION_UNKNOWN) { /* what was settled is in doubt again */
+        begin_line(&writer, text, RECORD_CONCLUDE);
+        json_key_string(&writer, "key", known->key);
+        json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
+        end_line(&writer);
+    }
 }
 
 static void write_known(GString *text, enum record_kind kind, const struct known *known)
@@ -387,29 +375,24 @@ static void write_known(GString *text, enum record_kind kind, const struct known
 
     if (known->booking)
         write_booking(text, known->booking);
-    if (known->first)
-        write_pod(text, kind, known->trust, known->first);
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
+    if (known->first) {
+        begin_line(&writer, text, kind);
+        record_write_trust(&writer, known->trust);
+        end_with(&writer, "object", known->first);
+    }
+    begin_line(&writer, text, kind);
     record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
-    json_key(&writer, "object");
-    json_raw(&writer, known->text, strlen(known->text));
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
+    end_with(&writer, "object", known->text);
 }
 
 static void write_list(GString *text, enum record_kind kind, int feed)
 {
     struct json_writer writer;
 
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "kind", record_kinds[kind]);
+    begin_line(&writer, text, kind);
     json_key_string(&writer, "feed", feed_names[feed]);
-    json_end_object(&writer);
-    g_string_append_c(text, '\n');
+    end_line(&writer);
 }
 
 static gint compare_numbers(gconstpointer a, gconstpointer b)

@@ -91,7 +91,10 @@ static void list(enum record_kind kind, enum feed feed)
         store_list_begin(live, feed);
     else
         store_list_end(live, feed);
-    note(record_list(kind, ++number, feed));
+    note(record_new(&(struct observation){.what = kind == RECORD_LIST_BEGIN ? OBSERVED_LIST_BEGIN
+                                                                            : OBSERVED_LIST_END,
+                                          .number = ++number,
+                                          .feed = feed}));
 }
 
 static void add_node(const char *name)
@@ -99,7 +102,8 @@ static void add_node(const char *name)
     const struct node_view view = {.name = name, .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})};
 
     store_apply_node(live, &view);
-    note(record_node(++number, &view, false));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &view}));
 }
 
 static void add_pod(const char *uid, const char *mem, const char *nominated)
@@ -113,7 +117,8 @@ static void add_pod(const char *uid, const char *mem, const char *nominated)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &view, .trust = TRUST_ANNOTATIONS}));
 }
 
 static void add_running(const char *uid, const char *mem, const char *node)
@@ -127,13 +132,15 @@ static void add_running(const char *uid, const char *mem, const char *node)
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &view, .trust = TRUST_ANNOTATIONS}));
 }
 
 static void remove_pod(const char *uid)
 {
     store_delete_pod(live, uid);
-    note(record_gone(RECORD_POD_GONE, ++number, uid));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_POD_ENDED, .number = ++number, .key = uid}));
 }
 
 static void add_budget(const char *name, int64_t allowed)
@@ -141,7 +148,8 @@ static void add_budget(const char *name, int64_t allowed)
     const struct budget_view view = {.ns = "ml", .name = name, .allowed = allowed, .selects = true};
 
     store_apply_budget(live, &view);
-    note(record_budget(++number, &view, false));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_BUDGET, .number = ++number, .budget = &view}));
 }
 
 /* Nodes first, of which the other feeds know nothing. */
@@ -206,11 +214,13 @@ START_TEST(a_node_whose_plugin_is_away_is_known)
     list_all();
     for (int i = 0; i < 2; i++) {
         store_apply_node(live, &nodes[0]);
-        note(record_node(++number, &nodes[0], true));
+        note(record_new(&(struct observation){
+            .what = OBSERVED_NODE, .number = ++number, .node = &nodes[0], .paused = true}));
     }
     if (_i == 1) {
         store_apply_node(live, &nodes[1]);
-        note(record_node(++number, &nodes[1], false));
+        note(record_new(
+            &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &nodes[1]}));
     }
     begin_file();
     const struct node *node = ledger_node(store_lock(replay_store(next_file)), "n1");
@@ -235,7 +245,8 @@ START_TEST(a_pod_that_vanished_is_known)
 
     list_all();
     store_apply_pod(live, &pod);
-    note(record_pod(++number, &pod, TRUST_ANNOTATIONS));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = TRUST_ANNOTATIONS}));
     if (_i == 1)
         begin_file();
     struct waits *waits = waits_new();
@@ -243,9 +254,13 @@ START_TEST(a_pod_that_vanished_is_known)
     waits_note_vanished(waits, ledger, ledger_get(ledger, "u"));
     store_unlock(live);
     store_vanish_pod(live, "u");
-    note(record_gone(RECORD_POD_VANISHED, ++number, "u"));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
     if (_i == 0) {
-        note(record_waits(++number, waits, store_ledger(live)));
+        note(record_new(&(struct observation){.what = OBSERVED_WAITS,
+                                              .number = ++number,
+                                              .waits = waits,
+                                              .ledger = store_ledger(live)}));
         begin_file();
     }
     waits_free(waits);
@@ -269,11 +284,13 @@ START_TEST(an_edited_pod_stays_on_its_card)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node, false));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &node}));
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? "1" : "0"});
         store_apply_pod(live, &pod);
-        note(record_pod(++number, &pod, TRUST_ANNOTATIONS));
+        note(record_new(&(struct observation){
+            .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = TRUST_ANNOTATIONS}));
     }
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
@@ -316,11 +333,13 @@ START_TEST(what_was_believed_of_a_pod_is_believed)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node, false));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &node}));
     for (int i = 1; i >= 0; i--) {
         pod.annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", i ? trusts[_i].annotation : "0"},
                                 {SEAL_ANNOTATION, sealed});
-        note(record_pod(++number, &pod, trusts[_i].trust));
+        note(record_new(&(struct observation){
+            .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = trusts[_i].trust}));
     }
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
@@ -344,10 +363,13 @@ START_TEST(a_seal_that_comes_back_is_believed)
 
     list_all();
     store_apply_node(live, &node);
-    note(record_node(++number, &node, false));
-    note(record_pod(++number, &pod, TRUST_NOTHING));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &node}));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = TRUST_NOTHING}));
     pod.annotations = PAIRS({SEAL_ANNOTATION, sealed});
-    note(record_pod(++number, &pod, TRUST_SEAL));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &pod, .trust = TRUST_SEAL}));
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
     ck_assert_int_eq(known->shares[0].card, 1);
@@ -391,16 +413,23 @@ START_TEST(a_settled_pod_is_known)
     const enum allocation_state states[] = {ALLOCATION_BOUND, ALLOCATION_UNKNOWN};
 
     list_all();
-    struct record *look = record_inherit(
-        ++number, "u",
-        "{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\",\"node\":\"n1\",\"dialect\":"
-        "\"gpushare\",\"amount\":6,\"time\":\"1\",\"shares\":[{\"memory\":6,\"units\":true,"
-        "\"card\":0}]}");
+    struct record *look = record_new(&(struct observation){
+        .what = OBSERVED_INHERITED,
+        .number = ++number,
+        .key = "u",
+        .booking =
+            "{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\",\"node\":\"n1\",\"dialect\":"
+            "\"gpushare\",\"amount\":6,\"time\":\"1\",\"shares\":[{\"memory\":6,\"units\":true,"
+            "\"card\":0}]}"});
     look->kind = RECORD_LOOK; /* which tells a booking in the same way */
     look->result = BIND_RESULT_BOUND;
     note(look);
-    note(record_reconcile(++number, &pod, false));
-    note(record_conclude(&(struct moment){.number = ++number}, "u", results[_i]));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_ASKED_POD, .number = ++number, .pod = &pod}));
+    note(record_new(&(struct observation){.what = OBSERVED_CONCLUSION,
+                                          .moment = &(struct moment){.number = ++number},
+                                          .key = "u",
+                                          .result = results[_i]}));
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
     ck_assert_ptr_nonnull(known);
@@ -468,7 +497,8 @@ START_TEST(what_was_learned_is_known)
             remove_pod(uid);
     }
     store_lock(live);
-    note(record_learned(++number, store_demand(live)));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_LEARNED, .number = ++number, .demand = store_demand(live)}));
     store_unlock(live);
     begin_file();
     for (int i = 0; i < 2; i++) {
@@ -485,7 +515,10 @@ static void note_arrivals(void)
     g_autoptr(GArray) entries = arrivals_tell(store_arrivals(live), ledger);
 
     g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(live));
-    note(record_arrivals(++number, entries, schedulers));
+    note(record_new(&(struct observation){.what = OBSERVED_ARRIVALS,
+                                          .number = ++number,
+                                          .entries = entries,
+                                          .schedulers = schedulers}));
     store_unlock(live);
 }
 
@@ -535,7 +568,8 @@ static void add_asking(const char *uid, const char *mem, bool picky, const char 
                                   CONTAINERS({.name = "c", .limits = PAIRS({MEM, mem})})};
 
     store_apply_pod(live, &view);
-    note(record_pod(++number, &view, TRUST_ANNOTATIONS));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_POD, .number = ++number, .pod = &view, .trust = TRUST_ANNOTATIONS}));
 }
 
 static const struct {
@@ -571,7 +605,8 @@ START_TEST(who_cannot_ask_is_known)
                                        .capacity = {units, 2},
                                        .allocatable = {units, 2}};
         store_apply_node(live, &view);
-        note(record_node(++number, &view, false));
+        note(record_new(
+            &(struct observation){.what = OBSERVED_NODE, .number = ++number, .node = &view}));
     }
     add_running("a", "4", "n1");
     add_running("b", "9", "n2");
@@ -705,7 +740,8 @@ END_TEST
 
 static void note_gone(struct recorder *recorder, uint64_t taken)
 {
-    recorder_take(recorder, record_gone(RECORD_POD_GONE, taken, "nobody"));
+    recorder_take(recorder, record_new(&(struct observation){
+                                .what = OBSERVED_POD_ENDED, .number = taken, .key = "nobody"}));
 }
 
 /* What was lost may have been pods that taught something. */
