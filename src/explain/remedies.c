@@ -27,6 +27,7 @@ struct remedies *remedies_find(const struct remedies_query *query)
         .query = query,
         .found = remedies_new(),
         .pairs = g_array_new(FALSE, FALSE, sizeof(struct remedy_pair)),
+        .tries_max = REMEDY_TRIES_MAX,
     };
 
     g_array_set_clear_func(search.pairs, clear_pair);
@@ -57,8 +58,7 @@ static void encode_amounts(struct json_writer *writer, const GArray *amounts)
 {
     const char *container = NULL;
 
-    json_key(writer, "containers");
-    json_begin_array(writer);
+    json_key_array(writer, "containers");
     for (guint i = 0; amounts && i < amounts->len; i++) {
         const struct remedy_amount *one = &g_array_index(amounts, struct remedy_amount, i);
         if (g_strcmp0(container, one->container) != 0) {
@@ -69,8 +69,7 @@ static void encode_amounts(struct json_writer *writer, const GArray *amounts)
             container = one->container;
             json_begin_object(writer);
             json_key_string(writer, "name", container);
-            json_key(writer, "amounts");
-            json_begin_object(writer);
+            json_key_object(writer, "amounts");
         }
         json_key_string(writer, one->resource, one->amount);
     }
@@ -98,8 +97,7 @@ static void encode_remedy(struct json_writer *writer, const struct remedy *remed
         json_int(writer, remedy->card);
     else
         json_null(writer);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; remedy->pods && i < remedy->pods->len; i++) {
         const struct remedy_pod *pod = &g_array_index(remedy->pods, struct remedy_pod, i);
         json_begin_object(writer);
@@ -119,19 +117,16 @@ static const struct remedy_pair *pair_at(const struct remedies *remedies, guint 
 
 void remedies_encode(struct json_writer *writer, const struct remedies *remedies)
 {
-    json_key(writer, "remedies");
-    json_begin_array(writer);
+    json_key_array(writer, "remedies");
     for (guint i = 0; remedies && i < remedies->single->len; i++)
         encode_remedy(writer, &g_array_index(remedies->single, struct remedy, i));
     json_end_array(writer);
-    json_key(writer, "pairs");
-    json_begin_array(writer);
+    json_key_array(writer, "pairs");
     for (guint i = 0; remedies && i < remedies->pairs->len; i++) {
         const struct remedy *changes = pair_at(remedies, i)->changes;
         json_begin_object(writer);
         json_key_string(writer, "node", changes[0].node);
-        json_key(writer, "changes");
-        json_begin_array(writer);
+        json_key_array(writer, "changes");
         encode_remedy(writer, &changes[0]);
         encode_remedy(writer, &changes[1]);
         json_end_array(writer);

@@ -280,8 +280,7 @@ static bool try_wording(struct search *search, const struct wording *wording,
             return false;
     }
     search->tries++;
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){&wording->view, request, &search->moment});
+    search_begin(search, &question, &wording->view, request, 0);
     const bool takes = feasibility_takes(&question, node, NULL);
     feasibility_clear(&question);
     return takes;

@@ -56,9 +56,7 @@ static void try_quota(struct search *search, struct node *node)
     struct quota_count count;
     struct feasibility question;
 
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){search->query->pod, search->query->request,
-                                                 &search->moment, WITHOUT_QUOTAS});
+    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
     const struct quota_room *room = question.room;
     if (room) {
         quota_room_count(room, node->name, &count);
@@ -85,9 +83,7 @@ static void try_resource_quota(struct search *search, struct node *node)
     struct placement placement;
     struct feasibility question;
 
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){search->query->pod, search->query->request,
-                                                 &search->moment, WITHOUT_QUOTAS});
+    search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
     const struct quota_room *room = question.room;
     if (room && feasibility_ask(&question, node, &placement) == REASON_NONE &&
         !resource_room_allows(quota_room_resources(room), node, &placement, &count) &&
@@ -112,9 +108,7 @@ static void try_turn(struct search *search, struct node *node)
 {
     struct feasibility question;
 
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){search->query->pod, search->query->request,
-                                                 &search->moment});
+    search_begin(search, &question, search->query->pod, search->query->request, 0);
     if (feasibility_ask(&question, node, NULL) == REASON_EARLIER_POD)
         search_add(search,
             (struct remedy){.kind = REMEDY_TURN,

@@ -3,14 +3,20 @@
 
 #include <string.h>
 
+void search_begin(struct search *search, struct feasibility *ret_question,
+                  const struct pod_view *pod, const struct request *request, unsigned without)
+{
+    feasibility_init(ret_question, search->query->copy,
+                     &(struct feasibility_about){pod, request, &search->moment, without});
+}
+
 enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
                        const struct request *request, struct placement *ret_placement)
 {
     struct feasibility question;
 
     search->tries++;
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){pod, request, &search->moment});
+    search_begin(search, &question, pod, request, 0);
     const enum reason reason = feasibility_ask(&question, node, ret_placement);
     feasibility_clear(&question);
     return reason;
@@ -27,9 +33,7 @@ enum barrier search_shortage(struct search *search, const struct node *node)
 
     if (search_barrier(search, node) != BARRIER_NONE)
         return BARRIER_NONE;
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){search->query->pod, search->query->request,
-                                                 &search->moment});
+    search_begin(search, &question, search->query->pod, search->query->request, 0);
     const enum barrier barrier = feasibility_barrier(&question, node);
     feasibility_clear(&question);
     return barrier;
@@ -45,8 +49,7 @@ bool search_takes_as(struct search *search, const struct node *node, const struc
     struct feasibility question;
 
     search->tries++;
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){pod, search->query->request, &search->moment});
+    search_begin(search, &question, pod, search->query->request, 0);
     const bool takes = feasibility_takes(&question, node, NULL);
     feasibility_clear(&question);
     return takes;
@@ -61,8 +64,7 @@ const struct node *search_taker(struct search *search, const struct pod_view *po
 
     if (!request)
         return NULL;
-    feasibility_init(&question, search->query->copy,
-                     &(struct feasibility_about){pod, request, &search->moment});
+    search_begin(search, &question, pod, request, 0);
     for (const char *const *name = search->query->nodes; *name && !taker; name++) {
         const struct node *node = ledger_node(search->ledger, *name);
         search->tries++;
@@ -88,7 +90,7 @@ bool search_reads(const char *resource)
 
 bool search_may_try(const struct search *search)
 {
-    return search->tries < REMEDY_TRIES_MAX;
+    return search->tries < search->tries_max;
 }
 
 bool search_has(const struct search *search, enum remedy_kind kind)

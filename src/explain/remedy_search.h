@@ -13,9 +13,14 @@ struct search {
     GArray *found; /* struct remedy */
     GArray *pairs; /* struct remedy_pair; NULL: this is the search for the second of a pair */
     const struct node *only; /* of that, the node; NULL: any */
-    int tries;
+    int tries, tries_max; /* questions asked, and how many may be */
     int lists; /* nodes whose pods the cluster was asked for */
 };
+
+/* The question about the pod, to be asked of nodes; ends with feasibility_clear. `without`: enum
+ * feasibility_flag. */
+void search_begin(struct search *search, struct feasibility *ret_question,
+                  const struct pod_view *pod, const struct request *request, unsigned without);
 
 /* Filter's question, whether kube-scheduler asks it or not. */
 enum reason search_ask(struct search *search, const struct node *node, const struct pod_view *pod,
@@ -53,7 +58,7 @@ enum barrier search_shortage(struct search *search, const struct node *node);
 void remedy_clear(struct remedy *remedy);
 GArray *remedies_new(void); /* of struct remedy */
 
-/* All kinds of single remedies, the smallest first. */
+/* Asks all of the searches below; what they have found, the smallest first. */
 void search_singles(struct search *search);
 
 /* Two that are enough only together. Takes the strings of both. */
@@ -62,7 +67,7 @@ void search_add_pair(struct search *search, struct remedy first, struct remedy s
 void search_pairs(struct search *search);
 void search_two_amounts(struct search *search); /* of a pod's */
 
-/* Each adds what it finds; in no order of calls. */
+/* Each adds what it finds, whatever the others find, with questions of its own; in any order. */
 void search_nodes(struct search *search);                   /* that change */
 void search_amounts(struct search *search);                 /* other ones */
 void search_dialects(struct search *search);                /* another one */
