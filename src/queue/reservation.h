@@ -9,6 +9,9 @@
  * the least that suffices, so that whatever ends first, nobody who fits beside the rest and beside the
  * pod delays it there. How long pods run is not asked.
  *
+ * It is kept although few clusters need it for single pods: a group of pods waits for room as a whole,
+ * and what is kept for one pod here will be kept for each of a group.
+ *
  * Pure but for the guesses of the ledger's look-ups; the caller serialises.
  */
 #include "queue/nominations.h"
