@@ -3,141 +3,80 @@
  * The rows of the table of options (options/options.c) that say which node sides there are and how they
  * are configured; included there and nowhere else.
  */
-    {.name = "gpushare-memory-unit",
-     CHOICE(dialects.gpushare_memory_unit, choices_memory_unit),
-     .metavar = "UNIT",
-     .fallback = "auto",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"gpushare-memory-unit", CHOICE(dialects.gpushare_memory_unit, "UNIT", "auto",
+     choices_memory_unit), IN(PLACEMENT, READER),
      .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "
              "shown, placement is right either way."},
-    {.name = "unplaced",
-     CHOICE(dialects.unplaced_everywhere, choices_unplaced),
-     .metavar = "HOW",
-     .fallback = "as-given",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"unplaced", CHOICE(dialects.unplaced_everywhere, "HOW", "as-given", choices_unplaced),
+     IN(PLACEMENT, READER),
      .help = "What a pod holds that others have bound without writing a card: gpushare's plugin "
              "gives it the only card of a one-card node and none elsewhere, those of HAMi, "
              "4paradigm and Volcano's vGPU fail it. Either way it gets an Event."},
-    {.name = "gpushare-any-on-single-card",
-     BOOL(dialects.gpushare_any_on_single_card),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"gpushare-any-on-single-card", BOOL(dialects.gpushare_any_on_single_card, "false"),
+     IN(PLACEMENT, READER),
      .help = "The gpushare plugin hands out the only card of a one-card node without asking "
              "which pod it is for, so that pods with several GPU containers may go there. The "
              "plugin's latest version does; the images that its manifests name do not."},
-    {.name = "gpushare-multiprocessors",
-     BOOL(dialects.gpushare_multiprocessors),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"gpushare-multiprocessors", BOOL(dialects.gpushare_multiprocessors, "false"),
+     IN(PLACEMENT, READER),
      .help = "The node side limits compute by giving containers fewer multiprocessors, so that "
              "what a pod asks of aliyun.com/gpu-core.percentage is rounded up to whole ones, on "
              "nodes that state them with the label nvidia.com/gpu.multiprocessors."},
-    {.name = "volcano-memory-factor",
-     INT(dialects.volcano_memory_factor, 1, 1 << 20),
-     .metavar = "N",
-     .fallback = "1",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"volcano-memory-factor", INT(dialects.volcano_memory_factor, "N", "1", 1, 1 << 20),
+     IN(PLACEMENT, READER),
      .help = "How many MiB one volcano.sh/gpu-memory is: the --gpu-memory-factor that the plugin "
              "of Volcano's GPU sharing runs with. Nodes do not say; it matters for what people are "
              "shown, and beside other ways to share the same cards."},
-    {.name = "tencent-gpu-manager",
-     CHOICE(dialects.tencent_order, choices_gpu_manager),
-     .metavar = "VERSION",
-     .fallback = "8cd842e",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"tencent-gpu-manager", CHOICE(dialects.tencent_order, "VERSION", "8cd842e",
+     choices_gpu_manager), IN(PLACEMENT, READER),
      .help = "Which gpu-manager the nodes run: versions order equal cards in different ways, and "
              "gpu-manager fails pods whose card was not the one that it would take itself."},
-    {.name = "tencent-unchecked",
-     BOOL(dialects.tencent_unchecked),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"tencent-unchecked", BOOL(dialects.tencent_unchecked, "false"), IN(PLACEMENT, READER),
      .help = "Let gpu-manager take its own card and say which, rather than fail a pod whose card it "
              "would not have taken: when a pod has ended meanwhile, or equal cards differ in what "
              "only gpu-manager sees."},
-    {.name = "tencent-predicates-only",
-     BOOL(predicates_only),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = COMMAND_SERVE,
+    {"tencent-predicates-only", BOOL(predicates_only, "false"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "kube-scheduler is configured as for gpu-admission, with filterVerb 'predicates' and "
              "no bindVerb: the filter call then books the cards, writes the annotations and passes "
              "one node."},
-    {.name = "hami-default-memory",
-     INT(dialects.hami_default_memory, 0, 16777216),
-     .metavar = "MIB",
-     .fallback = "0",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"hami-default-memory", INT(dialects.hami_default_memory, "MIB", "0", 0, 16777216),
+     IN(PLACEMENT, READER),
      .help = "What a container gets of each card's memory if it asks HAMi's, 4paradigm's or "
              "Volcano's vGPU plugin for cards and says no more; 0: all of it."},
-    {.name = "hami-default-cores",
-     INT(dialects.hami_default_cores, 0, 100),
-     .metavar = "PERCENT",
-     .fallback = "0",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"hami-default-cores", INT(dialects.hami_default_cores, "PERCENT", "0", 0, 100),
+     IN(PLACEMENT, READER),
      .help = "What it gets of each card's compute; 0: as much as there is, beside others."},
-    {.name = "hami-memory-scaling",
-     INT(dialects.hami_memory_scaling, 100, 1000),
-     .metavar = "PERCENT",
-     .fallback = "100",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"hami-memory-scaling", INT(dialects.hami_memory_scaling, "PERCENT", "100", 100, 1000),
+     IN(PLACEMENT, READER),
      .help = "How much memory HAMi's, 4paradigm's and Volcano's vGPU plugin register for each "
              "card, of what it really has: their deviceMemoryScaling, 180 for 1.8. What is beyond "
              "the real memory goes only to pods with the annotation gpuledger.io/oversubscribe. A "
              "node's annotation gpuledger.io/physical-memory goes before it."},
-    {.name = "hami-mig-templates",
-     LIST(dialects.hami_mig_templates, hami_mig_templates_list),
-     .metavar = "MODEL=TEMPLATE,...;...",
-     .fallback = "",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"hami-mig-templates", LIST(dialects.hami_mig_templates, "MODEL=TEMPLATE,...;...", "",
+     hami_mig_templates_list), IN(PLACEMENT, READER),
      .help = "How HAMi's plugin before v2.10, and Volcano's, cut cards in MIG mode: their "
              "knownMigGeometries, for each model the templates in their order, such as "
              "'7x1g.5gb:5120' (instances, name, MiB of each), and '-' for one that is not to be "
              "used. Several sizes in one template have '+' between them, in the order in which "
              "nvidia-smi -L lists them on a card cut so. Without it: what HAMi's chart configures "
              "for A30 and A100, of which only templates of one size are used."},
-    {.name = "nvidia-fail-requests-greater-than-one",
-     BOOL(dialects.nvidia_fail_requests_greater_than_one),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"nvidia-fail-requests-greater-than-one", BOOL(dialects.nvidia_fail_requests_greater_than_one,
+     "false"), IN(PLACEMENT, READER),
      .help = "NVIDIA's plugin is configured with failRequestsGreaterThanOne: it fails containers "
              "that ask for more than one replica of time-sliced GPUs, so they are refused. With "
              "MPS it always does."},
-    {.name = "nvidia-memory-guard",
-     BOOL(dialects.nvidia_memory_guard),
-     .fallback = "false",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"nvidia-memory-guard", BOOL(dialects.nvidia_memory_guard, "false"), IN(PLACEMENT, READER),
      .help = "Keep what pods want of time-sliced GPUs (annotation gpuledger.io/gpu-memory) within a "
              "card: of a node's pods as many as a card has replicas, the most demanding ones, have "
              "room on one card, since kubelet may put them there. Pods without the annotation count "
              "with their replicas' equal part."},
-    {.name = "nvidia-memory-label",
-     LIST(dialects.nvidia_memory_label, item_list_label),
-     .metavar = "LABEL",
-     .fallback = "",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"nvidia-memory-label", LIST(dialects.nvidia_memory_label, "LABEL", "", item_list_label),
+     IN(PLACEMENT, READER),
      .help = "A node label with the memory of one nvidia.com/gpu, such as '4GB' or '4096' (MiB), "
              "for guests whose vGPU nobody else describes. Nodes without it have "
              "nvidia.com/gpu.memory."},
-    {.name = "nvidia-config-replicas",
-     LIST(dialects.nvidia_config_replicas, nvidia_replicas_list),
-     .metavar = "NAME=N,...",
-     .fallback = "",
-     .group = GROUP_PLACEMENT,
-     .commands = READER,
+    {"nvidia-config-replicas", LIST(dialects.nvidia_config_replicas, "NAME=N,...", "",
+     nvidia_replicas_list), IN(PLACEMENT, READER),
      .help = "How many nvidia.com/gpu each configuration of NVIDIA's plugin makes of a card, by "
              "the name that the node label nvidia.com/device-plugin.config has. After the label "
              "has been changed, such a node gives no GPU until its status agrees."},
