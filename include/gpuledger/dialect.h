@@ -127,8 +127,6 @@ struct dialect {
     bool node_units; /* its pods' amounts are AMOUNT_NODE_UNITS; one dialect of a node at most */
     enum isolation isolation;
     struct dialect_words words; /* all NULL: nobody is told to ask so */
-    /* Its own scheduler extender books in filter and knows no bind; we can be called so, too. */
-    bool filter_only;
 
     /* For a node side that chooses the card itself, by an order that must be foreseen; NULL: any
      * policy will do. */

@@ -6,6 +6,7 @@
  * leaves open; listeners and feeds bring their own. The listeners are up before the cluster has
  * been read, so that probes get an answer; verbs turn calls away until then.
  */
+#include "core/fail.h"
 #include "audit/auditor.h"
 #include "verbs/extender.h"
 #include "base/log.h"
@@ -21,7 +22,6 @@
 #include "http/tls.h"
 
 #include <errno.h>
-#include <gpuledger/error.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -152,11 +152,9 @@ static bool start_housekeeping(struct serve *serve, GError **error)
     housekeeping->keys = serve->keys;
     housekeeping->started_ms = now_ms();
     int code = pthread_create(&housekeeping->thread, NULL, keep_house, housekeeping);
-    if (code != 0) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "a thread cannot be started: %s",
-                    g_strerror(code));
-        return false;
-    }
+    if (code != 0)
+        return fail_with(error, GPULEDGER_ERROR_IO, "a thread cannot be started: %s",
+                         g_strerror(code));
     serve->keeping_house = true;
     return true;
 }
@@ -434,21 +432,13 @@ static bool start_recorder(struct serve *serve, GError **error)
     const struct config *config = serve->started;
     if (!*config->record)
         return true;
-    if (config->predicates_only) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "option '--record': bookings of '--tencent-predicates-only' cannot be "
-                    "recorded; leave one of them out");
-        return false;
-    }
     g_autofree char *text = options_text(config);
     serve->recorder = recorder_new(&(struct recorder_options){.path = config->record,
                                                               .file_max = config->record_max,
                                                               .options = text},
                                    error);
-    if (!serve->recorder) {
-        g_prefix_error(error, "option '--record': ");
-        return false;
-    }
+    if (!serve->recorder)
+        return fail_within(error, "option '--record': ");
     recorder_observe(serve->recorder, serve->store);
     return true;
 }
@@ -476,7 +466,6 @@ static bool open_all(struct serve *serve, GError **error)
         .leadership = replica_leadership(serve->replica),
         .journal = replica_journal(serve->replica),
         .shape = (enum prioritize_shape)config->prioritize,
-        .filter_books = config->predicates_only,
         .admits = config->admission,
         .bind_timeout_ms = config->bind_timeout_ms,
         .waiters = {.max = (unsigned)MAX(config->max_connections / 2, 1)},

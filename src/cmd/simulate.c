@@ -3,7 +3,7 @@
  * The command "simulate": runs of policies and seeds, as many at a time as there are processors,
  * and what they came to.
  */
-#include "simulate/chart.h"
+#include "core/fail.h"
 #include "base/log.h"
 #include "options/command.h"
 #include "cmd/keys.h"
@@ -11,7 +11,6 @@
 #include "base/small_file.h"
 #include "snapshot/snapshot_file.h"
 
-#include <gpuledger/error.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +61,12 @@ static bool read_policies(const char *text, GPtrArray *found, GError **error)
         const struct policy *policy = policy_find(g_strstrip(*name));
         if (!policy || g_ptr_array_find(found, policy, NULL)) {
             g_autofree char *known = policy_names();
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        policy ? "option '--policy': '%s' is there twice%s"
-                               : "option '--policy': '%s' is not valid, expected some of %s, with "
-                                 "commas between",
-                        *name, policy ? "" : known);
-            return false;
+            return fail_with(
+                error, GPULEDGER_ERROR_INVALID,
+                policy ? "option '--policy': '%s' is there twice%s"
+                       : "option '--policy': '%s' is not valid, expected some of %s, with "
+                         "commas between",
+                *name, policy ? "" : known);
         }
         g_ptr_array_add(found, (gpointer)policy);
     }
@@ -95,13 +94,12 @@ static bool read_seeds(const char *text, GArray *seeds, GError **error)
     uint32_t from, to;
 
     for (char **item = items; *item; item++) {
-        if (!read_range(g_strstrip(*item), &from, &to) || to - from >= SEEDS_MAX - seeds->len) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "option '--seeds': '%s' is not valid, expected numbers and ranges such as "
-                        "'42..51', at most %d in all",
-                        *item, SEEDS_MAX);
-            return false;
-        }
+        if (!read_range(g_strstrip(*item), &from, &to) || to - from >= SEEDS_MAX - seeds->len)
+            return fail_with(
+                error, GPULEDGER_ERROR_INVALID,
+                "option '--seeds': '%s' is not valid, expected numbers and ranges such as "
+                "'42..51', at most %d in all",
+                *item, SEEDS_MAX);
         for (uint32_t seed = from; seed <= to; seed++)
             g_array_append_val(seeds, seed);
     }
@@ -119,13 +117,12 @@ static bool read_percent(const char *text, int64_t *ret_percent, GError **error)
     }
     if (g_str_has_suffix(digits, "%"))
         digits[strlen(digits) - 1] = '\0';
-    if (!g_ascii_string_to_unsigned(digits, 10, 1, SIMULATION_PERCENT_MAX, &percent, NULL)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "option '--arrivals': '%s' is not valid, expected 'once' or a percentage of "
-                    "the cluster's GPU such as '130%%', at most %d%%",
-                    text, SIMULATION_PERCENT_MAX);
-        return false;
-    }
+    if (!g_ascii_string_to_unsigned(digits, 10, 1, SIMULATION_PERCENT_MAX, &percent, NULL))
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "option '--arrivals': '%s' is not valid, expected 'once' or a percentage of "
+            "the cluster's GPU such as '130%%', at most %d%%",
+            text, SIMULATION_PERCENT_MAX);
     *ret_percent = (int64_t)percent;
     return true;
 }
@@ -147,8 +144,6 @@ static bool check(const struct config *config, const struct plan *plan, GError *
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
     else if (*config->sim_cluster_out && (plan->policies->len > 1 || plan->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
-    else if (*config->sim_chart && plan->policies->len > CHART_POLICIES_MAX)
-        why = "option '--chart' draws at most 8 policies";
     if (why)
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, why);
     return !why;
@@ -176,39 +171,31 @@ static bool read_csv(const char *file, struct trace *trace,
         return false;
     if (read(trace, text, length, error))
         return true;
-    g_prefix_error(error, "\"%s\": ", file);
-    return false;
+    return fail_within(error, "\"%s\": ", file);
 }
 
 static bool read_trace(const struct config *config, struct scenario *scenario, GError **error)
 {
     g_autoptr(trace) trace = trace_new();
 
-    if (!read_csv(config->sim_trace_nodes, trace, trace_read_nodes, error)) {
-        g_prefix_error(error, "option '--trace-nodes': ");
-        return false;
-    }
-    if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error)) {
-        g_prefix_error(error, "option '--trace-pods': ");
-        return false;
-    }
+    if (!read_csv(config->sim_trace_nodes, trace, trace_read_nodes, error))
+        return fail_within(error, "option '--trace-nodes': ");
+    if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error))
+        return fail_within(error, "option '--trace-pods': ");
     scenario_add_trace(scenario, trace);
     return true;
 }
 
 static bool read_objects(const struct config *config, struct scenario *scenario, GError **error)
 {
-    if (!snapshot_file_read(config->snapshot, visit_cluster, scenario, error)) {
-        g_prefix_error(error, "option '--snapshot': ");
-        return false;
-    }
+    if (!snapshot_file_read(config->snapshot, visit_cluster, scenario, error))
+        return fail_within(error, "option '--snapshot': ");
     if (!*config->sim_pods)
         return true;
     g_ptr_array_set_size(scenario->arrivals, 0);
     if (snapshot_file_read(config->sim_pods, visit_pods, scenario, error))
         return true;
-    g_prefix_error(error, "option '--pods': ");
-    return false;
+    return fail_within(error, "option '--pods': ");
 }
 
 static bool read_scenario(const struct config *config, struct plan *plan, GError **error)
@@ -221,11 +208,10 @@ static bool read_scenario(const struct config *config, struct plan *plan, GError
         plan->scenario->anonymous = false;
     if (plan->scenario->arrivals->len > 0)
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                trace ? "option '--trace-pods': there are no pods in it"
-                      : "no pods come: those of --snapshot all have a node; name others with "
-                        "--pods");
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     trace ? "option '--trace-pods': there are no pods in it"
+                           : "no pods come: those of --snapshot all have a node; name others with "
+                             "--pods");
 }
 
 /* --- runs ------------------------------------------------------------------------------------- */
@@ -369,20 +355,6 @@ static bool run_all(const struct config *config, const struct plan *plan,
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static bool write_chart(const struct config *config, const struct simulate_report *report,
-                        GError **error)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GError) failure = NULL;
-
-    simulate_report_chart(report, text);
-    if (g_file_set_contents(config->sim_chart, text->str, (gssize)text->len, &failure))
-        return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "option '--chart': %s",
-                failure->message);
-    return false;
-}
-
 static bool write_results(const struct config *config, const struct plan *plan,
                           const struct simulation_result *results, GError **error)
 {
@@ -404,13 +376,10 @@ static bool write_results(const struct config *config, const struct plan *plan,
     fputs(text->str, stdout);
     if (results[0].error)
         complain("a pod that could not be placed: %s", results[0].error);
-    if (*config->sim_chart && !write_chart(config, &report, error))
-        return false;
     if (!*config->sim_cluster_out ||
         snapshot_file_write(config->sim_cluster_out, results[0].pods, error))
         return true;
-    g_prefix_error(error, "option '--cluster-out': ");
-    return false;
+    return fail_within(error, "option '--cluster-out': ");
 }
 
 static struct plan *read_plan(const struct config *config, GError **error)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/simulate_report.h"
 
-#include "simulate/chart.h"
 #include "options/table.h"
 
 #include <math.h>
@@ -19,128 +18,81 @@ static const struct simulation_result *result_of(const struct simulate_report *r
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
-/* False: the result has no such figure. */
-typedef bool (*reader)(const struct simulation_result *result, double argument, double *ret_value);
+enum reading {
+    READ_POINT, /* at the x of the argument */
+    READ_END,
+    READ_POINT_BOUND, /* likewise */
+    READ_END_BOUND,
+    READ_REFUSED,
+    READ_FIRST,
+    READ_PART_USED,
+    READ_UNTOUCHED,
+    READ_FAILED, /* of the kind of the argument */
+    READ_ALL_FAILED,
+    READ_ARRIVALS,
+    READ_MEAN_US,
+    READ_P99_US,
+    READ_MEDIAN_WAIT,
+    READ_P99_WAIT,
+};
 
-static bool read_point(const struct simulation_result *result, double x, double *ret_value)
+static double count_failed(const struct simulation_result *result)
 {
-    const struct simulation_point *point = simulation_point_at(result, x);
+    uint64_t n = 0;
 
-    if (point)
-        *ret_value = 100 * point->allocated;
+    for (size_t i = 0; i < POD_KIND_N; i++)
+        n += result->failed[i];
+    return (double)n;
+}
+
+/* False: the result has no such figure. */
+static bool read_figure(const struct simulation_result *result, enum reading what, double argument,
+                        double *ret_value)
+{
+    const bool at = what == READ_POINT || what == READ_POINT_BOUND;
+    const struct simulation_point *point =
+        at ? simulation_point_at(result, argument) : &result->end;
+    const double values[] = {
+        [READ_POINT] = point ? 100 * point->allocated : 0,
+        [READ_END] = 100 * result->end.allocated,
+        [READ_POINT_BOUND] = point ? 100 * point->bound : 0,
+        [READ_END_BOUND] = 100 * result->end.bound,
+        [READ_REFUSED] = 100 * result->refused,
+        [READ_FIRST] = result->first_failure,
+        [READ_PART_USED] = 100 * result->end.part_used,
+        [READ_UNTOUCHED] = 100 * result->end.untouched,
+        [READ_FAILED] = what == READ_FAILED ? (double)result->failed[(size_t)argument] : 0,
+        [READ_ALL_FAILED] = count_failed(result),
+        [READ_ARRIVALS] = (double)result->arrivals,
+        [READ_MEAN_US] = result->decision_mean_us,
+        [READ_P99_US] = result->decision_p99_us,
+        [READ_MEDIAN_WAIT] = result->wait_median_s,
+        [READ_P99_WAIT] = result->wait_p99_s,
+    };
+
+    *ret_value = values[what];
+    if (what == READ_FIRST)
+        return result->first_failure >= 0;
+    if (what == READ_POINT_BOUND || what == READ_END_BOUND)
+        return point && point->bound > 0;
     return point != NULL;
 }
 
-static bool read_end(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = 100 * result->end.allocated;
-    return true;
-}
-
-static bool read_point_bound(const struct simulation_result *result, double x, double *ret_value)
-{
-    const struct simulation_point *point = simulation_point_at(result, x);
-
-    if (!point || point->bound <= 0)
-        return false;
-    *ret_value = 100 * point->bound;
-    return true;
-}
-
-static bool read_end_bound(const struct simulation_result *result, double unused,
-                           double *ret_value)
-{
-    *ret_value = 100 * result->end.bound;
-    return result->end.bound > 0;
-}
-
-static bool read_refused(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = 100 * result->refused;
-    return true;
-}
-
-static bool read_first(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = result->first_failure;
-    return result->first_failure >= 0;
-}
-
-static bool read_part_used(const struct simulation_result *result, double unused,
-                           double *ret_value)
-{
-    *ret_value = 100 * result->end.part_used;
-    return true;
-}
-
-static bool read_untouched(const struct simulation_result *result, double unused,
-                           double *ret_value)
-{
-    *ret_value = 100 * result->end.untouched;
-    return true;
-}
-
-static bool read_failed(const struct simulation_result *result, double kind, double *ret_value)
-{
-    *ret_value = (double)result->failed[(size_t)kind];
-    return true;
-}
-
-static bool read_all_failed(const struct simulation_result *result, double unused,
-                            double *ret_value)
-{
-    *ret_value = 0;
-    for (size_t i = 0; i < POD_KIND_N; i++)
-        *ret_value += (double)result->failed[i];
-    return true;
-}
-
-static bool read_arrivals(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = (double)result->arrivals;
-    return true;
-}
-
-static bool read_mean_us(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = result->decision_mean_us;
-    return true;
-}
-
-static bool read_p99_us(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = result->decision_p99_us;
-    return true;
-}
-
-static bool read_median_wait(const struct simulation_result *result, double unused,
-                             double *ret_value)
-{
-    *ret_value = result->wait_median_s;
-    return true;
-}
-
-static bool read_p99_wait(const struct simulation_result *result, double unused, double *ret_value)
-{
-    *ret_value = result->wait_p99_s;
-    return true;
-}
-
-static struct figure figure_of(const struct simulate_report *report, size_t policy, reader read,
-                               double argument)
+static struct figure figure_of(const struct simulate_report *report, size_t policy,
+                               enum reading what, double argument)
 {
     struct figure figure = {0};
     double squares = 0, value;
 
     for (size_t i = 0; i < report->n_seeds; i++) {
-        if (read(result_of(report, policy, i), argument, &value)) {
+        if (read_figure(result_of(report, policy, i), what, argument, &value)) {
             figure.mean += value;
             figure.n++;
         }
     }
     figure.mean /= (double)MAX(figure.n, 1);
     for (size_t i = 0; i < report->n_seeds; i++) {
-        if (read(result_of(report, policy, i), argument, &value))
+        if (read_figure(result_of(report, policy, i), what, argument, &value))
             squares += (value - figure.mean) * (value - figure.mean);
     }
     if (figure.n > 1)
@@ -152,7 +104,7 @@ static struct figure figure_of(const struct simulate_report *report, size_t poli
 
 struct report_column {
     const char *heading;
-    reader read;
+    enum reading what;
     double argument;
     int digits;
     bool spread;
@@ -160,21 +112,21 @@ struct report_column {
 };
 
 static const struct report_column common_columns[] = {
-    {"FAILED", read_all_failed},
-    {"PART", read_failed, POD_KIND_PART},
-    {"ONE", read_failed, POD_KIND_ONE},
-    {"SEVERAL", read_failed, POD_KIND_SEVERAL},
-    {"NO GPU", read_failed, POD_KIND_NO_GPU},
-    {"FREE, IN USE %", read_part_used, .digits = 2},
-    {"UNTOUCHED %", read_untouched, .digits = 2},
+    {"FAILED", READ_ALL_FAILED},
+    {"PART", READ_FAILED, POD_KIND_PART},
+    {"ONE", READ_FAILED, POD_KIND_ONE},
+    {"SEVERAL", READ_FAILED, POD_KIND_SEVERAL},
+    {"NO GPU", READ_FAILED, POD_KIND_NO_GPU},
+    {"FREE, IN USE %", READ_PART_USED, .digits = 2},
+    {"UNTOUCHED %", READ_UNTOUCHED, .digits = 2},
 };
 static const struct report_column wait_columns[] = {
-    {"WAITED S", read_median_wait, .digits = 2},
-    {"P99 S", read_p99_wait, .digits = 2},
+    {"WAITED S", READ_MEDIAN_WAIT, .digits = 2},
+    {"P99 S", READ_P99_WAIT, .digits = 2},
 };
 static const struct report_column time_columns[] = {
-    {"MEAN US", read_mean_us},
-    {"P99 US", read_p99_us},
+    {"MEAN US", READ_MEAN_US},
+    {"P99 US", READ_P99_US},
 };
 
 static void add_columns(GArray *columns, const struct report_column *more, size_t n)
@@ -186,16 +138,16 @@ static void add_columns(GArray *columns, const struct report_column *more, size_
 static GArray *choose_columns(const struct simulate_report *report, const char *last)
 {
     GArray *columns = g_array_new(FALSE, FALSE, sizeof(struct report_column));
-    const struct report_column steady[] = {{last, read_end, .digits = 2, .spread = true},
-                                           {"REFUSED %", read_refused, .digits = 2, .spread = true}};
-    const struct report_column at_100 = {"AT 100%", read_point, 100, 2, true};
-    const struct report_column at_percent = {last, read_point, (double)report->percent, 2, true};
-    const struct report_column at_end = {last, read_end, .digits = 2, .spread = true};
-    const struct report_column bound_100 = {"BOUND", read_point_bound, 100, 2, .common = true};
-    const struct report_column bound_percent = {"BOUND", read_point_bound, (double)report->percent,
+    const struct report_column steady[] = {{last, READ_END, .digits = 2, .spread = true},
+                                           {"REFUSED %", READ_REFUSED, .digits = 2, .spread = true}};
+    const struct report_column at_100 = {"AT 100%", READ_POINT, 100, 2, true};
+    const struct report_column at_percent = {last, READ_POINT, (double)report->percent, 2, true};
+    const struct report_column at_end = {last, READ_END, .digits = 2, .spread = true};
+    const struct report_column bound_100 = {"BOUND", READ_POINT_BOUND, 100, 2, .common = true};
+    const struct report_column bound_percent = {"BOUND", READ_POINT_BOUND, (double)report->percent,
                                                 2, .common = true};
-    const struct report_column bound_end = {"BOUND", read_end_bound, .digits = 2, .common = true};
-    const struct report_column first = {"FIRST FAILURE %", read_first, .digits = 1};
+    const struct report_column bound_end = {"BOUND", READ_END_BOUND, .digits = 2, .common = true};
+    const struct report_column first = {"FIRST FAILURE %", READ_FIRST, .digits = 1};
 
     if (report->lifetimes > 0) {
         add_columns(columns, steady, 1);
@@ -225,7 +177,7 @@ static void add_cell(struct table *table, const struct simulate_report *report, 
                      const struct report_column *column)
 {
     const struct figure figure =
-        figure_of(report, column->common ? 0 : policy, column->read, column->argument);
+        figure_of(report, column->common ? 0 : policy, column->what, column->argument);
 
     if (figure.n == 0)
         table_cell(table, "-");
@@ -259,7 +211,7 @@ void simulate_report_table(const struct simulate_report *report, GString *text)
                            "\n%.0f GPUs on %u nodes, %.0f pods came%s, %zu seed%s. Allocated: "
                            "percent of the GPUs%s.\n",
                            report->results[0].gpus, report->results[0].nodes,
-                           figure_of(report, 0, read_arrivals, 0).mean,
+                           figure_of(report, 0, READ_ARRIVALS, 0).mean,
                            report->n_seeds > 1 ? " on average" : "", report->n_seeds,
                            report->n_seeds > 1 ? "s" : "",
                            report->lifetimes > 0
@@ -313,8 +265,7 @@ static void write_result(struct json_writer *writer, const struct simulation_res
         json_key_string(writer, "complaint", result->error);
     json_key(writer, "end");
     write_point(writer, &result->end);
-    json_key(writer, "points");
-    json_begin_array(writer);
+    json_key_array(writer, "points");
     for (guint i = 0; i < result->points->len; i++)
         write_point(writer, &g_array_index(result->points, struct simulation_point, i));
     json_end_array(writer);
@@ -345,65 +296,4 @@ void simulate_report_json(const struct simulate_report *report, GString *text)
     json_end_array(&writer);
     json_end_object(&writer);
     g_string_append_c(text, '\n');
-}
-
-/* --- the drawing ------------------------------------------------------------------------------ */
-
-static void add_point(struct simulation_point *sum, const struct simulation_point *point)
-{
-    sum->allocated += point->allocated;
-    sum->part_used += point->part_used;
-    sum->untouched += point->untouched;
-}
-
-static void divide_point(struct simulation_point *sum, size_t n)
-{
-    sum->allocated /= (double)n;
-    sum->part_used /= (double)n;
-    sum->untouched /= (double)n;
-}
-
-/* Means over seeds at every x that all of them have. */
-static GArray *mean_points(const struct simulate_report *report, size_t policy)
-{
-    const GArray *first = result_of(report, policy, 0)->points;
-    GArray *points = g_array_new(FALSE, FALSE, sizeof(struct simulation_point));
-
-    for (guint i = 0; i < first->len; i++) {
-        struct simulation_point sum = {.x = g_array_index(first, struct simulation_point, i).x};
-        size_t n = 0;
-        for (size_t k = 0; k < report->n_seeds; k++) {
-            const struct simulation_point *point =
-                simulation_point_at(result_of(report, policy, k), sum.x);
-            if (!point)
-                continue;
-            add_point(&sum, point);
-            n++;
-        }
-        divide_point(&sum, MAX(n, 1));
-        if (n == report->n_seeds)
-            g_array_append_val(points, sum);
-    }
-    return points;
-}
-
-void simulate_report_chart(const struct simulate_report *report, GString *text)
-{
-    struct chart_policy policies[CHART_POLICIES_MAX] = {0};
-    const size_t n = MIN(report->n_policies, CHART_POLICIES_MAX);
-    g_autofree char *title =
-        g_strdup_printf("%.0f GPUs on %u nodes, mean of %zu seed%s", report->results[0].gpus,
-                        report->results[0].nodes, report->n_seeds, report->n_seeds > 1 ? "s" : "");
-    GArray *points[CHART_POLICIES_MAX] = {NULL};
-
-    for (size_t i = 0; i < n; i++) {
-        policies[i].name = report->policies[i]->name;
-        policies[i].points = points[i] = mean_points(report, i);
-        for (size_t k = 0; k < report->n_seeds; k++)
-            add_point(&policies[i].end, &result_of(report, i, k)->end);
-        divide_point(&policies[i].end, report->n_seeds);
-    }
-    chart_write(&(struct chart){title, report->lifetimes > 0, policies, n}, text);
-    for (size_t i = 0; i < n; i++)
-        g_array_unref(points[i]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What simulations came to, side by side: a table, JSON, a drawing. Figures of several seeds are
+ * What simulations came to, side by side: a table, or JSON. Figures of several seeds are
  * means, and their spread the standard deviation of one seed.
  */
 #include "simulate/simulation.h"
@@ -21,4 +21,3 @@ struct simulate_report {
 
 void simulate_report_table(const struct simulate_report *report, GString *text);
 void simulate_report_json(const struct simulate_report *report, GString *text);
-void simulate_report_chart(const struct simulate_report *report, GString *text);

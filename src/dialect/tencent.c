@@ -17,12 +17,12 @@
  * in_flight(): one at a time, until kubelet reports the pod's start time; and none while a pod ends
  * that has not run.
  */
+#include "core/fail.h"
 #include "dialect/digits.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
 #include <string.h>
 
@@ -56,8 +56,7 @@ static bool read_amount(const char *resource, const char *text, int64_t *ret_val
     *ret_value = 0;
     if (!text || quantity_parse(text, ret_value, error))
         return true;
-    g_prefix_error(error, "%s: ", resource);
-    return false;
+    return fail_within(error, "%s: ", resource);
 }
 
 /* --- gpu-manager's order -------------------------------------------------------------------- */
@@ -164,20 +163,17 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     int64_t core, blocks;
 
     if (!read_amount(RESOURCE_CORE, core_text, &core, error) ||
-        !read_amount(RESOURCE_MEMORY, memory_text, &blocks, error)) {
-        g_prefix_error(error, "node '%s': capacity ", view->name);
-        return false;
-    }
+        !read_amount(RESOURCE_MEMORY, memory_text, &blocks, error))
+        return fail_within(error, "node '%s': capacity ", view->name);
     if (core == 0)
         return false;
-    if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_RANGE,
-                    "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT
-                    " and " RESOURCE_MEMORY " is %" G_GINT64_FORMAT
-                    "; expected 100 of the one, and some of the other, for each of 1 to %d cards",
-                    view->name, core, blocks, NODE_CARDS_MAX);
-        return false;
-    }
+    if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE)
+        return fail_with(
+            error, GPULEDGER_ERROR_RANGE,
+            "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT " and " RESOURCE_MEMORY
+            " is %" G_GINT64_FORMAT
+            "; expected 100 of the one, and some of the other, for each of 1 to %d cards",
+            view->name, core, blocks, NODE_CARDS_MAX);
     topology->dialect = &dialect_tencent;
     topology->n_cards = (int32_t)(core / CARD_CORE);
     topology->memory_unit = BLOCK_BYTES;
@@ -276,20 +272,18 @@ static bool add_container(struct demand *demand, const struct pod_view *view, si
     if (!read_amount(RESOURCE_CORE, container_view_amount(container, RESOURCE_CORE), &core,
                      error) ||
         !read_amount(RESOURCE_MEMORY, container_view_amount(container, RESOURCE_MEMORY), &blocks,
-                     error)) {
-        g_prefix_error(error, "container '%s': ", container->name);
-        return false;
-    }
+                     error))
+        return fail_within(error, "container '%s': ", container->name);
     if (core == 0 && blocks == 0)
         return true;
     const uint32_t traits = find_traits(container, core, blocks);
     demand->traits |= traits;
     if (traits != 0 || add_ask(demand, (int32_t)i, core, blocks))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                "container '%s': " RESOURCE_CORE ": the pod's containers ask for more than %d GPUs",
-                container->name, REQUEST_ASKS_MAX);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_LIMIT,
+                     "container '%s': " RESOURCE_CORE
+                     ": the pod's containers ask for more than %d GPUs",
+                     container->name, REQUEST_ASKS_MAX);
 }
 
 /* Whether a container's share is promised more than its compute may grow to. */
@@ -590,23 +584,27 @@ static const char *const records[] = {KEY_TIME, KEY_OWN_TIME, KEY_NODE, KEY_IDX 
 const struct dialect dialect_tencent = {
     .name = "tencent",
     .title = "Tencent gpu-manager",
-    .words = {.memory = RESOURCE_MEMORY, .memory_unit = BLOCK_BYTES, .core = RESOURCE_CORE,
-              .core_needed = true, .whole = RESOURCE_CORE, .whole_units = CARD_CORE},
+    .words = {.memory = RESOURCE_MEMORY,
+              .memory_unit = BLOCK_BYTES,
+              .core = RESOURCE_CORE,
+              .core_needed = true,
+              .whole = RESOURCE_CORE,
+              .whole_units = CARD_CORE},
     .resources = resources,
     .records = records,
     .isolation = ISOLATION_HOOK,
-    .filter_only = true,
     .quotas_namespace = "kube-system", /* gpu-quota-admission, before f7d9868 */
     .quotas_name = "gpuquota",
     .quotas_key = "gpu_quota",
     .policy = &policy,
     .notes =
         {
-            .asks = "Per container: `tencent.com/vcuda-core`, of which 100 are a card, and "
-                    "`tencent.com/vcuda-memory` in blocks of 256 MiB. Below 100 it is a share of one "
-                    "card; a multiple of 100 is as many whole cards, whatever the memory. "
-                    "Annotation `tencent.com/vcuda-core-limit`: compute may grow to this while the "
-                    "card is idle; what is promised remains `vcuda-core`.",
+            .asks =
+                "Per container: `tencent.com/vcuda-core`, of which 100 are a card, and "
+                "`tencent.com/vcuda-memory` in blocks of 256 MiB. Below 100 it is a share of one "
+                "card; a multiple of 100 is as many whole cards, whatever the memory. "
+                "Annotation `tencent.com/vcuda-core-limit`: compute may grow to this while the "
+                "card is idle; what is promised remains `vcuda-core`.",
             .nodes = "Capacity of the same names: 100 core are a card, each with an equal part of "
                      "the memory. Unequal cards: annotation `gpuledger.io/card-memory` by minor "
                      "number, in blocks (`60,40`) or bytes (`15109Mi,15107Mi`). For gpu-manager "
@@ -619,20 +617,18 @@ const struct dialect dialect_tencent = {
                       "another; `--policy` does not apply. One pod at a time: the next bind to the "
                       "node waits until kubelet has reported the start time of the last, and while "
                       "one that never ran is being deleted. Which whole cards a pod has, "
-                      "gpu-manager writes before its containers start. Where "
-                      "kube-scheduler is configured as for gpu-admission, with `predicates` as its "
-                      "only verb, the filter call books and writes, and passes one node: "
-                      "`--tencent-predicates-only`.",
+                      "gpu-manager writes before its containers start.",
             .played = "gpu-manager v1.0.9, v1.1.4, v1.1.5 and 8cd842e",
-            .limits = "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
-                      "without core, GPUs of init containers, a container that shares a card after "
-                      "one of the pod that takes whole ones, a core limit that is no number "
-                      "or below `vcuda-core`. Not "
-                      "known: which of two equally used cards has fewer processes, which "
-                      "gpu-manager looks at before their numbers; a pod that ends between the bind "
-                      "of another and its admission, which gpu-manager counts no more. With "
-                      "`--tencent-unchecked` that fails no pod: `predicate-time` is left out, "
-                      "gpu-manager compares nothing and writes the card that it took.",
+            .limits =
+                "Refused: 101 to 199 core and the like, core below 100 without memory, memory "
+                "without core, GPUs of init containers, a container that shares a card after "
+                "one of the pod that takes whole ones, a core limit that is no number "
+                "or below `vcuda-core`. Not "
+                "known: which of two equally used cards has fewer processes, which "
+                "gpu-manager looks at before their numbers; a pod that ends between the bind "
+                "of another and its admission, which gpu-manager counts no more. With "
+                "`--tencent-unchecked` that fails no pod: `predicate-time` is left out, "
+                "gpu-manager compares nothing and writes the card that it took.",
         },
     .read_topology = read_topology,
     .read_request = read_request,

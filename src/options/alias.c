@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/alias.h"
 
+#include "core/fail.h"
 #include "base/log.h"
 
-#include <gpuledger/error.h>
+#include <string.h>
 
 /* PORT says nothing about the address, so the address of the file or the default stays. */
 bool alias_read_port(const struct option *option, const char *text, struct config *config,
                      GError **error)
 {
     guint64 port;
-    if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'%s' is not valid, expected a port from 0 to 65535", text);
-        return false;
-    }
+    if (!g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'%s' is not valid, expected a port from 0 to 65535", text);
     config->listen.port = (int32_t)port;
     return true;
 }
@@ -43,12 +42,26 @@ bool alias_read_log_level(const struct option *option, const char *text, struct 
     }
     if (option_parse(option, text, config, error))
         return true;
-    g_prefix_error(error,
-                   "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
-    return false;
+    return fail_within(error,
+                       "neither a number (debug is 101, info 50, warn 10, error 5) nor a name: ");
 }
 
-const struct ignored_variable ignored_variables[] = {
+const struct note gone_options[] = {
+    {"tencent-predicates-only", "name a bindVerb in kube-scheduler's configuration: filter books "
+                                "nothing any more"},
+    {"chart", "--output json has every point, for a program that draws"},
+    {NULL, NULL},
+};
+
+const char *option_gone(const char *name)
+{
+    const struct note *gone = gone_options;
+    while (gone->name && strcmp(gone->name, name) != 0)
+        gone++;
+    return gone->why;
+}
+
+const struct note ignored_variables[] = {
     {"THREADNESS", "every connection has its own thread, see --max-connections"},
     {NULL, NULL},
 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/config.h"
 
+#include "core/fail.h"
 #include "options/nearest.h"
 #include "options/options.h"
 #include "base/small_file.h"
 #include "kube/yaml_document.h"
 #include "json/json.h"
 
-#include <gpuledger/error.h>
 #include <string.h>
 
 #define OWN_PREFIX "GPULEDGER_"
@@ -57,16 +57,18 @@ static void set_origin(struct config *config, const struct option *option, enum 
 static bool unknown_option(const char *spelling, size_t length, unsigned command, GError **error)
 {
     g_autofree char *word = g_strndup(spelling, length);
+    const char *instead = option_gone(word + strspn(word, "-"));
+    if (instead)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "option '%s' is gone: %s", word, instead);
     struct nearest nearest = {.word = word + strspn(word, "-")};
     for (const struct option *option = options; option->name; option++) {
         if (option->commands & command)
             nearest_offer(&nearest, option->name);
     }
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                nearest.match ? "unknown option '%s', did you mean '--%s'? See --help"
-                              : "unknown option '%s'; --help lists all",
-                word, nearest.match);
-    return false;
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     nearest.match ? "unknown option '%s', did you mean '--%s'? See --help"
+                                   : "unknown option '%s'; --help lists all",
+                     word, nearest.match);
 }
 
 static const struct option *find_letter(char letter, unsigned commands)
@@ -104,9 +106,8 @@ static bool read_option(const char *const **cursor, unsigned command, struct giv
         text = **cursor ? *(*cursor)++ : NULL;
     if (!text) {
         g_autofree char *accepts = option_accepts(option);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "option '--%s' needs a value: %s", option->name, accepts);
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "option '--%s' needs a value: %s",
+                         option->name, accepts);
     }
     *ret_given = (struct given){option, text};
     return true;
@@ -140,10 +141,8 @@ static bool apply_arguments(struct config *config, const GArray *given, GError *
                            config->origins[option_position(one->option)].source == SOURCE_FLAG;
         g_autofree char *before = again ? option_format(one->option, config) : NULL;
         g_autofree char *text = again ? g_strconcat(before, ",", one->text, NULL) : NULL;
-        if (!option_parse(one->option, again ? text : one->text, config, error)) {
-            g_prefix_error(error, "option '--%s': ", one->option->name);
-            return false;
-        }
+        if (!option_parse(one->option, again ? text : one->text, config, error))
+            return fail_within(error, "option '--%s': ", one->option->name);
         set_origin(config, one->option, SOURCE_FLAG, NULL);
     }
     return true;
@@ -176,17 +175,29 @@ static bool apply_variable(struct config *config, const struct option *option,
     }
     if (!text)
         return true;
-    if (!read(option, text, config, error)) {
-        g_prefix_error(error, "environment variable '%s': ", name);
-        return false;
-    }
+    if (!read(option, text, config, error))
+        return fail_within(error, "environment variable '%s': ", name);
     set_origin(config, option, SOURCE_ENVIRONMENT, g_intern_string(name));
+    return true;
+}
+
+/* Whoever set one relies on it. */
+static bool check_gone(const char *const *environment, GError **error)
+{
+    for (const struct note *gone = gone_options; gone->name; gone++) {
+        g_autofree char *name = option_variable(&(struct option){.name = gone->name});
+        if (lookup(environment, name))
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "environment variable '%s' is gone: %s", name, gone->why);
+    }
     return true;
 }
 
 static bool apply_environment(struct config *config, const struct config_inputs *inputs,
                               GError **error)
 {
+    if (!check_gone(inputs->environment, error))
+        return false;
     for (const struct option *option = options; option->name; option++) {
         if ((option->commands & inputs->command) &&
             !apply_variable(config, option, inputs->environment, error))
@@ -227,7 +238,7 @@ static void note_variables(struct config *config, const char *const *environment
                                               name, nearest.match)
                             : g_strdup_printf("environment variable '%s' is not known", name));
     }
-    for (const struct ignored_variable *ignored = ignored_variables; ignored->name; ignored++) {
+    for (const struct note *ignored = ignored_variables; ignored->name; ignored++) {
         if (lookup(environment, ignored->name))
             g_ptr_array_add(config->warnings,
                             g_strdup_printf("environment variable '%s' has no effect: %s",
@@ -253,37 +264,36 @@ static bool apply_entry(struct config *config, const cJSON *entry, unsigned comm
 {
     const struct option *option = option_find(entry->string, command);
     if (!option) {
+        const char *instead = option_gone(entry->string);
+        if (instead)
+            return fail_with(error, GPULEDGER_ERROR_INVALID, "key '%s' is gone: %s", entry->string,
+                             instead);
         struct nearest nearest = {.word = entry->string};
         for (option = options; option->name; option++) {
             if ((option->commands & command) &&
                 !(option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)))
                 nearest_offer(&nearest, option->name);
         }
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    nearest.match ? "unknown key '%s', did you mean '%s'?"
-                                  : "unknown key '%s'; keys are the long names of options",
-                    entry->string, nearest.match);
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         nearest.match ? "unknown key '%s', did you mean '%s'?"
+                                       : "unknown key '%s'; keys are the long names of options",
+                         entry->string, nearest.match);
     }
-    if (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "key '%s' has no meaning in a file; give '--%s' on the command line",
-                    option->name, option->name);
-        return false;
-    }
+    if (option->flags & (OPTION_FLAG_ONLY | OPTION_NO_FILE))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "key '%s' has no meaning in a file; give '--%s' on the command line",
+                         option->name, option->name);
     if (cJSON_IsNull(entry)) /* "key:" with nothing behind it: as if it were not there */
         return true;
     g_autofree char *text = scalar_text(entry);
     if (!text) {
         g_autofree char *accepts = option_accepts(option);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "key '%s': a list or mapping is not valid, expected %s", option->name, accepts);
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "key '%s': a list or mapping is not valid, expected %s", option->name,
+                         accepts);
     }
-    if (!option_parse(option, text, config, error)) {
-        g_prefix_error(error, "key '%s': ", option->name);
-        return false;
-    }
+    if (!option_parse(option, text, config, error))
+        return fail_within(error, "key '%s': ", option->name);
     set_origin(config, option, SOURCE_FILE, NULL);
     return true;
 }
@@ -293,11 +303,9 @@ static bool apply_document(struct config *config, const cJSON *document, unsigne
 {
     if (cJSON_IsNull(document))
         return true;
-    if (!cJSON_IsObject(document)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "expected keys with values, such as 'log-level: debug'");
-        return false;
-    }
+    if (!cJSON_IsObject(document))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "expected keys with values, such as 'log-level: debug'");
     const cJSON *entry;
     cJSON_ArrayForEach (entry, document) {
         if (!apply_entry(config, entry, command, error))
@@ -310,10 +318,8 @@ static bool apply_file(struct config *config, unsigned command, GError **error)
 {
     size_t length;
     g_autofree char *text = small_file_read(config->file, FILE_MAX, &length, error);
-    if (!text) {
-        g_prefix_error(error, "option '--config': ");
-        return false;
-    }
+    if (!text)
+        return fail_within(error, "option '--config': ");
     cJSON *document = yaml_load(text, length, error);
     bool ok = document && apply_document(config, document, command, error);
     cJSON_Delete(document);
@@ -331,68 +337,53 @@ static bool check(struct config *config, GError **error)
     if (*config->snapshot && *config->kubeconfig) {
         const struct option *option = option_find("kubeconfig", COMMAND_ANY);
         const struct origin *origin = &config->origins[option_position(option)];
-        if (g_strcmp0(origin->name, option->alias) != 0) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "'snapshot' and 'kubeconfig' are both set; a cluster comes from one of "
-                        "them, leave out the other");
-            return false;
-        }
+        if (g_strcmp0(origin->name, option->alias) != 0)
+            return fail_with(
+                error, GPULEDGER_ERROR_INVALID,
+                "'snapshot' and 'kubeconfig' are both set; a cluster comes from one of "
+                "them, leave out the other");
         /* KUBECONFIG is set for kubectl's sake; naming a snapshot is the clearer wish. */
         *config->kubeconfig = '\0';
         set_origin(config, option, SOURCE_DEFAULT, NULL);
     }
-    if (*config->snapshot_out && !*config->snapshot) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'snapshot-out' is set without 'snapshot'; with an API server there is no "
-                    "snapshot to write, leave it out");
-        return false;
-    }
+    if (*config->snapshot_out && !*config->snapshot)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'snapshot-out' is set without 'snapshot'; with an API server there is no "
+                         "snapshot to write, leave it out");
     if (!*config->tls_cert != !*config->tls_key) {
         bool has_cert = *config->tls_cert;
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'%s' is set without '%s'; TLS needs both a certificate and its key",
-                    has_cert ? "tls-cert" : "tls-key", has_cert ? "tls-key" : "tls-cert");
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'%s' is set without '%s'; TLS needs both a certificate and its key",
+                         has_cert ? "tls-cert" : "tls-key", has_cert ? "tls-key" : "tls-cert");
     }
-    if (*config->tls_client_ca && !*config->tls_cert) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'tls-client-ca' is set without 'tls-cert' and 'tls-key'; clients show "
-                    "certificates only over TLS");
-        return false;
-    }
-    if (*config->tls_client_names && !*config->tls_client_ca) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless "
-                    "somebody has signed it");
-        return false;
-    }
-    if (config->ops_tls && !*config->tls_cert) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both");
-        return false;
-    }
-    if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
-        return false;
-    }
-    if (*config->seal_secret && (*config->seal_key_file || *config->snapshot)) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'seal-secret' is set as well as '%s'; leave one of them out",
-                    *config->seal_key_file ? "seal-key-file" : "snapshot");
-        return false;
-    }
-    if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
-        return false;
-    }
+    if (*config->tls_client_ca && !*config->tls_cert)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'tls-client-ca' is set without 'tls-cert' and 'tls-key'; clients show "
+                         "certificates only over TLS");
+    if (*config->tls_client_names && !*config->tls_client_ca)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "'tls-client-names' is set without 'tls-client-ca'; a name proves nothing unless "
+            "somebody has signed it");
+    if (config->ops_tls && !*config->tls_cert)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'ops-tls' is set without 'tls-cert' and 'tls-key'; TLS needs both");
+    if (config->ops_tls && config->ops_listen.port == ADDRESS_OFF)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'ops-tls' is set, but 'ops-listen' is off; leave one of them out");
+    if (*config->seal_secret && (*config->seal_key_file || *config->snapshot))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'seal-secret' is set as well as '%s'; leave one of them out",
+                         *config->seal_key_file ? "seal-key-file" : "snapshot");
+    if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
     if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
         strcmp(config->listen.host, config->ops_listen.host) == 0) {
         g_autofree char *text = address_format(&config->listen);
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'listen' and 'ops-listen' are both %s; give one of them another port", text);
-        return false;
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'listen' and 'ops-listen' are both %s; give one of them another port",
+                         text);
     }
     return true;
 }

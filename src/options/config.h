@@ -65,7 +65,6 @@ struct config {
     int64_t policy;      /* index into policies[] */
     int64_t prioritize;  /* enum prioritize_shape */
     struct dialect_options dialects;
-    bool predicates_only;
     bool admission;
     int64_t bind_timeout_ms;
     char *scheduler_names; /* "": the usual ones */
@@ -116,7 +115,6 @@ struct config {
     int64_t sim_ranked; /* enum ranked */
     int64_t sim_weight;
     int64_t sim_jobs; /* 0: one for each processor */
-    char *sim_chart;
     char *sim_cluster_out;
     bool sim_times;
 

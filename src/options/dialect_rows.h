@@ -35,10 +35,6 @@
      .help = "Let gpu-manager take its own card and say which, rather than fail a pod whose card it "
              "would not have taken: when a pod has ended meanwhile, or equal cards differ in what "
              "only gpu-manager sees."},
-    {"tencent-predicates-only", BOOL(predicates_only, "false"), IN(PLACEMENT, COMMAND_SERVE),
-     .help = "kube-scheduler is configured as for gpu-admission, with filterVerb 'predicates' and "
-             "no bindVerb: the filter call then books the cards, writes the annotations and passes "
-             "one node."},
     {"hami-default-memory", INT(dialects.hami_default_memory, "MIB", "0", 0, 16777216),
      IN(PLACEMENT, READER),
      .help = "What a container gets of each card's memory if it asks HAMi's, 4paradigm's or "

@@ -111,7 +111,7 @@ enum exit_code manual_run(const struct config *config, const struct config_input
     g_string_append(text, ".SH ENVIRONMENT\n"
                           "Beside the variables named above, those of the extender that this one "
                           "replaces are understood.\n");
-    for (const struct ignored_variable *ignored = ignored_variables; ignored->name; ignored++) {
+    for (const struct note *ignored = ignored_variables; ignored->name; ignored++) {
         g_string_append_printf(text, ".TP\n\\fB%s\\fR\nHas no effect: ", ignored->name);
         append_escaped(text, ignored->why);
         g_string_append(text, "\n");

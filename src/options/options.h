@@ -121,9 +121,17 @@ char *option_accepts(const struct option *option);
  * with g_free. */
 char *option_pattern(const struct option *option);
 
-/* Variables of the replaced extender that are understood but change nothing; ends with NULL. */
-struct ignored_variable {
+/* A name that is still met, and what to say of it. */
+struct note {
     const char *name;
     const char *why;
 };
-extern const struct ignored_variable ignored_variables[];
+
+/* Variables of the replaced extender that are understood but change nothing; ends with NULL. */
+extern const struct note ignored_variables[];
+
+/* Options that there were once, and what to do instead; ends with NULL. */
+extern const struct note gone_options[];
+
+/* What to do instead of the option of that name; NULL: there never was one. */
+const char *option_gone(const char *name);

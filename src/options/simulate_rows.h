@@ -46,8 +46,6 @@
      .help = "The weight of the extender in kube-scheduler's configuration."},
     {"jobs", INT(sim_jobs, "N", "0", 0, 1024), SIMULATE, .letter = 'j',
      .help = "Runs at a time; 0: as many as there are processors."},
-    {"chart", PATH(sim_chart, "FILE", ""), SIMULATE,
-     .help = "Draw it, as SVG: allocation against what came, and the GPU that is free in the end."},
     {"cluster-out", PATH(sim_cluster_out, "FILE", ""), SIMULATE,
      .help = "Write the cluster as it is in the end, for --snapshot. For one policy and one seed."},
     {"times", BOOL(sim_times, "true"), SIMULATE,

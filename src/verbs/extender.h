@@ -35,7 +35,6 @@ struct extender {
     struct wake *wake;       /* NULL: refused pods are left to kube-scheduler */
     enum prioritize_shape shape;
     bool admits;             /* POST /admission/mig is served, see verbs/admission.h */
-    bool filter_books;       /* kube-scheduler knows no bind of ours, see verbs/predicate.h */
     int64_t bind_timeout_ms; /* for one bind from first to last, below kube-scheduler's own */
     struct waiters waiters;  /* binds that wait; `max` is set before the first one */
     gint leaving;            /* atomic: not ready any more, which is all that this says */

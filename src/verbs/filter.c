@@ -2,7 +2,6 @@
 #include "core/ledger.h"
 #include "verbs/call.h"
 #include "base/log.h"
-#include "verbs/predicate.h"
 #include "store/steering.h"
 
 #include <gpuledger/error.h>
@@ -99,19 +98,6 @@ static void note_pass(const struct call *call, const struct taking *taking)
                     g_get_monotonic_time() / 1000);
 }
 
-/* There will be no bind. */
-static bool book(struct extender *extender, const struct filter_args *args,
-                 const struct request *request, enum reason *ret_reasons, GError **error)
-{
-    const uint64_t freed = ledger_freed(store_lock(extender->store));
-
-    store_unlock(extender->store);
-    if (!predicate_book(extender, args, request, ret_reasons, error))
-        return false;
-    note_outcome(extender, args, request, ret_reasons, freed);
-    return true;
-}
-
 static bool decide(struct call *call, struct json_arena *arena, enum reason *ret_reasons,
                    GError **error)
 {
@@ -132,11 +118,6 @@ static bool decide(struct call *call, struct json_arena *arena, enum reason *ret
     }
 
     call_phase(call, PHASE_DECODE);
-    if (extender->filter_books && request->dialect->filter_only) {
-        const bool booked = book(extender, args, request, ret_reasons, error);
-        call_phase(call, PHASE_DECIDE);
-        return booked;
-    }
     struct taking taking = {0};
     if (extender->denials)
         taking.marks = json_arena_alloc(arena, (args->n_names + 1) * sizeof *taking.marks);

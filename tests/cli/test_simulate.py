@@ -196,12 +196,12 @@ class Results(Files):
         self.assertNotIn("BOUND", simulate(*TRACE, "--arrivals=100%"))
 
     def test_the_same_seed_gives_the_same_bytes(self):
-        chart, out = self.folder / "c.svg", self.folder / "o.json"
+        out = self.folder / "o.json"
         seen = set()
         for _ in range(2):
             text = simulate(*TRACE, "--times=false", "-o", "json", "--seeds=5", "--ranked=none",
-                            f"--chart={chart}", f"--cluster-out={out}")
-            seen.add((text, chart.read_text(), out.read_text()))
+                            f"--cluster-out={out}")
+            seen.add((text, out.read_text()))
         self.assertEqual(len(seen), 1)
         both = json.loads(simulate(*TRACE, "--times=false", "-o", "json", "--seeds=5..6", "-j2"))
         alone = json.loads(simulate(*TRACE, "--times=false", "-o", "json", "--seeds=6"))
@@ -281,14 +281,6 @@ class Results(Files):
         result = first_run(f"--snapshot={cluster}", "--arrivals=once")[1]
         self.assertEqual((result["arrivals"], result["failed"]["part"]), (6, 4))
 
-    def test_the_chart_names_the_policies(self):
-        chart = self.folder / "c.svg"
-        simulate(*TRACE, "--policy=binpack,spread", f"--chart={chart}")
-        text = chart.read_text()
-        self.assertTrue(text.startswith("<svg ") and text.endswith("</svg>\n"))
-        self.assertEqual(text.count(">binpack<"), 2)
-        self.assertEqual(text.count("stroke-width=\"2\""), 2)
-
     def test_the_table(self):
         lines = simulate(*TRACE, "--policy=first-fit,binpack", "--seeds=1,3..4").splitlines()
         self.assertRegex(lines[0], r"^POLICY +AT 100% +AT 130% +FIRST FAILURE % +FAILED +PART .*US$")
@@ -366,10 +358,9 @@ class Refusals(Files):
                 self.refuse(2, pattern, *arguments)
 
     def test_what_cannot_be_written_is_an_error(self):
-        for option in ("chart", "cluster-out"):
-            result = run("simulate", *TRACE, f"--{option}=/nonexistent/x")
-            self.assertEqual(result.returncode, 1)
-            self.assertRegex(result.stderr, f"option '--{option}': ")
+        result = run("simulate", *TRACE, "--cluster-out=/nonexistent/x")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "option '--cluster-out': ")
 
     def test_a_pod_that_cannot_be_understood_is_told(self):
         cluster = self.write("cluster.json", listing(node("n1", 2, 10), pod(

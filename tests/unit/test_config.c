@@ -261,6 +261,15 @@ static const struct {
     {{.arguments = {"--xyzzy"}}, "unknown option '--xyzzy'; --help lists all"},
     {{.arguments = {"--server=x"}}, "unknown option '--server'; --help lists all"},
     {{.arguments = {"-z"}}, "unknown option '-z'; --help lists all"},
+    {{.arguments = {"--tencent-predicates-only"}},
+     "option '--tencent-predicates-only' is gone: name a bindVerb in kube-scheduler's "
+     "configuration: filter books nothing any more"},
+    {{.environment = {"GPULEDGER_TENCENT_PREDICATES_ONLY=true"}},
+     "environment variable 'GPULEDGER_TENCENT_PREDICATES_ONLY' is gone: name a bindVerb in "
+     "kube-scheduler's configuration: filter books nothing any more"},
+    {{.file = "tencent-predicates-only: true\n"},
+     "file '%s': key 'tencent-predicates-only' is gone: name a bindVerb in kube-scheduler's "
+     "configuration: filter books nothing any more"},
     {{.arguments = {"--bind-timeout"}},
      "option '--bind-timeout' needs a value: a duration such as 500ms, 30s or 1m30s, from 1s to "
      "10m"},

@@ -36,18 +36,12 @@ class TencentWorld(World):
 
     nodes = ()
 
-    def start(self, *args, filter_only=False):
+    def start(self, *args):
         config = self.scheduler_config()
         extender = config["extenders"][0]
         managed = extender["managedResources"]
         for name in {CORE, MEMORY} - {resource["name"] for resource in managed}:
             managed.append({"name": name, "ignoredByScheduler": False})
-        if filter_only:
-            # As gpu-admission is configured: every pod is sent, with whole nodes.
-            for key in ("bindVerb", "managedResources"):
-                del extender[key]
-            extender["urlPrefix"] = f"http://127.0.0.1:{self.port}/scheduler"
-            extender.update(filterVerb="predicates", nodeCacheCapable=False)
         self.extender_start(*args)
         self.scheduler_start(config)
 
@@ -207,14 +201,14 @@ def until_all_are_over(world, waiting, step):
     world.tap.equal(waiting, set(), "nobody waits any more")
 
 
-def burst(tap, behaviour, nodes, pods, *options, filter_only=False, ending=False):
+def burst(tap, behaviour, nodes, pods, *options, ending=False):
     """Many pods at once, admitted in any order. `ending`: they end while others come, until all
     have run; else there is room for all."""
     rng = random.Random(SEED)
     with TencentWorld(tap, fleet={"shuffled": True, "window_s": 0.2}) as world:
         for number, node in enumerate(nodes):
             world.node(f"n{number}", behaviour=behaviour, **node)
-        world.start(f"--tencent-gpu-manager={behaviour}", *options, filter_only=filter_only)
+        world.start(f"--tencent-gpu-manager={behaviour}", *options)
         names = [f"p{number}" for number in range(pods)]
         for number, name in enumerate(sorted(names)):
             world.pod(name, *draw(rng, number % 5 == 0 and (ending or number < 10)))
@@ -291,11 +285,6 @@ def scenario_tencent_deleted(tap):
         # One that is deleted between the bind of the next and its admission may be taken for it.
         failed = [pod for node in world.nodes for pod in world.fleet.kubelet(node).failed]
         tap.note(f"failed by gpu-manager: {failed}")
-
-
-def scenario_tencent_predicates(tap):
-    """The same through the filter verb alone, in the place of gpu-admission."""
-    burst(tap, "8cd842e", [EQUAL] * 3, 16, "--tencent-predicates-only", filter_only=True)
 
 
 def burst_of_odd_cards(tap, behaviour):
