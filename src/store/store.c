@@ -371,11 +371,11 @@ struct ratings *store_ratings(struct store *store)
     return store->ratings;
 }
 
-/* Under the lock. What is worked out before the first decision is not that decision's: no record tells
- * that somebody has looked. */
+/* Under the lock: what the next decision will go by. Mostly another decision has worked it out; else
+ * that costs as much as there are cards, once for all readers, and changes nothing for decisions. */
 static struct demand *told_demand(struct store *store)
 {
-    if (demand_version(store->demand) > 0 || demand_is_settled(store->demand, store->ledger))
+    if (demand_is_settled(store->demand, store->ledger))
         return store->demand;
     if (!store->told || !demand_follows(store->told, store->demand, store->ledger)) {
         demand_free(store->told);
