@@ -27,7 +27,7 @@ struct ledger {
     GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
     GHashTable *cpu_pods;      /* struct cpu_pod *, a set by uid */
     struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
-    GHashTable *open; /* struct allocation *, a set: those that are not confirmed */
+    GHashTable *open; /* likewise: those that are not confirmed */
     GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
     size_t n_in_state[ALLOCATION_CONFIRMED + 1];
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
@@ -312,9 +312,9 @@ static void ledger_count_state(struct ledger *ledger, struct allocation *allocat
     ledger->n_in_state[allocation->state] += (size_t)sign;
     for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
         if (sets[i] && sign > 0)
-            g_hash_table_add(sets[i], allocation);
+            g_hash_table_insert(sets[i], (gpointer)allocation->uid, allocation);
         else if (sets[i])
-            g_hash_table_remove(sets[i], allocation);
+            g_hash_table_remove(sets[i], allocation->uid);
     }
 }
 
@@ -581,7 +581,7 @@ static void visit_set(GHashTable *set, ledger_visit visit, void *data)
     gpointer allocation;
 
     g_hash_table_iter_init(&iter, set);
-    while (g_hash_table_iter_next(&iter, &allocation, NULL))
+    while (g_hash_table_iter_next(&iter, NULL, &allocation))
         visit(allocation, data);
 }
 
@@ -660,8 +660,8 @@ struct ledger *ledger_new(void)
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
-    ledger->open = g_hash_table_new(NULL, NULL);
-    ledger->waited_out = g_hash_table_new(NULL, NULL);
+    ledger->open = g_hash_table_new(name_hash, g_str_equal);
+    ledger->waited_out = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
     ledger->sorted_stale = true;
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -737,7 +737,8 @@ static bool verify_states(const struct ledger *ledger, GError **error)
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
         const struct allocation *allocation = data;
         n[allocation->state]++;
-        if ((allocation->state == ALLOCATION_CONFIRMED) != g_hash_table_contains(ledger->open, data))
+        const bool open = g_hash_table_lookup(ledger->open, allocation->uid) == data;
+        if (open != (allocation->state == ALLOCATION_CONFIRMED))
             continue;
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
                     "pod '%s' is not counted in its state", allocation->uid);

@@ -20,7 +20,7 @@ struct demand {
     double total;   /* of all shapes, as far as they are remembered */
     double fresh;   /* of it, since the value model was made */
     uint64_t n_gpu; /* pods with GPUs noted so far */
-    uint64_t n;     /* pods noted since it was made, whatever was learned meanwhile */
+    uint64_t n;     /* changes since it was made */
     uint64_t supply; /* ledger_supply of the ledger that the value model was made for */
     uint64_t version;
     struct value_model *value_model; /* NULL: nothing is known yet */
@@ -211,6 +211,7 @@ void demand_learn(struct demand *demand, const struct learned_demand *learned)
     demand->gain = learned->gain;
     demand->total = learned->total;
     demand->n_gpu = learned->n_gpu;
+    demand->n++; /* no copy follows it */
     demand->fresh = 0;
     demand->supply = 0;
     g_clear_pointer(&demand->value_model, value_model_unref);
@@ -231,10 +232,8 @@ bool demand_is_settled(const struct demand *demand, const struct ledger *ledger)
 bool demand_follows(const struct demand *copy, const struct demand *demand,
                     const struct ledger *ledger)
 {
-    const uint64_t news = demand->n - copy->n;
-
     return copy->version == demand->version + 1 && copy->supply == ledger_supply(ledger) &&
-           news < MAX(FRESH_MIN, MIN(demand->n, (uint64_t)MEMORY_PODS) / FRESH_PART);
+           copy->n == demand->n;
 }
 
 struct demand *demand_dup_outcome(const struct demand *demand)

@@ -43,8 +43,8 @@ void demand_settle_now(struct demand *demand, struct ledger *ledger);
 /* Whether demand_settle would find nothing to work out. */
 bool demand_is_settled(const struct demand *demand, const struct ledger *ledger);
 
-/* For who keeps a copy that was settled since: whether the other has learned little more than the copy
- * was made of. */
+/* For who keeps a copy that was settled since: whether the other, if it were settled, would be the
+ * same. */
 bool demand_follows(const struct demand *copy, const struct demand *demand,
                     const struct ledger *ledger);
 

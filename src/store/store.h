@@ -150,8 +150,9 @@ const struct pod_rules *store_rules(const struct store *store, const char *uid);
 
 /* Under the lock: what pods are expected, by all that were ever seen, ready to be asked. */
 const struct demand *store_demand(struct store *store);
-/* What the last decision went by, for who decides nothing: a copy, without the pods that it was worked
- * out from. Before the first decision it is worked out for whoever asks. Takes the lock itself. */
+/* What the next decision will go by, for who decides nothing: a copy, without the pods that it was worked
+ * out from. Decisions do not change by it, since no record tells that somebody has looked. Takes the
+ * lock itself. */
 struct demand *store_demand_copy(struct store *store);
 /* Takes what that one has learned for what was learned here, and works out what follows. Pods on their
  * way to bind are forgotten, as they were where a file of a record told this. */

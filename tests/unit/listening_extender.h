@@ -167,7 +167,8 @@ static inline void world_begin_empty(void)
         .leadership = &fake_fence,
         .bind_timeout_ms = 1000,
     };
-    operations = (struct operations){&extender, &fake_snapshot, &fake_replica, NULL};
+    operations = (struct operations){&extender, &fake_snapshot, &fake_replica, NULL,
+                                     .card_metrics_max = 100};
     operations.auditor = auditor_start(&extender, &(struct auditor_options){0}, NULL);
     for (int i = 0; i < LISTENERS_N; i++) {
         routes[i] =

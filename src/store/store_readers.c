@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole store for who decides nothing, a few nodes and pods at a time: a copy, and what an observer
+ * could not know. */
+#include "core/ledger.h"
+#include "policy/demand.h"
+#include "store/node_walk.h"
+#include "store/store_state.h"
+
+#include <string.h>
+
+#define COPIED_AT_ONCE 16 /* pods that wait */
+#define TOLD_AT_ONCE 64   /* holds of the lock, by store_tell_ledger */
+
+/* --- a copy --------------------------------------------------------------------------------- */
+
+/* What is not kept by node, but for the pods that wait. */
+static void copy_common(struct store *copy, struct store *store)
+{
+    store_lock(store);
+    memcpy(copy->synced, store->synced, sizeof copy->synced);
+    quotas_free(copy->quotas);
+    copy->quotas = quotas_dup(store->quotas);
+    demand_free(copy->demand);
+    copy->demand = demand_dup(store->demand);
+    arrivals_copy_common(copy->arrivals, store->arrivals);
+    waits_copy(copy->waits, store->waits);
+    rejects_copy(copy->rejects, store->rejects);
+    store_unlock(store);
+}
+
+/* Under the lock. It may wait no longer. */
+static void copy_pending_pod(struct store *copy, struct store *store, const char *uid)
+{
+    const struct pending *known = g_hash_table_lookup(store->pending, uid);
+
+    if (!known)
+        return;
+    struct pending *pending = g_new0(struct pending, 1);
+    pending->request = request_dup(known->request);
+    pending->priority = known->priority;
+    g_hash_table_insert(copy->pending, g_strdup(uid), pending);
+    arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
+    nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+}
+
+static GPtrArray *pending_uids(struct store *store)
+{
+    GPtrArray *uids = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer uid;
+
+    store_lock(store);
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &uid, NULL))
+        g_ptr_array_add(uids, g_strdup(uid));
+    store_unlock(store);
+    return uids;
+}
+
+static void copy_pending(struct store *copy, struct store *store)
+{
+    g_autoptr(GPtrArray) uids = pending_uids(store);
+
+    for (guint i = 0; i < uids->len; i++) {
+        if (i % COPIED_AT_ONCE == 0)
+            store_lock_again(store);
+        copy_pending_pod(copy, store, uids->pdata[i]);
+        if (i % COPIED_AT_ONCE == COPIED_AT_ONCE - 1 || i + 1 == uids->len)
+            store_unlock(store);
+    }
+}
+
+struct copying {
+    struct store *copy, *from;
+    GPtrArray *images; /* struct node_image * */
+};
+
+/* Under the lock. */
+static void take_image(const struct node *node, void *data)
+{
+    const struct copying *copying = data;
+
+    g_ptr_array_add(copying->images, node_image_new(node));
+    quotas_copy_node(copying->copy->quotas, copying->from->quotas, node->name);
+}
+
+static void copy_nodes(struct store *copy, struct store *store)
+{
+    g_autoptr(GPtrArray) images = g_ptr_array_new();
+    struct copying copying = {copy, store, images};
+    struct node_walk walk;
+
+    node_walk_init(&walk, store);
+    while (node_walk_step(&walk, take_image, &copying)) {
+        for (guint i = 0; i < images->len; i++)
+            ledger_add_image(copy->ledger, images->pdata[i]);
+        g_ptr_array_set_size(images, 0);
+    }
+}
+
+struct store *store_copy(struct store *store)
+{
+    store_lock(store);
+    struct store_options options = store->options;
+    store_unlock(store);
+    options.silent = true;
+    struct store *copy = store_new(&options);
+    copy_common(copy, store);
+    copy_pending(copy, store);
+    copy_nodes(copy, store);
+    return copy;
+}
+
+/* --- what is told --------------------------------------------------------------------------- */
+
+/* Under the lock: one of the things that store_tell_known tells. */
+static bool tell_known(struct store *store, struct observation observation)
+{
+    observation.number = observer_number(store->observer);
+    observer_tell(store->observer, &observation);
+    return observation.number > 0;
+}
+
+static bool tell_arrivals(struct store *store)
+{
+    g_autoptr(GArray) entries = NULL;
+    g_autoptr(GList) schedulers = NULL;
+
+    if (store->options.hold_ms == 0) /* there is no order of arrival */
+        return true;
+    entries = arrivals_tell(store->arrivals, store->ledger);
+    schedulers = arrivals_schedulers(store->arrivals);
+    return tell_known(store, (struct observation){OBSERVED_ARRIVALS, .entries = entries,
+                                                  .schedulers = schedulers});
+}
+
+static void tell_node(const struct node *node, void *data)
+{
+    struct store *store = data;
+
+    if (node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0)
+        tell_known(store, (struct observation){OBSERVED_LEDGER, .held = node});
+}
+
+bool store_tell_ledger(struct store *store, struct node_walk *walk)
+{
+    for (int i = 0; i < TOLD_AT_ONCE; i++) {
+        if (!node_walk_step(walk, tell_node, store))
+            return false;
+    }
+    return true;
+}
+
+uint64_t store_tell_known(struct store *store)
+{
+    g_autoptr(demand) learned = NULL;
+    uint64_t number = 0;
+
+    store_lock(store);
+    if (tell_arrivals(store) &&
+        tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
+                                               .ledger = store->ledger}) &&
+        tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
+        number = observer_number(store->observer);
+    if (number > 0) {
+        demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        hints_forget_all(store->hints);
+        learned = demand_dup(store->demand);
+    }
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
+    return number;
+}
