@@ -47,9 +47,9 @@ struct placement {
 };
 
 /* Whether placement_find would succeed without a pin, told from the node's summary alone; false
- * means that only placement_find knows. Made for the thousands of nodes of one filter call. */
+ * means that only placement_find knows. Not for policies that are `foreseen`. Made for the thousands of
+ * nodes of one filter call. */
 bool placement_is_obvious(const struct node *node, const struct request *request);
-
 
 /* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. The demand may
  * be NULL. */

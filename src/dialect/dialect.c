@@ -571,13 +571,14 @@ static const struct request *check(const struct node *node, const struct admissi
 }
 
 /* Whether the request, of the node's only dialect, has nothing to wait for and room by the node's summary:
- * so it is for most nodes of most calls. False: only the rest knows. */
+ * so it is for most nodes of most calls. False: only the rest knows, and so where the node side picks the
+ * card: it may be one that the pod must not get. */
 static bool is_obvious(const struct node *node, const struct admission_query *query)
 {
     const struct request *request = query->request;
 
     return node && node->present && node->dialect == request->dialect && !node->sketch.dialect &&
-           node->n_waiting == 0 && !node->departed && !node->paused &&
+           !request->dialect->policy && node->n_waiting == 0 && !node->departed && !node->paused &&
            placement_is_obvious(node, request) &&
            request->dialect->refuse(node, request, query->options) == REASON_NONE;
 }

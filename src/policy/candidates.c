@@ -164,6 +164,10 @@ bool candidates_suffice(const struct situation *at, const struct card_ask *ask)
     int32_t needed = ask->count;
     struct part part;
 
+    /* The summary is of what cards really have. */
+    if (bytes > node->memory_free_max &&
+        !(at->request->terms && at->request->terms->oversubscribes))
+        return false;
     for (int32_t i = 0; i < node->n_cards && needed > 0; i++) {
         const struct card *card = &node->cards[i];
         needed -= bytes <= card_memory_free(node, card) &&

@@ -216,20 +216,6 @@ enum reason placement_find(const struct node *node, const struct request *reques
     return place_from(&search, 0) ? REASON_NONE : search.reason;
 }
 
-/* No card has as much memory left, whatever else it has. */
-static bool is_futile(const struct node *node, const struct request *request)
-{
-    if (request->terms && request->terms->oversubscribes)
-        return false; /* the summary is of what cards really have */
-    for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        if (!ask->device && ask->memory.kind != AMOUNT_THOUSANDTHS &&
-            amount_bytes(ask->memory, node->memory_unit) > node->memory_free_max)
-            return true;
-    }
-    return false;
-}
-
 /* Whether the request is for some cards of which each is as good as the others. */
 static bool is_plain(const struct node *node, const struct request *request,
                      const struct policy *policy)
@@ -250,19 +236,16 @@ G_GNUC_NO_INLINE static bool is_found(const struct node *node, const struct requ
     return placement_find(node, request, policy, demand, CARD_UNKNOWN, &scratch) == REASON_NONE;
 }
 
-/* The summary is asked first, and the search only where it matters which card an ask gets. */
+/* Where any card is as good as another they are counted; else the search tells. */
 bool placement_fits(const struct node *node, const struct request *request,
                     const struct policy *policy, const struct demand *demand)
 {
-    if (is_futile(node, request))
-        return false;
-    if (placement_is_obvious(node, request))
-        return true;
-    if (!is_plain(node, request, policy))
-        return is_found(node, request, policy, demand);
     const struct situation alone = {.node = node, .request = request};
-    return check_counts(node, request) == REASON_NONE &&
-           candidates_suffice(&alone, &request->asks[0]);
+
+    return is_plain(node, request, policy)
+               ? check_counts(node, request) == REASON_NONE &&
+                     candidates_suffice(&alone, &request->asks[0])
+               : is_found(node, request, policy, demand);
 }
 
 enum reason placement_card_reason(const struct node *node, const struct request *request,

@@ -203,7 +203,7 @@ static bool frees_enough(const struct scene *scene, uint32_t set)
 {
     uint32_t wanted = 0;
 
-    for (uint32_t i = 0; i < scene->n_pods; i++)
+    for (uint32_t i = 0; i < MIN(scene->n_pods, PODS_MAX); i++) /* which gcc does not know of n_pods */
         wanted |= (uint32_t)scene->named[i] << i;
     const bool asks[] = {scene->asking->host.cpu > 0, scene->asking->host.memory > 0, true};
     for (int what = 0; what < 3; what++) {
