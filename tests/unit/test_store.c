@@ -375,10 +375,22 @@ static void bind_a_elsewhere(void)
     ck_assert_str_eq(error, "");
 }
 
+static void see_another_assigned(void)
+{
+    fake_cluster_assign(cluster, "g");
+    world_catch_up(&world);
+}
+
+static void see_another_start(void)
+{
+    fake_cluster_start(cluster, "h");
+    world_catch_up(&world);
+}
+
 static void (*const alarms[])(void) = {
     see_a_on_duo,  see_another_on_duo, see_the_end_of_another_on_duo,
     see_a_ask_for_more, see_duo, see_duo_go, see_another_policy, bind_another_to_duo_in_vain,
-    bind_a_elsewhere,
+    bind_a_elsewhere, see_another_assigned, see_another_start,
 };
 
 /* Who waits is woken by what concerns him. What happens elsewhere may only wake him too early. */
@@ -390,6 +402,12 @@ START_TEST(who_waits_is_woken_by_his_node_and_his_pod)
     world_add_bound(&world, "c", "duo", 2, "0");
     world_add_bound(&world, "d", "mono", 2, "0");
     world_add_pending(&world, "a", 3);
+    world_add_pending(&world, "g", 4);
+    world_expect_bind(&world, "g", "duo", "");
+    world_add_pending(&world, "h", 5);
+    world_expect_bind(&world, "h", "duo", "");
+    fake_cluster_assign(cluster, "h");
+    world_catch_up(&world);
     ck_assert_int_eq(pthread_create(&thread, NULL, sleep_for_duo, &sleep), 0);
     while (!is_asleep(&sleep))
         g_usleep(1000);
