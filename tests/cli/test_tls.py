@@ -351,10 +351,12 @@ class Token(Case):
 
     def test_who_may_look(self):
         server = self.start(f"--ops-token-file={self.file}")
-        for path in ("/healthz", "/livez", "/readyz", "/readyz?verbose", "/healthz/"):
+        # The page is the same everywhere; what it shows it asks for, with the token.
+        for path in ("/healthz", "/livez", "/readyz", "/readyz?verbose", "/healthz/", "/",
+                     "/page/app.js"):
             self.assertEqual(get(server, path)[0], 200, path)
-        closed = ("/", "/metrics", "/version", "/openapi.yaml", "/api/v1/nodes", "/nowhere",
-                  "/api/v1/pods/a/b")
+        closed = ("/metrics", "/version", "/openapi.yaml", "/api/v1/nodes", "/nowhere",
+                  "/api/v1/pods/a/b", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions")
         for path in closed:
             status, challenge, text = get(server, path)
             self.assertEqual((status, challenge), (401, 'Bearer realm="gpuledger"'), path)
