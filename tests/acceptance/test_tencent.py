@@ -28,7 +28,7 @@ class S10(Scenario):
     150 are nothing; a played gpu-manager agrees with every annotation."""
 
     cannot = "Which whole cards a pod gets, nobody outside can foresee: until they are named, they count."
-    e2e = ("tencent", "tencent-burst", "tencent-deleted", "tencent-predicates")
+    e2e = ("tencent", "tencent-burst", "tencent-deleted")
     JOBS = {1: (100, 64), 2: (40, 24), 3: (30, 24)}
 
     def play(self, *names):
