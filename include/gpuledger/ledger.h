@@ -168,24 +168,24 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(topology, topology_free)
 char *topology_keep(struct topology *topology, const char *text);
 
 enum allocation_state {
-    ALLOCATION_RESERVED,  /* its Binding is being sent */
+    ALLOCATION_ASSUMED,  /* its Binding is being sent */
     ALLOCATION_UNKNOWN,   /* the Binding's outcome is not known */
     ALLOCATION_BOUND,     /* the API server accepted the Binding; not yet seen in the watch */
     ALLOCATION_CONFIRMED, /* seen in the watch */
 };
 
 /* What is wrong with the words that should say which cards an allocation is on. */
-enum doubt {
-    DOUBT_NONE,
-    DOUBT_UNMARKED,  /* there are none: whoever bound the pod wrote no card */
-    DOUBT_LOST,      /* the card is missing beside what was written together with it */
-    DOUBT_MALFORMED, /* the card cannot be read */
-    DOUBT_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
-    DOUBT_UNREAD,    /* what the pod asks for cannot be read, or not served: it counts as the most that
+enum distrust {
+    DISTRUST_NONE,
+    DISTRUST_UNMARKED,  /* there are none: whoever bound the pod wrote no card */
+    DISTRUST_LOST,      /* the card is missing beside what was written together with it */
+    DISTRUST_MALFORMED, /* the card cannot be read */
+    DISTRUST_EDITED,    /* they contradict what the pod asks for; the card counts all the same */
+    DISTRUST_UNREAD,    /* what the pod asks for cannot be read, or not served: it counts as the most that
                       * it may be */
-    DOUBT_WAITED,    /* its node side has not taken it for longer than anybody may wait */
-    DOUBT_UNSEALED,  /* whoever may patch the pod may have written them: it counts on every card */
-    DOUBT_N
+    DISTRUST_WAITED,    /* its node side has not taken it for longer than anybody may wait */
+    DISTRUST_UNSEALED,  /* whoever may patch the pod may have written them: it counts on every card */
+    DISTRUST_N
 };
 
 /* Whether a share counts on the node that its pod is on. */
@@ -226,7 +226,7 @@ struct allocation {
     const struct dialect *dialect;
     struct terms *terms; /* a reference, or NULL */
     enum allocation_state state;
-    enum doubt doubt;
+    enum distrust distrust;
     bool oversubscribes;     /* accepts memory that its card does not really have */
     bool started;            /* kubelet has admitted it */
     bool assigned;           /* the node side has taken it */
@@ -264,7 +264,7 @@ struct node {
     int64_t memory_unit;
     int32_t n_cards;
     int32_t n_waiting; /* allocations that the node side may still match to a container */
-    int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DOUBT_UNSEALED) */
+    int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DISTRUST_UNSEALED) */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
@@ -277,7 +277,7 @@ struct node {
     const struct dialect *dialects[NODE_DIALECTS_MAX];
     int32_t compute, driver; /* these as in struct topology */
     enum isolation isolation;
-    bool doubted;            /* caller's: what the Node says cannot be understood, or contradicts itself */
+    bool distrusted;            /* caller's: what the Node says cannot be understood, or contradicts itself */
     const struct policy *policy;
     struct host host;      /* what the node has; 0: not known */
     struct host host_used; /* by allocations and CPU-only pods; may exceed it */
@@ -352,7 +352,7 @@ const struct dialect *allocation_share_dialect(const struct allocation *allocati
 /* On the same card, or devices of the same pool. */
 bool share_same_place(const struct share *a, const struct share *b);
 
-/* Same pod, node, dialect, doubt, flags, amounts of the node, assume time, memory wanted and shares; state,
+/* Same pod, node, dialect, distrust, flags, amounts of the node, assume time, memory wanted and shares; state,
  * since_ms and what the pod is worth apart. */
 bool allocation_equal(const struct allocation *a, const struct allocation *b);
 

@@ -111,14 +111,14 @@ static bool asks_for_all(const struct allocation *told, const struct allocation 
 
 static bool same_state(const struct allocation *a, const struct allocation *b)
 {
-    return a->dialect == b->dialect && a->doubt == b->doubt && a->assigned == b->assigned &&
+    return a->dialect == b->dialect && a->distrust == b->distrust && a->assigned == b->assigned &&
            a->waiting == b->waiting && a->match_amount == b->match_amount &&
            a->assume_time_ns == b->assume_time_ns;
 }
 
 /* How what the ledger has differs from the truth, `node` being the truth's: from what it would have if
  * it heard that now. */
-static enum audit_cause judge(const struct allocation *told, const char *node,
+static enum audit_cause find_cause(const struct allocation *told, const char *node,
                               const struct allocation *held)
 {
     if (held && held->state != ALLOCATION_CONFIRMED)
@@ -190,7 +190,7 @@ static void suspect_pod(struct comparison *comparison, const struct allocation *
 {
     const struct allocation *pod = fresh ? fresh : held;
     const char *node = fresh ? fresh->node->name : NULL;
-    enum audit_cause cause = judge(fresh, node, held);
+    enum audit_cause cause = find_cause(fresh, node, held);
 
     if (cause == AUDIT_UNCONFIRMED) {
         report_pod(comparison->report, cause, fresh, node, held);
@@ -322,7 +322,7 @@ static bool ask(struct comparison *comparison, const struct suspect *suspect,
 static enum audit_cause look_again(struct comparison *comparison, const struct suspect *suspect)
 {
     const struct allocation *held = ledger_get(store_lock(comparison->store), suspect->uid);
-    enum audit_cause cause = judge(suspect->truth.allocation, suspect->truth.node, held);
+    enum audit_cause cause = find_cause(suspect->truth.allocation, suspect->truth.node, held);
 
     store_unlock(comparison->store);
     return cause;
@@ -342,7 +342,7 @@ static bool confirm_pod(struct comparison *comparison, const struct suspect *sus
     if (!same_truth(&suspect->truth, &now))
         return true;
     const struct allocation *held = ledger_get(store_lock(comparison->store), suspect->uid);
-    if (judge(now.allocation, now.node, held) == cause)
+    if (find_cause(now.allocation, now.node, held) == cause)
         report_pod(comparison->report, cause, now.allocation, now.node, held);
     store_unlock(comparison->store);
     return true;

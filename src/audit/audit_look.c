@@ -36,17 +36,17 @@ static void find(const struct look *look, enum audit_cause cause, const struct a
 
 static void look_at_annotations(const struct look *look, const struct allocation *pod)
 {
-    static const enum audit_cause causes[DOUBT_N] = {
-        [DOUBT_NONE] = AUDIT_NONE,           [DOUBT_UNMARKED] = AUDIT_FOREIGN,
-        [DOUBT_LOST] = AUDIT_LOST,           [DOUBT_MALFORMED] = AUDIT_MALFORMED,
-        [DOUBT_EDITED] = AUDIT_EDITED,       [DOUBT_UNREAD] = AUDIT_UNREAD,
-        [DOUBT_WAITED] = AUDIT_UNASSIGNED,   [DOUBT_UNSEALED] = AUDIT_UNSEALED,
+    static const enum audit_cause causes[DISTRUST_N] = {
+        [DISTRUST_NONE] = AUDIT_NONE,           [DISTRUST_UNMARKED] = AUDIT_FOREIGN,
+        [DISTRUST_LOST] = AUDIT_LOST,           [DISTRUST_MALFORMED] = AUDIT_MALFORMED,
+        [DISTRUST_EDITED] = AUDIT_EDITED,       [DISTRUST_UNREAD] = AUDIT_UNREAD,
+        [DISTRUST_WAITED] = AUDIT_UNASSIGNED,   [DISTRUST_UNSEALED] = AUDIT_UNSEALED,
     };
     static const char *const counted[] = {"counted on every card", "counted on its only card"};
     const char *named = store_named_cards(look->store, pod->uid);
     /* Of whom it is not known where it was bound, nothing was edited. */
-    const bool edited = named && pod->doubt != DOUBT_UNSEALED;
-    enum audit_cause cause = edited ? AUDIT_EDITED : causes[pod->doubt];
+    const bool edited = named && pod->distrust != DISTRUST_UNSEALED;
+    enum audit_cause cause = edited ? AUDIT_EDITED : causes[pod->distrust];
     bool unplaced = false, placed = false;
     uint32_t n;
     const struct share *shares = allocation_known(pod, &n);
@@ -71,9 +71,9 @@ static void look_at_annotations(const struct look *look, const struct allocation
                                        });
     else if (pod->n_shares == 0)
         find(look, cause, pod, g_strdup("nothing: its node side gives it no card"));
-    else if (pod->doubt == DOUBT_EDITED)
+    else if (pod->distrust == DISTRUST_EDITED)
         find(look, cause, pod, g_strdup("by its containers; the annotation states another amount"));
-    else if (pod->doubt == DOUBT_WAITED)
+    else if (pod->distrust == DISTRUST_WAITED)
         find(look, cause, pod, g_strdup("on its card; nobody waits for it any longer"));
     else if (unplaced || look->node->n_cards == 1)
         find(look, cause, pod, g_strdup(counted[look->node->n_cards == 1]));

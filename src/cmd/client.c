@@ -32,7 +32,7 @@ static char *refusal_text(const GString *body)
     return text ? g_strdup(text) : g_strndup(body->str, strcspn(body->str, "\r\n"));
 }
 
-static bool judge(CURL *curl, CURLcode code, const char *url, const GString *body, GError **error)
+static bool check_reply(CURL *curl, CURLcode code, const char *url, const GString *body, GError **error)
 {
     long status = 0;
     if (code == CURLE_WRITE_ERROR)
@@ -102,7 +102,7 @@ bool client_get(const struct client_request *request, GString *ret_body, GError 
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, ret_body);
     CURLcode code = curl_easy_perform(curl);
-    bool ok = judge(curl, code, url, ret_body, error);
+    bool ok = check_reply(curl, code, url, ret_body, error);
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     return ok;

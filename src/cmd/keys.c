@@ -3,7 +3,7 @@
 
 #include "core/fail.h"
 #include "base/log.h"
-#include "kube/key_places.h"
+#include "kube/key_storages.h"
 #include "options/command.h"
 #include "verbs/sealer.h"
 
@@ -42,7 +42,7 @@ struct seals *keys_seals(const struct keys *keys)
     return keys ? keys->seals : NULL;
 }
 
-static struct key_place *find_place(struct keys *keys, const struct config *config,
+static struct key_storage *find_storage(struct keys *keys, const struct config *config,
                                     const struct backend *backend, GError **error)
 {
     if (*config->seal_key_file)
@@ -52,12 +52,12 @@ static struct key_place *find_place(struct keys *keys, const struct config *conf
     return keys->client ? key_secret_new(keys->client, config->seal_secret, error) : NULL;
 }
 
-static bool open_place(struct keys *keys, const struct config *config,
+static bool open_storage(struct keys *keys, const struct config *config,
                        const struct backend *backend, GError **error)
 {
-    struct key_place *place = find_place(keys, config, backend, error);
+    struct key_storage *storage = find_storage(keys, config, backend, error);
 
-    keys->keeper = place ? keeper_new(place, keys->seals, error) : NULL;
+    keys->keeper = storage ? keeper_new(storage, keys->seals, error) : NULL;
     return keys->keeper != NULL;
 }
 
@@ -94,7 +94,7 @@ bool keys_open(struct keys *keys, const struct config *config, const struct back
         return true;
     g_autoptr(GError) failure = NULL;
     int64_t reached_ms = now_ms(); /* when the API server was last away */
-    while (!open_place(keys, config, backend, &failure) && !is_to_end() &&
+    while (!open_storage(keys, config, backend, &failure) && !is_to_end() &&
            is_to_wait(failure, now_ms() - reached_ms)) {
         if (g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE))
             reached_ms = now_ms();
@@ -127,22 +127,22 @@ struct keys *keys_new_checking(void)
     return keys;
 }
 
-static struct keyring *read_once(struct key_place *place, GError **error)
+static struct keyring *read_once(struct key_storage *storage, GError **error)
 {
     g_autofree char *version = NULL;
-    char *text = place->ops->read(place, &version, error);
+    char *text = storage->ops->read(storage, &version, error);
     g_autoptr(keyring) keyring = text ? keyring_parse(text, error) : NULL;
 
     keyring_text_free(text);
     if (!keyring || keyring_size(keyring) > 0)
         return g_steal_pointer(&keyring);
     g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                "there is no key in '%s'; 'gpuledger serve' makes one", place->title);
+                "there is no key in '%s'; 'gpuledger serve' makes one", storage->title);
     return NULL;
 }
 
 /* Names that read as if both were there are an error, as serve says it. */
-static bool check_places(const struct config *config, GError **error)
+static bool check_storages(const struct config *config, GError **error)
 {
     if (!*config->seal_secret || (!*config->seal_key_file && !*config->snapshot))
         return true;
@@ -158,11 +158,11 @@ bool keys_read(struct keys *keys, const struct config *config, const struct back
     /* A file before the cluster, a Secret with what calls it. */
     if ((!file && !secret) || (backend != NULL) == (file && !secret))
         return true;
-    struct key_place *place =
-        check_places(config, error) ? find_place(keys, config, backend, error) : NULL;
-    struct keyring *keyring = place ? read_once(place, error) : NULL;
-    if (place)
-        place->ops->release(place);
+    struct key_storage *storage =
+        check_storages(config, error) ? find_storage(keys, config, backend, error) : NULL;
+    struct keyring *keyring = storage ? read_once(storage, error) : NULL;
+    if (storage)
+        storage->ops->release(storage);
     if (keyring)
         seals_set(keys->seals, keyring);
     else

@@ -20,7 +20,7 @@
 
 /* --- what options say ------------------------------------------------------------------------- */
 
-struct plan {
+struct experiment {
     struct scenario *scenario;
     struct keys *keys;
     GPtrArray *policies; /* const struct policy *, borrowed */
@@ -28,16 +28,16 @@ struct plan {
     int64_t percent;     /* 0: each pod once */
 };
 
-static void plan_free(struct plan *plan)
+static void experiment_free(struct experiment *experiment)
 {
-    scenario_free(plan->scenario);
-    keys_free(plan->keys);
-    g_ptr_array_unref(plan->policies);
-    g_array_unref(plan->seeds);
-    g_free(plan);
+    scenario_free(experiment->scenario);
+    keys_free(experiment->keys);
+    g_ptr_array_unref(experiment->policies);
+    g_array_unref(experiment->seeds);
+    g_free(experiment);
 }
-typedef struct plan plan;
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(plan, plan_free)
+typedef struct experiment experiment;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(experiment, experiment_free)
 
 static char *policy_names(void)
 {
@@ -128,7 +128,7 @@ static bool read_percent(const char *text, int64_t *ret_percent, GError **error)
 }
 
 /* What no option can say alone. */
-static bool check(const struct config *config, const struct plan *plan, GError **error)
+static bool check(const struct config *config, const struct experiment *experiment, GError **error)
 {
     const bool trace = *config->sim_trace_nodes || *config->sim_trace_pods;
     const char *why = NULL;
@@ -140,9 +140,9 @@ static bool check(const struct config *config, const struct plan *plan, GError *
     else if (!trace && !*config->snapshot)
         why = "no cluster is given: name a saved one with --snapshot, or a trace with "
               "--trace-nodes and --trace-pods";
-    else if (config->sim_churn && plan->percent == 0)
+    else if (config->sim_churn && experiment->percent == 0)
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
-    else if (*config->sim_cluster_out && (plan->policies->len > 1 || plan->seeds->len > 1))
+    else if (*config->sim_cluster_out && (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, why);
@@ -198,15 +198,15 @@ static bool read_objects(const struct config *config, struct scenario *scenario,
     return fail_within(error, "option '--pods': ");
 }
 
-static bool read_scenario(const struct config *config, struct plan *plan, GError **error)
+static bool read_scenario(const struct config *config, struct experiment *experiment, GError **error)
 {
     const bool trace = *config->sim_trace_nodes;
 
-    if (!(trace ? read_trace : read_objects)(config, plan->scenario, error))
+    if (!(trace ? read_trace : read_objects)(config, experiment->scenario, error))
         return false;
     if (config->sim_in_order)
-        plan->scenario->anonymous = false;
-    if (plan->scenario->arrivals->len > 0)
+        experiment->scenario->anonymous = false;
+    if (experiment->scenario->arrivals->len > 0)
         return true;
     return fail_with(error, GPULEDGER_ERROR_INVALID,
                      trace ? "option '--trace-pods': there are no pods in it"
@@ -281,7 +281,7 @@ static void wait_for_runs(struct runs *runs)
     g_mutex_unlock(&runs->lock);
 }
 
-static struct run *new_runs(const struct config *config, const struct plan *plan,
+static struct run *new_runs(const struct config *config, const struct experiment *experiment,
                             struct simulation_result *results, struct runs *runs)
 {
     struct run *items = g_new0(struct run, runs->n);
@@ -289,22 +289,22 @@ static struct run *new_runs(const struct config *config, const struct plan *plan
     for (guint i = 0; i < runs->n; i++) {
         items[i].result = &results[i];
         items[i].options = (struct simulation_options){
-            .scenario = plan->scenario,
-            .policy = plan->policies->pdata[i / plan->seeds->len],
+            .scenario = experiment->scenario,
+            .policy = experiment->policies->pdata[i / experiment->seeds->len],
             .dialects = config->dialects,
-            .seals = keys_seals(plan->keys),
+            .seals = keys_seals(experiment->keys),
             .shape = (enum prioritize_shape)config->prioritize,
             .ranked = (enum ranked)config->sim_ranked,
             .weight = config->sim_weight,
-            .seed = g_array_index(plan->seeds, uint32_t, i % plan->seeds->len),
+            .seed = g_array_index(experiment->seeds, uint32_t, i % experiment->seeds->len),
             .in_order = config->sim_in_order,
             .foreseen = config->sim_foreseen,
-            .percent = plan->percent,
+            .percent = experiment->percent,
             .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
-            .bound = config->sim_bound && i < plan->seeds->len, /* the same for every policy */
+            .bound = config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -332,15 +332,15 @@ static bool collect_failure(struct runs *runs, GError **error)
     return !first;
 }
 
-static bool run_all(const struct config *config, const struct plan *plan,
+static bool run_all(const struct config *config, const struct experiment *experiment,
                     struct simulation_result *results, GError **error)
 {
-    struct runs runs = {.n = plan->policies->len * plan->seeds->len};
+    struct runs runs = {.n = experiment->policies->len * experiment->seeds->len};
     const gint jobs = config->sim_jobs > 0 ? (gint)config->sim_jobs : (gint)g_get_num_processors();
 
     g_mutex_init(&runs.lock);
     g_cond_init(&runs.finished);
-    runs.items = new_runs(config, plan, results, &runs);
+    runs.items = new_runs(config, experiment, results, &runs);
     GThreadPool *pool = g_thread_pool_new(run_one, &runs, jobs, FALSE, NULL);
     for (guint i = 0; i < runs.n; i++)
         g_thread_pool_push(pool, &runs.items[i], NULL);
@@ -355,16 +355,16 @@ static bool run_all(const struct config *config, const struct plan *plan,
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static bool write_results(const struct config *config, const struct plan *plan,
+static bool write_results(const struct config *config, const struct experiment *experiment,
                           const struct simulation_result *results, GError **error)
 {
     const struct simulate_report report = {
-        .policies = (const struct policy *const *)plan->policies->pdata,
-        .n_policies = plan->policies->len,
-        .seeds = (const uint32_t *)(void *)plan->seeds->data,
-        .n_seeds = plan->seeds->len,
+        .policies = (const struct policy *const *)experiment->policies->pdata,
+        .n_policies = experiment->policies->len,
+        .seeds = (const uint32_t *)(void *)experiment->seeds->data,
+        .n_seeds = experiment->seeds->len,
         .results = results,
-        .percent = plan->percent,
+        .percent = experiment->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
         .times = config->sim_times,
         .bound = config->sim_bound,
@@ -382,42 +382,42 @@ static bool write_results(const struct config *config, const struct plan *plan,
     return fail_within(error, "option '--cluster-out': ");
 }
 
-static struct plan *read_plan(const struct config *config, GError **error)
+static struct experiment *read_experiment(const struct config *config, GError **error)
 {
-    g_autoptr(plan) plan = g_new0(struct plan, 1);
+    g_autoptr(experiment) experiment = g_new0(struct experiment, 1);
 
-    plan->scenario = scenario_new();
-    plan->keys = keys_new_checking();
-    plan->policies = g_ptr_array_new();
-    plan->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    if (read_policies(config->sim_policies, plan->policies, error) &&
-        read_seeds(config->sim_seeds, plan->seeds, error) &&
-        read_percent(config->sim_arrivals, &plan->percent, error) && check(config, plan, error))
-        return g_steal_pointer(&plan);
+    experiment->scenario = scenario_new();
+    experiment->keys = keys_new_checking();
+    experiment->policies = g_ptr_array_new();
+    experiment->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    if (read_policies(config->sim_policies, experiment->policies, error) &&
+        read_seeds(config->sim_seeds, experiment->seeds, error) &&
+        read_percent(config->sim_arrivals, &experiment->percent, error) && check(config, experiment, error))
+        return g_steal_pointer(&experiment);
     return NULL;
 }
 
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs)
 {
     g_autoptr(GError) failure = NULL;
-    g_autoptr(plan) plan = read_plan(config, &failure);
+    g_autoptr(experiment) experiment = read_experiment(config, &failure);
 
-    if (!plan) {
+    if (!experiment) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    if (!keys_read(plan->keys, config, NULL, &failure) || !read_scenario(config, plan, &failure)) {
+    if (!keys_read(experiment->keys, config, NULL, &failure) || !read_scenario(config, experiment, &failure)) {
         complain("%s", failure->message);
         return EXIT_FAILED;
     }
-    const guint n = plan->policies->len * plan->seeds->len;
+    const guint n = experiment->policies->len * experiment->seeds->len;
     g_autofree struct simulation_result *results = g_new0(struct simulation_result, n);
-    const bool ok = run_all(config, plan, results, &failure) &&
-                    write_results(config, plan, results, &failure);
+    const bool ok = run_all(config, experiment, results, &failure) &&
+                    write_results(config, experiment, results, &failure);
     for (guint i = 0; i < n; i++)
         simulation_result_clear(&results[i]);
-    keys_say_unchecked(plan->keys);
+    keys_say_unchecked(experiment->keys);
     if (!ok)
         complain("%s", failure->message);
     return ok ? EXIT_OK : EXIT_FAILED;

@@ -94,7 +94,7 @@ static struct pod_reading reading_of(const struct allocation *allocation)
         .terms = terms_ref(allocation->terms),
         .match_amount = allocation->match_amount,
         .assume_time_ns = allocation->assume_time_ns,
-        .doubt = allocation->doubt,
+        .distrust = allocation->distrust,
         .assigned = allocation->assigned,
         .waiting = allocation->waiting,
         .heeded = allocation->heeded,
@@ -145,7 +145,7 @@ struct allocation *allocation_join(struct allocation *take_first, struct allocat
     both->terms = terms_ref(first->terms);
     both->match_amount = first->match_amount;
     both->assume_time_ns = first->assume_time_ns;
-    both->doubt = first->doubt;
+    both->distrust = first->distrust;
     both->assigned = first->assigned;
     both->waiting = first->waiting;
     both->open = first->open;
@@ -195,7 +195,7 @@ static bool reading_counts(const struct pod_reading *reading, const struct diale
 {
     return !reading->alternative || reading->dialect == picked ||
            node_offers(node, reading->dialect) ||
-           (reading->doubt == DOUBT_UNSEALED && !node_offers(node, picked));
+           (reading->distrust == DISTRUST_UNSEALED && !node_offers(node, picked));
 }
 
 static bool share_counts(const struct allocation *allocation, const struct share *share,
@@ -236,7 +236,7 @@ static void choose_reading(struct allocation *allocation, const struct dialect *
     terms_unref(allocation->terms);
     allocation->terms = chosen->terms;
     allocation->dialect = chosen->dialect;
-    allocation->doubt = chosen->doubt;
+    allocation->distrust = chosen->distrust;
     allocation->assigned = chosen->assigned;
     allocation->match_amount = chosen->match_amount;
     allocation->assume_time_ns = chosen->assume_time_ns;
@@ -305,7 +305,7 @@ static bool readings_equal(const struct allocation *a, const struct allocation *
     for (uint32_t i = 0; equal && i < own->n_readings; i++) {
         const struct pod_reading *left = &own->readings[i], *right = &other->readings[i];
         equal = left->dialect == right->dialect && left->match_amount == right->match_amount &&
-                left->assume_time_ns == right->assume_time_ns && left->doubt == right->doubt &&
+                left->assume_time_ns == right->assume_time_ns && left->distrust == right->distrust &&
                 left->assigned == right->assigned && left->waiting == right->waiting &&
                 left->heeded == right->heeded && left->open == right->open && left->alternative == right->alternative;
     }
@@ -317,7 +317,7 @@ bool allocation_equal(const struct allocation *a, const struct allocation *b)
     uint32_t n, n_other;
     const struct share *known = allocation_known(a, &n), *other = allocation_known(b, &n_other);
 
-    if (a->node != b->node || a->dialect != b->dialect || a->doubt != b->doubt ||
+    if (a->node != b->node || a->dialect != b->dialect || a->distrust != b->distrust ||
         a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
         a->waiting != b->waiting || a->open != b->open || a->match_amount != b->match_amount ||
         a->assume_time_ns != b->assume_time_ns || n != n_other || a->n_shares != b->n_shares ||

@@ -33,7 +33,7 @@ struct pod_reading {
     const struct dialect *dialect;
     struct terms *terms; /* a reference, or NULL */
     int64_t match_amount, assume_time_ns;
-    enum doubt doubt;
+    enum distrust distrust;
     bool assigned, waiting, heeded, open; /* as in struct allocation */
     bool alternative;                     /* as it was before it was joined */
 };

@@ -195,7 +195,7 @@ static void count_pod(struct node *node, const struct allocation *allocation, in
 {
     if (allocation->waiting)
         node->n_waiting += sign;
-    if (allocation->doubt == DOUBT_UNSEALED)
+    if (allocation->distrust == DISTRUST_UNSEALED)
         node->n_unsealed += sign;
     node_charge_host(node, &allocation->host, sign);
 }
@@ -440,7 +440,7 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
 
     node_own(node)->generation = facts->generation;
     node->cordoned = facts->cordoned;
-    node->doubted = facts->doubted;
+    node->distrusted = facts->distrusted;
     if (facts->host)
         node->host = *facts->host;
     node->traits = take_traits;

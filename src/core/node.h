@@ -13,7 +13,7 @@ void node_free(struct node *node);
 /* What the Node object says beside its cards. */
 struct node_facts {
     uint32_t generation;
-    bool cordoned, doubted;
+    bool cordoned, distrusted;
     const struct host *host; /* NULL: the topology has it, or it is not known anew */
 };
 

@@ -15,7 +15,7 @@ static void look(const struct node *node, int64_t *ret_card, int64_t *ret_pod)
     *ret_card = *ret_pod = 0;
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = node->allocations->pdata[i];
-        if (allocation->dialect != node->sketch.dialect || allocation->doubt != DOUBT_NONE)
+        if (allocation->dialect != node->sketch.dialect || allocation->distrust != DISTRUST_NONE)
             continue;
         *ret_card = MAX(*ret_card, allocation->card_units);
         *ret_pod = MAX(*ret_pod, allocation->match_amount);

@@ -46,7 +46,7 @@ static struct pod_reading find_reading(const struct allocation *fresh,
     *ret_found = allocation_own(fresh)->n_readings == 0 && fresh->dialect == dialect;
     return (struct pod_reading){
         .dialect = dialect,
-        .doubt = fresh->doubt,
+        .distrust = fresh->distrust,
         .assigned = fresh->assigned,
         .waiting = fresh->waiting,
         .heeded = fresh->heeded,
@@ -248,9 +248,9 @@ static void drop_named(struct pairing *pairing, const struct share *shares, uint
     }
 }
 
-static enum doubt doubt_of(const struct pod_reading *now, bool waited_out)
+static enum distrust distrust_of(const struct pod_reading *now, bool waited_out)
 {
-    return now->doubt == DOUBT_NONE && waited_out && now->waiting ? DOUBT_WAITED : now->doubt;
+    return now->distrust == DISTRUST_NONE && waited_out && now->waiting ? DISTRUST_WAITED : now->distrust;
 }
 
 /* How far the node side has come, by the reading in the words that the pod is known by. */
@@ -266,8 +266,8 @@ static void take_progress(const struct allocation *known, const struct allocatio
         struct pod_reading *reading = &allocation_own(next)->readings[i];
         bool found;
         const struct pod_reading now = find_reading(fresh, reading->dialect, &found);
-        if (reading->doubt != DOUBT_UNSEALED)
-            reading->doubt = found ? doubt_of(&now, waited_out) : reading->doubt;
+        if (reading->distrust != DISTRUST_UNSEALED)
+            reading->distrust = found ? distrust_of(&now, waited_out) : reading->distrust;
         reading->assigned |= now.assigned;
         reading->waiting = found && now.waiting && waits && !waited_out;
         reading->heeded = found && now.heeded && heeds && !waited_out;
@@ -275,9 +275,9 @@ static void take_progress(const struct allocation *known, const struct allocatio
     }
     bool found;
     const struct pod_reading now = find_reading(fresh, known->dialect, &found);
-    next->doubt = known->doubt == DOUBT_UNSEALED ? DOUBT_UNSEALED /* nobody will ever know */
-                  : found                        ? doubt_of(&now, waited_out)
-                                                 : DOUBT_UNMARKED;
+    next->distrust = known->distrust == DISTRUST_UNSEALED ? DISTRUST_UNSEALED /* nobody will ever know */
+                  : found                        ? distrust_of(&now, waited_out)
+                                                 : DISTRUST_UNMARKED;
     next->assigned = known->assigned | (found && now.assigned);
     next->waiting = found && now.waiting && waits && !waited_out;
     next->heeded = found && now.heeded && heeds && !waited_out;
@@ -287,11 +287,11 @@ static void take_progress(const struct allocation *known, const struct allocatio
 static void note_edit(struct allocation *next)
 {
     for (uint32_t i = 0; i < allocation_own(next)->n_readings; i++) {
-        if (allocation_own(next)->readings[i].doubt == DOUBT_NONE)
-            allocation_own(next)->readings[i].doubt = DOUBT_EDITED;
+        if (allocation_own(next)->readings[i].distrust == DISTRUST_NONE)
+            allocation_own(next)->readings[i].distrust = DISTRUST_EDITED;
     }
-    if (next->doubt == DOUBT_NONE)
-        next->doubt = DOUBT_EDITED;
+    if (next->distrust == DISTRUST_NONE)
+        next->distrust = DISTRUST_EDITED;
 }
 
 struct allocation *dialect_continue(const struct allocation *known, struct allocation *take_fresh,
@@ -316,7 +316,7 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
     next->terms = terms_ref(known->terms);
     next->match_amount = known->match_amount;
     /* Nothing that a pod says of itself is known of one that is not believed. */
-    next->assume_time_ns = known->assume_time_ns || known->doubt == DOUBT_UNSEALED
+    next->assume_time_ns = known->assume_time_ns || known->distrust == DISTRUST_UNSEALED
                                ? known->assume_time_ns
                                : fresh->assume_time_ns;
     next->oversubscribes = known->oversubscribes;

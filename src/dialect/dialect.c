@@ -263,10 +263,10 @@ static void pass_warning(struct allocation *const *readings, char **warnings, ch
 
     for (size_t i = 0; i < dialects_n; i++)
         marked |= readings[i] && readings[i]->alternative &&
-                  readings[i]->dialect->names_cards && readings[i]->doubt != DOUBT_UNMARKED;
+                  readings[i]->dialect->names_cards && readings[i]->distrust != DISTRUST_UNMARKED;
     for (size_t i = 0; i < dialects_n; i++) {
         const bool idle = marked && readings[i] && readings[i]->alternative &&
-                          readings[i]->doubt == DOUBT_UNMARKED;
+                          readings[i]->distrust == DISTRUST_UNMARKED;
         if (warnings[i] && !idle)
             warn(ret_warning, g_steal_pointer(&warnings[i]));
         g_free(warnings[i]);

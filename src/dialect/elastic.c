@@ -279,7 +279,7 @@ static struct request *read_request(const struct spelling *spelling, const struc
 }
 
 /* Reads the annotation of one container into its shares, which begin as unknown. */
-static enum doubt read_cards(const struct spelling *spelling, const struct pod_view *view,
+static enum distrust read_cards(const struct spelling *spelling, const struct pod_view *view,
                              const struct wish *wish, struct share *shares, char **ret_warning)
 {
     const char *name = view->containers[wish->container].name;
@@ -290,7 +290,7 @@ static enum doubt read_cards(const struct spelling *spelling, const struct pod_v
         warn(ret_warning,
              g_strdup_printf("container '%.64s' holds GPU without the annotation %s…%s", name,
                              spelling->container, marked ? "" : ": bound by another scheduler?"));
-        return marked ? DOUBT_LOST : DOUBT_UNMARKED;
+        return marked ? DISTRUST_LOST : DISTRUST_UNMARKED;
     }
 
     g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
@@ -303,20 +303,20 @@ static enum doubt read_cards(const struct spelling *spelling, const struct pod_v
                                               spelling->container, name, text));
             for (int32_t k = 0; k < wish->cards; k++)
                 shares[k].card = CARD_UNKNOWN;
-            return DOUBT_MALFORMED;
+            return DISTRUST_MALFORMED;
         }
         if (i < (guint)wish->cards)
             shares[i].card = (int32_t)card;
     }
     if (n == (guint)wish->cards)
-        return DOUBT_NONE;
+        return DISTRUST_NONE;
     /* Of too many nobody can say which it is on. */
     for (int32_t k = 0; n > (guint)wish->cards && k < wish->cards; k++)
         shares[k].card = CARD_UNKNOWN;
     warn(ret_warning, g_strdup_printf("annotation %s%.64s names %u cards, the container asks for "
                                       "%d",
                                       spelling->container, name, n, wish->cards));
-    return n > (guint)wish->cards ? DOUBT_MALFORMED : DOUBT_EDITED;
+    return n > (guint)wish->cards ? DISTRUST_MALFORMED : DISTRUST_EDITED;
 }
 
 static struct allocation *read_allocation(const struct spelling *spelling,
@@ -355,9 +355,9 @@ static struct allocation *read_allocation(const struct spelling *spelling,
                 .sidecar = wish->sidecar,
             };
         }
-        enum doubt doubt = read_cards(spelling, view, wish, share, ret_warning);
-        if (allocation->doubt == DOUBT_NONE)
-            allocation->doubt = doubt;
+        enum distrust distrust = read_cards(spelling, view, wish, share, ret_warning);
+        if (allocation->distrust == DISTRUST_NONE)
+            allocation->distrust = distrust;
         share += wish->cards;
     }
     return allocation;

@@ -366,29 +366,29 @@ static bool is_marked(const struct pod_view *view)
 
 /* The card that the plugin will read, or CARD_UNKNOWN and why. */
 static int32_t read_card(const struct pod_view *view, const struct usage *usage,
-                         enum doubt *ret_doubt, char **ret_warning)
+                         enum distrust *ret_distrust, char **ret_warning)
 {
     const char *idx = string_pairs_get(&view->annotations, KEY_IDX);
     const char *total = string_pairs_get(&view->annotations, KEY_POD);
     int64_t card, stated;
 
-    *ret_doubt = DOUBT_NONE;
+    *ret_distrust = DISTRUST_NONE;
     if (!idx) {
-        *ret_doubt = is_marked(view) ? DOUBT_LOST : DOUBT_UNMARKED;
-        warn(ret_warning, g_strdup(*ret_doubt == DOUBT_LOST
+        *ret_distrust = is_marked(view) ? DISTRUST_LOST : DISTRUST_UNMARKED;
+        warn(ret_warning, g_strdup(*ret_distrust == DISTRUST_LOST
                                        ? "has lost the annotation " KEY_IDX
                                        : "holds " RESOURCE_MEM " without " KEY_IDX
                                          ": bound by another scheduler?"));
         return CARD_UNKNOWN;
     }
     if (!digits_parse(idx, NODE_CARDS_MAX - 1, &card)) {
-        *ret_doubt = DOUBT_MALFORMED;
+        *ret_distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_IDX " '%.32s' is not a card index",
                                           idx));
         return CARD_UNKNOWN;
     }
     if (total && (!digits_parse(total, INT64_MAX, &stated) || stated != usage->matched)) {
-        *ret_doubt = DOUBT_EDITED;
+        *ret_distrust = DISTRUST_EDITED;
         warn(ret_warning,
              g_strdup_printf("annotation " KEY_POD " '%.32s' differs from the containers' %" G_GINT64_FORMAT
                              ", which counts",
@@ -431,15 +431,15 @@ static struct allocation *read_allocation(const struct pod_view *view,
     allocation->shares[0] = (struct share){
         .memory = {usage.effective, AMOUNT_NODE_UNITS},
         .container = usage.container,
-        .card = read_card(view, &usage, &allocation->doubt, ret_warning),
+        .card = read_card(view, &usage, &allocation->distrust, ret_warning),
         .core = usage.core,
     };
     if (!served) {
         warn(ret_warning, g_strdup(failure->message));
-        allocation->doubt = allocation->doubt == DOUBT_NONE ? DOUBT_UNREAD : allocation->doubt;
+        allocation->distrust = allocation->distrust == DISTRUST_NONE ? DISTRUST_UNREAD : allocation->distrust;
     }
     /* The plugin finds no mark of its size, and gives its one card, or none. */
-    if (allocation->doubt == DOUBT_UNMARKED && !options->unplaced_everywhere)
+    if (allocation->distrust == DISTRUST_UNMARKED && !options->unplaced_everywhere)
         allocation->shares[0].basis = SHARE_ON_ONE_CARD;
     return allocation;
 }

@@ -33,7 +33,7 @@ struct allocation *dialect_hold_all(const struct dialect *dialect, const struct 
 
     warn(ret_warning, take_why);
     allocation->dialect = dialect;
-    allocation->doubt = DOUBT_UNREAD;
+    allocation->distrust = DISTRUST_UNREAD;
     allocation->assigned = view->started;
     allocation->shares[0] = (struct share){
         .memory = {1000, AMOUNT_THOUSANDTHS},

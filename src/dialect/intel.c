@@ -197,15 +197,15 @@ static struct allocation *read_allocation(const struct pod_view *view,
 {
     const char *text = string_pairs_get(&view->annotations, KEY_CARDS);
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
-    enum doubt doubt = DOUBT_NONE;
+    enum distrust distrust = DISTRUST_NONE;
 
     if (!asks(view))
         return NULL;
     if (!text) {
-        doubt = DOUBT_UNMARKED;
+        distrust = DISTRUST_UNMARKED;
         warn(ret_warning, g_strdup("asks for " STEM "… without " KEY_CARDS));
     } else if (!read_cards(view, text, shares)) {
-        doubt = DOUBT_MALFORMED;
+        distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_CARDS " '%.64s' does not name the cards "
                                           "that its containers ask for",
                                           text));
@@ -217,7 +217,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         return dialect_hold_many(&dialect_intel, view, ret_warning);
 
     struct allocation *allocation = dialect_hold(&dialect_intel, view, shares);
-    allocation->doubt = doubt;
+    allocation->distrust = distrust;
     return allocation;
 }
 

@@ -58,7 +58,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     allocation->assigned = view->started;
     allocation->open = !known;
     if (text && !known) {
-        allocation->doubt = DOUBT_MALFORMED;
+        allocation->distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a card", text));
     }
     allocation->shares[0] = (struct share){

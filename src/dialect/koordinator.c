@@ -198,24 +198,24 @@ static struct allocation *read_allocation(const struct pod_view *view,
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
-    enum doubt doubt = DOUBT_NONE;
+    enum distrust distrust = DISTRUST_NONE;
 
     if ((!asks && !text) || wish.core + wish.ratio + wish.bytes == 0)
         return NULL; /* other devices than GPUs */
     if (!text) {
-        doubt = DOUBT_UNMARKED;
+        distrust = DISTRUST_UNMARKED;
         warn(ret_warning, g_strdup("asks for " STEM "… without " KEY_ALLOCATED));
     } else if (!read_cards(arena, text, cards, &failure)) {
-        doubt = DOUBT_MALFORMED;
+        distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED ": %.120s",
                                           failure->message));
     } else if (cards->len < cards_needed(&wish)) {
-        doubt = DOUBT_MALFORMED;
+        distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_ALLOCATED " names %u cards, the "
                                           "containers ask for %" G_GINT64_FORMAT,
                                           cards->len, cards_needed(&wish)));
     }
-    for (guint i = 0; doubt == DOUBT_NONE && i < cards->len; i++) {
+    for (guint i = 0; distrust == DISTRUST_NONE && i < cards->len; i++) {
         struct share share = share_of(&wish, cards->len, g_array_index(cards, int32_t, i));
         g_array_append_val(shares, share);
     }
@@ -224,7 +224,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         g_array_append_val(shares, share);
     }
     struct allocation *allocation = dialect_hold(&dialect_koordinator, view, shares);
-    allocation->doubt = doubt;
+    allocation->distrust = distrust;
     return allocation;
 }
 

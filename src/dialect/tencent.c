@@ -376,7 +376,7 @@ static bool parse_cards(const char *text, int32_t count, struct share *shares)
 
 /* Fills in the cards of one container's shares, or CARD_UNKNOWN and why. */
 static void read_cards(const struct pod_view *view, const struct card_ask *ask,
-                       struct share *shares, enum doubt *doubt, char **ret_warning)
+                       struct share *shares, enum distrust *distrust, char **ret_warning)
 {
     g_autofree char *key = g_strdup_printf(KEY_IDX "%d", ask->container);
     const char *text = string_pairs_get(&view->annotations, key);
@@ -386,14 +386,14 @@ static void read_cards(const struct pod_view *view, const struct card_ask *ask,
     for (int32_t i = 0; i < ask->count; i++)
         shares[i].card = CARD_UNKNOWN;
     if (text) {
-        *doubt = DOUBT_MALFORMED;
+        *distrust = DISTRUST_MALFORMED;
         warn(ret_warning, g_strdup_printf("annotation '%s' '%.32s' is not the numbers of %d cards",
                                           key, text, ask->count));
     } else if (is_marked(view)) {
-        *doubt = DOUBT_LOST;
+        *distrust = DISTRUST_LOST;
         warn(ret_warning, g_strdup_printf("has lost the annotation '%s'", key));
     } else {
-        *doubt = DOUBT_UNMARKED;
+        *distrust = DISTRUST_UNMARKED;
         warn(ret_warning, g_strdup("holds " RESOURCE_CORE " without '" KEY_IDX
                                    "…': bound by another scheduler?"));
     }
@@ -436,7 +436,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
                 .init = ask->init,
                 .sidecar = ask->sidecar,
             };
-        read_cards(view, ask, share, &allocation->doubt, ret_warning);
+        read_cards(view, ask, share, &allocation->distrust, ret_warning);
         share += ask->count;
     }
     /* kubelet reports the start time after gpu-manager has handed out cards; which whole ones, it

@@ -251,15 +251,15 @@ static struct request *read_request(const struct pod_view *view,
 }
 
 /* The cards that the annotation names, in order. NULL and why: it names none, or not only cards. */
-static GArray *read_cards(const struct pod_view *view, enum doubt *ret_doubt, char **ret_warning)
+static GArray *read_cards(const struct pod_view *view, enum distrust *ret_distrust, char **ret_warning)
 {
     const char *text = string_pairs_get(&view->annotations, KEY_INDEX);
 
-    *ret_doubt = DOUBT_NONE;
+    *ret_distrust = DISTRUST_NONE;
     if (!text) {
         bool marked = string_pairs_get(&view->annotations, KEY_TIME) ||
                       string_pairs_get(&view->annotations, KEY_ASSIGNED);
-        *ret_doubt = marked ? DOUBT_LOST : DOUBT_UNMARKED;
+        *ret_distrust = marked ? DISTRUST_LOST : DISTRUST_UNMARKED;
         warn(ret_warning, g_strdup(marked ? "has lost the annotation " KEY_INDEX
                                           : "holds Volcano GPUs without " KEY_INDEX
                                             ": bound by another scheduler?"));
@@ -271,7 +271,7 @@ static GArray *read_cards(const struct pod_view *view, enum doubt *ret_doubt, ch
         guint64 index;
         if (!*item ||
             !g_ascii_string_to_unsigned(*item, 10, 0, NODE_CARDS_MAX - 1, &index, NULL)) {
-            *ret_doubt = DOUBT_MALFORMED;
+            *ret_distrust = DISTRUST_MALFORMED;
             warn(ret_warning,
                  g_strdup_printf("annotation " KEY_INDEX " '%.32s' is not a list of cards", text));
             return NULL;
@@ -340,19 +340,19 @@ static struct allocation *read_allocation(const struct pod_view *view,
                                           char **ret_warning)
 {
     struct wishes wishes;
-    enum doubt doubt;
+    enum distrust distrust;
 
     if (is_many(view))
         return dialect_hold_many(&dialect_volcano, view, ret_warning);
     if (!read_wishes(view, &wishes, NULL) || wishes.n == 0)
         return NULL; /* what cannot be read, dialect_read_allocation holds */
 
-    g_autoptr(GArray) cards = read_cards(view, &doubt, ret_warning);
+    g_autoptr(GArray) cards = read_cards(view, &distrust, ret_warning);
     if (cards && cards->len != count_cards(&wishes)) {
         /* By memory the plugin hands out all that are named, and nobody can say how it is used; of
          * too many whole ones nobody can say which it has. */
         const bool too_many = !wishes.by_number || cards->len > count_cards(&wishes);
-        doubt = too_many ? DOUBT_MALFORMED : DOUBT_EDITED;
+        distrust = too_many ? DISTRUST_MALFORMED : DISTRUST_EDITED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_INDEX " names %u cards, the "
                                           "containers ask for %" G_GINT64_FORMAT,
                                           cards->len, count_cards(&wishes)));
@@ -367,7 +367,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
     struct allocation *allocation =
         allocation_new(view->uid, view->ns, view->name, count_shares(&wishes));
     allocation->dialect = &dialect_volcano;
-    allocation->doubt = doubt;
+    allocation->distrust = distrust;
     allocation->match_amount = wishes.match_amount;
     allocation->assigned = assigned && !g_str_equal(assigned, "false");
     /* Until kubelet has asked for its containers, a pod may also take another's place. */

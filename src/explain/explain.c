@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/explain.h"
 
-#include "explain/plan.h"
+#include "explain/trial.h"
 #include "explain/messages.h"
 #include "wire/constraints.h"
 
@@ -205,11 +205,11 @@ static void group_nodes(struct explanation *explanation)
 
 /* Under the lock. */
 static void foresee(struct explanation *explanation, struct store *copy,
-                    const struct plan_pod *pod)
+                    const struct trial_pod *pod)
 {
     const struct policy *policy = terms_rating(pod->request->terms, store_options(copy)->policy);
     struct placement placement;
-    const struct node *best = plan_choose(copy, pod, &placement);
+    const struct node *best = trial_choose(copy, pod, &placement);
 
     if (!best)
         return;
@@ -313,7 +313,7 @@ static void explain_wish(struct explanation *explanation, struct store *copy,
     feasibility_clear(&question);
     explanation->verdict = explanation->n_taking > 0 ? VERDICT_FITS : VERDICT_REFUSED;
     if (explanation->n_taking > 0)
-        foresee(explanation, copy, &(struct plan_pod){view, request, &moment});
+        foresee(explanation, copy, &(struct trial_pod){view, request, &moment});
     store_unlock(copy);
 }
 
@@ -361,20 +361,20 @@ static GPtrArray *find_neighbours(const struct allocation *own)
 }
 
 static const char *const state_names[] = {
-    [ALLOCATION_RESERVED] = "its Binding is under way",
+    [ALLOCATION_ASSUMED] = "its Binding is under way",
     [ALLOCATION_UNKNOWN] = "its Binding's outcome is not known yet",
     [ALLOCATION_BOUND] = "bound, not yet seen in the watch",
     [ALLOCATION_CONFIRMED] = "bound",
 };
 
-static const char *const doubt_names[DOUBT_N] = {
-    [DOUBT_NONE] = "",
-    [DOUBT_UNMARKED] = "; no card is written: another scheduler has bound it",
-    [DOUBT_LOST] = "; the annotation with its card was lost",
-    [DOUBT_MALFORMED] = "; the annotation with its card cannot be read",
-    [DOUBT_EDITED] = "; its annotations contradict what it was bound with, which counts",
-    [DOUBT_UNREAD] = "; what it asks for cannot be read, and counts as the most that it may be",
-    [DOUBT_WAITED] = "; its node side has not taken it, and nobody waits for it any longer",
+static const char *const distrust_names[DISTRUST_N] = {
+    [DISTRUST_NONE] = "",
+    [DISTRUST_UNMARKED] = "; no card is written: another scheduler has bound it",
+    [DISTRUST_LOST] = "; the annotation with its card was lost",
+    [DISTRUST_MALFORMED] = "; the annotation with its card cannot be read",
+    [DISTRUST_EDITED] = "; its annotations contradict what it was bound with, which counts",
+    [DISTRUST_UNREAD] = "; what it asks for cannot be read, and counts as the most that it may be",
+    [DISTRUST_WAITED] = "; its node side has not taken it, and nobody waits for it any longer",
 };
 
 static void explain_place(struct explanation *explanation, const struct allocation *held)
@@ -389,7 +389,7 @@ static void explain_place(struct explanation *explanation, const struct allocati
     place->state = g_strconcat(held->assigned  ? "assigned: its node side has taken it"
                                : held->waiting ? "waiting for its node side to take it"
                                                : state_names[held->state],
-                               doubt_names[held->doubt], NULL);
+                               distrust_names[held->distrust], NULL);
     place->neighbours = find_neighbours(held);
 }
 

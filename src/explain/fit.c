@@ -2,7 +2,7 @@
 #include "explain/fit.h"
 
 #include "core/fail.h"
-#include "explain/plan.h"
+#include "explain/trial.h"
 #include "explain/messages.h"
 #include "wire/constraints.h"
 
@@ -141,15 +141,15 @@ static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *
 
 /* A node that is there, or a new one if that takes the pod. */
 static const struct node *find_home(const struct fit_query *query, struct fit *fit,
-                                    struct store *copy, const struct plan_pod *pod,
+                                    struct store *copy, const struct trial_pod *pod,
                                     struct placement *ret_placement)
 {
-    const struct node *home = plan_choose(copy, pod, ret_placement);
+    const struct node *home = trial_choose(copy, pod, ret_placement);
 
     if (home || !query->template || fit->made == FIT_TEMPLATE_MAX)
         return home;
     const struct node *added = add_node(query, copy, fit->made + 1);
-    home = plan_choose(copy, pod, ret_placement);
+    home = trial_choose(copy, pod, ret_placement);
     if (home)
         fit->made++;
     else
@@ -187,9 +187,9 @@ static void move_one(const struct fit_query *query, struct fit *fit, struct stor
         return;
     }
     store_decide(copy, &moment);
-    const struct plan_pod pod = {&view, request, &moment};
+    const struct trial_pod pod = {&view, request, &moment};
     const struct node *home = find_home(query, fit, copy, &pod, &placement);
-    if (home && plan_put(copy, &pod, uid, home, &placement))
+    if (home && trial_put(copy, &pod, uid, home, &placement))
         move->to = g_strdup(home->name);
     store_unlock(copy);
     if (move->to)
@@ -272,7 +272,7 @@ static const char *place_one(struct contest *contest, int64_t number)
 {
     struct moment moment = {.now_ns = g_get_real_time() * 1000,
                             .now_ms = g_get_monotonic_time() / 1000};
-    const struct plan_pod pod = {contest->pod, contest->request, &moment};
+    const struct trial_pod pod = {contest->pod, contest->request, &moment};
     g_autofree char *uid = g_strdup_printf("fit-%" G_GINT64_FORMAT, number);
     struct placement placement;
 
@@ -284,7 +284,7 @@ static const char *place_one(struct contest *contest, int64_t number)
         feasibility_init(&question, contest->copy,
                      &(struct feasibility_about){contest->pod, contest->request, &moment});
         const bool placed = feasibility_ask(&question, node, &placement) == REASON_NONE &&
-                            plan_put(contest->copy, &pod, uid, node, &placement);
+                            trial_put(contest->copy, &pod, uid, node, &placement);
         feasibility_clear(&question);
         /* What a quota leaves is another matter for every node, and is asked again above. */
         if (!placed || !rate(contest, node, &contest->ranks[winner]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How many pods of a kind fit, where, and after what: on a copy of the store (explain/plan.h), so that
+ * How many pods of a kind fit, where, and after what: on a copy of the store (explain/trial.h), so that
  * nothing is changed anywhere. Pods are placed one after the other, as kube-scheduler would if it
  * followed the policy, and as matched by the node side. Any thread.
  */

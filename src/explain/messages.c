@@ -84,7 +84,7 @@ static void append_holders(GString *text, const struct node *node, const struct 
 
 /* --- cards ---------------------------------------------------------------------------------- */
 
-struct telling {
+struct context {
     GString *text;
     const struct feasibility *question;
     const struct node *node;
@@ -93,57 +93,57 @@ struct telling {
     const struct card *card;
 };
 
-static void tell_memory(const struct telling *telling)
+static void tell_memory(const struct context *context)
 {
-    const struct node *node = telling->node;
-    const struct card *card = telling->card;
-    const int64_t wants = card_bytes(node, card, telling->ask->memory);
+    const struct node *node = context->node;
+    const struct card *card = context->card;
+    const int64_t wants = card_bytes(node, card, context->ask->memory);
     g_autofree char *wanted = bytes_text(wants);
     g_autofree char *left = bytes_text(card_memory_free(node, card));
     g_autofree char *all = bytes_text(card->memory);
 
     if (wants > card_memory_free(node, card))
-        g_string_append_printf(telling->text, "wants %s, %s free of %s", wanted, left, all);
+        g_string_append_printf(context->text, "wants %s, %s free of %s", wanted, left, all);
     else if (card->exclusive + node->unplaced_exclusive > 0)
-        g_string_append(telling->text, "somebody has it alone");
+        g_string_append(context->text, "somebody has it alone");
     else
-        g_string_append_printf(telling->text, "wants it alone, it has %d holder%s",
+        g_string_append_printf(context->text, "wants it alone, it has %d holder%s",
                                card->holders + node->unplaced_holders,
                                card->holders + node->unplaced_holders == 1 ? "" : "s");
-    append_holders(telling->text, node, card, NULL);
+    append_holders(context->text, node, card, NULL);
 }
 
-static void tell_size(const struct telling *telling)
+static void tell_size(const struct context *context)
 {
     g_autofree char *wanted =
-        bytes_text(card_bytes(telling->node, telling->card, telling->ask->memory));
-    const struct card *card = telling->card;
+        bytes_text(card_bytes(context->node, context->card, context->ask->memory));
+    const struct card *card = context->card;
     const bool pretends = card->physical > 0 &&
-                          card_bytes(telling->node, card, telling->ask->memory) <= card->memory;
+                          card_bytes(context->node, card, context->ask->memory) <= card->memory;
     g_autofree char *all = bytes_text(pretends ? card->physical : card->memory);
 
-    g_string_append_printf(telling->text, "wants %s, the card %shas %s in all", wanted,
+    g_string_append_printf(context->text, "wants %s, the card %shas %s in all", wanted,
                            pretends ? "really " : "", all);
 }
 
-static void tell_oversubscribed(const struct telling *telling)
+static void tell_oversubscribed(const struct context *context)
 {
-    const struct card *card = telling->card;
-    g_autofree char *wanted = bytes_text(card_bytes(telling->node, card, telling->ask->memory));
-    g_autofree char *left = bytes_text(card_memory_room(telling->node, card, false));
+    const struct card *card = context->card;
+    g_autofree char *wanted = bytes_text(card_bytes(context->node, card, context->ask->memory));
+    g_autofree char *left = bytes_text(card_memory_room(context->node, card, false));
     g_autofree char *real = bytes_text(card->physical);
 
-    g_string_append_printf(telling->text,
+    g_string_append_printf(context->text,
                            "wants %s, %s free of the %s that it really has; beyond that the pod would "
                            "have to accept oversubscribed memory (gpuledger.io/oversubscribe)",
                            wanted, left, real);
-    append_holders(telling->text, telling->node, card, NULL);
+    append_holders(context->text, context->node, card, NULL);
 }
 
-static void tell_tenant(const struct telling *telling)
+static void tell_tenant(const struct context *context)
 {
-    g_string_append(telling->text, "pods of another namespace share it");
-    append_holders(telling->text, telling->node, telling->card, NULL);
+    g_string_append(context->text, "pods of another namespace share it");
+    append_holders(context->text, context->node, context->card, NULL);
 }
 
 const char *message_of_closure(enum closure closure)
@@ -156,72 +156,72 @@ const char *message_of_closure(enum closure closure)
     return texts[closure];
 }
 
-static void tell_closed(const struct telling *telling)
+static void tell_closed(const struct context *context)
 {
-    g_string_append(telling->text, message_of_closure(telling->card->closure));
+    g_string_append(context->text, message_of_closure(context->card->closure));
 }
 
-static void tell_health(const struct telling *telling)
+static void tell_health(const struct context *context)
 {
-    g_string_append(telling->text, telling->card->broken
+    g_string_append(context->text, context->card->broken
                                        ? "its node side says that it is unhealthy"
                                        : "a ConfigMap says that it is unhealthy");
 }
 
-static void tell_core(const struct telling *telling)
+static void tell_core(const struct context *context)
 {
-    const struct card *card = telling->card;
+    const struct card *card = context->card;
 
-    if (card_core(card, telling->ask->core) > card_core_free(telling->node, card))
-        g_string_append_printf(telling->text, "wants %g%% of the compute, %g%% free of %g%%",
-                               card_core_told(card, card_core(card, telling->ask->core)) / 10.0,
-                               card_core_told(card, card_core_free(telling->node, card)) / 10.0,
+    if (card_core(card, context->ask->core) > card_core_free(context->node, card))
+        g_string_append_printf(context->text, "wants %g%% of the compute, %g%% free of %g%%",
+                               card_core_told(card, card_core(card, context->ask->core)) / 10.0,
+                               card_core_told(card, card_core_free(context->node, card)) / 10.0,
                                card_core_told(card, card->core) / 10.0);
     else
-        g_string_append(telling->text, "none of its compute is free");
-    append_holders(telling->text, telling->node, card, NULL);
+        g_string_append(context->text, "none of its compute is free");
+    append_holders(context->text, context->node, card, NULL);
 }
 
-static void tell_slots(const struct telling *telling)
+static void tell_slots(const struct context *context)
 {
-    g_string_append_printf(telling->text, "%d holders of at most %d",
-                           telling->card->holders + telling->node->unplaced_holders,
-                           telling->card->slots);
-    append_holders(telling->text, telling->node, telling->card, NULL);
+    g_string_append_printf(context->text, "%d holders of at most %d",
+                           context->card->holders + context->node->unplaced_holders,
+                           context->card->slots);
+    append_holders(context->text, context->node, context->card, NULL);
 }
 
-static void tell_other_use(const struct telling *telling)
+static void tell_other_use(const struct context *context)
 {
-    g_string_append_printf(telling->text, "pods share it in another way than %s",
-                           telling->request->dialect->name);
-    append_holders(telling->text, telling->node, telling->card, NULL);
+    g_string_append_printf(context->text, "pods share it in another way than %s",
+                           context->request->dialect->name);
+    append_holders(context->text, context->node, context->card, NULL);
 }
 
-static void tell_card_terms(const struct telling *telling)
+static void tell_card_terms(const struct context *context)
 {
-    const struct terms *terms = telling->request->terms;
-    const struct card *card = telling->card;
+    const struct terms *terms = context->request->terms;
+    const struct card *card = context->card;
 
     if (terms && card->memory < terms->memory_min) {
         g_autofree char *least = bytes_text(terms->memory_min);
         g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(telling->text, "the pod accepts cards from %s on, it has %s",
+        g_string_append_printf(context->text, "the pod accepts cards from %s on, it has %s",
                                least, all);
     } else if (terms && !terms_accept_model(terms, card->model)) {
-        g_string_append_printf(telling->text, "the pod does not accept its model, %s",
+        g_string_append_printf(context->text, "the pod does not accept its model, %s",
                                card->model ? card->model : "which is not known");
-    } else if (card->best_effort && (telling->ask->core > 0 || telling->ask->exclusive)) {
-        g_string_append(telling->text, "it promises no compute");
-    } else if (card->parts > 1 && (telling->ask->core > 0 || telling->ask->exclusive)) {
-        g_string_append_printf(telling->text, "it promises a holder 1/%d of its compute at most",
+    } else if (card->best_effort && (context->ask->core > 0 || context->ask->exclusive)) {
+        g_string_append(context->text, "it promises no compute");
+    } else if (card->parts > 1 && (context->ask->core > 0 || context->ask->exclusive)) {
+        g_string_append_printf(context->text, "it promises a holder 1/%d of its compute at most",
                                card->parts);
     } else {
-        g_string_append_printf(telling->text, "the pod accepts other cards only%s%s",
+        g_string_append_printf(context->text, "the pod accepts other cards only%s%s",
                                card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
     }
 }
 
-static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
+static void (*const card_tellers[REASON_N])(const struct context *context) = {
     [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
     [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
     [REASON_INSUFFICIENT_CORE] = tell_core,
@@ -233,33 +233,33 @@ static void (*const card_tellers[REASON_N])(const struct telling *telling) = {
 char *message_of_card(const struct node *node, const struct request *request, const struct card_ask *ask,
                 const struct card *card, enum reason reason)
 {
-    const struct telling telling = {g_string_new(NULL), NULL, node, request, ask, card};
+    const struct context context = {g_string_new(NULL), NULL, node, request, ask, card};
 
     if (reason == REASON_NONE) {
         g_autofree char *wanted = bytes_text(card_bytes(node, card, ask->memory));
         g_autofree char *left = bytes_text(card_memory_free(node, card));
         g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(telling.text, "has room: wants %s, %s free of %s", wanted, left,
+        g_string_append_printf(context.text, "has room: wants %s, %s free of %s", wanted, left,
                                all);
     } else if (card_tellers[reason]) {
-        card_tellers[reason](&telling);
+        card_tellers[reason](&context);
     } else {
-        g_string_append(telling.text, reason_info(reason)->text);
+        g_string_append(context.text, reason_info(reason)->text);
     }
-    return g_string_free(telling.text, FALSE);
+    return g_string_free(context.text, FALSE);
 }
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-static void tell_dialects(const struct telling *telling)
+static void tell_dialects(const struct context *context)
 {
-    g_string_append(telling->text, "shares its GPUs as ");
-    for (int32_t i = 0; i < telling->node->n_dialects; i++)
-        g_string_append_printf(telling->text, "%s%s", i ? ", " : "",
-                               telling->node->dialects[i]->name);
+    g_string_append(context->text, "shares its GPUs as ");
+    for (int32_t i = 0; i < context->node->n_dialects; i++)
+        g_string_append_printf(context->text, "%s%s", i ? ", " : "",
+                               context->node->dialects[i]->name);
 }
 
-static void tell_withheld(const struct telling *telling)
+static void tell_withheld(const struct context *context)
 {
     static const char *const why[] = {
         [WITHHELD_NONE] = "all are given",
@@ -267,54 +267,54 @@ static void tell_withheld(const struct telling *telling)
         [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
         [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
     };
-    const struct card_ask *ask = telling->ask;
-    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+    const struct card_ask *ask = context->ask;
+    const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (pool)
-        g_string_append_printf(telling->text, "has %d %s, gives %d: %s", pool->reported,
+        g_string_append_printf(context->text, "has %d %s, gives %d: %s", pool->reported,
                                ask->device, pool->capacity, why[pool->withheld]);
 }
 
-static void tell_count(const struct telling *telling)
+static void tell_count(const struct context *context)
 {
-    const struct card_ask *ask = telling->ask;
-    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+    const struct card_ask *ask = context->ask;
+    const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (ask->device)
-        g_string_append_printf(telling->text, "has %d %s, the pod wants %d",
+        g_string_append_printf(context->text, "has %d %s, the pod wants %d",
                                pool ? pool->capacity : 0, ask->device, ask->count);
-    else if (ask->count > telling->node->n_cards)
-        g_string_append_printf(telling->text, "has %d card%s, the pod wants %d",
-                               telling->node->n_cards, telling->node->n_cards == 1 ? "" : "s",
+    else if (ask->count > context->node->n_cards)
+        g_string_append_printf(context->text, "has %d card%s, the pod wants %d",
+                               context->node->n_cards, context->node->n_cards == 1 ? "" : "s",
                                ask->count);
     else
-        g_string_append(telling->text, "fewer of its cards are of use than the pod asks for");
+        g_string_append(context->text, "fewer of its cards are of use than the pod asks for");
 }
 
-static void tell_devices(const struct telling *telling)
+static void tell_devices(const struct context *context)
 {
-    const struct card_ask *ask = telling->ask;
-    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+    const struct card_ask *ask = context->ask;
+    const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (!pool)
         return;
-    g_string_append_printf(telling->text, "wants %d %s, %d free of %d", ask->count, ask->device,
+    g_string_append_printf(context->text, "wants %d %s, %d free of %d", ask->count, ask->device,
                            (int)MAX(pool->capacity - pool->used, 0), pool->capacity);
-    append_holders(telling->text, telling->node, NULL, pool);
+    append_holders(context->text, context->node, NULL, pool);
 }
 
 /* Of devices by count: the cards of a node say it themselves. */
-static bool tell_small_devices(const struct telling *telling)
+static bool tell_small_devices(const struct context *context)
 {
-    const struct terms *terms = telling->request->terms;
+    const struct terms *terms = context->request->terms;
     const struct pool *pool =
-        telling->ask->device ? node_pool(telling->node, telling->ask->device) : NULL;
+        context->ask->device ? node_pool(context->node, context->ask->device) : NULL;
 
     if (!pool || !terms || terms->memory_min <= pool->memory)
         return false;
     g_autofree char *wanted = bytes_text(terms->memory_min);
     g_autofree char *memory = bytes_text(pool->memory);
-    g_string_append_printf(telling->text, "wants %s, its %s have %s", wanted, pool->resource, memory);
+    g_string_append_printf(context->text, "wants %s, its %s have %s", wanted, pool->resource, memory);
     return true;
 }
 
@@ -329,115 +329,115 @@ static void append_driver(GString *text, int32_t driver)
         g_string_append_printf(text, ".%02d", revision);
 }
 
-static void tell_node_terms(const struct telling *telling)
+static void tell_node_terms(const struct context *context)
 {
-    const struct terms *terms = telling->request->terms;
-    const struct node *node = telling->node;
+    const struct terms *terms = context->request->terms;
+    const struct node *node = context->node;
 
     if (terms && node->compute < terms->compute_min && node->compute == 0)
-        g_string_append(telling->text, "has no label " DISCOVERY_COMPUTE ", which the "
+        g_string_append(context->text, "has no label " DISCOVERY_COMPUTE ", which the "
                                        "pod's gpuledger.io/gpu-compute-min needs");
     else if (terms && node->compute < terms->compute_min)
-        g_string_append_printf(telling->text,
+        g_string_append_printf(context->text,
                                "has compute capability %d.%d, the pod wants %d.%d",
                                node->compute / 100, node->compute % 100, terms->compute_min / 100,
                                terms->compute_min % 100);
     else if (terms && node->driver < terms->driver_min && node->driver == 0)
-        g_string_append(telling->text, "has no label " DISCOVERY_DRIVER ", which "
+        g_string_append(context->text, "has no label " DISCOVERY_DRIVER ", which "
                                        "the pod's gpuledger.io/gpu-driver-min needs");
     else if (terms && node->driver < terms->driver_min) {
-        g_string_append(telling->text, "has driver ");
-        append_driver(telling->text, node->driver);
-        g_string_append(telling->text, ", the pod wants ");
-        append_driver(telling->text, terms->driver_min);
+        g_string_append(context->text, "has driver ");
+        append_driver(context->text, node->driver);
+        g_string_append(context->text, ", the pod wants ");
+        append_driver(context->text, terms->driver_min);
     }
-    else if (telling->ask->device)
-        g_string_append_printf(telling->text, "its %s are not what the pod accepts",
-                               telling->ask->device);
+    else if (context->ask->device)
+        g_string_append_printf(context->text, "its %s are not what the pod accepts",
+                               context->ask->device);
 }
 
-static void tell_isolation(const struct telling *telling)
+static void tell_isolation(const struct context *context)
 {
-    g_string_append_printf(telling->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
-                           isolation_name(node_isolation(telling->node, telling->request)),
-                           isolation_name(telling->request->terms->isolation_min));
+    g_string_append_printf(context->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
+                           isolation_name(node_isolation(context->node, context->request)),
+                           isolation_name(context->request->terms->isolation_min));
 }
 
-static void tell_node_use(const struct telling *telling)
+static void tell_node_use(const struct context *context)
 {
-    for (int32_t i = 0; i < telling->node->n_cards && !telling->ask->device; i++) {
-        if (placement_card_reason(telling->node, telling->request, telling->ask,
-                                  &telling->node->cards[i]) == REASON_OTHER_USE)
+    for (int32_t i = 0; i < context->node->n_cards && !context->ask->device; i++) {
+        if (placement_card_reason(context->node, context->request, context->ask,
+                                  &context->node->cards[i]) == REASON_OTHER_USE)
             return; /* a card tells */
     }
-    g_string_append_printf(telling->text, "its GPUs are in use by pods of another way of sharing");
-    append_holders(telling->text, telling->node, NULL, NULL);
+    g_string_append_printf(context->text, "its GPUs are in use by pods of another way of sharing");
+    append_holders(context->text, context->node, NULL, NULL);
 }
 
-static void tell_at_once(const struct telling *telling)
+static void tell_at_once(const struct context *context)
 {
-    const struct card_ask *ask = telling->ask;
-    const struct pool *pool = ask->device ? node_pool(telling->node, ask->device) : NULL;
+    const struct card_ask *ask = context->ask;
+    const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
 
     if (pool)
-        g_string_append_printf(telling->text,
+        g_string_append_printf(context->text,
                                "wants %d %s, of which its plugin gives a container at most %d",
                                ask->count, ask->device, pool->at_once);
 }
 
 /* Cards tell by themselves. */
-static void tell_node_tenant(const struct telling *telling)
+static void tell_node_tenant(const struct context *context)
 {
-    if (!telling->ask->device)
+    if (!context->ask->device)
         return;
-    g_string_append(telling->text, "pods of another namespace share its GPUs");
-    append_holders(telling->text, telling->node, NULL, node_pool(telling->node, telling->ask->device));
+    g_string_append(context->text, "pods of another namespace share its GPUs");
+    append_holders(context->text, context->node, NULL, node_pool(context->node, context->ask->device));
 }
 
-static void tell_quota(const struct telling *telling)
+static void tell_quota(const struct context *context)
 {
     struct quota_count count;
 
-    quota_room_count(telling->question->room, telling->node->name, &count);
+    quota_room_count(context->question->room, context->node->name, &count);
     if (!count.model)
-        g_string_append(telling->text, "the namespace has a quota, and no label of the node says "
+        g_string_append(context->text, "the namespace has a quota, and no label of the node says "
                                        "of which model its GPUs are (--quota-model-label)");
     else if (!count.pooled)
-        g_string_append(telling->text, "the namespace may not use nodes of its pool "
+        g_string_append(context->text, "the namespace may not use nodes of its pool "
                                        "(--quota-pool-label)");
     else if (!count.limited)
-        g_string_append_printf(telling->text, "the namespace may have no %s", count.model);
+        g_string_append_printf(context->text, "the namespace may have no %s", count.model);
     else
-        g_string_append_printf(telling->text, "wants %g %s, the namespace has %g of %g",
+        g_string_append_printf(context->text, "wants %g %s, the namespace has %g of %g",
                                (double)count.wanted / CORE_WHOLE, count.model,
                                (double)count.used / CORE_WHOLE,
                                (double)count.limit / CORE_WHOLE);
 }
 
-static void tell_resource_quota(const struct telling *telling)
+static void tell_resource_quota(const struct context *context)
 {
     struct resource_count count;
 
-    if (!resource_room_allows(quota_room_resources(telling->question->room), telling->node, NULL,
+    if (!resource_room_allows(quota_room_resources(context->question->room), context->node, NULL,
                               &count))
-        g_string_append_printf(telling->text,
+        g_string_append_printf(context->text,
                                "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
                                " of %" G_GINT64_FORMAT " (%s)",
                                count.wanted, count.unit, count.quota,
                                MAX(count.limit - count.used, 0), count.limit, count.key);
     else
-        g_string_append(telling->text, reason_info(REASON_RESOURCE_QUOTA)->text);
+        g_string_append(context->text, reason_info(REASON_RESOURCE_QUOTA)->text);
 }
 
 /* "ml/a, ml/b and 2 more" of those that have not ended yet. */
-static void append_ending(const struct telling *telling, const struct reservation *place)
+static void append_ending(const struct context *context, const struct reservation *place)
 {
-    GString *text = telling->text;
+    GString *text = context->text;
     int n = 0;
 
     for (guint i = 0; i < place->ending->len; i++) {
         const struct allocation *other =
-            ledger_get(telling->question->ledger, place->ending->pdata[i]);
+            ledger_get(context->question->ledger, place->ending->pdata[i]);
         if (other && ++n <= EXPLAIN_PODS_MAX)
             g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ",
                                    other->ns, other->name);
@@ -459,105 +459,105 @@ static void append_place(GString *text, const struct reservation *place)
     }
 }
 
-static void tell_earlier(const struct telling *telling)
+static void tell_earlier(const struct context *context)
 {
-    const struct arrivals_older *older = &telling->question->older;
+    const struct arrivals_older *older = &context->question->older;
 
     if (!older->place) {
-        g_string_append_printf(telling->text, "its room is left to %s, which came first",
+        g_string_append_printf(context->text, "its room is left to %s, which came first",
                                older->title);
         return;
     }
-    g_string_append(telling->text, "the pod does not fit beside what is kept there: ");
-    append_place(telling->text, older->place);
-    g_string_append_printf(telling->text, " for %s, which came first", older->title);
-    append_ending(telling, older->place);
+    g_string_append(context->text, "the pod does not fit beside what is kept there: ");
+    append_place(context->text, older->place);
+    g_string_append_printf(context->text, " for %s, which came first", older->title);
+    append_ending(context, older->place);
 }
 
 /* Who may meet whom is kubelet's choice, so all are named that hold something. */
-static void tell_shared_memory(const struct telling *telling)
+static void tell_shared_memory(const struct context *context)
 {
-    const struct terms *terms = telling->request->terms;
-    const struct pool *pool = node_pool(telling->node, telling->ask->device);
+    const struct terms *terms = context->request->terms;
+    const struct pool *pool = node_pool(context->node, context->ask->device);
     g_autofree char *wanted = terms && terms->memory_wanted > 0
                                   ? bytes_text(terms->memory_wanted)
                                   : g_strdup("its equal part");
     g_autofree char *memory = bytes_text(pool ? pool->memory : 0);
 
-    g_string_append_printf(telling->text,
+    g_string_append_printf(context->text,
                            "wants %s of a GPU of %s, which kubelet may let %d pods share", wanted,
                            memory, pool && pool->replicas > 0 ? pool->replicas : 0);
-    for (guint i = 0, n = 0; i < telling->node->allocations->len && n < EXPLAIN_PODS_MAX; i++) {
-        const struct allocation *other = telling->node->allocations->pdata[i];
+    for (guint i = 0, n = 0; i < context->node->allocations->len && n < EXPLAIN_PODS_MAX; i++) {
+        const struct allocation *other = context->node->allocations->pdata[i];
         if (!other->terms || other->terms->memory_wanted == 0)
             continue;
         g_autofree char *its = bytes_text(other->terms->memory_wanted);
-        g_string_append_printf(telling->text, "%s%s/%s (%s)", n++ ? ", " : "; want as well: ",
+        g_string_append_printf(context->text, "%s%s/%s (%s)", n++ ? ", " : "; want as well: ",
                                other->ns, other->name, its);
     }
 }
 
-static void tell_unsealed(const struct telling *telling)
+static void tell_unsealed(const struct context *context)
 {
-    g_string_append_printf(telling->text,
+    g_string_append_printf(context->text,
                            "%d pods of the namespace there have no seal and count on every GPU (at most "
                            "%d may)",
-                           feasibility_unsealed(telling->question, telling->node), UNSEALED_MAX);
+                           feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
 }
 
-static void tell_waiting(const struct telling *telling)
+static void tell_waiting(const struct context *context)
 {
-    const struct node *node = telling->node;
+    const struct node *node = context->node;
     int n = 0;
 
-    g_string_append(telling->text, "its node side has not matched ");
+    g_string_append(context->text, "its node side has not matched ");
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *other = node->allocations->pdata[i];
         if (other->waiting && ++n <= EXPLAIN_PODS_MAX)
-            g_string_append_printf(telling->text, "%s%s/%s", n > 1 ? ", " : "", other->ns,
+            g_string_append_printf(context->text, "%s%s/%s", n > 1 ? ", " : "", other->ns,
                                    other->name);
     }
     if (n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(telling->text, " and %d more", n - EXPLAIN_PODS_MAX);
-    g_string_append(telling->text, " yet");
+        g_string_append_printf(context->text, " and %d more", n - EXPLAIN_PODS_MAX);
+    g_string_append(context->text, " yet");
 }
 
 static void append_pause(const struct rejects_pause *pause, void *data)
 {
-    const struct telling *telling = data;
-    g_autofree char *told = rejects_tell(pause, telling->question->turn.now_ms);
+    const struct context *context = data;
+    g_autofree char *told = rejects_tell(pause, context->question->turn.now_ms);
 
-    if (pause->ns && !g_str_equal(pause->ns, telling->question->ns))
+    if (pause->ns && !g_str_equal(pause->ns, context->question->ns))
         return;
-    g_string_append_printf(telling->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT
-                           " pods (%s)", telling->text->len > 0 ? "; " : "", told, pause->total,
+    g_string_append_printf(context->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT
+                           " pods (%s)", context->text->len > 0 ? "; " : "", told, pause->total,
                            rejection_names[pause->last]);
 }
 
-static void tell_rejecting(const struct telling *telling)
+static void tell_rejecting(const struct context *context)
 {
-    rejects_each(telling->question->rejects, telling->node->name, append_pause, (void *)telling);
-    if (telling->text->len == 0)
-        g_string_append(telling->text, "has rejected a pod, and has as many on their way as may be "
+    rejects_each(context->question->rejects, context->node->name, append_pause, (void *)context);
+    if (context->text->len == 0)
+        g_string_append(context->text, "has rejected a pod, and has as many on their way as may be "
                                        "lost");
 }
 
-static void tell_none(const struct telling *telling)
+static void tell_none(const struct context *context)
 {
-    g_string_append(telling->text, "takes the pod");
+    g_string_append(context->text, "takes the pod");
 }
 
-static void tell_unknown(const struct telling *telling)
+static void tell_unknown(const struct context *context)
 {
-    g_string_append(telling->text, "does not exist, or not any more");
+    g_string_append(context->text, "does not exist, or not any more");
 }
 
-static void tell_no_share(const struct telling *telling)
+static void tell_no_share(const struct context *context)
 {
-    g_string_append(telling->text, "shares no GPU");
+    g_string_append(context->text, "shares no GPU");
 }
 
-static void (*const node_tellers[REASON_N])(const struct telling *telling) = {
+static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_NONE] = tell_none,
     [REASON_NODE_UNKNOWN] = tell_unknown,
     [REASON_NOT_GPU_SHARE] = tell_no_share,
@@ -585,7 +585,7 @@ char *message_of_node(const struct feasibility *question, const struct node *nod
                 const struct request *request, enum reason reason)
 {
     const struct request *reading = reading_in_message(node, request);
-    const struct telling telling = {
+    const struct context context = {
         .text = g_string_new(NULL),
         .question = question,
         .node = node,
@@ -594,11 +594,11 @@ char *message_of_node(const struct feasibility *question, const struct node *nod
     };
 
     if (node_tellers[reason])
-        node_tellers[reason](&telling);
-    else if (!(reason == REASON_CARD_TOO_SMALL && tell_small_devices(&telling)) &&
+        node_tellers[reason](&context);
+    else if (!(reason == REASON_CARD_TOO_SMALL && tell_small_devices(&context)) &&
              (!card_tellers[reason] || node->n_cards == 0))
-        g_string_append(telling.text, reason_info(reason)->text);
-    return g_string_free(telling.text, telling.text->len == 0);
+        g_string_append(context.text, reason_info(reason)->text);
+    return g_string_free(context.text, context.text->len == 0);
 }
 
 const struct request *reading_in_message(const struct node *node, const struct request *request)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other pods end, or move. */
-#include "explain/plan.h"
+#include "explain/trial.h"
 #include "explain/remedy_search.h"
 #include "wire/constraints.h"
 
@@ -112,9 +112,9 @@ static char *find_home(struct search *search, const struct allocation *ended)
             : NULL;
     if (!request)
         return NULL;
-    const struct plan_pod pod = {&view, request, &search->moment};
-    const struct node *home = plan_choose(copy, &pod, &placement);
-    return home && plan_put(copy, &pod, ended->uid, home, &placement) ? g_strdup(home->name)
+    const struct trial_pod pod = {&view, request, &search->moment};
+    const struct node *home = trial_choose(copy, &pod, &placement);
+    return home && trial_put(copy, &pod, ended->uid, home, &placement) ? g_strdup(home->name)
                                                                       : NULL;
 }
 
@@ -122,11 +122,11 @@ static char *find_home(struct search *search, const struct allocation *ended)
 static bool find_homes(struct search *search, const struct node *node, const GPtrArray *ended,
                        GArray *pods)
 {
-    const struct plan_pod own = {search->query->pod, search->query->request, &search->moment};
+    const struct trial_pod own = {search->query->pod, search->query->request, &search->moment};
     struct placement placement;
     bool all = ended->len <= REMEDY_MOVES_MAX &&
                search_ask(search, node, own.view, own.request, &placement) == REASON_NONE &&
-               plan_put(search->query->copy, &own, "", node, &placement);
+               trial_put(search->query->copy, &own, "", node, &placement);
 
     for (guint i = 0; i < pods->len && all; i++) {
         struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, i);

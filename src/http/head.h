@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where a request's head leaves in doubt where its body ends, or whom it is for, libmicrohttpd
+ * Where a request's head leaves in distrust where its body ends, or whom it is for, libmicrohttpd
  * makes a choice. Another program in between may make another, and then a part of one request is
  * a request of somebody else's. Such heads are refused, as RFC 9112 wants it, and the connection
  * closed.

@@ -7,7 +7,7 @@
 #include "inspect/views.h"
 #include "http/answers.h"
 #include "http/page.h"
-#include "http/plans.h"
+#include "http/questions.h"
 #include "http/resources.h"
 
 #include <gpuledger/error.h>
@@ -368,12 +368,12 @@ const struct route operations_routes[] = {
      ROUTE_TAGGED},
     {"GET", "/api/v1/quotas", JSON, handle_quotas, "limits of namespaces, and what counts",
      ROUTE_TAGGED},
-    {"GET", "/api/v1/explain", JSON, plans_explain,
+    {"GET", "/api/v1/explain", JSON, questions_explain,
      "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide",
      ROUTE_QUESTION},
-    {"POST", "/api/v1/explain", JSON, plans_explain, "the same of a pod that is sent",
+    {"POST", "/api/v1/explain", JSON, questions_explain, "the same of a pod that is sent",
      ROUTE_QUESTION},
-    {"POST", "/api/v1/fit", JSON, plans_fit,
+    {"POST", "/api/v1/fit", JSON, questions_fit,
      "how many pods fit, where, and after nodes are drained", ROUTE_QUESTION},
     {"GET", "/api/v1/audit", JSON, handle_audit, "what the last audit of the ledger found",
      ROUTE_TAGGED},

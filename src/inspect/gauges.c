@@ -119,7 +119,7 @@ struct pool_numbers {
 
 struct node_numbers {
     char *name;
-    bool shares, doubted;
+    bool shares, distrusted;
     int64_t fragmented, unplaced_memory;
     guint n_cards, n_pools; /* which follow those of the node before */
 };
@@ -179,7 +179,7 @@ static void gather_node(const struct node *node, void *data)
     struct gathering *all = data;
     const struct node_numbers numbers = {
         .shares = node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0,
-        .doubted = node->doubted && node->present,
+        .distrusted = node->distrusted && node->present,
         .name = g_strdup(node->name),
         .fragmented = fragmentation_of(node, all->demand),
         .unplaced_memory = node->unplaced_memory,
@@ -256,7 +256,7 @@ static void write_node(struct gathering *all, const struct node_numbers *node)
         g_string_append_c(all->unplaced_text, '\n');
         all->fragmented += node->fragmented;
     }
-    if (node->doubted) {
+    if (node->distrusted) {
         begin_series(all->doubted_text, "gpuledger_node_doubted", all);
         g_string_append(all->doubted_text, "} 1\n");
     }

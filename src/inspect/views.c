@@ -98,7 +98,7 @@ bool view_inspect(struct store *store, const char *name, GString *reply)
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 const char *const view_states[VIEW_STATES_N] = {
-    [ALLOCATION_RESERVED] = "reserved",
+    [ALLOCATION_ASSUMED] = "reserved",
     [ALLOCATION_UNKNOWN] = "unknown",
     [ALLOCATION_BOUND] = "bound",
     [ALLOCATION_CONFIRMED] = "confirmed",

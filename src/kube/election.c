@@ -56,7 +56,7 @@ enum election_step election_next(struct election *election, int64_t now_ms, bool
                               ? MIN(election->pause_until_ms, election_until_ms(election))
                               : election->pause_until_ms,
                           ret_until_ms);
-    if (!election->seen || election->doubtful)
+    if (!election->seen || election->distrusted)
         return ELECTION_READ;
     if (election->holding)
         return next_as_holder(election, now_ms, eager, ret_until_ms);
@@ -96,7 +96,7 @@ static void note(struct election *election, const struct lease_view *lease, int6
 
 void election_read(struct election *election, const struct lease_view *lease, int64_t now_ms)
 {
-    election->doubtful = false;
+    election->distrusted = false;
     election->looked_ms = now_ms;
     if (lease) {
         note(election, lease, now_ms);
@@ -128,7 +128,7 @@ void election_failed(struct election *election, enum outcome outcome, int64_t no
     const bool outdated = outcome == OUTCOME_CONFLICT ||
                           (outcome == OUTCOME_NOT_FOUND && election->exists);
 
-    election->doubtful = true;
+    election->distrusted = true;
     election->looked_ms = now_ms;
     election->pause_until_ms = outdated ? now_ms : now_ms + pause_ms(election);
 }

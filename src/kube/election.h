@@ -51,7 +51,7 @@ struct election {
     int64_t looked_ms;   /* when it was last read or written */
     int64_t renewed_ms;  /* the write that makes us the holder began then; meaningless otherwise */
     bool holding;
-    bool doubtful;       /* a call failed: read before anything else */
+    bool distrusted;       /* a call failed: read before anything else */
     int64_t pause_until_ms;
 };
 

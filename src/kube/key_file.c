@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/key_places.h"
+#include "kube/key_storages.h"
 #include "base/small_file.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 struct key_file {
-    struct key_place place;
+    struct key_storage storage;
     char *path;
 };
 
 /* What stood in it is its version. */
-static char *read_file(struct key_place *place, char **ret_version, GError **error)
+static char *read_file(struct key_storage *storage, char **ret_version, GError **error)
 {
-    const struct key_file *file = (const struct key_file *)place;
+    const struct key_file *file = (const struct key_file *)storage;
     char *text;
 
     if (access(file->path, F_OK) != 0 && errno == ENOENT)
@@ -25,13 +25,13 @@ static char *read_file(struct key_place *place, char **ret_version, GError **err
     return text;
 }
 
-static enum outcome write_file(struct key_place *place, const char *text, const char *version,
+static enum outcome write_file(struct key_storage *storage, const char *text, const char *version,
                                GError **error)
 {
-    const struct key_file *file = (const struct key_file *)place;
+    const struct key_file *file = (const struct key_file *)storage;
     g_autoptr(GError) failure = NULL;
     g_autofree char *now = NULL;
-    char *before = read_file(place, &now, error);
+    char *before = read_file(storage, &now, error);
 
     if (!before)
         return OUTCOME_REFUSED;
@@ -48,21 +48,21 @@ static enum outcome write_file(struct key_place *place, const char *text, const 
     return OUTCOME_REFUSED;
 }
 
-static void release_file(struct key_place *place)
+static void release_file(struct key_storage *storage)
 {
-    struct key_file *file = (struct key_file *)place;
+    struct key_file *file = (struct key_file *)storage;
 
     g_free(file->path);
     g_free(file);
 }
 
-static const struct key_place_ops ops = {read_file, write_file, release_file};
+static const struct key_storage_ops ops = {read_file, write_file, release_file};
 
-struct key_place *key_file_new(const char *path)
+struct key_storage *key_file_new(const char *path)
 {
     struct key_file *file = g_new0(struct key_file, 1);
 
     file->path = g_strdup(path);
-    file->place = (struct key_place){&ops, file->path};
-    return &file->place;
+    file->storage = (struct key_storage){&ops, file->path};
+    return &file->storage;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/clock.h"
-#include "kube/key_places.h"
+#include "kube/key_storages.h"
 #include "wire/secret.h"
 
 #include <gpuledger/error.h>
@@ -9,7 +9,7 @@
 #define CALL_MS 5000
 
 struct key_secret {
-    struct key_place place;
+    struct key_storage storage;
     struct api_client *client;
     char *path, *title;
 };
@@ -39,9 +39,9 @@ static char *decode(const char *keys, const char *rotate, GError **error)
     return text;
 }
 
-static char *read_secret(struct key_place *place, char **ret_version, GError **error)
+static char *read_secret(struct key_storage *storage, char **ret_version, GError **error)
 {
-    const struct key_secret *secret = (const struct key_secret *)place;
+    const struct key_secret *secret = (const struct key_secret *)storage;
     g_autoptr(json_arena) arena = json_arena_new();
     GString *reply = g_string_new(NULL);
     struct secret_view view;
@@ -60,10 +60,10 @@ static char *read_secret(struct key_place *place, char **ret_version, GError **e
     return text;
 }
 
-static enum outcome write_secret(struct key_place *place, const char *text, const char *version,
+static enum outcome write_secret(struct key_storage *storage, const char *text, const char *version,
                                  GError **error)
 {
-    const struct key_secret *secret = (const struct key_secret *)place;
+    const struct key_secret *secret = (const struct key_secret *)storage;
     GString *body = g_string_sized_new(4096), *reply = g_string_new(NULL);
     struct json_writer writer;
     char *keys = g_base64_encode((const guchar *)text, strlen(text));
@@ -81,18 +81,18 @@ static enum outcome write_secret(struct key_place *place, const char *text, cons
     return outcome;
 }
 
-static void release_secret(struct key_place *place)
+static void release_secret(struct key_storage *storage)
 {
-    struct key_secret *secret = (struct key_secret *)place;
+    struct key_secret *secret = (struct key_secret *)storage;
 
     g_free(secret->path);
     g_free(secret->title);
     g_free(secret);
 }
 
-static const struct key_place_ops ops = {read_secret, write_secret, release_secret};
+static const struct key_storage_ops ops = {read_secret, write_secret, release_secret};
 
-struct key_place *key_secret_new(struct api_client *client, const char *name, GError **error)
+struct key_storage *key_secret_new(struct api_client *client, const char *name, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
 
@@ -109,6 +109,6 @@ struct key_place *key_secret_new(struct api_client *client, const char *name, GE
     secret->client = client;
     secret->path = g_strdup_printf("/api/v1/namespaces/%s/secrets/%s", ns, own);
     secret->title = g_strdup_printf("Secret %s", name);
-    secret->place = (struct key_place){&ops, secret->title};
-    return &secret->place;
+    secret->storage = (struct key_storage){&ops, secret->title};
+    return &secret->storage;
 }

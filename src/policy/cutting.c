@@ -12,7 +12,7 @@
  *   i       a piece; d[i], how often it is wanted (piece.wanted); w[i], its weight, in cards
  *   p       a pattern; a[i,p], how often it has the piece; x[p], how many cards it cuts
  *   B       the basis: the columns a[.,p] of as many patterns as there are pieces; with its inverse,
- *           plan.inverse: x (plan.level) = inverse * d, and w (plan.weights) = plan.cost * inverse
+ *           model.inverse: x (model.level) = inverse * d, and w (model.weights) = model.cost * inverse
  */
 #include "policy/cutting.h"
 
@@ -23,7 +23,7 @@
 #define ROUNDS_MAX 512
 #define EPSILON 1e-9
 
-struct plan {
+struct model {
     size_t n;
     int32_t whole, other; /* sizes and these are divided by what divides them all */
     int32_t sizes[CUTTING_SIZES_MAX], others[CUTTING_SIZES_MAX];
@@ -44,7 +44,7 @@ static int32_t divisor(int32_t a, int32_t b)
 }
 
 /* Each piece alone, as often as it fits. */
-static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, int32_t whole,
+static void model_init(struct model *model, const struct piece *pieces, size_t n, int32_t whole,
                       int32_t other)
 {
     int32_t common = whole, common_other = other;
@@ -53,30 +53,30 @@ static void plan_init(struct plan *plan, const struct piece *pieces, size_t n, i
         common = divisor(common, pieces[i].size);
         common_other = divisor(common_other, pieces[i].other);
     }
-    plan->n = n;
-    plan->whole = whole / common;
-    plan->other = other > 0 ? other / common_other : 0;
+    model->n = n;
+    model->whole = whole / common;
+    model->other = other > 0 ? other / common_other : 0;
     for (size_t i = 0; i < n; i++) {
-        plan->sizes[i] = pieces[i].size / common;
-        plan->others[i] = other > 0 ? pieces[i].other / common_other : 0;
+        model->sizes[i] = pieces[i].size / common;
+        model->others[i] = other > 0 ? pieces[i].other / common_other : 0;
         int32_t times = INT32_MAX;
-        if (plan->sizes[i] > 0)
-            times = plan->whole / plan->sizes[i];
-        if (plan->others[i] > 0)
-            times = MIN(times, plan->other / plan->others[i]);
-        memset(plan->inverse[i], 0, sizeof plan->inverse[i]);
-        plan->inverse[i][i] = 1.0 / times;
-        plan->level[i] = pieces[i].wanted / times;
-        plan->cost[i] = 1;
+        if (model->sizes[i] > 0)
+            times = model->whole / model->sizes[i];
+        if (model->others[i] > 0)
+            times = MIN(times, model->other / model->others[i]);
+        memset(model->inverse[i], 0, sizeof model->inverse[i]);
+        model->inverse[i][i] = 1.0 / times;
+        model->level[i] = pieces[i].wanted / times;
+        model->cost[i] = 1;
     }
 }
 
-static void set_weights(struct plan *plan)
+static void set_weights(struct model *model)
 {
-    for (size_t j = 0; j < plan->n; j++) {
-        plan->weights[j] = 0;
-        for (size_t i = 0; i < plan->n; i++)
-            plan->weights[j] += plan->cost[i] * plan->inverse[i][j];
+    for (size_t j = 0; j < model->n; j++) {
+        model->weights[j] = 0;
+        for (size_t i = 0; i < model->n; i++)
+            model->weights[j] += model->cost[i] * model->inverse[i][j];
     }
 }
 
@@ -87,17 +87,17 @@ struct taker {
 };
 
 /* The heaviest filling of a card, as how often it has each piece; returns what it weighs. */
-static double fill(const struct plan *plan, double *ret_pattern)
+static double fill(const struct model *model, double *ret_pattern)
 {
-    const int32_t row = plan->other + 1, n_rooms = (plan->whole + 1) * row;
+    const int32_t row = model->other + 1, n_rooms = (model->whole + 1) * row;
     g_autofree double *best = g_new0(double, n_rooms);
     g_autofree int32_t *last = g_new(int32_t, n_rooms); /* a piece; ~x: room x gives as much */
     struct taker takers[CUTTING_SIZES_MAX];
     size_t n = 0;
 
-    for (size_t i = 0; i < plan->n; i++) {
-        if (plan->weights[i] > 0)
-            takers[n++] = (struct taker){plan->weights[i], plan->sizes[i], plan->others[i],
+    for (size_t i = 0; i < model->n; i++) {
+        if (model->weights[i] > 0)
+            takers[n++] = (struct taker){model->weights[i], model->sizes[i], model->others[i],
                                          (int32_t)i};
     }
     for (int32_t room = 0; room < n_rooms; room++) {
@@ -120,7 +120,7 @@ static double fill(const struct plan *plan, double *ret_pattern)
             last[room] = takers[i].piece;
         }
     }
-    memset(ret_pattern, 0, plan->n * sizeof *ret_pattern);
+    memset(ret_pattern, 0, model->n * sizeof *ret_pattern);
     for (int32_t room = n_rooms - 1; room > 0;) {
         const int32_t piece = last[room];
         if (piece < 0) {
@@ -128,81 +128,81 @@ static double fill(const struct plan *plan, double *ret_pattern)
             continue;
         }
         ret_pattern[piece]++;
-        room -= plan->sizes[piece] * row + plan->others[piece];
+        room -= model->sizes[piece] * row + model->others[piece];
     }
     return best[n_rooms - 1];
 }
 
 /* A pattern that would need fewer cards; false: there is none. */
-static bool find_better(const struct plan *plan, double *ret_pattern, double *ret_cost)
+static bool find_better(const struct model *model, double *ret_pattern, double *ret_cost)
 {
     size_t negative = 0;
 
-    for (size_t i = 1; i < plan->n; i++) {
-        if (plan->weights[i] < plan->weights[negative])
+    for (size_t i = 1; i < model->n; i++) {
+        if (model->weights[i] < model->weights[negative])
             negative = i;
     }
     *ret_cost = 1;
-    if (plan->weights[negative] >= -EPSILON)
-        return fill(plan, ret_pattern) > 1 + EPSILON;
-    memset(ret_pattern, 0, plan->n * sizeof *ret_pattern);
+    if (model->weights[negative] >= -EPSILON)
+        return fill(model, ret_pattern) > 1 + EPSILON;
+    memset(ret_pattern, 0, model->n * sizeof *ret_pattern);
     ret_pattern[negative] = -1;
     *ret_cost = 0;
     return true;
 }
 
 /* Takes the pattern into the basis, for the one that runs out first. */
-static bool pivot(struct plan *plan, const double *pattern, double cost)
+static bool pivot(struct model *model, const double *pattern, double cost)
 {
     double column[CUTTING_SIZES_MAX], least = 0;
-    size_t leaves = plan->n;
+    size_t leaves = model->n;
 
-    for (size_t i = 0; i < plan->n; i++) {
+    for (size_t i = 0; i < model->n; i++) {
         column[i] = 0;
-        for (size_t j = 0; j < plan->n; j++)
-            column[i] += plan->inverse[i][j] * pattern[j];
+        for (size_t j = 0; j < model->n; j++)
+            column[i] += model->inverse[i][j] * pattern[j];
         if (column[i] <= EPSILON)
             continue;
-        if (leaves == plan->n || plan->level[i] / column[i] < least) {
-            least = plan->level[i] / column[i];
+        if (leaves == model->n || model->level[i] / column[i] < least) {
+            least = model->level[i] / column[i];
             leaves = i;
         }
     }
-    if (leaves == plan->n)
+    if (leaves == model->n)
         return false;
-    for (size_t j = 0; j < plan->n; j++)
-        plan->inverse[leaves][j] /= column[leaves];
-    plan->level[leaves] = least;
-    plan->cost[leaves] = cost;
-    for (size_t i = 0; i < plan->n; i++) {
+    for (size_t j = 0; j < model->n; j++)
+        model->inverse[leaves][j] /= column[leaves];
+    model->level[leaves] = least;
+    model->cost[leaves] = cost;
+    for (size_t i = 0; i < model->n; i++) {
         if (i == leaves || column[i] == 0)
             continue;
-        for (size_t j = 0; j < plan->n; j++)
-            plan->inverse[i][j] -= column[i] * plan->inverse[leaves][j];
-        plan->level[i] = MAX(plan->level[i] - column[i] * least, 0);
+        for (size_t j = 0; j < model->n; j++)
+            model->inverse[i][j] -= column[i] * model->inverse[leaves][j];
+        model->level[i] = MAX(model->level[i] - column[i] * least, 0);
     }
     return true;
 }
 
 void cutting_weigh(struct piece *pieces, size_t n, int32_t whole, int32_t other)
 {
-    g_autofree struct plan *plan = g_new(struct plan, 1);
+    g_autofree struct model *model = g_new(struct model, 1);
     double pattern[CUTTING_SIZES_MAX], cost;
 
     g_assert(n <= CUTTING_SIZES_MAX);
-    plan_init(plan, pieces, n, whole, other);
-    set_weights(plan);
-    for (int i = 0; n > 0 && i < ROUNDS_MAX && find_better(plan, pattern, &cost); i++) {
-        if (!pivot(plan, pattern, cost))
+    model_init(model, pieces, n, whole, other);
+    set_weights(model);
+    for (int i = 0; n > 0 && i < ROUNDS_MAX && find_better(model, pattern, &cost); i++) {
+        if (!pivot(model, pattern, cost))
             break;
-        set_weights(plan);
+        set_weights(model);
     }
     /* What rounding or an early end have left: no filling may weigh more than 1. */
     for (size_t i = 0; i < n; i++)
-        plan->weights[i] = MAX(plan->weights[i], 0);
-    const double most = n > 0 ? MAX(fill(plan, pattern), 1) : 1;
+        model->weights[i] = MAX(model->weights[i], 0);
+    const double most = n > 0 ? MAX(fill(model, pattern), 1) : 1;
     for (size_t i = 0; i < n; i++)
-        pieces[i].weight = plan->weights[i] / most;
+        pieces[i].weight = model->weights[i] / most;
 }
 
 void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, int32_t other,

@@ -64,7 +64,7 @@ struct allocation *what_if_allocation(const char *uid, int64_t priority,
     struct allocation *allocation = allocation_new(uid, "", uid, placement->n_shares);
 
     allocation->dialect = request->dialect;
-    allocation->state = ALLOCATION_RESERVED;
+    allocation->state = ALLOCATION_ASSUMED;
     allocation->terms = terms_ref(request->terms);
     allocation->oversubscribes = request->terms && request->terms->oversubscribes;
     allocation->host = request->host;

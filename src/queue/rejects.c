@@ -332,7 +332,7 @@ static void prolong(struct pause *pause, const struct reject *reject, int64_t no
 }
 
 /* A decision has found the reject. */
-static void judge(struct rejects *rejects, struct site *site, const struct reject *reject,
+static void count_reject(struct rejects *rejects, struct site *site, const struct reject *reject,
                   int64_t now_ms)
 {
     int32_t failed_card = CARD_UNKNOWN; /* of a what-if node that was everybody's */
@@ -377,7 +377,7 @@ static bool settle_recent(struct rejects *rejects, struct site *site, int64_t no
         if (reject->since_ms != 0)
             continue;
         reject->since_ms = now_ms;
-        judge(rejects, site, reject, now_ms);
+        count_reject(rejects, site, reject, now_ms);
         changed = true;
     }
     return changed;

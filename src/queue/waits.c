@@ -127,13 +127,13 @@ static struct allocation *settle(const struct allocation *allocation)
     }
     settled->n_shares = kept;
     settled->waited_out = true;
-    settled->doubt = settled->doubt == DOUBT_NONE && allocation->waiting ? DOUBT_WAITED
-                                                                         : settled->doubt;
+    settled->distrust = settled->distrust == DISTRUST_NONE && allocation->waiting ? DISTRUST_WAITED
+                                                                         : settled->distrust;
     settled->waiting = settled->heeded = false;
     for (uint32_t i = 0; i < own->n_readings; i++) {
         own->readings[i].waiting = own->readings[i].heeded = false;
-        if (own->readings[i].doubt == DOUBT_NONE)
-            own->readings[i].doubt = settled->doubt;
+        if (own->readings[i].distrust == DISTRUST_NONE)
+            own->readings[i].distrust = settled->distrust;
     }
     return settled;
 }

@@ -191,7 +191,7 @@ static void note_end_of_bind(struct record_state *state, const struct record *re
         known->state = ALLOCATION_BOUND;
     else if (record->result == BIND_RESULT_UNKNOWN)
         known->state = ALLOCATION_UNKNOWN;
-    else if (known->state == ALLOCATION_RESERVED)
+    else if (known->state == ALLOCATION_ASSUMED)
         g_hash_table_remove(state->bookings, record->key);
 }
 
@@ -263,7 +263,7 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_LOOK:
         if (record->result == BIND_RESULT_BOUND)
-            note_booking(state, record, ALLOCATION_RESERVED);
+            note_booking(state, record, ALLOCATION_ASSUMED);
         break;
     case RECORD_INHERIT:
         note_booking(state, record, ALLOCATION_UNKNOWN);
@@ -361,7 +361,7 @@ static void write_booking(GString *text, const struct known *known)
     if (!known->settled)
         return;
     write_object(text, RECORD_RECONCILE, known->settled);
-    if (known->state == ALLOCATION_UNKNOWN) { /* what was settled is in doubt again */
+    if (known->state == ALLOCATION_UNKNOWN) { /* what was settled is in distrust again */
         begin_line(&writer, text, RECORD_CONCLUDE);
         json_key_string(&writer, "key", known->key);
         json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);

@@ -106,7 +106,7 @@ static bool adopt_look(struct replay *replay, const struct record_line *line,
 {
     store_lock(replay->extender.store);
     const bool usable = !line->booking ||
-                        replay_put_booking(replay, line, request, ALLOCATION_RESERVED, error);
+                        replay_put_booking(replay, line, request, ALLOCATION_ASSUMED, error);
     store_unlock(replay->extender.store);
     return usable;
 }

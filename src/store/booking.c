@@ -28,7 +28,7 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
         allocation_new(entry->uid, entry->ns, entry->name, placement->n_shares);
 
     allocation->dialect = request->dialect;
-    allocation->state = ALLOCATION_RESERVED;
+    allocation->state = ALLOCATION_ASSUMED;
     allocation->terms = terms_ref(request->terms);
     allocation->oversubscribes = request->terms && request->terms->oversubscribes;
     allocation->waiting = request->dialect->in_flight != NULL;

@@ -87,7 +87,7 @@ int feasibility_unsealed(const struct feasibility *question, const struct node *
 
     for (guint i = 0; i < node->allocations->len && node->n_unsealed > 0; i++) {
         const struct allocation *other = node->allocations->pdata[i];
-        n += other->doubt == DOUBT_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
+        n += other->distrust == DISTRUST_UNSEALED && g_strcmp0(other->ns, question->ns) == 0;
     }
     return n;
 }

@@ -92,7 +92,7 @@ bool sealing_has_tried(const struct sealing *sealing)
 
 bool sealing_concerns(const struct allocation *allocation)
 {
-    return allocation->doubt != DOUBT_UNSEALED && allocation->doubt != DOUBT_UNREAD &&
+    return allocation->distrust != DISTRUST_UNSEALED && allocation->distrust != DISTRUST_UNREAD &&
            allocation->dialect->write_annotations;
 }
 

@@ -365,10 +365,10 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
     asked->created_s = told->created_s;
     asked->terminating = told->terminating;
     asked->assigned = told->assigned;
-    asked->doubt = DOUBT_UNSEALED;
+    asked->distrust = DISTRUST_UNSEALED;
     asked->open = asked->alternative = false;
     for (uint32_t i = 0; i < allocation_own(asked)->n_readings; i++) {
-        allocation_own(asked)->readings[i].doubt = DOUBT_UNSEALED;
+        allocation_own(asked)->readings[i].distrust = DISTRUST_UNSEALED;
         allocation_own(asked)->readings[i].open = false;
     }
     return asked;

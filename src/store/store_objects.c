@@ -46,7 +46,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     const struct node_facts facts = {
         .generation = store->generation[FEED_NODES],
         .cordoned = view->cordoned,
-        .doubted = failure || warning,
+        .distrusted = failure || warning,
         .host = shared || sketched || paused ? NULL : &host,
     };
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));

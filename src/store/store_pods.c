@@ -116,7 +116,7 @@ static bool is_our_binding(const struct allocation *booking, const struct alloca
     if (!booking->refused || (seen && !asked) || says_our_time(booking, told))
         return true;
     g_autoptr(allocation) next = dialect_continue(booking, allocation_dup(told), &edited);
-    return !edited && next->doubt == DOUBT_NONE;
+    return !edited && next->distrust == DISTRUST_NONE;
 }
 
 /* What a pod's seal says. */
@@ -169,7 +169,7 @@ static const struct allocation *find_known(struct store *store, const struct pod
     const struct node *node = ledger_node(store->ledger, pod->node_name);
 
     if (known && known->node == node && is_our_binding(known, told, asked) &&
-        (known->doubt != DOUBT_UNSEALED || sealed->trust != TRUST_SEAL))
+        (known->distrust != DISTRUST_UNSEALED || sealed->trust != TRUST_SEAL))
         return known;
     if (sealed->trust != TRUST_SEAL)
         return NULL;
@@ -204,7 +204,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
     g_autoptr(allocation) told = allocation_dup(take_allocation);
     const struct allocation *before = ledger_get(store->ledger, told->uid);
     const bool new = !before;
-    const enum doubt doubted = before ? before->doubt : DOUBT_NONE;
+    const enum distrust distrusted = before ? before->distrust : DISTRUST_NONE;
     const bool had_started = before && before->started;
     const struct allocation *known = find_known(store, pod, told, sealed, asked);
     const struct node *node = ledger_node(store->ledger, pod->node_name);
@@ -236,7 +236,7 @@ static bool record_allocation(struct store *store, const struct pod_view *pod,
         g_hash_table_insert(store->named, g_strdup(held->uid), format_named(held, told));
     else
         g_hash_table_remove(store->named, held->uid);
-    return new || held->doubt != doubted;
+    return new || held->distrust != distrusted;
 }
 
 /* Under the lock: a pod with a node that holds no GPU. */
@@ -301,8 +301,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     g_autofree char *warning = NULL;
     struct allocation *allocation =
         dialect_read_allocation(pod, &store->options.dialects, &warning);
-    bool unplaced = allocation && allocation->doubt != DOUBT_NONE &&
-                    allocation->doubt != DOUBT_EDITED;
+    bool unplaced = allocation && allocation->distrust != DISTRUST_NONE &&
+                    allocation->distrust != DISTRUST_EDITED;
     struct sealed sealed = read_seal(store, pod);
     bool news = false;
 

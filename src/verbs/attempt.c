@@ -63,13 +63,13 @@ static enum attempt_step join_earlier(struct attempt *attempt, struct ledger *le
         attempt->result = BIND_RESULT_REPEATED;
         return ATTEMPT_DONE;
     case ALLOCATION_UNKNOWN:
-        ledger_set_state(ledger, held, ALLOCATION_RESERVED);
+        ledger_set_state(ledger, held, ALLOCATION_ASSUMED);
         adopt_terms(held, attempt->request);
         held->since_ms = moment->now_ms;
         describe(attempt, held);
-        attempt->doubtful = true;
+        attempt->distrusted = true;
         return ATTEMPT_SEND;
-    case ALLOCATION_RESERVED:
+    case ALLOCATION_ASSUMED:
         break;
     }
     return ATTEMPT_WAIT_BIND;
@@ -215,7 +215,7 @@ void attempt_conclude(struct ledger *ledger, const char *uid, enum bind_result r
         ledger_set_state(ledger, allocation, ALLOCATION_BOUND);
     else if (result == BIND_RESULT_UNKNOWN)
         ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
-    else if (allocation->state == ALLOCATION_RESERVED) /* else it is bound all the same */
+    else if (allocation->state == ALLOCATION_ASSUMED) /* else it is bound all the same */
         ledger_drop(ledger, uid);
 }
 

@@ -29,7 +29,7 @@ struct attempt {
     int64_t send_until_ms;         /* a reservation made later cannot be sent */
     int32_t card;
     int64_t assume_time_ns; /* of the booking, by which it is known again; 0: none */
-    bool doubtful; /* an earlier Binding of the pod may still be carried out */
+    bool distrusted; /* an earlier Binding of the pod may still be carried out */
     bool seals;                    /* what is granted is to be sealed */
     char *facts;                   /* what is to be sealed of it; owned, or NULL */
     struct annotations annotations;

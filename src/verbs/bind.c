@@ -171,7 +171,7 @@ static bool check_term(struct bind *bind, GError **error)
 {
     if (leadership_cut(bind->extender->leadership, bind->term, INT64_MAX) > now_ms())
         return true;
-    bind->attempt.result = bind->attempt.doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+    bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     leadership_set_error(error);
     return false;
 }
@@ -189,13 +189,13 @@ static bool send_binding(struct bind *bind, GError **error)
             bind->attempt.result = BIND_RESULT_BOUND;
             return true;
         }
-        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->attempt.doubtful)) {
+        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->attempt.distrusted)) {
             bind->attempt.result = outcome == OUTCOME_NOT_FOUND ? BIND_RESULT_CONFLICT
                                                         : BIND_RESULT_REFUSED;
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
-        if (outcome == OUTCOME_CONFLICT && !bind->attempt.doubtful)
+        if (outcome == OUTCOME_CONFLICT && !bind->attempt.distrusted)
             store_note_refused(bind->extender->store, bind->args->pod_uid);
         enum truth truth = ask_for_truth(bind);
         if (truth == TRUTH_BOUND) {
@@ -203,12 +203,12 @@ static bool send_binding(struct bind *bind, GError **error)
             return true;
         }
         if (truth == TRUTH_FOREIGN ||
-            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->attempt.doubtful)) {
+            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->attempt.distrusted)) {
             bind->attempt.result = BIND_RESULT_CONFLICT;
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
-        bind->attempt.doubtful = true;
+        bind->attempt.distrusted = true;
         if (now_ms() + RETRY_PAUSE_MS >= bind->attempt.send_until_ms) {
             bind->attempt.result = BIND_RESULT_UNKNOWN;
             g_propagate_prefixed_error(error, g_steal_pointer(&failure),
@@ -465,7 +465,7 @@ static bool publish(struct bind *bind, GError **error)
     bool published = leadership_publish(bind->extender->leadership, bind->term, bind->attempt.send_until_ms, error);
     bind->api_us += g_get_monotonic_time() - start_us;
     if (!published)
-        bind->attempt.result = bind->attempt.doubtful ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+        bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     return published;
 }
 
@@ -486,7 +486,7 @@ static bool lock_node(struct bind *bind, GError **error)
     bind->queue_us += g_get_monotonic_time() - start_us;
     if (outcome == OUTCOME_OK)
         return true;
-    bind->attempt.result = bind->attempt.doubtful                  ? BIND_RESULT_UNKNOWN
+    bind->attempt.result = bind->attempt.distrusted                  ? BIND_RESULT_UNKNOWN
                    : outcome == OUTCOME_CONFLICT ? BIND_RESULT_TIMED_OUT
                                                  : BIND_RESULT_REFUSED;
     return false;

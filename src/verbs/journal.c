@@ -45,7 +45,7 @@ static bool is_open(const struct ledger *ledger, const char *uid)
     const struct allocation *booking = ledger_get(ledger, uid);
 
     return booking &&
-           (booking->state == ALLOCATION_RESERVED || booking->state == ALLOCATION_UNKNOWN);
+           (booking->state == ALLOCATION_ASSUMED || booking->state == ALLOCATION_UNKNOWN);
 }
 
 static void forget(struct journal *journal, const char *uid)

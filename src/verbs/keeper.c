@@ -8,7 +8,7 @@
 #define BEGIN_TRIES 5
 
 struct keeper {
-    struct key_place *place;
+    struct key_storage *storage;
     struct seals *seals;
     char *version; /* of what was read last */
     int64_t next_ms;
@@ -23,7 +23,7 @@ static int64_t now_s(void)
 static struct keyring *read_place(struct keeper *keeper, GError **error)
 {
     g_autofree char *version = NULL;
-    char *text = keeper->place->ops->read(keeper->place, &version, error);
+    char *text = keeper->storage->ops->read(keeper->storage, &version, error);
     struct keyring *keyring = text ? keyring_parse(text, error) : NULL;
 
     keyring_text_free(text);
@@ -40,7 +40,7 @@ static enum outcome write_place(struct keeper *keeper, const struct keyring *key
 {
     char *text = keyring_format(keyring);
     const enum outcome outcome =
-        keeper->place->ops->write(keeper->place, text, keeper->version, error);
+        keeper->storage->ops->write(keeper->storage, text, keeper->version, error);
 
     keyring_text_free(text);
     return outcome;
@@ -72,21 +72,21 @@ static bool begin(struct keeper *keeper, GError **error)
             break;
         if (outcome == OUTCOME_OK)
             log_event(LOG_LEVEL_INFO, "a key for seals was made",
-                      LOG_TEXT("kept-in", keeper->place->title));
+                      LOG_TEXT("kept-in", keeper->storage->title));
     }
     if (failure)
         g_propagate_error(error, g_steal_pointer(&failure));
     else
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "'%s' stays empty, whatever is written",
-                    keeper->place->title);
+                    keeper->storage->title);
     return false;
 }
 
-struct keeper *keeper_new(struct key_place *take_place, struct seals *seals, GError **error)
+struct keeper *keeper_new(struct key_storage *take_storage, struct seals *seals, GError **error)
 {
     struct keeper *keeper = g_new0(struct keeper, 1);
 
-    keeper->place = take_place;
+    keeper->storage = take_storage;
     keeper->seals = seals;
     keeper->next_ms = g_get_monotonic_time() / 1000 + KEEPER_EVERY_MS;
     if (!begin(keeper, error)) {
@@ -94,7 +94,7 @@ struct keeper *keeper_new(struct key_place *take_place, struct seals *seals, GEr
         return NULL;
     }
     g_autoptr(keyring) keyring = seals_keyring(seals);
-    log_event(LOG_LEVEL_INFO, "grants are sealed", LOG_TEXT("keys", take_place->title),
+    log_event(LOG_LEVEL_INFO, "grants are sealed", LOG_TEXT("keys", take_storage->title),
               LOG_TEXT("signs", keyring_signer(keyring, now_s())),
               LOG_TEXT("pods-without-a-seal", keyring_adopted(keyring) ? "count on every card"
                                                                        : "are adopted"));
@@ -105,7 +105,7 @@ void keeper_free(struct keeper *keeper)
 {
     if (!keeper)
         return;
-    keeper->place->ops->release(keeper->place);
+    keeper->storage->ops->release(keeper->storage);
     g_free(keeper->version);
     g_free(keeper);
 }
@@ -175,7 +175,7 @@ static struct keyring *look(struct keeper *keeper, GError **error)
     keyring_free(keyring);
     keyring = seals_keyring(keeper->seals);
     log_event(LOG_LEVEL_WARN, "the keys of seals were lost; they are written again",
-              LOG_TEXT("kept-in", keeper->place->title));
+              LOG_TEXT("kept-in", keeper->storage->title));
     if (write_place(keeper, keyring, error) == OUTCOME_OK)
         return keyring;
     keyring_free(keyring);
@@ -205,7 +205,7 @@ void keeper_look(struct keeper *keeper, struct store *store, bool serves)
     run(keeper, store, serves, &error);
     if (error)
         log_event_limited(LOG_LEVEL_ERROR, "the keys of seals stay as they were",
-                          LOG_TEXT("kept-in", keeper->place->title), LOG_TEXT("why", error->message));
+                          LOG_TEXT("kept-in", keeper->storage->title), LOG_TEXT("why", error->message));
 }
 
 void keeper_run(struct keeper *keeper, struct store *store, bool serves)

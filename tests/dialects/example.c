@@ -101,7 +101,7 @@ static struct allocation *read_allocation(const struct pod_view *view,
         .card = known ? (int32_t)card : CARD_UNKNOWN,
     };
     if (!known) {
-        allocation->doubt = text ? DOUBT_MALFORMED : DOUBT_UNMARKED;
+        allocation->distrust = text ? DISTRUST_MALFORMED : DISTRUST_UNMARKED;
         warn(ret_warning, g_strdup_printf("annotation " KEY_CARD " '%.32s' is not a card", text ? text : ""));
     }
     return allocation;

@@ -120,7 +120,7 @@ static struct pod_reading reading_of(const struct allocation *allocation,
         if (allocation_own(allocation)->readings[i].dialect == dialect)
             return allocation_own(allocation)->readings[i];
     }
-    return (struct pod_reading){.dialect = allocation->dialect, .doubt = allocation->doubt,
+    return (struct pod_reading){.dialect = allocation->dialect, .distrust = allocation->distrust,
                                 .waiting = allocation->waiting,
                                 .match_amount = allocation->match_amount,
                                 .assume_time_ns = allocation->assume_time_ns};
@@ -136,7 +136,7 @@ static bool holds_the_same(const struct allocation *back, const struct allocatio
     uint32_t n = 0;
 
     if (reading.dialect != ours->dialect || back->oversubscribes != ours->oversubscribes ||
-        reading.doubt != DOUBT_NONE || reading.waiting != ours->waiting ||
+        reading.distrust != DISTRUST_NONE || reading.waiting != ours->waiting ||
         (ours->waiting && (reading.match_amount != ours->match_amount ||
                            ABS(reading.assume_time_ns - ours->assume_time_ns) >= 1000000000)))
         return false;

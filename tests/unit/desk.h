@@ -102,7 +102,7 @@ static inline void desk_confirm(const struct pod_view *pod, const char *node,
     const struct allocation *ours = ledger_get(book, pod->uid);
     ck_assert_msg(!warning, "%s", warning);
     ck_assert_ptr_eq(seen->dialect, ours->dialect);
-    ck_assert_int_eq(seen->doubt, DOUBT_NONE);
+    ck_assert_int_eq(seen->distrust, DISTRUST_NONE);
     ck_assert_int_eq(seen->waiting, ours->waiting);
     ck_assert_int_eq(seen->assume_time_ns, ours->waiting ? ours->assume_time_ns : 0);
     ck_assert_int_eq(seen->match_amount, ours->match_amount);

@@ -170,7 +170,7 @@ static inline void put(const char *node, const char *name, bool by_us, const str
     view.annotations = (struct string_pairs){words_of_both, n};
     struct allocation *bound = dialect_read_allocation(&view, &options, &warning);
     ck_assert_ptr_eq(bound->dialect, nvidia);
-    ck_assert_uint_eq(bound->doubt, DOUBT_NONE);
+    ck_assert_uint_eq(bound->distrust, DISTRUST_NONE);
     ck_assert(!bound->waiting);
     bound->state = ALLOCATION_CONFIRMED;
     ledger_put(book, node, bound);

@@ -47,7 +47,7 @@ START_TEST(the_node_decides)
     node = add_nvidia_node(); /* the same pod, on what the node has become */
     ck_assert_str_eq(held->dialect->name, "nvidia");
     ck_assert_int_eq(node_pool(node, GPU)->used, 1);
-    ck_assert_int_eq(held->doubt, DOUBT_NONE);
+    ck_assert_int_eq(held->distrust, DISTRUST_NONE);
     node = add_hami_node();
     ck_assert_str_eq(held->dialect->name, "hami");
     ck_assert_int_eq(node->cards[0].memory_used, 3000 * MIB);
@@ -55,7 +55,7 @@ START_TEST(the_node_decides)
 END_TEST
 
 /* Before it is on a node, the words that say the most are told of it. */
-START_TEST(doubt_is_told_before_there_is_a_node)
+START_TEST(distrust_is_told_before_there_is_a_node)
 {
     g_autofree char *warning = NULL;
     g_autoptr(allocation) read = dialect_read_allocation(
@@ -65,7 +65,7 @@ START_TEST(doubt_is_told_before_there_is_a_node)
 
     ck_assert_uint_gt(allocation_own(read)->n_readings, 1);
     ck_assert_str_eq(read->dialect->name, "hami");
-    ck_assert_int_eq(read->doubt, DOUBT_MALFORMED);
+    ck_assert_int_eq(read->distrust, DISTRUST_MALFORMED);
     ck_assert(read->waiting);
 }
 END_TEST
@@ -130,7 +130,7 @@ START_TEST(an_unmarked_pod_is_on_the_only_card)
         PUT(NOTHING, {.name = "c", .limits = PAIRS({ALI, "7"})});
         ck_assert_int_eq(node->cards[0].memory_used, i % 2 ? 0 : 7 * GIB);
         ck_assert_int_eq(node->unplaced_memory, i == 3 ? 7 * GIB : 0);
-        ck_assert_int_eq(ledger_get(book, "p")->doubt, DOUBT_UNMARKED);
+        ck_assert_int_eq(ledger_get(book, "p")->distrust, DISTRUST_UNMARKED);
     }
 }
 END_TEST
@@ -189,7 +189,7 @@ START_TEST(an_unreadable_amount_holds_everything)
             PUT(PAIRS({HALLOCATED, "GPU-a,NVIDIA,1,0:;"}, {"4pd.io/vgpu-ids-new", "GPU-b,NVIDIA,1,0:;"}),
                 {.name = "c", .limits = PAIRS({GPU, "1"}, {MEM, "1"})},
                 {.name = "d", .limits = PAIRS(limits[i])});
-        ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+        ck_assert_int_eq(held->distrust, DISTRUST_UNREAD);
         ck_assert_msg(node->unplaced_exclusive == 1, "%s", limits[i].key);
         /* kubelet gives devices of the plugin only to who names them */
         ck_assert_msg(node_pool(node, GPU)->used ==
@@ -211,7 +211,7 @@ START_TEST(only_devices_that_a_pod_names_count_beside_what_cannot_be_read)
             .name = "n1", .capacity = PAIRS({GPU, "16"}, {"nvidia.com/mig-2g.20gb", "4"})});
         const struct allocation *held =
             PUT(PAIRS({"k", "v"}), {.name = "c", .limits = limits[i]});
-        ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+        ck_assert_int_eq(held->distrust, DISTRUST_UNREAD);
         ck_assert_int_eq(node->unplaced_exclusive, 1);
         ck_assert_int_eq(node_pool(node, GPU)->used, used[i][0]);
         ck_assert_int_eq(node_pool(node, "nvidia.com/mig-2g.20gb")->used, used[i][1]);
@@ -231,7 +231,7 @@ START_TEST(containers_that_are_not_read_may_hold_everything)
     ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
     ck_assert_ptr_nonnull(strstr(warning, "containers"));
     ck_assert_int_eq(node_pool(node, GPU)->used, 8);
-    ck_assert_int_eq(ledger_get(book, "p")->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(ledger_get(book, "p")->distrust, DISTRUST_UNREAD);
     ck_assert_ptr_null(dialect_read_request(&view, &options, &error));
     ck_assert_ptr_nonnull(error);
 }
@@ -245,7 +245,7 @@ START_TEST(a_gpushare_pod_beyond_what_is_served_counts)
         PUT(PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
             {.name = "c", .limits = PAIRS({ALI, "16"}, {"aliyun.com/gpu-core.percentage", "101"})});
 
-    ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(held->distrust, DISTRUST_UNREAD);
     ck_assert_int_eq(node->cards[0].memory_used, 16 * GIB);
     ck_assert_int_eq(node->cards[0].core_used, 1000);
     ck_assert_int_eq(node->cards[1].holders, 0);
@@ -351,7 +351,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, the_node_decides);
-    tcase_add_test(tests, doubt_is_told_before_there_is_a_node);
+    tcase_add_test(tests, distrust_is_told_before_there_is_a_node);
     tcase_add_test(tests, an_annotation_takes_no_device_from_the_pool);
     tcase_add_test(tests, words_of_several_dialects_all_count);
     tcase_add_test(tests, of_alternatives_that_the_node_serves_all_count);

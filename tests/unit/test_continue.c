@@ -86,14 +86,14 @@ START_TEST(both_are_held_while_the_node_side_may_take_either)
     const struct allocation *held = see_gpushare("2", "false", false);
     expect_use("5,0,5,0+0");
     ck_assert(edited && held->waiting);
-    ck_assert_int_eq(held->doubt, DOUBT_EDITED);
+    ck_assert_int_eq(held->distrust, DISTRUST_EDITED);
     ck_assert(!held->shares[0].named && held->shares[1].named);
     held = see_gpushare("3", "false", false); /* of the named ones the last */
     expect_use("5,0,0,5+0");
     held = see_gpushare("0", "false", false);
     expect_use("5,0,0,0+0");
     ck_assert(!edited);
-    ck_assert_int_eq(held->doubt, DOUBT_NONE);
+    ck_assert_int_eq(held->distrust, DISTRUST_NONE);
 }
 END_TEST
 
@@ -106,7 +106,7 @@ START_TEST(the_first_is_held_after_the_start)
     const struct allocation *held = see_gpushare("1", "true", true);
     expect_use("5,0,0,0+0");
     ck_assert(edited);
-    ck_assert_int_eq(held->doubt, DOUBT_EDITED);
+    ck_assert_int_eq(held->distrust, DISTRUST_EDITED);
     held = see_gpushare("1", "true", true);
     ck_assert(edited);
     see_gpushare("0", "true", true);
@@ -120,14 +120,14 @@ START_TEST(a_lost_annotation_keeps_the_card)
     see_gpushare("1", "true", true);
     const struct allocation *held = see_gpushare(NULL, "true", true);
     expect_use("0,5,0,0+0");
-    ck_assert_int_eq(held->doubt, DOUBT_LOST);
+    ck_assert_int_eq(held->distrust, DISTRUST_LOST);
     ck_assert(!edited);
     held = see_gpushare(NULL, NULL, true);
     expect_use("0,5,0,0+0");
-    ck_assert_int_eq(held->doubt, DOUBT_UNMARKED);
+    ck_assert_int_eq(held->distrust, DISTRUST_UNMARKED);
     held = see_gpushare("x", "true", true);
     expect_use("0,5,0,0+0");
-    ck_assert_int_eq(held->doubt, DOUBT_MALFORMED);
+    ck_assert_int_eq(held->distrust, DISTRUST_MALFORMED);
 }
 END_TEST
 
@@ -198,7 +198,7 @@ START_TEST(an_unknown_card_of_a_running_pod_stays_unknown)
     const struct allocation *held = see_gpushare("3", "true", true);
     expect_use("0,0,0,0+5");
     ck_assert(edited);
-    ck_assert_int_eq(held->doubt, DOUBT_EDITED);
+    ck_assert_int_eq(held->distrust, DISTRUST_EDITED);
 }
 END_TEST
 
@@ -357,7 +357,7 @@ START_TEST(what_we_wrote_is_no_edit)
     const struct allocation *held = see(&pod);
     ck_assert(!edited);
     ck_assert_uint_eq(held->n_shares, 1);
-    ck_assert_int_eq(held->doubt, DOUBT_NONE);
+    ck_assert_int_eq(held->distrust, DISTRUST_NONE);
     ck_assert_int_eq(node->cards[0].memory_used, 5000 * MIB);
     /* and from then on by that name */
     node = add_hami_node(CARDS("GPU-b", "GPU-a"));

@@ -93,25 +93,25 @@ START_TEST(fewer_cards_than_asked_for_count_everywhere)
     g_autofree char *warning = held(
         POD("ml", "k", PAIRS({ALLOCATED, "{\"gpu\":[{\"minor\":0}]}"}), {KCORE, "150"}));
     ck_assert_ptr_nonnull(strstr(warning, "names 1 cards"));
-    ck_assert_int_eq(ledger_get(book, "k")->doubt, DOUBT_MALFORMED);
+    ck_assert_int_eq(ledger_get(book, "k")->distrust, DISTRUST_MALFORMED);
     ck_assert_int_eq(ledger_node(book, "n1")->unplaced_core, 750);
 }
 END_TEST
 
 struct odd_case {
     const char *text;
-    enum doubt doubt;
+    enum distrust distrust;
 };
 
 static const struct odd_case odd_cases[] = {
-    {NULL, DOUBT_UNMARKED},
-    {"", DOUBT_MALFORMED},
-    {"[]", DOUBT_MALFORMED},
-    {"{\"gpu\":{}}", DOUBT_MALFORMED},
-    {"{\"gpu\":[{}]}", DOUBT_MALFORMED},
-    {"{\"gpu\":[{\"minor\":-1}]}", DOUBT_MALFORMED},
-    {"{\"gpu\":[{\"minor\":256}]}", DOUBT_MALFORMED},
-    {"{\"gpu\":[{\"minor\":0},{\"minor\":\"1\"}]}", DOUBT_MALFORMED},
+    {NULL, DISTRUST_UNMARKED},
+    {"", DISTRUST_MALFORMED},
+    {"[]", DISTRUST_MALFORMED},
+    {"{\"gpu\":{}}", DISTRUST_MALFORMED},
+    {"{\"gpu\":[{}]}", DISTRUST_MALFORMED},
+    {"{\"gpu\":[{\"minor\":-1}]}", DISTRUST_MALFORMED},
+    {"{\"gpu\":[{\"minor\":256}]}", DISTRUST_MALFORMED},
+    {"{\"gpu\":[{\"minor\":0},{\"minor\":\"1\"}]}", DISTRUST_MALFORMED},
 };
 
 START_TEST(what_koordinator_does_not_say_counts_everywhere)
@@ -123,7 +123,7 @@ START_TEST(what_koordinator_does_not_say_counts_everywhere)
     g_autofree char *warning = held(POD("ml", "k", annotations, {KCORE, "60"}));
     ck_assert_ptr_nonnull(warning);
     ck_assert_uint_lt(strlen(warning), 250);
-    ck_assert_int_eq(ledger_get(book, "k")->doubt, c->doubt);
+    ck_assert_int_eq(ledger_get(book, "k")->distrust, c->distrust);
     ck_assert_int_eq(ledger_node(book, "n1")->unplaced_core, 600);
     desk_expect(ASK("a", "10"), "n1", "other_use");
 }
@@ -288,7 +288,7 @@ START_TEST(what_gas_does_not_say_counts_everywhere)
 
     ck_assert_ptr_nonnull(warning);
     ck_assert_int_eq(node->unplaced_core, 400);
-    ck_assert_int_eq(ledger_get(book, "i")->doubt, text ? DOUBT_MALFORMED : DOUBT_UNMARKED);
+    ck_assert_int_eq(ledger_get(book, "i")->distrust, text ? DISTRUST_MALFORMED : DISTRUST_UNMARKED);
 }
 END_TEST
 

@@ -168,28 +168,28 @@ END_TEST
 
 struct card_case {
     const char *core, *cards, *mark;
-    enum doubt doubt;
+    enum distrust distrust;
     int32_t found[3]; /* cards of the shares, then -2 */
 };
 
 #define UNKNOWN CARD_UNKNOWN
 
 static const struct card_case card_cases[] = {
-    {"30", "1", "true", DOUBT_NONE, {1, -2}},
-    {"30", "1", NULL, DOUBT_NONE, {1, -2}},
-    {"200", "0,2", "true", DOUBT_NONE, {0, 2, -2}},
-    {"200", "0", "true", DOUBT_EDITED, {0, UNKNOWN, -2}},
-    {"30", "1,2", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {"200", "0,1,2", "true", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {"200", "0,1,2", NULL, DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {"30", NULL, "true", DOUBT_LOST, {UNKNOWN, -2}},
-    {"30", NULL, NULL, DOUBT_UNMARKED, {UNKNOWN, -2}},
-    {"30", "-1", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {"30", "", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {"30", "256", "true", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {"200", "0,x", "true", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {"150", "1", "true", DOUBT_EDITED, {1, UNKNOWN, -2}}, /* by a scheduler that lets it pass */
-    {"150", "1,0", "true", DOUBT_NONE, {1, 0, -2}},
+    {"30", "1", "true", DISTRUST_NONE, {1, -2}},
+    {"30", "1", NULL, DISTRUST_NONE, {1, -2}},
+    {"200", "0,2", "true", DISTRUST_NONE, {0, 2, -2}},
+    {"200", "0", "true", DISTRUST_EDITED, {0, UNKNOWN, -2}},
+    {"30", "1,2", "true", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {"200", "0,1,2", "true", DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {"200", "0,1,2", NULL, DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {"30", NULL, "true", DISTRUST_LOST, {UNKNOWN, -2}},
+    {"30", NULL, NULL, DISTRUST_UNMARKED, {UNKNOWN, -2}},
+    {"30", "-1", "true", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {"30", "", "true", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {"30", "256", "true", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {"200", "0,x", "true", DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {"150", "1", "true", DISTRUST_EDITED, {1, UNKNOWN, -2}}, /* by a scheduler that lets it pass */
+    {"150", "1,0", "true", DISTRUST_NONE, {1, 0, -2}},
 };
 
 START_TEST(cards_are_read)
@@ -206,8 +206,8 @@ START_TEST(cards_are_read)
         annotations[n++] = (struct string_pair){MARK, c->mark};
     view.annotations = (struct string_pairs){annotations, n};
     g_autoptr(allocation) allocation = dialect_read_allocation(&view, &options, &warning);
-    ck_assert_int_eq(allocation->doubt, c->doubt);
-    ck_assert_int_eq(warning != NULL, c->doubt != DOUBT_NONE);
+    ck_assert_int_eq(allocation->distrust, c->distrust);
+    ck_assert_int_eq(warning != NULL, c->distrust != DISTRUST_NONE);
     ck_assert(!allocation->waiting);
     for (uint32_t i = 0; i < allocation->n_shares; i++)
         ck_assert_int_eq(allocation->shares[i].card, c->found[i]);
@@ -223,7 +223,7 @@ START_TEST(what_cannot_be_read_holds_everything)
 
     ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
     ck_assert_ptr_nonnull(strstr(warning, CORE));
-    ck_assert_int_eq(ledger_get(book, "a")->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(ledger_get(book, "a")->distrust, DISTRUST_UNREAD);
     ck_assert_int_eq(node->unplaced_exclusive, 1);
     desk_expect(OF("b", {CORE, "1"}), "n1", "insufficient_memory");
 }

@@ -124,9 +124,9 @@ static void holds_as_much_as_there_is(const struct allocation *allocation)
     ck_assert_uint_eq(allocation->n_shares, 1); /* its resource has no devices of a pool */
     ck_assert_int_eq(share->card, CARD_UNKNOWN);
     if (share->exclusive) {
-        ck_assert_int_eq(allocation->doubt, DOUBT_UNREAD);
+        ck_assert_int_eq(allocation->distrust, DISTRUST_UNREAD);
     } else {
-        ck_assert_int_ne(allocation->doubt, DOUBT_NONE);
+        ck_assert_int_ne(allocation->distrust, DISTRUST_NONE);
         ck_assert_int_eq(share->memory.value, INT64_MAX);
     }
 }
@@ -211,26 +211,26 @@ START_TEST(card_indices_are_read_strictly)
 }
 END_TEST
 
-struct doubt_case {
+struct distrust_case {
     struct string_pair annotations[2];
-    enum doubt doubt;
+    enum distrust distrust;
     const char *warning; /* part of it */
 };
 
-static const struct doubt_case doubt_cases[] = {
-    {{{IDX, "1"}, {POD, "5"}}, DOUBT_NONE, NULL},
-    {{{IDX, "1"}}, DOUBT_NONE, NULL},
-    {{{"example.com/a", "1"}}, DOUBT_UNMARKED, "another scheduler"},
-    {{{POD, "5"}}, DOUBT_LOST, "has lost"},
-    {{{ASSIGNED, "true"}}, DOUBT_LOST, "has lost"},
-    {{{ASSUME_TIME, "1"}}, DOUBT_LOST, "has lost"},
-    {{{IDX, "one"}, {POD, "5"}}, DOUBT_MALFORMED, "'one'"},
-    {{{IDX, "1"}, {POD, "6"}}, DOUBT_EDITED, "'6'"},
+static const struct distrust_case distrust_cases[] = {
+    {{{IDX, "1"}, {POD, "5"}}, DISTRUST_NONE, NULL},
+    {{{IDX, "1"}}, DISTRUST_NONE, NULL},
+    {{{"example.com/a", "1"}}, DISTRUST_UNMARKED, "another scheduler"},
+    {{{POD, "5"}}, DISTRUST_LOST, "has lost"},
+    {{{ASSIGNED, "true"}}, DISTRUST_LOST, "has lost"},
+    {{{ASSUME_TIME, "1"}}, DISTRUST_LOST, "has lost"},
+    {{{IDX, "one"}, {POD, "5"}}, DISTRUST_MALFORMED, "'one'"},
+    {{{IDX, "1"}, {POD, "6"}}, DISTRUST_EDITED, "'6'"},
 };
 
 START_TEST(what_is_wrong_with_a_card_is_told_apart)
 {
-    const struct doubt_case *c = &doubt_cases[_i];
+    const struct distrust_case *c = &distrust_cases[_i];
     struct pod_view view = {
         .ns = "ml",
         .name = "a-0",
@@ -241,7 +241,7 @@ START_TEST(what_is_wrong_with_a_card_is_told_apart)
     g_autofree char *warning = NULL;
     g_autoptr(allocation) allocation = dialect_read_allocation(&view, &options, &warning);
 
-    ck_assert_int_eq(allocation->doubt, c->doubt);
+    ck_assert_int_eq(allocation->distrust, c->distrust);
     if (c->warning)
         ck_assert_msg(warning && strstr(warning, c->warning), "%s", warning);
     else
@@ -389,7 +389,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_pod_without_containers_asks_nothing);
     tcase_add_loop_test(tc, what_a_pod_asks_is_what_it_holds, 0, G_N_ELEMENTS(request_cases));
     tcase_add_loop_test(tc, card_indices_are_read_strictly, 0, G_N_ELEMENTS(index_cases));
-    tcase_add_loop_test(tc, what_is_wrong_with_a_card_is_told_apart, 0, G_N_ELEMENTS(doubt_cases));
+    tcase_add_loop_test(tc, what_is_wrong_with_a_card_is_told_apart, 0, G_N_ELEMENTS(distrust_cases));
     tcase_add_loop_test(tc, a_stated_total_does_not_count, 0, G_N_ELEMENTS(total_cases));
     tcase_add_loop_test(tc, assume_times_are_read, 0, G_N_ELEMENTS(time_cases));
     tcase_add_loop_test(tc, waiting_is_what_the_plugin_may_still_match, 0,

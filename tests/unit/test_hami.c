@@ -205,7 +205,7 @@ START_TEST(what_is_written_is_read_again)
     ck_assert_ptr_eq(read->dialect, row(cases[_i].dialect));
     ck_assert(read->waiting);
     ck_assert(!read->assigned);
-    ck_assert_int_eq(read->doubt, DOUBT_NONE);
+    ck_assert_int_eq(read->distrust, DISTRUST_NONE);
     ck_assert_int_eq(read->assume_time_ns, INT64_C(1700000000) * 1000000000);
     ck_assert_uint_eq(read->n_shares, placed->n_shares);
     for (uint32_t i = 0; i < read->n_shares; i++) {
@@ -247,37 +247,37 @@ END_TEST
 
 /* --- allocations ----------------------------------------------------------------------------- */
 
-struct doubt_case {
+struct distrust_case {
     const char *text; /* of the annotation; NULL: there is none */
-    enum doubt doubt;
+    enum distrust distrust;
     int64_t memory[2]; /* of cards a and b, MiB */
     const char *key;   /* NULL: ALLOCATED */
 };
 
-static const struct doubt_case doubt_cases[] = {
-    {"GPU-a,NVIDIA,3000,0:;", DOUBT_NONE, {3000}},
-    {"GPU-a,NVIDIA,3000,0", DOUBT_NONE, {3000}},
-    {"GPU-b[1-0],NVIDIA,4864,14:;", DOUBT_NONE, {0, 4864}}, /* a MIG instance of v2.5 */
-    {",,0,0:;GPU-a,NVIDIA,3000,0:;", DOUBT_NONE, {3000}},   /* of v2.4, without its place */
-    {"GPU-a,NVIDIA,1,0:;", DOUBT_EDITED, {3000}},
-    {"GPU-x,NVIDIA,3000,0:;", DOUBT_NONE, {3000, 3000}}, /* a card that is gone may be any */
-    {"GPU-a,NVIDIA,3000:;", DOUBT_MALFORMED, {3000, 3000}},
-    {"GPU-a,NVIDIA,x,0:;", DOUBT_MALFORMED, {3000, 3000}},
-    {"GPU-a,NVIDIA,3000,101:;", DOUBT_MALFORMED, {3000, 3000}},
-    {"", DOUBT_MALFORMED, {3000, 3000}},
-    {"n1", DOUBT_LOST, {3000, 3000}, "hami.io/vgpu-node"},
-    {"x", DOUBT_UNMARKED, {0, 0}, "other"}, /* the plugin gives it nothing */
+static const struct distrust_case distrust_cases[] = {
+    {"GPU-a,NVIDIA,3000,0:;", DISTRUST_NONE, {3000}},
+    {"GPU-a,NVIDIA,3000,0", DISTRUST_NONE, {3000}},
+    {"GPU-b[1-0],NVIDIA,4864,14:;", DISTRUST_NONE, {0, 4864}}, /* a MIG instance of v2.5 */
+    {",,0,0:;GPU-a,NVIDIA,3000,0:;", DISTRUST_NONE, {3000}},   /* of v2.4, without its place */
+    {"GPU-a,NVIDIA,1,0:;", DISTRUST_EDITED, {3000}},
+    {"GPU-x,NVIDIA,3000,0:;", DISTRUST_NONE, {3000, 3000}}, /* a card that is gone may be any */
+    {"GPU-a,NVIDIA,3000:;", DISTRUST_MALFORMED, {3000, 3000}},
+    {"GPU-a,NVIDIA,x,0:;", DISTRUST_MALFORMED, {3000, 3000}},
+    {"GPU-a,NVIDIA,3000,101:;", DISTRUST_MALFORMED, {3000, 3000}},
+    {"", DISTRUST_MALFORMED, {3000, 3000}},
+    {"n1", DISTRUST_LOST, {3000, 3000}, "hami.io/vgpu-node"},
+    {"x", DISTRUST_UNMARKED, {0, 0}, "other"}, /* the plugin gives it nothing */
     /* The limits count, whatever is promised. */
-    {"GPU-a,NVIDIA,10000,100:;", DOUBT_EDITED, {3000}},
+    {"GPU-a,NVIDIA,10000,100:;", DISTRUST_EDITED, {3000}},
     /* It has one card: which of them, nobody can say. */
-    {"GPU-a,NVIDIA,3000,100:GPU-b,NVIDIA,20000,100:;", DOUBT_MALFORMED, {3000, 3000}},
-    {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,3000,0:;", DOUBT_MALFORMED, {3000, 3000}},
-    {";", DOUBT_MALFORMED, {3000, 3000}},
+    {"GPU-a,NVIDIA,3000,100:GPU-b,NVIDIA,20000,100:;", DISTRUST_MALFORMED, {3000, 3000}},
+    {"GPU-b,NVIDIA,3000,0:;GPU-a,NVIDIA,3000,0:;", DISTRUST_MALFORMED, {3000, 3000}},
+    {";", DISTRUST_MALFORMED, {3000, 3000}},
 };
 
 START_TEST(annotations_are_doubted)
 {
-    const struct doubt_case *c = &doubt_cases[_i];
+    const struct distrust_case *c = &distrust_cases[_i];
     g_autofree char *warning = NULL;
     struct pod_view view = {
         .ns = "ml", .name = "a", .uid = "u", .node_name = "n1", .phase = "Running",
@@ -287,8 +287,8 @@ START_TEST(annotations_are_doubted)
     struct allocation *read = dialect_read_allocation(&view, &options, &warning);
 
     ck_assert_ptr_nonnull(read);
-    ck_assert_int_eq(read->doubt, c->doubt);
-    ck_assert_int_eq(warning != NULL, c->doubt != DOUBT_NONE);
+    ck_assert_int_eq(read->distrust, c->distrust);
+    ck_assert_int_eq(warning != NULL, c->distrust != DISTRUST_NONE);
     ck_assert(!read->waiting);
     ledger_put(book, "n1", read);
     for (int32_t i = 0; i < 2; i++) {
@@ -418,7 +418,7 @@ START_TEST(the_ancestors_pods_are_not_doubted)
     const struct allocation *held = ledger_put(book, "n1", read_pod(annotations, 2, &warning));
     ck_assert_ptr_null(warning);
     ck_assert_str_eq(held->dialect->name, "4paradigm");
-    ck_assert_int_eq(held->doubt, DOUBT_NONE);
+    ck_assert_int_eq(held->distrust, DISTRUST_NONE);
     ck_assert_int_eq(node->cards[1].memory_used, 3000 * MIB);
 }
 END_TEST
@@ -484,7 +484,7 @@ START_TEST(more_than_is_served_is_a_whole_card)
         const struct allocation *held =
             ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
         ck_assert_ptr_nonnull(warning);
-        ck_assert_msg(held->doubt != DOUBT_NONE, "case %zu", i);
+        ck_assert_msg(held->distrust != DISTRUST_NONE, "case %zu", i);
         ck_assert_msg(card_memory_free(node, node_card(node, 0)) == 0, "case %zu", i);
         ck_assert_msg(node->cards[0].core_used == cases[i].core, "case %zu", i);
         ck_assert_int_eq(node->cards[1].holders, 0);
@@ -508,7 +508,7 @@ START_TEST(many_containers_hold_every_card)
     const struct allocation *held =
         ledger_put(book, "n1", dialect_read_allocation(&view, &options, &warning));
     ck_assert_ptr_nonnull(strstr(warning, "more than 64"));
-    ck_assert_int_eq(held->doubt, DOUBT_UNREAD);
+    ck_assert_int_eq(held->distrust, DISTRUST_UNREAD);
     ck_assert_int_eq(node->unplaced_exclusive, 1);
     ck_assert_int_ne(place(&POD(WITH({GPU, "1"}, {MEM, "1"})), NULL), REASON_NONE);
 }
@@ -539,7 +539,7 @@ START_TEST(unmarked_pods_may_be_said_to_count)
     ck_assert_int_eq(node->unplaced_memory, 3000 * MIB);
     ledger_put(book, "n1", dialect_read_allocation(&view, &options, NULL));
     ck_assert_int_eq(node->unplaced_memory, 0);
-    ck_assert_int_eq(ledger_get(book, "u")->doubt, DOUBT_UNMARKED);
+    ck_assert_int_eq(ledger_get(book, "u")->distrust, DISTRUST_UNMARKED);
 }
 END_TEST
 
@@ -560,7 +560,7 @@ int main(void)
     tcase_add_test(bound, hami_is_told_per_container_init_containers_first);
     tcase_add_loop_test(bound, what_is_written_is_read_again, 0, 4);
     tcase_add_test(bound, each_ends_its_text_in_its_own_way);
-    tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(doubt_cases));
+    tcase_add_loop_test(bound, annotations_are_doubted, 0, G_N_ELEMENTS(distrust_cases));
     tcase_add_loop_test(bound, places_of_old_texts_are_those_who_ask, 0, 4);
     tcase_add_test(bound, the_words_of_the_nodes_plugin_count);
     tcase_add_test(bound, the_ancestors_pods_are_not_doubted);

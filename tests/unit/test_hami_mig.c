@@ -312,7 +312,7 @@ START_TEST(what_is_written_is_read_again)
     view.annotations = (struct string_pairs){pairs, written.n};
     g_autoptr(allocation) read =
         ledger_foresee(node, dialect_read_allocation(&view, &options, NULL));
-    ck_assert_int_eq(read->doubt, DOUBT_NONE);
+    ck_assert_int_eq(read->distrust, DISTRUST_NONE);
     ck_assert_uint_eq(read->n_shares, 3);
     for (uint32_t i = 0; i < 3; i++) {
         ck_assert(mig_place_equal(read->shares[i].place, held->shares[i].place));

@@ -217,7 +217,7 @@ START_TEST(bad_weights_hide_nobody)
 
     ck_assert_ptr_nonnull(allocation);
     ck_assert_uint_eq(allocation->n_shares, 1);
-    ck_assert_int_eq(allocation->doubt, DOUBT_NONE);
+    ck_assert_int_eq(allocation->distrust, DISTRUST_NONE);
 }
 END_TEST
 

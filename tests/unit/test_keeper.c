@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who looks after the keys of seals: at the start, and later, with places that others write as well. */
+/* Who looks after the keys of seals: at the start, and later, with storages that others write as well. */
 #include "verbs/keeper.h"
-#include "kube/key_places.h"
+#include "kube/key_storages.h"
 #include "scripted_api.h"
 #include "suite.h"
 #include "world.h"
@@ -14,15 +14,15 @@
 #define OTHER_KEY "key 0000000b 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f 2000\n"
 #define ADOPTED "adopted 1000\n"
 
-/* A place in memory. */
+/* A storage in memory. */
 static struct {
-    struct key_place place;
+    struct key_storage storage;
     char *text, *other; /* `other`: somebody writes it before us */
     int version, writes;
     bool broken;
 } memory;
 
-static char *read_memory(struct key_place *place, char **ret_version, GError **error)
+static char *read_memory(struct key_storage *storage, char **ret_version, GError **error)
 {
     if (memory.broken) {
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO, "broken");
@@ -39,7 +39,7 @@ static void put(const char *text)
     memory.version++;
 }
 
-static enum outcome write_memory(struct key_place *place, const char *text, const char *version,
+static enum outcome write_memory(struct key_storage *storage, const char *text, const char *version,
                                  GError **error)
 {
     g_autofree char *other = g_steal_pointer(&memory.other);
@@ -55,11 +55,11 @@ static enum outcome write_memory(struct key_place *place, const char *text, cons
     return OUTCOME_OK;
 }
 
-static void release_memory(struct key_place *place)
+static void release_memory(struct key_storage *storage)
 {
 }
 
-static const struct key_place_ops memory_ops = {read_memory, write_memory, release_memory};
+static const struct key_storage_ops memory_ops = {read_memory, write_memory, release_memory};
 
 static struct world world;
 static struct seals *seals;
@@ -67,7 +67,7 @@ static struct keeper *keeper;
 
 static void setup(void)
 {
-    memory.place = (struct key_place){&memory_ops, "memory"};
+    memory.storage = (struct key_storage){&memory_ops, "memory"};
     memory.broken = false;
     memory.writes = 0;
     put("");
@@ -87,7 +87,7 @@ static void begin(void)
 {
     g_autoptr(GError) error = NULL;
 
-    keeper = keeper_new(&memory.place, seals, &error);
+    keeper = keeper_new(&memory.storage, seals, &error);
     ck_assert_msg(keeper, "%s", error ? error->message : "");
 }
 
@@ -129,7 +129,7 @@ START_TEST(what_cannot_be_read_is_no_start)
     g_autoptr(GError) error = NULL;
 
     put("nonsense");
-    ck_assert_ptr_null(keeper_new(&memory.place, seals, &error));
+    ck_assert_ptr_null(keeper_new(&memory.storage, seals, &error));
     ck_assert_ptr_nonnull(error);
     ck_assert_str_eq(memory.text, "nonsense");
 }
@@ -233,7 +233,7 @@ START_TEST(a_key_goes_when_nothing_is_sealed_with_it)
 }
 END_TEST
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- storages --------------------------------------------------------------------------------- */
 
 START_TEST(a_file_is_made_and_read_again)
 {
@@ -253,13 +253,13 @@ START_TEST(a_file_is_made_and_read_again)
     ck_assert_str_eq(kept, text);
     keyring_text_free(text);
 
-    struct key_place *place = key_file_new(path);
+    struct key_storage *storage = key_file_new(path);
     g_autofree char *version = NULL;
-    char *read = place->ops->read(place, &version, NULL);
+    char *read = storage->ops->read(storage, &version, NULL);
     g_free(read);
     ck_assert(g_file_set_contents(path, OTHER_KEY, -1, NULL));
-    ck_assert_int_eq(place->ops->write(place, KEY, version, NULL), OUTCOME_CONFLICT);
-    place->ops->release(place);
+    ck_assert_int_eq(storage->ops->write(storage, KEY, version, NULL), OUTCOME_CONFLICT);
+    storage->ops->release(storage);
     g_unlink(path);
     g_rmdir(directory);
 }

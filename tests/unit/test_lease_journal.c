@@ -28,7 +28,7 @@ static void book(const char *uid)
     struct allocation *booking = allocation_new(uid, "ml", "p", 1);
 
     booking->dialect = dialects[0];
-    booking->state = ALLOCATION_RESERVED;
+    booking->state = ALLOCATION_ASSUMED;
     booking = ledger_put(store_lock(the_store), "n", booking);
     ck_assert(journal_add(bookings, booking));
     store_unlock(the_store);

@@ -84,7 +84,7 @@ START_TEST(a_reservation_takes_and_a_drop_gives_back)
 
     const struct allocation *allocation = ledger_get(book, "u1");
     ck_assert_str_eq(allocation->ns, "ml");
-    ck_assert_int_eq(allocation->state, ALLOCATION_RESERVED);
+    ck_assert_int_eq(allocation->state, ALLOCATION_ASSUMED);
     ck_assert_ptr_eq(allocation->node, ledger_node(book, "n1"));
     ck_assert_uint_eq(allocation->node->allocations->len, 1);
     ck_assert_int_eq(free_on("n1", 0), 16);
@@ -419,11 +419,11 @@ START_TEST(a_confirmed_allocation_stays_confirmed)
     set_equal_cards("n1", 1, 16);
     struct allocation *allocation = put("n1", "u1", 0, 1);
 
-    for (int state = ALLOCATION_RESERVED; state <= ALLOCATION_CONFIRMED; state++) {
+    for (int state = ALLOCATION_ASSUMED; state <= ALLOCATION_CONFIRMED; state++) {
         ledger_set_state(book, allocation, state);
         ck_assert_int_eq(allocation->state, state);
     }
-    for (int state = ALLOCATION_RESERVED; state <= ALLOCATION_CONFIRMED; state++) {
+    for (int state = ALLOCATION_ASSUMED; state <= ALLOCATION_CONFIRMED; state++) {
         ledger_set_state(book, allocation, state);
         ck_assert_int_eq(allocation->state, ALLOCATION_CONFIRMED);
     }
@@ -485,7 +485,7 @@ START_TEST(equality_looks_at_everything_but_state_and_marks)
     } while (0)
     DIFFERS(node, &elsewhere);
     DIFFERS(dialect, OTHER_DIALECT);
-    DIFFERS(doubt, DOUBT_LOST);
+    DIFFERS(distrust, DISTRUST_LOST);
     DIFFERS(assigned, true);
     DIFFERS(waiting, true);
     DIFFERS(match_amount, 6);

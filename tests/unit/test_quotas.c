@@ -100,7 +100,7 @@ START_TEST(pods_whose_binding_is_under_way_count)
     begin(MODEL);
     hold("a", "any", "m", "60");
     struct allocation *held = ledger_get(store_lock(extender.store), "a");
-    held->state = ALLOCATION_RESERVED;
+    held->state = ALLOCATION_ASSUMED;
     store_unlock(extender.store);
     expect("any", "50", "p");
 }

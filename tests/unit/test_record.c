@@ -295,7 +295,7 @@ START_TEST(an_edited_pod_stays_on_its_card)
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
     ck_assert_int_eq(known->shares[0].card, 1);
-    ck_assert_int_eq(known->doubt, DOUBT_EDITED);
+    ck_assert_int_eq(known->distrust, DISTRUST_EDITED);
     store_unlock(replay_store(next_file));
 }
 END_TEST
@@ -313,11 +313,11 @@ static const struct {
     enum trust trust;
     const char *annotation;
     int card;
-    enum doubt doubt;
+    enum distrust distrust;
 } trusts[] = {
-    {TRUST_ANNOTATIONS, "1", 1, DOUBT_EDITED},
-    {TRUST_NOTHING, "1", CARD_UNKNOWN, DOUBT_UNSEALED},
-    {TRUST_SEAL, "0", 1, DOUBT_EDITED},
+    {TRUST_ANNOTATIONS, "1", 1, DISTRUST_EDITED},
+    {TRUST_NOTHING, "1", CARD_UNKNOWN, DISTRUST_UNSEALED},
+    {TRUST_SEAL, "0", 1, DISTRUST_EDITED},
 };
 
 START_TEST(what_was_believed_of_a_pod_is_believed)
@@ -344,7 +344,7 @@ START_TEST(what_was_believed_of_a_pod_is_believed)
     begin_file();
     const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
     ck_assert_int_eq(known->shares[0].card, trusts[_i].card);
-    ck_assert_int_eq(known->doubt, trusts[_i].doubt);
+    ck_assert_int_eq(known->distrust, trusts[_i].distrust);
     store_unlock(replay_store(next_file));
 }
 END_TEST

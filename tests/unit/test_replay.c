@@ -158,7 +158,7 @@ static void terminate_pod(void)
 #define IDX "ALIYUN_COM_GPU_MEM_IDX"
 
 static GHashTable *written; /* pod's UID -> the card that it was bound to, of those whose word was edited */
-static GHashTable *doubted; /* UIDs of pods that others bound while a bind of ours was under way */
+static GHashTable *distrusted; /* UIDs of pods that others bound while a bind of ours was under way */
 
 static GHashTable *away; /* nodes whose plugin is away: of those a list does not tell what they had */
 
@@ -173,7 +173,7 @@ static void bind_bare(void)
 
     if (uid) {
         if (ledger_get(store_lock(world.store), uid))
-            g_hash_table_add(doubted, g_strdup(uid));
+            g_hash_table_add(distrusted, g_strdup(uid));
         store_unlock(world.store);
     }
     g_free(uid);
@@ -216,7 +216,7 @@ static void undo_edits(void)
         g_autofree char *pod = g_strdup_printf("p%d", i);
         g_autofree char *uid = fake_cluster_uid(cluster, pod);
         const char *card = uid ? g_hash_table_lookup(written, uid) : NULL;
-        if (uid && g_hash_table_contains(doubted, uid))
+        if (uid && g_hash_table_contains(distrusted, uid))
             fake_cluster_delete_pod(cluster, pod);
         else if (card)
             fake_cluster_annotate(cluster, pod, IDX, card);
@@ -321,7 +321,7 @@ START_TEST(replay_equals_what_grew)
 
         setup();
         written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-        doubted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        distrusted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         away = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         chance = g_rand_new_with_seed(seed);
         fake_cluster_set_chaos(cluster, seed, 25);
@@ -348,7 +348,7 @@ START_TEST(replay_equals_what_grew)
         ck_assert_msg(g_str_equal(grown, fresh), "seed %u", seed);
         n_bound += fake_cluster_n_bound(cluster);
         g_hash_table_unref(written);
-        g_hash_table_unref(doubted);
+        g_hash_table_unref(distrusted);
         g_hash_table_unref(away);
         g_rand_free(chance);
         teardown();

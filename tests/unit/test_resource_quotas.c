@@ -128,7 +128,7 @@ START_TEST(pods_whose_binding_is_under_way_count)
     SET_QUOTA("q", {LIMIT_MEM, "8000"});
     hold_one("a", "ml", "GPU-large-0,NVIDIA,3000,0:;");
     struct allocation *held = ledger_get(store_lock(extender.store), "a");
-    held->state = ALLOCATION_RESERVED;
+    held->state = ALLOCATION_ASSUMED;
     store_unlock(extender.store);
     expect("ml", MIBS("5001"), "");
 }

@@ -108,13 +108,13 @@ static int64_t time_of(struct world *world, const char *uid)
     return time_ns;
 }
 
-static enum doubt doubt_of(struct world *world, const char *uid)
+static enum distrust distrust_of(struct world *world, const char *uid)
 {
     const struct allocation *held = ledger_get(store_lock(world->store), uid);
-    const enum doubt doubt = held->doubt;
+    const enum distrust distrust = held->distrust;
 
     store_unlock(world->store);
-    return doubt;
+    return distrust;
 }
 
 START_TEST(a_binding_carries_a_seal)
@@ -145,7 +145,7 @@ START_TEST(an_edited_pod_is_where_it_was_bound)
     restart();
     ck_assert_int_eq(world_card(&now, "uid-p"), 0);
     expect_used(&now, 3, 0, 0);
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_EDITED);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_EDITED);
 }
 END_TEST
 
@@ -183,13 +183,13 @@ START_TEST(who_has_lost_its_seal_counts_on_every_card)
     fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, bad_seals[_i]);
     restart();
     expect_used(&now, 0, 0, 3);
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_UNSEALED);
     /* And goes on to, whatever it says from then on. */
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     const int64_t time_ns = time_of(&now, "uid-p");
     world_catch_up(&now);
     expect_used(&now, 0, 0, 3);
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_UNSEALED);
     ck_assert_int_eq(time_of(&now, "uid-p"), time_ns); /* or an audit would find what is known old */
     ck_assert_uint_eq(sealer_run(now.store, now.extender.cluster), 0);
 }
@@ -203,8 +203,8 @@ START_TEST(the_seal_of_another_pod_is_none)
     g_autofree char *seal = fake_cluster_annotation(cluster, "q", SEAL_ANNOTATION);
     fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, seal);
     restart();
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_UNSEALED);
-    ck_assert_int_eq(doubt_of(&now, "uid-q"), DOUBT_NONE);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_UNSEALED);
+    ck_assert_int_eq(distrust_of(&now, "uid-q"), DISTRUST_NONE);
 }
 END_TEST
 
@@ -218,7 +218,7 @@ START_TEST(a_seal_that_comes_back_counts)
     fake_cluster_annotate(cluster, "p", SEAL_ANNOTATION, seal);
     world_catch_up(&now);
     expect_used(&now, 3, 0, 0);
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_NONE);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_NONE);
 }
 END_TEST
 
@@ -339,7 +339,7 @@ static int holders_on(struct world *world, const char *node, int32_t card)
 /* Whichever card it is, nobody else gets one. */
 static void expect_anywhere(void)
 {
-    ck_assert_int_eq(doubt_of(&now, "uid-w"), DOUBT_UNSEALED);
+    ck_assert_int_eq(distrust_of(&now, "uid-w"), DISTRUST_UNSEALED);
     ck_assert_int_eq(holders_on(&now, "t", 0), 0);
     ck_assert_int_eq(holders_on(&now, "t", 1), 0);
     g_autofree char *error = world_bind(&now, "v", "t");
@@ -385,7 +385,7 @@ START_TEST(who_waits_for_the_last_word_is_known_by_its_seal)
     g_autofree char *seal = bind_whole();
 
     restart();
-    ck_assert_int_eq(doubt_of(&now, "uid-w"), DOUBT_NONE);
+    ck_assert_int_eq(distrust_of(&now, "uid-w"), DISTRUST_NONE);
     ck_assert_int_eq(holders_on(&now, "t", 0), 1);
     say_card("1");
     world_catch_up(&now);
@@ -501,7 +501,7 @@ START_TEST(an_older_version_reads_what_is_annotated)
     restart();
     seals = kept;
     expect_used(&now, 0, 3, 0);
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_NONE);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_NONE);
 }
 END_TEST
 
@@ -518,7 +518,7 @@ START_TEST(a_binding_that_arrives_after_a_takeover_is_sealed)
     fake_cluster_start(cluster, "p");
     fake_cluster_annotate(cluster, "p", INDEX, "1");
     restart();
-    ck_assert_int_eq(doubt_of(&now, "uid-p"), DOUBT_EDITED);
+    ck_assert_int_eq(distrust_of(&now, "uid-p"), DISTRUST_EDITED);
     const struct allocation *held = ledger_get(store_lock(now.store), "uid-p");
     ck_assert_int_eq(held->shares[0].card, 0);
     store_unlock(now.store);

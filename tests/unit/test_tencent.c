@@ -184,38 +184,38 @@ struct reading {
     const char *phase;
     bool started;
     bool assigned, waiting;
-    enum doubt doubt;
+    enum distrust distrust;
     int32_t cards[3];
 };
 
 /* Of a pod whose first container shares a card and whose third takes two. */
 static const struct reading readings[] = {
     {{{IDX "0", "1"}, {IDX "2", "0,2"}, {TIME, "7"}, {ASSIGNED, "false"}},
-     "Pending", false, false, true, DOUBT_NONE, {1, 0, 2}},
+     "Pending", false, false, true, DISTRUST_NONE, {1, 0, 2}},
     {{{IDX "0", "1"}, {IDX "2", "0,2"}, {TIME, "7"}, {ASSIGNED, "false"}},
-     NULL, false, false, true, DOUBT_NONE, {1, 0, 2}},
+     NULL, false, false, true, DISTRUST_NONE, {1, 0, 2}},
     /* admitted; which whole cards it has is written down later */
     {{{IDX "0", "1"}, {IDX "2", "0,2"}, {TIME, "7"}, {ASSIGNED, "false"}},
-     "Pending", true, true, true, DOUBT_NONE, {1, 0, 2}},
+     "Pending", true, true, true, DISTRUST_NONE, {1, 0, 2}},
     {{{IDX "0", "1"}, {IDX "2", "3,2"}, {TIME, "7"}, {ASSIGNED, "true"}},
-     "Pending", true, true, false, DOUBT_NONE, {1, 3, 2}},
+     "Pending", true, true, false, DISTRUST_NONE, {1, 3, 2}},
     {{{IDX "0", "1"}, {IDX "2", "3,2"}, {TIME, "7"}, {ASSIGNED, "true"}},
-     "Running", true, true, false, DOUBT_NONE, {1, 3, 2}},
+     "Running", true, true, false, DISTRUST_NONE, {1, 3, 2}},
     {{{IDX "0", "1"}, {IDX "2", "0"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_MALFORMED, {1, -1, -1}},
+     "Running", true, true, false, DISTRUST_MALFORMED, {1, -1, -1}},
     {{{IDX "0", "1"}, {IDX "2", "0,0"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_MALFORMED, {1, -1, -1}},
+     "Running", true, true, false, DISTRUST_MALFORMED, {1, -1, -1}},
     {{{IDX "0", "0,1"}, {IDX "2", "0,2"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_MALFORMED, {-1, 0, 2}},
+     "Running", true, true, false, DISTRUST_MALFORMED, {-1, 0, 2}},
     {{{IDX "0", "-1"}, {IDX "2", "0,2"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_MALFORMED, {-1, 0, 2}},
+     "Running", true, true, false, DISTRUST_MALFORMED, {-1, 0, 2}},
     {{{IDX "0", "256"}, {IDX "2", "0,2"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_MALFORMED, {-1, 0, 2}},
+     "Running", true, true, false, DISTRUST_MALFORMED, {-1, 0, 2}},
     {{{IDX "0", "1"}, {IDX "1", "0,2"}, {TIME, "7"}},
-     "Running", true, true, false, DOUBT_LOST, {1, -1, -1}},
-    {{{TIME, "7"}}, "Running", true, true, false, DOUBT_LOST, {-1, -1, -1}},
-    {{{"a", "b"}}, "Running", true, true, false, DOUBT_UNMARKED, {-1, -1, -1}},
-    {{{"a", "b"}}, "Pending", false, false, true, DOUBT_UNMARKED, {-1, -1, -1}},
+     "Running", true, true, false, DISTRUST_LOST, {1, -1, -1}},
+    {{{TIME, "7"}}, "Running", true, true, false, DISTRUST_LOST, {-1, -1, -1}},
+    {{{"a", "b"}}, "Running", true, true, false, DISTRUST_UNMARKED, {-1, -1, -1}},
+    {{{"a", "b"}}, "Pending", false, false, true, DISTRUST_UNMARKED, {-1, -1, -1}},
 };
 
 START_TEST(what_a_bound_pod_holds)
@@ -232,8 +232,8 @@ START_TEST(what_a_bound_pod_holds)
     g_autoptr(allocation) allocation = dialect_read_allocation(&pod, &options, &warning);
     ck_assert_int_eq(allocation->assigned, c->assigned);
     ck_assert_int_eq(allocation->waiting, c->waiting);
-    ck_assert_int_eq(allocation->doubt, c->doubt);
-    ck_assert_int_eq(warning != NULL, c->doubt != DOUBT_NONE);
+    ck_assert_int_eq(allocation->distrust, c->distrust);
+    ck_assert_int_eq(warning != NULL, c->distrust != DISTRUST_NONE);
     ck_assert_int_eq(allocation->n_shares, 3);
     for (uint32_t i = 0; i < 3; i++) {
         ck_assert_int_eq(allocation->shares[i].card, c->cards[i]);
@@ -262,7 +262,7 @@ START_TEST(what_gpu_manager_does_not_serve_counts_all_the_same)
         g_autofree char *warning = NULL;
         g_autoptr(allocation) held = dialect_read_allocation(&cases[i].pod, &options, &warning);
         ck_assert_msg(held && held->n_shares == (uint32_t)cases[i].n, "case %zu", i);
-        ck_assert_int_eq(held->doubt, DOUBT_UNMARKED);
+        ck_assert_int_eq(held->distrust, DISTRUST_UNMARKED);
         ck_assert_ptr_nonnull(warning);
         for (uint32_t j = 0; j < held->n_shares; j++) {
             const struct share *share = &held->shares[j];

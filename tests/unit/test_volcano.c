@@ -196,29 +196,29 @@ END_TEST
 
 struct card_case {
     const char *resource, *amount, *index, *time;
-    enum doubt doubt;
+    enum distrust distrust;
     int32_t cards[3]; /* of the shares, then -2 */
 };
 
 #define UNKNOWN CARD_UNKNOWN
 
 static const struct card_case card_cases[] = {
-    {MEMORY, "8000", "1", "7", DOUBT_NONE, {1, -2}},
-    {MEMORY, "8000", "0,1", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {MEMORY, "8000", NULL, NULL, DOUBT_UNMARKED, {UNKNOWN, -2}},
-    {MEMORY, "8000", NULL, "7", DOUBT_LOST, {UNKNOWN, -2}},
-    {MEMORY, "8000", "x", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {MEMORY, "8000", "", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {MEMORY, "8000", "-1", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {MEMORY, "8000", "256", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {NUMBER, "2", "0,1", "7", DOUBT_NONE, {0, 1, -2}},
-    {NUMBER, "2", "3,1", "7", DOUBT_NONE, {3, 1, -2}},
-    {NUMBER, "2", "0", "7", DOUBT_EDITED, {0, UNKNOWN, -2}},
-    {NUMBER, "1", "0,1", "7", DOUBT_MALFORMED, {UNKNOWN, -2}},
-    {NUMBER, "2", "0,1,2", NULL, DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {NUMBER, "2", "", "7", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {NUMBER, "2", "0,,1", "7", DOUBT_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
-    {NUMBER, "2", NULL, NULL, DOUBT_UNMARKED, {UNKNOWN, UNKNOWN, -2}},
+    {MEMORY, "8000", "1", "7", DISTRUST_NONE, {1, -2}},
+    {MEMORY, "8000", "0,1", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {MEMORY, "8000", NULL, NULL, DISTRUST_UNMARKED, {UNKNOWN, -2}},
+    {MEMORY, "8000", NULL, "7", DISTRUST_LOST, {UNKNOWN, -2}},
+    {MEMORY, "8000", "x", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {MEMORY, "8000", "", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {MEMORY, "8000", "-1", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {MEMORY, "8000", "256", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {NUMBER, "2", "0,1", "7", DISTRUST_NONE, {0, 1, -2}},
+    {NUMBER, "2", "3,1", "7", DISTRUST_NONE, {3, 1, -2}},
+    {NUMBER, "2", "0", "7", DISTRUST_EDITED, {0, UNKNOWN, -2}},
+    {NUMBER, "1", "0,1", "7", DISTRUST_MALFORMED, {UNKNOWN, -2}},
+    {NUMBER, "2", "0,1,2", NULL, DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {NUMBER, "2", "", "7", DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {NUMBER, "2", "0,,1", "7", DISTRUST_MALFORMED, {UNKNOWN, UNKNOWN, -2}},
+    {NUMBER, "2", NULL, NULL, DISTRUST_UNMARKED, {UNKNOWN, UNKNOWN, -2}},
 };
 
 START_TEST(cards_are_read)
@@ -230,8 +230,8 @@ START_TEST(cards_are_read)
 
     view.annotations = present(annotations, G_N_ELEMENTS(annotations));
     g_autoptr(allocation) allocation = dialect_read_allocation(&view, &options, &warning);
-    ck_assert_int_eq(allocation->doubt, c->doubt);
-    ck_assert_int_eq(warning != NULL, c->doubt != DOUBT_NONE);
+    ck_assert_int_eq(allocation->distrust, c->distrust);
+    ck_assert_int_eq(warning != NULL, c->distrust != DISTRUST_NONE);
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         ck_assert_int_eq(allocation->shares[i].card, c->cards[i]);
         ck_assert_int_eq(allocation->shares[i].exclusive, g_str_equal(c->resource, NUMBER));

@@ -326,7 +326,7 @@ static bool is_ours(const struct vgpu *vgpu, const struct pod_view *view)
     return false;
 }
 
-static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *view,
+static enum distrust read_shares(const struct vgpu *vgpu, const struct pod_view *view,
                               const struct dialect_options *options,
                               const struct request *request, GArray *shares, char **ret_warning)
 {
@@ -339,11 +339,11 @@ static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *vi
     if (text && read_text(vgpu, view, request, text, instances, pieces, &placed) &&
         !names_too_many(request, pieces)) {
         if (deal(request, pieces, placed, shares))
-            return DOUBT_NONE;
+            return DISTRUST_NONE;
         warn(ret_warning, g_strdup_printf("annotation '%s' promises something else than the "
                                           "containers' limits, which count",
                                           vgpu->allocated[0]));
-        return DOUBT_EDITED;
+        return DISTRUST_EDITED;
     }
     const bool marked = string_pairs_get(&view->annotations, vgpu->node) != NULL;
     /* The plugin fails whom no annotation promises anything. */
@@ -353,13 +353,13 @@ static enum doubt read_shares(const struct vgpu *vgpu, const struct pod_view *vi
     if (text) {
         warn(ret_warning,
              g_strdup_printf("annotation '%s' cannot be read", vgpu->allocated[0]));
-        return DOUBT_MALFORMED;
+        return DISTRUST_MALFORMED;
     }
     warn(ret_warning,
          marked ? g_strdup_printf("has lost the annotation '%s'", vgpu->allocated[0])
                 : g_strdup_printf("holds '%s' without '%s': bound by another scheduler?",
                                   vgpu->count, vgpu->allocated[0]));
-    return marked ? DOUBT_LOST : DOUBT_UNMARKED;
+    return marked ? DISTRUST_LOST : DISTRUST_UNMARKED;
 }
 
 static void read_progress(const struct vgpu *vgpu, const struct pod_view *view,
@@ -400,15 +400,15 @@ struct allocation *vgpu_read_allocation(const struct vgpu *vgpu, const struct po
         return dialect_hold_many(vgpu->dialect, view, ret_warning);
 
     g_autoptr(GArray) shares = g_array_new(FALSE, TRUE, sizeof(struct share));
-    enum doubt doubt = read_shares(vgpu, view, options, request, shares, ret_warning);
+    enum distrust distrust = read_shares(vgpu, view, options, request, shares, ret_warning);
     if (failure) {
         warn(ret_warning, g_strdup(failure->message));
-        doubt = doubt == DOUBT_NONE ? DOUBT_UNREAD : doubt;
+        distrust = distrust == DISTRUST_NONE ? DISTRUST_UNREAD : distrust;
     }
     struct allocation *allocation = allocation_new(view->uid, view->ns, view->name, shares->len);
 
     allocation->dialect = vgpu->dialect;
-    allocation->doubt = doubt;
+    allocation->distrust = distrust;
     allocation->match_amount = request->match_amount;
     allocation->terms = terms_ref(request->terms);
     read_progress(vgpu, view, allocation);

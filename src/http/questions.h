@@ -6,7 +6,7 @@
  */
 #include "http/routes.h"
 
-void plans_fit(void *context, const struct http_request *request,
+void questions_fit(void *context, const struct http_request *request,
                struct http_response *response);
-void plans_explain(void *context, const struct http_request *request,
+void questions_explain(void *context, const struct http_request *request,
                    struct http_response *response);

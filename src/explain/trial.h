@@ -6,7 +6,7 @@
  */
 #include "store/feasibility.h"
 
-struct plan_pod {
+struct trial_pod {
     const struct pod_view *view;
     const struct request *request;
     const struct moment *moment;
@@ -14,9 +14,9 @@ struct plan_pod {
 
 /* Where the pod goes: the best by the policy of those nodes that kube-scheduler offers and that take
  * it. NULL: nowhere. */
-const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
+const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
                                struct placement *ret_placement);
 
 /* Puts the pod there under this UID, as matched by the node side. False: it does not fit after all. */
-bool plan_put(struct store *copy, const struct plan_pod *pod, const char *uid,
+bool trial_put(struct store *copy, const struct trial_pod *pod, const char *uid,
               const struct node *node, const struct placement *placement);

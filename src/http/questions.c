@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/plans.h"
+#include "http/questions.h"
 
 #include "explain/explain.h"
 #include "explain/fit.h"
@@ -36,7 +36,7 @@ static bool read_pod(const struct extender *extender, const struct http_request 
                             g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod, error);
 }
 
-void plans_explain(void *context, const struct http_request *request,
+void questions_explain(void *context, const struct http_request *request,
                    struct http_response *response)
 {
     const struct operations *operations = context;
@@ -83,7 +83,7 @@ static struct fit *find_fit(const struct extender *extender, const struct http_r
     return fit;
 }
 
-void plans_fit(void *context, const struct http_request *request, struct http_response *response)
+void questions_fit(void *context, const struct http_request *request, struct http_response *response)
 {
     const struct operations *operations = context;
     g_autoptr(json_arena) arena = json_arena_new();

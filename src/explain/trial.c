@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "explain/plan.h"
+#include "explain/trial.h"
 
 #include "store/booking.h"
 
 #include <gpuledger/ranking.h>
 
-const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
+const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
                                struct placement *ret_placement)
 {
     const struct terms *terms = pod->request->terms;
@@ -33,7 +33,7 @@ const struct node *plan_choose(struct store *copy, const struct plan_pod *pod,
     return best;
 }
 
-bool plan_put(struct store *copy, const struct plan_pod *pod, const char *uid,
+bool trial_put(struct store *copy, const struct trial_pod *pod, const char *uid,
               const struct node *node, const struct placement *placement)
 {
     struct ledger *ledger = store_ledger(copy);
