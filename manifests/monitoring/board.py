@@ -19,7 +19,7 @@ ROWS = {
         ("Wait for their device plugin", "stat", "none", 4, "Bound, and not matched yet.",
          [("max(gpuledger_pods_waiting)", "")]),
         ("Cards that do not work", "stat", "none", 4, "Or whose node side does not.",
-         [("sum(min by (node, card) (gpuledger_card_healthy) == bool 0)", "")]),
+         [("max(gpuledger_cards) - min(gpuledger_cards_healthy)", "")]),
         ("Ledger", "stat", "none", 4, "Its sums against a fresh addition, and the audit's findings.",
          [("max(gpuledger_ledger_drift)", "drift"),
           ('sum(max by (cause) (gpuledger_audit_differences{cause!="unconfirmed"}))', "findings")]),
