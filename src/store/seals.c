@@ -339,6 +339,32 @@ static struct allocation *hold_devices(const struct pod_view *bare, const struct
     return held;
 }
 
+/* Without its annotations no dialect says of the pod that it holds anything, and one cannot even read what
+ * it asks for: it may hold all cards. */
+static struct allocation *hold_unclaimed(const struct pod_view *bare,
+                                         const struct dialect_options *options,
+                                         struct allocation *take_held)
+{
+    struct allocation *held = take_held;
+
+    for (size_t i = 0; dialects[i]; i++) {
+        g_autofree char *warning = NULL;
+        g_autoptr(GError) failure = NULL;
+        if (!dialects[i]->write_annotations)
+            continue;
+        request_free(dialects[i]->read_request(bare, options, &failure));
+        g_autoptr(allocation) claimed =
+            failure ? dialects[i]->read_allocation(bare, options, &warning) : NULL;
+        if (!failure || claimed)
+            continue;
+        struct allocation *all =
+            dialect_hold_all(dialects[i], bare, false, g_strdup(failure->message), &warning);
+        all->alternative = true;
+        held = join(bare, held, all);
+    }
+    return held;
+}
+
 struct allocation *seal_distrust(struct allocation *take_told, const struct pod_view *pod,
                                  const struct dialect_options *options)
 {
@@ -356,6 +382,7 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
             unplace(asked->shares, asked->n_shares);
             unplace(allocation_own(asked)->known, allocation_own(asked)->n_known);
         }
+        asked = hold_unclaimed(&bare, options, asked);
     }
     if (!asked) /* another scheduler places it, and it is not ours to seal */
         return g_steal_pointer(&told);
