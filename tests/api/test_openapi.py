@@ -495,7 +495,8 @@ def check(tap: Tap):
         met |= walk.met
         large = pathlib.Path(directory) / "large.json"
         large.write_text(LARGE)
-        with Server("--audit-interval=0s", "--drain-timeout=60s", snapshot=large) as server:
+        with Server("--transfer-timeout=5m", "--audit-interval=0s", "--drain-timeout=60s",
+                    "--card-metrics-max=1000000", snapshot=large) as server:
             walk = Walk(tap, document, server)
             check_unread(walk)
             stop(tap, server)
