@@ -67,7 +67,7 @@ def unread(connection):
 
 # Its views of all nodes take some megabytes each.
 LARGE = listing(*(node(f"node-{i}", 16, 16) for i in range(5000)))
-VIEWS = ("/api/v1/nodes", "/metrics", "/gpushare-scheduler/inspect", "/scheduler/status")
+VIEWS = ("/api/v1/nodes", "/api/v1/wall", "/metrics", "/gpushare-scheduler/inspect", "/scheduler/status")
 
 
 def check_unread(walk):
