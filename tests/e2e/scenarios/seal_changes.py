@@ -139,6 +139,7 @@ def scenario_seal_mixed(tap):
         bind(world, older, "meanwhile", 10)
         newer.start()
         await_pair(replicas)
+        wait_for(lambda: unsealed(newer), PATIENCE_S, what="the newer one knows the pods")
         tap.equal(unsealed(newer), ["meanwhile"],
                   "what the older one binds while the newer one is down may be on every card")
         older.process.stop()
