@@ -3,6 +3,7 @@
  * What the ledger believes after a restart, of pods whose annotations were changed while nobody looked:
  * one cluster, and one extender after the other on it.
  */
+#include "core/bytes.h"
 #include "verbs/sealer.h"
 #include "world.h"
 
@@ -412,6 +413,32 @@ START_TEST(who_names_devices_besides_counts_on_them)
 }
 END_TEST
 
+/* No dialect claims it without marks, and the one whose node it is on cannot even read what it asks for. */
+START_TEST(who_asks_for_more_than_can_be_read_holds_every_card)
+{
+    g_autoptr(GString) containers = g_string_new("[");
+
+    fake_cluster_put_other_node(
+        cluster, "g",
+        "{\"capacity\":{\"nvidia.com/gpu\":\"20\"},\"allocatable\":{\"nvidia.com/gpu\":\"20\"}}");
+    fake_cluster_annotate_node(cluster, "g", "4pd.io/node-nvidia-register",
+                               "GPU-g-0,10,8192,100,T4,0,true:GPU-g-1,10,8192,100,T4,0,true:");
+    for (int i = 0; i < 66; i++)
+        g_string_append_printf(containers,
+                               "%s{\"name\":\"c%d\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}",
+                               i ? "," : "", i);
+    g_string_append(containers, "]");
+    fake_cluster_add_pod(
+        cluster, &(struct fake_pod){.name = "w", .node = "g", .containers = containers->str});
+    restart();
+    const struct node *node = ledger_node(store_lock(now.store), "g");
+    ck_assert_int_eq(node->n_cards, 2);
+    ck_assert_int_eq(node->unplaced_exclusive, 1);
+    ck_assert_int_eq(node->unplaced_memory, 8192 * MIB);
+    store_unlock(now.store);
+}
+END_TEST
+
 /* So many pods without a seal, of a namespace, are listed beside "q". */
 static void list_unsealed(int n, const char *ns)
 {
@@ -568,6 +595,7 @@ int main(void)
     tcase_add_test(tests, who_was_there_before_the_key_is_adopted);
     tcase_add_test(tests, who_may_be_of_several_dialects_counts_in_that_of_the_node);
     tcase_add_test(tests, who_names_devices_besides_counts_on_them);
+    tcase_add_test(tests, who_asks_for_more_than_can_be_read_holds_every_card);
     tcase_add_loop_test(tests, the_seal_of_before_the_last_word_frees_no_card, 0, 2);
     tcase_add_test(tests, who_waits_for_the_last_word_is_known_by_its_seal);
     tcase_add_loop_test(tests, a_node_is_closed_to_a_namespace_with_too_many, 0,
