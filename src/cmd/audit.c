@@ -46,18 +46,22 @@ static bool read_answer(struct json_arena *arena, const GString *body, const cha
 static const cJSON *ask_server(struct json_arena *arena, const struct config *config,
                                GError **error)
 {
-    const char *server = config->server;
-    struct client_request request = {server, PATH, "application/json", config->token_file,
-                                     config->ca_file, true};
+    struct client_request request = {PATH, "application/json", .post = true};
     int64_t until_ms = g_get_monotonic_time() / 1000 + PATIENCE_MS;
     g_autoptr(GString) body = g_string_new(NULL);
     struct answer asked, answer;
-    if (!client_get(&request, body, error) || !read_answer(arena, body, server, &asked, error))
+    g_autoptr(client) client = client_open(config, error);
+    if (!client)
+        return NULL;
+    const char *server = client_name(client);
+    if (!client_get(client, &request, body, error) ||
+        !read_answer(arena, body, server, &asked, error))
         return NULL;
     request.post = false;
     do {
         g_string_truncate(body, 0);
-        if (!client_get(&request, body, error) || !read_answer(arena, body, server, &answer, error))
+        if (!client_get(client, &request, body, error) ||
+            !read_answer(arena, body, server, &answer, error))
             return NULL;
         if (answer.run >= asked.run)
             break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/client.h"
 
+#include "cmd/forward.h"
 #include "core/fail.h"
 #include "base/version.h"
 #include "kube/secret.h"
@@ -52,39 +53,109 @@ static bool check_reply(CURL *curl, CURLcode code, const char *url, const GStrin
     return true;
 }
 
-/* Appends what the token file holds, if there is one, as a header. */
-static bool add_token(struct curl_slist **headers, const char *token_file, GError **error)
+/* --- whom to ask ---------------------------------------------------------------------------- */
+
+struct client {
+    const struct config *config;
+    struct forward forward; /* url NULL: --server is asked */
+};
+
+struct client *client_open(const struct config *config, GError **error)
 {
-    if (!*token_file)
-        return true;
-    char *token = small_file_read(token_file, TOKEN_MAX, NULL, error);
-    if (!token)
-        return fail_within(error, "option '--token-file': ");
-    char *header = g_strconcat("Authorization: Bearer ", g_strstrip(token), NULL);
-    bool one_line = strcspn(header, "\r\n") == strlen(header);
+    const bool direct = !*config->service || (config_on_command_line(config, "server") &&
+                                              !config_on_command_line(config, "service"));
+    const bool secret = !*config->token_file || !*config->ca_file;
+    struct client *client = g_new0(struct client, 1);
+
+    client->config = config;
+    if (direct || forward_open(&client->forward, config->service, secret, error))
+        return client;
+    g_free(client);
+    return NULL;
+}
+
+void client_close(struct client *client)
+{
+    if (!client)
+        return;
+    forward_close(&client->forward);
+    g_free(client);
+}
+
+const char *client_name(const struct client *client)
+{
+    return client->forward.url ? client->config->service : client->config->server;
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+static bool add_header(struct curl_slist **headers, const char *token, const char *from,
+                       GError **error)
+{
+    char *header = g_strconcat("Authorization: Bearer ", token, NULL);
+    const bool one_line = strcspn(header, "\r\n") == strlen(header);
+
     if (one_line)
         *headers = curl_slist_append(*headers, header);
     else
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "option '--token-file': \"%s\" has more than one line", token_file);
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "%s has more than one line",
+                    from);
     secret_free(header);
-    secret_free(token);
     return one_line;
 }
 
-bool client_get(const struct client_request *request, GString *ret_body, GError **error)
+/* What the token file holds, or else the Secret, if there is one. */
+static bool add_token(const struct client *client, struct curl_slist **headers, GError **error)
 {
-    size_t length = strlen(request->server);
-    while (length > 0 && request->server[length - 1] == '/')
+    const char *file = client->config->token_file;
+    g_autofree char *from = g_strdup_printf("option '--token-file': \"%s\"", file);
+
+    if (!*file)
+        return !client->forward.token ||
+               add_header(headers, g_strstrip(client->forward.token), "the Secret's token", error);
+    char *token = small_file_read(file, TOKEN_MAX, NULL, error);
+    if (!token)
+        return fail_within(error, "option '--token-file': ");
+    const bool ok = add_header(headers, g_strstrip(token), from, error);
+    secret_free(token);
+    return ok;
+}
+
+static void trust(const struct client *client, CURL *curl)
+{
+    const char *ca = client->forward.ca;
+
+    if (*client->config->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, client->config->ca_file);
+    else if (ca)
+        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB,
+                         &((struct curl_blob){(void *)ca, strlen(ca), CURL_BLOB_COPY}));
+}
+
+static char *url_of(const struct client *client, const char *path)
+{
+    const char *server = client->forward.url ? client->forward.url : client->config->server;
+    size_t length = strlen(server);
+
+    while (length > 0 && server[length - 1] == '/')
         length--;
-    g_autofree char *url = g_strdup_printf("%.*s%s", (int)length, request->server, request->path);
+    return g_strdup_printf("%.*s%s", (int)length, server, path);
+}
+
+bool client_get(struct client *client, const struct client_request *request, GString *ret_body,
+                GError **error)
+{
+    g_autofree char *url = url_of(client, request->path);
     g_autofree char *accept_header = g_strconcat("Accept: ", request->accept, NULL);
     g_autofree char *agent = g_strconcat("gpuledger/", version_text, NULL);
     struct curl_slist *headers = curl_slist_append(NULL, accept_header);
-    if (!add_token(&headers, request->token_file, error)) {
+
+    if (!add_token(client, &headers, error)) {
         curl_slist_free_all(headers);
         return false;
     }
+    if (client->forward.url)
+        forward_drain(&client->forward);
     CURL *curl = curl_easy_init();
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -93,16 +164,15 @@ bool client_get(const struct client_request *request, GString *ret_body, GError 
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    if (*request->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
+    trust(client, curl);
     if (request->post) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
     }
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, ret_body);
-    CURLcode code = curl_easy_perform(curl);
-    bool ok = check_reply(curl, code, url, ret_body, error);
+    const CURLcode code = curl_easy_perform(curl);
+    const bool ok = check_reply(curl, code, url, ret_body, error);
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     return ok;

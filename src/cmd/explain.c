@@ -74,17 +74,16 @@ static bool ask_server(const struct config *config, const struct question *quest
         g_strdup_printf("/api/v1/explain?output=%s%s%s", output_name(config),
                         title ? "&pod=" : "", title ? escaped : "");
     const struct client_request request = {
-        .server = config->server,
         .path = path,
         .accept = print_is_document(config) ? "application/json" : "text/plain",
-        .token_file = config->token_file,
-        .ca_file = config->ca_file,
         .post = question->file != NULL,
         .body = question->file,
         .length = question->file ? strlen(question->file) : 0,
     };
 
-    return client_get(&request, ret_text, error);
+    g_autoptr(client) client = client_open(config, error);
+
+    return client && client_get(client, &request, ret_text, error);
 }
 
 /* --- a cluster alone ------------------------------------------------------------------------ */

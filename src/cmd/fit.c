@@ -64,17 +64,16 @@ static bool ask_server(const struct config *config, const GString *body, bool ta
                        GString *ret_text, GError **error)
 {
     const struct client_request request = {
-        .server = config->server,
         .path = table ? "/api/v1/fit?output=table" : "/api/v1/fit?output=json",
         .accept = table ? "text/plain" : "application/json",
-        .token_file = config->token_file,
-        .ca_file = config->ca_file,
         .post = true,
         .body = body->str,
         .length = body->len,
     };
 
-    return client_get(&request, ret_text, error);
+    g_autoptr(client) client = client_open(config, error);
+
+    return client && client_get(client, &request, ret_text, error);
 }
 
 static bool look_at_cluster(const struct config *config, const GString *body, GString *ret_json,

@@ -6,19 +6,18 @@
 
 #include <signal.h>
 
-static bool is_on_command_line(const struct config *config, const char *name)
-{
-    const struct option *option = option_find(name, COMMAND_ANY);
-    return config->origins[option_position(option)].source == SOURCE_FLAG;
-}
-
 bool local_choose(const struct config *config, bool *ret_local)
 {
-    *ret_local = is_on_command_line(config, "snapshot") ||
-                 is_on_command_line(config, "kubeconfig") || is_on_command_line(config, "context");
-    if (!*ret_local || !is_on_command_line(config, "server"))
+    const char *asked = config_on_command_line(config, "server")    ? "server"
+                        : config_on_command_line(config, "service") ? "service"
+                                                                    : NULL;
+
+    *ret_local = config_on_command_line(config, "snapshot") ||
+                 config_on_command_line(config, "kubeconfig") ||
+                 config_on_command_line(config, "context");
+    if (!*ret_local || !asked)
         return true;
-    complain("option '--server': a cluster is given as well; keep one of them");
+    complain("option '--%s': a cluster is given as well; keep one of them", asked);
     return false;
 }
 

@@ -91,6 +91,9 @@ int main(int argc, char **argv)
         fputs(text->str, stdout);
         return flush(EXIT_OK);
     }
+    /* As kubectl's plugin it finds the extender by itself. */
+    if (is_called(argv[0], "kubectl-" PROGRAM) && !g_getenv("GPULEDGER_SERVER"))
+        g_setenv("GPULEDGER_SERVICE", "kube-system/gpuledger-ops", FALSE);
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
         g_autoptr(GString) text = g_string_new(NULL);

@@ -2,7 +2,7 @@
 /* The commands "nodes" and "inspect": the ledger as tables. */
 #include "cmd/nodes.h"
 
-#include "cmd/client.h"
+#include "cmd/listing.h"
 #include "cmd/local.h"
 #include "core/bytes.h"
 #include "inspect/views.h"
@@ -159,12 +159,12 @@ static bool add_node(struct json_arena *arena, struct table *table, const cJSON 
 }
 
 /* The answer to a question about all nodes has a list, the one about one node is that node. */
-bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
+static struct table *make_rows(bool wide, const GString *body, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *document = json_parse(arena, body->str, body->len, error);
     if (!document)
-        return false;
+        return NULL;
     const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(document, "nodes");
     struct table *table = table_new(wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
     bool ok = true;
@@ -175,10 +175,25 @@ bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
     } else {
         ok = add_node(arena, table, document, wide, error);
     }
-    if (ok)
-        table_write(table, text);
+    if (!ok)
+        g_clear_pointer(&table, table_free);
+    return table;
+}
+
+bool nodes_write(const GString *body, bool wide, GString *text, GError **error)
+{
+    struct table *table = make_rows(wide, body, error);
+    if (!table)
+        return false;
+    table_write(table, text);
     table_free(table);
-    return ok;
+    return true;
+}
+
+static struct table *make_node_rows(const struct config *config, const GString *body,
+                                    GError **error)
+{
+    return make_rows(config->output == OUTPUT_WIDE, body, error);
 }
 
 /* What the server answers under /api/v1/nodes, of the cluster that the command line names. */
@@ -202,35 +217,25 @@ bool nodes_get(const struct config *config, const struct nodes_question *questio
 {
     const char *name = question->node;
 
-    if (question->local)
+    if (!question->client)
         return look_at_cluster(config, name, question->table, ret_body, error);
     g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
     g_autofree char *path =
         g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
-    const struct client_request request = {config->server, path,
-                                           question->table ? "text/plain" : "application/json",
-                                           config->token_file, config->ca_file};
-    return client_get(&request, ret_body, error);
+    const struct client_request request = {path,
+                                           question->table ? "text/plain" : "application/json"};
+    return client_get(question->client, &request, ret_body, error);
 }
 
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)
 {
-    struct nodes_question question = {
-        .node = config->words->len ? config->words->pdata[0] : NULL,
+    const char *node = config->words->len ? config->words->pdata[0] : NULL;
+    const struct listing listing = {
+        .make_rows = make_node_rows,
+        .names = node ? "node/{.name}" : "{range .nodes[*]}node/{.name}{'\\n'}{end}",
     };
-    g_autoptr(GString) body = g_string_new(NULL);
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GError) failure = NULL;
 
-    if (!local_choose(config, &question.local))
-        return EXIT_USAGE;
-    if (!nodes_get(config, &question, body, &failure))
-        return print_answer(config, body, failure);
-    if (print_is_document(config))
-        return print_answer(config, body, NULL);
-    if (!nodes_write(body, config->output == OUTPUT_WIDE, text, &failure))
-        g_prefix_error(&failure, "the answer of '%s' is not understood: ", config->server);
-    return print_answer(config, text, failure);
+    return listing_run(config, node, &listing);
 }
 
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs)
@@ -241,9 +246,13 @@ enum exit_code inspect_run(const struct config *config, const struct config_inpu
     };
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
+    bool local;
 
-    if (!local_choose(config, &question.local))
+    if (!local_choose(config, &local))
         return EXIT_USAGE;
-    nodes_get(config, &question, body, &failure);
+    g_autoptr(client) client = local ? NULL : client_open(config, &failure);
+    question.client = client;
+    if (!failure)
+        nodes_get(config, &question, body, &failure);
     return print_answer(config, body, failure);
 }

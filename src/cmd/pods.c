@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "pods": who holds which card, a row for each pod. */
-#include "cmd/local.h"
-#include "cmd/nodes.h"
+#include "cmd/listing.h"
 #include "core/bytes.h"
 #include "json/json.h"
-#include "options/print.h"
-#include "options/table.h"
 
 #include <string.h>
 
@@ -126,14 +123,14 @@ static bool add_pod(struct json_arena *arena, struct table *table, const struct 
 }
 
 /* Where the pods go: into a table, or as they are into a document. */
-struct listing {
+struct destination {
     const char *ns; /* "": all namespaces */
     struct table *table;
     struct json_writer *writer; /* NULL: the table */
     bool wide;
 };
 
-static bool list_node(struct json_arena *arena, const cJSON *item, const struct listing *listing,
+static bool list_node(struct json_arena *arena, const cJSON *item, const struct destination *to,
                       GError **error)
 {
     struct node_part node = {0};
@@ -145,17 +142,17 @@ static bool list_node(struct json_arena *arena, const cJSON *item, const struct 
         struct pod_row pod = {0};
         if (!json_decode(arena, element, pod_fields, &pod, error))
             return false;
-        if (*listing->ns && strcmp(listing->ns, pod.ns) != 0)
+        if (*to->ns && strcmp(to->ns, pod.ns) != 0)
             continue;
-        if (listing->writer)
-            json_value(listing->writer, element);
-        else if (!add_pod(arena, listing->table, &pod, node.memory_unit, listing->wide, error))
+        if (to->writer)
+            json_value(to->writer, element);
+        else if (!add_pod(arena, to->table, &pod, node.memory_unit, to->wide, error))
             return false;
     }
     return true;
 }
 
-static bool list_nodes(const GString *body, const struct listing *listing, GError **error)
+static bool list_nodes(const GString *body, const struct destination *to, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *document = json_parse(arena, body->str, body->len, error);
@@ -164,50 +161,49 @@ static bool list_nodes(const GString *body, const struct listing *listing, GErro
     if (!document)
         return false;
     cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(document, "nodes")) {
-        if (!list_node(arena, item, listing, error))
+        if (!list_node(arena, item, to, error))
             return false;
     }
     return true;
 }
 
-static bool write_pods(const struct config *config, const GString *body, GString *text,
-                       GError **error)
+static struct table *make_rows(const struct config *config, const GString *body, GError **error)
+{
+    const bool wide = config->output == OUTPUT_WIDE;
+    struct table *table = table_new(wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
+    const struct destination to = {.ns = config->pods_namespace, .table = table, .wide = wide};
+
+    if (!list_nodes(body, &to, error))
+        g_clear_pointer(&table, table_free);
+    return table;
+}
+
+static bool make_document(const struct config *config, const GString *body, GString *text,
+                          GError **error)
 {
     struct json_writer writer;
-    struct listing listing = {
-        .ns = config->pods_namespace,
-        .wide = config->output == OUTPUT_WIDE,
-        .writer = print_is_document(config) ? &writer : NULL,
-    };
+    const struct destination to = {.ns = config->pods_namespace, .writer = &writer};
 
-    listing.table = table_new(listing.wide ? G_N_ELEMENTS(headings) : COLUMNS_NARROW, headings);
     json_writer_init(&writer, text);
-    if (listing.writer) {
-        json_begin_object(&writer);
-        json_key_array(&writer, "pods");
-    }
-    const bool ok = list_nodes(body, &listing, error);
-    if (listing.writer) {
-        json_end_array(&writer);
-        json_end_object(&writer);
-    } else if (ok) {
-        table_write(listing.table, text);
-    }
-    table_free(listing.table);
+    json_begin_object(&writer);
+    json_key_array(&writer, "pods");
+    const bool ok = list_nodes(body, &to, error);
+    json_end_array(&writer);
+    json_end_object(&writer);
     return ok;
 }
 
 enum exit_code pods_run(const struct config *config, const struct config_inputs *inputs)
 {
-    struct nodes_question question = {0};
-    g_autoptr(GString) body = g_string_new(NULL);
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GError) failure = NULL;
+    static const struct listing listing = {
+        .make_rows = make_rows,
+        .make_document = make_document,
+        .names = "{range .pods[*]}pod/{.namespace}/{.name}{'\\n'}{end}",
+    };
 
-    if (!local_choose(config, &question.local))
+    if (config->all_namespaces && *config->pods_namespace) {
+        complain("option '--namespace': --all-namespaces is given as well; keep one of them");
         return EXIT_USAGE;
-    if (nodes_get(config, &question, body, &failure) &&
-        !write_pods(config, body, text, &failure))
-        g_prefix_error(&failure, "the answer of '%s' is not understood: ", config->server);
-    return print_answer(config, text, failure);
+    }
+    return listing_run(config, NULL, &listing);
 }

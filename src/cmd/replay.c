@@ -8,6 +8,7 @@
 #include "inspect/views.h"
 #include "cmd/backend.h"
 #include "options/command.h"
+#include "options/print.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -253,8 +254,8 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 {
     g_autoptr(GString) body = g_string_new(NULL);
     view_nodes(store, NULL, body);
-    if (config->output == OUTPUT_JSON) {
-        g_string_append_printf(text, "%s\n", body->str);
+    if (print_is_document(config)) {
+        g_string_append(text, body->str);
         return true;
     }
     return nodes_write(body, config->output == OUTPUT_WIDE, text, error);
@@ -262,9 +263,7 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 
 static const struct policy *policy_asked_for(const struct config *config)
 {
-    const struct option *option = option_find("policy", COMMAND_REPLAY);
-    const bool asked = config->origins[option_position(option)].source == SOURCE_FLAG;
-    return asked ? &policies[config->policy] : NULL;
+    return config_on_command_line(config, "policy") ? &policies[config->policy] : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,
@@ -276,11 +275,12 @@ static enum exit_code finish(const struct config *config, struct lines *lines,
     g_autoptr(GString) text = g_string_new(NULL);
     if (config->until != 0 && !write_ledger(config, replay_store(replay), text, error))
         return EXIT_FAILED;
-    if (config->until == 0 && config->output == OUTPUT_JSON)
+    if (config->until == 0 && print_is_document(config))
         write_json(&result, text);
     else if (config->until == 0)
         write_text(&result, text);
-    fputs(text->str, stdout);
+    if (print_answer(config, text, NULL) != EXIT_OK)
+        return EXIT_FAILED;
     return result.summary->different > 0 ? EXIT_DIFFERENT : EXIT_OK;
 }
 

@@ -19,15 +19,15 @@ static bool resume(const struct config *config, const char *node, GString *ret_b
     g_autoptr(json_arena) arena = json_arena_new();
     g_autofree char *escaped = g_uri_escape_string(node, NULL, FALSE);
     g_autofree char *path = g_strconcat("/api/v1/nodes/", escaped, "/resume", NULL);
-    const struct client_request request = {config->server, path, "application/json",
-                                           config->token_file, config->ca_file, true};
+    const struct client_request request = {path, "application/json", .post = true};
+    g_autoptr(client) client = client_open(config, error);
 
-    if (!client_get(&request, ret_body, error))
+    if (!client || !client_get(client, &request, ret_body, error))
         return false;
     const cJSON *document = json_parse(arena, ret_body->str, ret_body->len, error);
     if (document && json_decode(arena, document, answer_fields, ret_answer, error))
         return true;
-    return fail_within(error, "the answer of '%s' is not understood: ", config->server);
+    return fail_within(error, "the answer of '%s' is not understood: ", client_name(client));
 }
 
 enum exit_code resume_run(const struct config *config, const struct config_inputs *inputs)

@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "base/log.h"
 #include "options/command.h"
+#include "options/print.h"
 #include "cmd/keys.h"
 #include "cmd/simulate_report.h"
 #include "base/small_file.h"
@@ -372,8 +373,8 @@ static bool write_results(const struct config *config, const struct experiment *
     };
     g_autoptr(GString) text = g_string_new(NULL);
 
-    (config->output == OUTPUT_JSON ? simulate_report_json : simulate_report_table)(&report, text);
-    fputs(text->str, stdout);
+    (print_is_document(config) ? simulate_report_json : simulate_report_table)(&report, text);
+    print_answer(config, text, NULL);
     if (results[0].error)
         complain("a pod that could not be placed: %s", results[0].error);
     if (!*config->sim_cluster_out ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of the command "certs": rows of options[], included there. */
+/* clang-format off */
     {"folder", PATH(certs_folder, "FOLDER", "gpuledger-tls"), CERTS,
      .help = "Where all of it is kept for the next time, readable by its owner only. The key of the "
              "CA is nowhere else: whoever has it may bind pods. With --folder= nothing is kept, and "

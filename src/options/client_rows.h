@@ -3,6 +3,7 @@
  * The rows of the table of options (options/options.c) that are about asking a running extender;
  * included there and nowhere else.
  */
+/* clang-format off */
     {"server", TEXT(server, "URL", "http://127.0.0.1:39998"), IN(CLIENT, CLIENT), .letter = 's',
      .help = "The --ops-listen address of a running extender."},
     {"token-file", PATH(token_file, "FILE", ""), IN(CLIENT, CLIENT),
@@ -10,9 +11,17 @@
     {"ca-file", PATH(ca_file, "FILE", ""), IN(CLIENT, CLIENT),
      .help = "The CAs that may have signed the extender's certificate, in PEM form, if --server is "
              "an https:// address; without it, those of the system."},
+    {"service", TEXT(service, "NAMESPACE/NAME", ""), IN(CLIENT, CLIENT),
+     .help = "Reach the extender through this Service of the current context, by 'kubectl "
+             "port-forward', with the token and the CA of the Secret of the same name unless "
+             "--token-file and --ca-file name others. kubectl gpuledger does so by itself, with "
+             "kube-system/gpuledger-ops."},
     {"namespace", TEXT(pods_namespace, "NAMESPACE", ""),
      IN(CLIENT, COMMAND_PODS), .letter = 'n', .flags = OPTION_FLAG_ONLY,
      .help = "Only pods of this namespace; without it, those of all."},
+    {"all-namespaces", BOOL(all_namespaces, "false"),
+     IN(CLIENT, COMMAND_PODS), .letter = 'A', .flags = OPTION_FLAG_ONLY,
+     .help = "The pods of all namespaces, as without --namespace."},
     {"filename", PATH(filename, "FILE", ""),
      IN(CLIENT, PLANS), .flags = OPTION_FLAG_ONLY, .letter = 'f',
      .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "
@@ -28,6 +37,15 @@
     {"template", PATH(template, "FILE", ""), IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY,
      .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
              "most."},
-    {"output", CHOICE(output, "FORMAT", "table", choices_output),
-     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY, .letter = 'o',
+    {"output", CHOICE(output, "FORMAT", "table", choices_output_rows), IN(CLIENT, ROWS),
+     .flags = OPTION_FLAG_ONLY, .letter = 'o', .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
+    {"output", CHOICE(output, "FORMAT", "table", choices_output),
+     IN(CLIENT, (CLIENT & ~ROWS) | COMMAND_SIMULATE | COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY,
+     .letter = 'o', .rest = offsetof(struct config, output_template),
+     .help = "How to print the answer."},
+    {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,
+     .help = "Sort the rows by the column with this heading, numbers by their size; with a minus "
+             "before it, the largest first."},
+    {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
+     .help = "Go on asking, every two seconds, and print the rows that have changed."},

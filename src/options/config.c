@@ -40,10 +40,22 @@ void config_free(struct config *config)
         if (option->kind == OPTION_TEXT || option->kind == OPTION_LIST ||
             option->kind == OPTION_PATH)
             g_free(*(char **)((char *)config + option->offset));
+        if (option->rest)
+            g_clear_pointer((char **)((char *)config + option->rest), g_free); /* rows share it */
     }
     g_ptr_array_unref(config->words);
     g_ptr_array_unref(config->warnings);
     g_free(config);
+}
+
+bool config_on_command_line(const struct config *config, const char *name)
+{
+    for (const struct option *option = options; option->name; option++) {
+        if (strcmp(option->name, name) == 0 &&
+            config->origins[option_position(option)].source == SOURCE_FLAG)
+            return true;
+    }
+    return false;
 }
 
 static void set_origin(struct config *config, const struct option *option, enum source source,

@@ -34,7 +34,14 @@ struct origin {
     const char *name; /* the environment variable; NULL for other sources */
 };
 
-enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
+enum output_format {
+    OUTPUT_TABLE,
+    OUTPUT_WIDE,
+    OUTPUT_JSON,
+    OUTPUT_YAML,
+    OUTPUT_NAME,
+    OUTPUT_JSONPATH,
+};
 
 #define OPTIONS_MAX 128
 
@@ -129,6 +136,11 @@ struct config {
     char *token_file;
     char *ca_file;
     int64_t output; /* enum output_format */
+    char *output_template; /* of OUTPUT_JSONPATH; else perhaps NULL */
+    char *sort_by; /* "": as the server sends it */
+    bool watch;
+    bool all_namespaces;
+    char *service; /* "NAMESPACE/NAME"; "": --server is asked directly */
     int64_t until;  /* 0: to the end */
 
     char *certs_folder; /* "": nothing is kept */
@@ -158,6 +170,9 @@ struct config_inputs {
  * command line nothing else is looked at. */
 struct config *config_load(const struct config_inputs *inputs, GError **error);
 void config_free(struct config *config);
+
+/* Whether the option of that name was given on the command line. */
+bool config_on_command_line(const struct config *config, const char *name);
 
 /* Appends the values of the command's options as YAML that config_load reads, each with its
  * source as a comment. */

@@ -3,6 +3,7 @@
  * The rows of the table of options (options/options.c) that say which node sides there are and how they
  * are configured; included there and nowhere else.
  */
+/* clang-format off */
     {"gpushare-memory-unit", CHOICE(dialects.gpushare_memory_unit, "UNIT", "auto",
      choices_memory_unit), IN(PLACEMENT, READER),
      .help = "What one aliyun.com/gpu-mem is. Nodes do not say; it matters for what people are "

@@ -3,6 +3,7 @@
  * The rows of the table of options (options/options.c) that say where serve listens and whom it lets
  * in; included there and nowhere else.
  */
+/* clang-format off */
     {"listen", ADDRESS(listen, "0.0.0.0:39999"), IN(LISTENERS, COMMAND_SERVE),
      .alias = "PORT", .alias_help = "the port only", .read_alias = alias_read_port,
      .help = "Where kube-scheduler calls filter and bind. Port 0 takes any free one; the log says "

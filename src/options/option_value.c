@@ -367,9 +367,28 @@ static const struct {
     [OPTION_ADDRESS] = {parse_address, format_address, accepts_address, pattern_address},
 };
 
+/* An open choice: its name, and then what the option keeps beside the choice. */
+static bool parse_open(const struct option *option, const char *text, struct config *config)
+{
+    struct choice choice;
+
+    for (size_t i = 0; option->rest && option->choice(i, &choice); i++) {
+        if (!choice.open || !g_str_has_prefix(text, choice.name))
+            continue;
+        char **rest = (char **)((char *)config + option->rest);
+        g_free(*rest);
+        *rest = g_strdup(text + strlen(choice.name));
+        *(int64_t *)member(option, config) = choice.value;
+        return true;
+    }
+    return false;
+}
+
 bool option_parse(const struct option *option, const char *text, struct config *config,
                   GError **error)
 {
+    if (parse_open(option, text, config))
+        return true;
     return kinds[option->kind].parse(option, text, member(option, config)) ||
            refuse(option, text, error);
 }

@@ -51,12 +51,14 @@ const char *const option_groups[GROUP_N] = {
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
 #define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
+#define ROWS (COMMAND_NODES | COMMAND_PODS) /* they list objects */
 #define CLIENT (VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
 #define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | VIEWS | PLANS)
 #define LOOKS (COMMAND_SERVE | COMMAND_AUDIT | VIEWS | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
+/* clang-format off */
 const struct option options[] = {
     {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER),
      .alias = "KUBECONFIG", .alias_help = "which may list several, as for kubectl",
@@ -251,6 +253,7 @@ const struct option options[] = {
      .help = "Print this and exit."},
     {.name = NULL},
 };
+/* clang-format on */
 
 G_STATIC_ASSERT(G_N_ELEMENTS(options) <= OPTIONS_MAX);
 

@@ -70,6 +70,7 @@ struct choice {
     const char *name;
     const char *help; /* NULL where the name says it */
     int64_t value;
+    bool open; /* any text may follow the name, which ends with '=' */
 };
 
 struct option {
@@ -85,6 +86,7 @@ struct option {
     size_t offset;     /* in struct config */
     int64_t min, max;  /* OPTION_INT, _DURATION, _SIZE: both included */
     bool (*choice)(size_t i, struct choice *ret_choice); /* OPTION_CHOICE: false past the last */
+    size_t rest; /* in struct config, a char *: what follows an open choice; 0: there is none */
     const struct item_list *list;                        /* OPTION_LIST */
 
     /* A variable that other programs use for the same thing; asked when the own one is not set.

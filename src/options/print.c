@@ -1,28 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/print.h"
 
+#include "json/json.h"
+#include "options/jsonpath.h"
 #include "options/yaml_text.h"
 
 #include <stdio.h>
 
 bool print_is_document(const struct config *config)
 {
-    return config->output == OUTPUT_JSON || config->output == OUTPUT_YAML;
+    return config->output == OUTPUT_JSON || config->output == OUTPUT_YAML ||
+           config->output == OUTPUT_JSONPATH;
+}
+
+static bool write_template(const struct config *config, const GString *body, GString *text,
+                           GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *document = json_parse(arena, body->str, body->len, error);
+
+    return document && jsonpath_write(config->output_template, document, text, error);
 }
 
 enum exit_code print_answer(const struct config *config, const GString *body,
                             const GError *failure)
 {
-    g_autoptr(GString) yaml = g_string_new(NULL);
+    g_autoptr(GString) made = g_string_new(NULL);
     g_autoptr(GError) unclear = NULL;
+    const GString *text = body;
 
-    if (!failure && config->output == OUTPUT_YAML && !yaml_text_write(body, yaml, &unclear))
-        failure = unclear;
-    if (failure) {
-        complain("%s", failure->message);
+    if (!failure && config->output == OUTPUT_YAML) {
+        text = made;
+        yaml_text_write(body, made, &unclear);
+    } else if (!failure && config->output == OUTPUT_JSONPATH) {
+        text = made;
+        write_template(config, body, made, &unclear);
+    }
+    if (failure || unclear) {
+        complain("%s", (failure ? failure : unclear)->message);
         return EXIT_FAILED;
     }
-    const GString *text = config->output == OUTPUT_YAML ? yaml : body;
     fputs(text->str, stdout);
     if (text->len && text->str[text->len - 1] != '\n')
         putchar('\n');

@@ -3,6 +3,7 @@
  * The rows of the table of options (options/options.c) that only the command "simulate" has; included
  * there and nowhere else.
  */
+/* clang-format off */
     {"pods", PATH(sim_pods, "FILE", ""), SIMULATE,
      .help = "The pods that come, as 'kubectl get pods -A -o json' prints them, also if they have "
              "a node there. Without it: those of --snapshot that have none."},

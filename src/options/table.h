@@ -5,6 +5,7 @@
  * space at the end of a line. One thread at a time.
  */
 #include <glib.h>
+#include <stdbool.h>
 
 struct table;
 
@@ -14,6 +15,14 @@ void table_free(struct table *table);
 
 /* The next cell, row by row. */
 void table_cell(struct table *table, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Sorts the rows by the column of that heading, in any case of letters; '-' before it: backwards. Cells
+ * that begin with numbers go by these. False: there is no such column; the error names those there are. */
+bool table_sort(struct table *table, const char *heading, GError **error);
+
+/* Appends the rows, headings among them, whose texts `seen` does not have, and leaves it with those of
+ * now. `seen` owns its texts (g_hash_table_new_full with g_str_hash, g_str_equal and g_free). */
+void table_write_new(const struct table *table, GHashTable *seen, GString *text);
 
 /* Appends headings and the rows that are complete. */
 void table_write(const struct table *table, GString *text);

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import PROGRAM, SNAPSHOT, Server, run
+from program import PROGRAM, SNAPSHOT, Server, environment, run
 
 # Of an API server that nobody asks for anything.
 KUBECONFIG = json.dumps({
@@ -110,7 +110,7 @@ class Errors(Case):
         )
         self.fails(
             2,
-            "option '--output': 'xml' is not valid, expected table, wide, json or yaml",
+            "option '--output': 'xml' is not valid, expected table, wide, json, yaml, jsonpath= or name",
             "nodes", "-oxml",
         )
         self.fails(2, "unknown option '--listen'; --help lists all", "nodes", "--listen=x")
@@ -296,7 +296,7 @@ class Completion(Case):
         self.assertEqual(self.complete("gpuledger", "no"), ["nodes"])
         self.assertEqual(self.complete("gpuledger", "nodes", "--ou"), ["--output"])
         self.assertEqual(self.complete("gpuledger", "nodes", "-o", ""),
-                         ["table", "wide", "json", "yaml"])
+                         ["table", "wide", "json", "yaml", "jsonpath=", "name"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
                          ["binpack", "spread", "first-fit", "strongest", "oc", "fgd"])
@@ -324,9 +324,9 @@ class Plugin(Case):
         for words, candidates, directive in (
             (["po"], ["pods"], ":4"),
             (["nodes", "--ou"], ["--output"], ":4"),
-            (["nodes", "-o", ""], ["table", "wide", "json", "yaml"], ":4"),
+            (["nodes", "-o", ""], ["table", "wide", "json", "yaml", "jsonpath=", "name"], ":4"),
             (["nodes", "--output=w"], ["--output=wide"], ":4"),
-            (["nodes", "--output", "j"], ["json"], ":4"),
+            (["nodes", "--output", "j"], ["json", "jsonpath="], ":4"),
             (["nodes", "--snapshot", ""], [], ":0"),
             (["nodes", "--nothing=", ""], [], ":4"),
             (["nonsense", "--ou"], [], ":4"),
@@ -444,6 +444,43 @@ class Client(Case):
         self.assertEqual((pods[0]["name"], pods[0]["shares"][0]["card"]), ("tiny-llm-0", 0))
         self.assertEqual(json.loads(self.ask("pods", "-ojson", "--namespace=other")), {"pods": []})
         self.assertEqual(len(self.ask("pods", "-n", "other").splitlines()), 1)
+
+    def test_names_and_templates(self):
+        names = ["gpu-mib-0", "gpu-mixed-0", "gpu-t4-0", "gpu-v100-0"]
+        self.assertEqual(self.ask("nodes", "-oname").splitlines(), [f"node/{name}" for name in names])
+        self.assertEqual(self.ask("nodes", "gpu-t4-0", "-o", "name"), "node/gpu-t4-0\n")
+        self.assertEqual(self.ask("pods", "-n", "ml", "--output=name").splitlines()[0], "pod/ml/tiny-llm-0")
+        self.assertEqual(self.ask("nodes", "-o", "jsonpath={.nodes[*].name}"), " ".join(names) + "\n")
+        self.assertEqual(self.ask("explain", "ml/tiny-llm-0", "-ojsonpath={.name}"), "tiny-llm-0\n")
+        self.fails(1, "option '--output': jsonpath, character 3: expected a key behind '.'",
+                   "nodes", f"--snapshot={SNAPSHOT}", "-ojsonpath={..name}")
+        self.fails(2, "option '--output': 'name' is not valid, expected table, wide, json, yaml or jsonpath=",
+                   "audit", "-oname")
+
+    def test_rows_are_sorted(self):
+        rows = [line.split()[0] for line in self.ask("nodes", "--sort-by=-free").splitlines()[1:]]
+        self.assertEqual(rows, ["gpu-v100-0", "gpu-mixed-0", "gpu-mib-0", "gpu-t4-0"])
+        self.fails(1, "option '--sort-by': there is no column 'size'; there are 'NAME', 'CARDS (USED/TOTAL)', "
+                      "'FREE', 'LARGEST FREE'", "nodes", f"--snapshot={SNAPSHOT}", "--sort-by=size")
+        self.fails(2, "option '--sort-by': it sorts the rows of a table, and --output asks for none",
+                   "nodes", f"--snapshot={SNAPSHOT}", "--sort-by=name", "-ojson")
+        self.fails(2, "option '--namespace': --all-namespaces is given as well; keep one of them",
+                   "pods", f"--snapshot={SNAPSHOT}", "-A", "-n", "ml")
+        self.assertEqual(self.ask("pods", "-A"), self.ask("pods"))
+
+    def test_what_changes_is_watched(self):
+        with Server() as server:
+            watch = subprocess.Popen([PROGRAM, "nodes", "-w", "--server", server.operations], stdout=subprocess.PIPE,
+                                     text=True, env=environment())
+            try:
+                first = [watch.stdout.readline() for _ in range(5)]
+                self.assertTrue(first[0].startswith("NAME "))
+                metadata = {"name": "fine-tuning", "namespace": "ml", "uid": "5c216aac-7a3d-4c1e-9b52-a100001ff5f4"}
+                self.assertEqual(server.bind({"metadata": metadata}, "gpu-v100-0")["Error"], "")
+                self.assertRegex(watch.stdout.readline(), r"^gpu-v100-0 ")
+            finally:
+                watch.terminate()
+                watch.communicate()
 
     def test_a_cluster_alone_is_shown_alike(self):
         for words in (["nodes"], ["nodes", "gpu-t4-0", "-owide"], ["nodes", "-ojson"], ["pods"], ["pods", "-oyaml"],

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/listing.h"
+
+#include "cmd/local.h"
+#include "cmd/nodes.h"
+#include "core/fail.h"
+#include "json/json.h"
+#include "options/jsonpath.h"
+#include "options/print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WATCH_PAUSE_US (2 * G_USEC_PER_SEC)
+
+/* What has been printed, so that --watch prints what is new. */
+struct printed {
+    GHashTable *rows;
+    GString *text; /* of a document */
+};
+
+static bool write_names(const char *names, const GString *document, GString *text, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *tree = json_parse(arena, document->str, document->len, error);
+
+    return tree && jsonpath_write(names, tree, text, error);
+}
+
+static bool write_rows(const struct config *config, const struct listing *listing,
+                       const GString *body, struct printed *printed, GString *text, GError **error)
+{
+    struct table *table = listing->make_rows(config, body, error);
+    if (!table)
+        return fail_within(error, "the answer is not understood: ");
+    const bool ok = !*config->sort_by || table_sort(table, config->sort_by, error);
+
+    if (ok && config->watch)
+        table_write_new(table, printed->rows, text);
+    else if (ok)
+        table_write(table, text);
+    table_free(table);
+    return ok;
+}
+
+static bool write_document(const struct config *config, const struct listing *listing,
+                           const GString *body, struct printed *printed, GString *text,
+                           GError **error)
+{
+    g_autoptr(GString) document = g_string_new(NULL);
+
+    if (!listing->make_document)
+        g_string_append_len(document, body->str, (gssize)body->len);
+    else if (!listing->make_document(config, body, document, error))
+        return fail_within(error, "the answer is not understood: ");
+    if (config->watch && g_string_equal(document, printed->text))
+        return true;
+    g_string_assign(printed->text, document->str);
+    if (config->output == OUTPUT_NAME)
+        return write_names(listing->names, document, text, error);
+    g_string_append_len(text, document->str, (gssize)document->len);
+    return true;
+}
+
+static enum exit_code show(const struct config *config, const struct nodes_question *question,
+                           const struct listing *listing, struct printed *printed)
+{
+    const bool rows = !print_is_document(config) && config->output != OUTPUT_NAME;
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+
+    if (nodes_get(config, question, body, &failure))
+        (rows ? write_rows : write_document)(config, listing, body, printed, text, &failure);
+    if (!failure && text->len == 0)
+        return EXIT_OK; /* --watch, and nothing new */
+    const enum exit_code code = print_answer(config, text, failure);
+    fflush(stdout);
+    return code;
+}
+
+static bool fits(const struct config *config)
+{
+    if (!*config->sort_by || config->output == OUTPUT_TABLE || config->output == OUTPUT_WIDE)
+        return true;
+    complain("option '--sort-by': it sorts the rows of a table, and --output asks for none");
+    return false;
+}
+
+enum exit_code listing_run(const struct config *config, const char *node,
+                           const struct listing *listing)
+{
+    struct nodes_question question = {.node = node};
+    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct printed printed = {rows, text};
+    g_autoptr(GError) failure = NULL;
+    enum exit_code code;
+    bool local;
+
+    if (!fits(config) || !local_choose(config, &local))
+        return EXIT_USAGE;
+    g_autoptr(client) client = local ? NULL : client_open(config, &failure);
+    if (failure)
+        return print_answer(config, text, failure);
+    question.client = client;
+    while ((code = show(config, &question, listing, &printed)) == EXIT_OK && config->watch)
+        g_usleep(WATCH_PAUSE_US);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Commands that list objects: they ask for the nodes, once or with --watch again and again, and print
+ * what they make of the answer as rows, as a document or as names. One thread.
+ */
+#include "options/command.h"
+#include "options/table.h"
+
+struct listing {
+    /* The rows of a body of /api/v1/nodes; the caller frees them. NULL: it is not understood. */
+    struct table *(*make_rows)(const struct config *config, const GString *body, GError **error);
+    /* The same as a document; NULL: the body itself. */
+    bool (*make_document)(const struct config *config, const GString *body, GString *text,
+                          GError **error);
+    const char *names; /* of the document: as jsonpath_write has it */
+};
+
+/* `node` NULL: all. The exit status; what went wrong has been complained about. */
+enum exit_code listing_run(const struct config *config, const char *node,
+                           const struct listing *listing);
