@@ -49,6 +49,9 @@ static enum exit_code run(const struct command *command, const struct config_inp
     } else if (config->words->len > command->max_words) {
         complain("'%s' is one word too many; '" PROGRAM " %s --help' says what it takes",
                  (const char *)config->words->pdata[command->max_words], command->name);
+    } else if (config->output == OUTPUT_NAME && !(command->bit & (COMMAND_NODES | COMMAND_PODS))) {
+        complain("option '--output': name is for nodes and pods; %s has no objects of its own",
+                 command->name);
     } else {
         code = command->run(config, inputs);
     }

@@ -108,27 +108,18 @@ bool choices_log_format(size_t i, struct choice *ret_choice)
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
 
-/* clang-format off */
-#define OUTPUTS                                                                                    \
-    {"table", "columns for people", OUTPUT_TABLE}, {"wide", "more columns", OUTPUT_WIDE},           \
-        {"json", "what the server sent", OUTPUT_JSON}, {"yaml", "the same as YAML", OUTPUT_YAML},   \
-        {"jsonpath=",                                                                              \
-         "what a template takes out of the JSON, as for kubectl: "                                 \
-         "{range .nodes[*]}{.name}{'\\n'}{end}",                                                   \
-         OUTPUT_JSONPATH, .open = true}
-/* clang-format on */
-
 bool choices_output(size_t i, struct choice *ret_choice)
 {
-    static const struct choice choices[] = {OUTPUTS};
-    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
-}
-
-bool choices_output_rows(size_t i, struct choice *ret_choice)
-{
     static const struct choice choices[] = {
-        OUTPUTS,
-        {"name", "node/NAME or pod/NAMESPACE/NAME, a line each", OUTPUT_NAME},
+        {"table", "columns for people", OUTPUT_TABLE},
+        {"wide", "more columns", OUTPUT_WIDE},
+        {"json", "what the server sent", OUTPUT_JSON},
+        {"yaml", "the same as YAML", OUTPUT_YAML},
+        {"jsonpath=",
+         "what a template takes out of the JSON, as for kubectl: "
+         "{range .nodes[*]}{.name}{'\\n'}{end}",
+         OUTPUT_JSONPATH, .open = true},
+        {"name", "of nodes and pods: node/NAME or pod/NAMESPACE/NAME, a line each", OUTPUT_NAME},
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }

@@ -37,12 +37,9 @@
     {"template", PATH(template, "FILE", ""), IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY,
      .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
              "most."},
-    {"output", CHOICE(output, "FORMAT", "table", choices_output_rows), IN(CLIENT, ROWS),
-     .flags = OPTION_FLAG_ONLY, .letter = 'o', .rest = offsetof(struct config, output_template),
-     .help = "How to print the answer."},
     {"output", CHOICE(output, "FORMAT", "table", choices_output),
-     IN(CLIENT, (CLIENT & ~ROWS) | COMMAND_SIMULATE | COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY,
-     .letter = 'o', .rest = offsetof(struct config, output_template),
+     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY, .letter = 'o',
+     .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
     {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,
      .help = "Sort the rows by the column with this heading, numbers by their size; with a minus "

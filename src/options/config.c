@@ -41,7 +41,7 @@ void config_free(struct config *config)
             option->kind == OPTION_PATH)
             g_free(*(char **)((char *)config + option->offset));
         if (option->rest)
-            g_clear_pointer((char **)((char *)config + option->rest), g_free); /* rows share it */
+            g_free(*(char **)((char *)config + option->rest));
     }
     g_ptr_array_unref(config->words);
     g_ptr_array_unref(config->warnings);

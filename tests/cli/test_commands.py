@@ -454,7 +454,7 @@ class Client(Case):
         self.assertEqual(self.ask("explain", "ml/tiny-llm-0", "-ojsonpath={.name}"), "tiny-llm-0\n")
         self.fails(1, "option '--output': jsonpath, character 3: expected a key behind '.'",
                    "nodes", f"--snapshot={SNAPSHOT}", "-ojsonpath={..name}")
-        self.fails(2, "option '--output': 'name' is not valid, expected table, wide, json, yaml or jsonpath=",
+        self.fails(2, "option '--output': name is for nodes and pods; audit has no objects of its own",
                    "audit", "-oname")
 
     def test_rows_are_sorted(self):
