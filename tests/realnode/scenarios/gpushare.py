@@ -12,6 +12,8 @@ from kubeapi import ApiError, wait_for
 
 CARDS = [16, 16]
 TOTAL = sum(CARDS)
+# How often kubelet says what its node has: its default, for which most scenarios would only wait.
+REPORTS, SOON, DEFAULT = "nodeStatusUpdateFrequency", "1s", "10s"
 
 
 def got(environment, _):
@@ -26,6 +28,7 @@ FAMILY = Family(MEMORY, got, named, CARDS)
 
 
 def prepare(cluster):
+    cluster.kubelet[REPORTS] = SOON
     cluster.rights("base")
     cluster.extender_start()
     cluster.scheduler_start()
@@ -45,8 +48,19 @@ def restore(cluster):
     else:
         node.unhealthy.unlink(missing_ok=True)
         node.plugin_again()
+    if cluster.kubelet[REPORTS] != SOON:
+        reports_every(cluster, SOON)
     cluster.await_amount("gpu-node", MEMORY, TOTAL)
     cluster.client.annotate("Node", "gpu-node", {"gpuledger.io/resume": str(time.monotonic())})
+
+
+def reports_every(cluster, period):
+    """kubelet begins anew, and says so often what its node has."""
+    cluster.kubelet[REPORTS] = period
+    node = cluster.node()
+    node.kubelet_stop()
+    node.kubelet_start()
+    await_served(cluster)
 
 
 def make(cluster, names, units=1, **options):
@@ -304,6 +318,8 @@ def amounts(cluster):
 def scenario_gpushare_stopped(cluster, rounds):
     """A node whose plugin has stopped must not swallow one pod after the other: at most one and three
     more are lost, and their replacements run on the other node."""
+    # For so long the node looks as if nothing were amiss.
+    reports_every(cluster, DEFAULT)
     other = cluster.node("other-node")
     other.plugin_start("gpushare", f"--cards={','.join(map(str, CARDS))}")
     cluster.await_amount("other-node", MEMORY, TOTAL)

@@ -9,6 +9,7 @@ import typing
 from hami import read_promise
 from judge import Family, Verdict, figures, judge, unnamed
 from kubeapi import wait_for
+from scenarios.gpushare import REPORTS, SOON
 from tencent import PREDICATE_IDX
 
 NODE = "gpu-node"
@@ -289,8 +290,7 @@ class Trial:
 
 
 def prepare(cluster):
-    # Of 10 s, which most cases would only wait for; gpushare-stopped needs them.
-    cluster.kubelet["nodeStatusUpdateFrequency"] = "1s"
+    cluster.kubelet[REPORTS] = SOON
     Trial.current = None
 
 
