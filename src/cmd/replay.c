@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "replay": a record, decided once more. */
 #include "core/fail.h"
+#include "policy/policy_choice.h"
+#include "options/choices.h"
 #include "base/log.h"
 #include "record/record.h"
 #include "record/replay.h"
@@ -264,7 +266,7 @@ static const struct policy *policy_asked_for(const struct config *config)
 {
     const struct option *option = option_find("policy", COMMAND_REPLAY);
     const bool asked = config->origins[option_position(option)].source == SOURCE_FLAG;
-    return asked ? &policies[config->policy] : NULL;
+    return asked ? policy_begin(choices_policy_of(config->policy)) : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,
