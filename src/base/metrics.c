@@ -138,7 +138,7 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                              "Objects that could not be decoded or trusted.", "feed",
                              CELLS(feed_names)},
     [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
-                             "Pods that their node side had not taken after the longest time that "
+                             "Pods whose node side had not taken them after the longest time that "
                              "others wait for one.", NULL, 1},
     [COUNTER_REJECTED] = {"gpuledger_rejected_pods_total",
                           "Pods of the ledger that kubelet rejected.", "reason",
@@ -173,7 +173,7 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                                "Nodes offered for preemption by what became of their victims.",
                                "result", CELLS(preempt_result_names)},
     [COUNTER_RECORDS] = {"gpuledger_records_total",
-                         "What was to be recorded (--record), by what became of it.", "result",
+                         "Entries for the record (--record), by what became of them.", "result",
                          CELLS(record_result_names)},
 };
 

@@ -184,8 +184,7 @@ static bool write_pods(const struct config *config, const GString *body, GString
     json_writer_init(&writer, text);
     if (listing.writer) {
         json_begin_object(&writer);
-        json_key(&writer, "pods");
-        json_begin_array(&writer);
+        json_key_array(&writer, "pods");
     }
     const bool ok = list_nodes(body, &listing, error);
     if (listing.writer) {

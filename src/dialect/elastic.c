@@ -13,12 +13,12 @@
  * and reads that container's annotation: nothing can be mistaken, so nothing is in flight.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hold.h"
 #include "core/bytes.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
 
 DIALECT_ROW(elastic, 40);
@@ -92,18 +92,6 @@ static int64_t mib_bytes(int64_t mib)
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* `resource` NULL is an amount of 0, as one that is not named. */
-static bool read_capacity(const struct node_view *view, const char *resource, int64_t *ret_value,
-                          GError **error)
-{
-    const char *text = resource ? string_pairs_get(&view->capacity, resource) : NULL;
-
-    *ret_value = 0;
-    if (!text || quantity_parse(text, ret_value, error))
-        return true;
-    return fail_within(error, "node '%s': capacity %s: ", view->name, resource);
-}
-
 static bool read_topology(const struct spelling *spelling, const struct node_view *view,
                           struct topology *topology, GError **error)
 {
@@ -147,17 +135,6 @@ struct wishes {
     struct wish items[REQUEST_ASKS_MAX];
 };
 
-static bool read_amount(const struct container_view *container, const char *resource,
-                        int64_t *ret_value, GError **error)
-{
-    const char *text = resource ? container_view_amount(container, resource) : NULL;
-
-    *ret_value = 0;
-    if (!text || quantity_parse(text, ret_value, error))
-        return true;
-    return fail_within(error, "container '%s': %s: ", container->name, resource);
-}
-
 /* What the agent could not carry out, or the API server not store. */
 static bool check_wish(const struct spelling *spelling, const struct container_view *container,
                        int64_t core, int64_t memory, GError **error)
@@ -200,8 +177,8 @@ static bool read_wishes(const struct spelling *spelling, const struct pod_view *
         const struct container_view *container = &view->containers[i];
         int64_t core, memory;
 
-        if (!read_amount(container, spelling->resources[CORE], &core, error) ||
-            !read_amount(container, spelling->resources[MEMORY], &memory, error))
+        if (!read_container_amount(container, spelling->resources[CORE], &core, error) ||
+            !read_container_amount(container, spelling->resources[MEMORY], &memory, error))
             return false;
         if (core == 0 && memory == 0)
             continue;

@@ -16,6 +16,7 @@
  *    too, where only the newest plugin serves who finds none (dialect/lookalikes.h).
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/digits.h"
 #include "core/bytes.h"
 #include "dialect/hold.h"
@@ -23,7 +24,6 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
 
 DIALECT_ROW(gpushare, 10);
@@ -72,17 +72,6 @@ static int64_t mib_from(const struct node_view *view)
 static int64_t guess_unit(const struct node_view *view, int64_t units_per_card)
 {
     return units_per_card >= mib_from(view) ? MIB : GIB;
-}
-
-static bool read_amount(const struct string_pairs *pairs, const char *resource, int64_t *ret_value,
-                        GError **error)
-{
-    const char *text = string_pairs_get(pairs, resource);
-
-    *ret_value = 0;
-    if (!text || quantity_parse(text, ret_value, error))
-        return true;
-    return fail_within(error, "%s: ", resource);
 }
 
 /* Fills card_memory (in units) from the annotation; false if there is none or it is unusable. */
@@ -147,9 +136,9 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 {
     int64_t total, count, core;
 
-    if (!read_amount(&view->capacity, RESOURCE_MEM, &total, error) ||
-        !read_amount(&view->capacity, RESOURCE_COUNT, &count, error))
-        return fail_within(error, "node '%s': capacity ", view->name);
+    if (!read_capacity(view, RESOURCE_MEM, &total, error) ||
+        !read_capacity(view, RESOURCE_COUNT, &count, error))
+        return false;
     if (total == 0)
         return false;
     if (count < 1 || count > NODE_CARDS_MAX || total < count)
@@ -159,8 +148,8 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
                          "; it must be between 1 and %d, and not above " RESOURCE_MEM,
                          view->name, total, count, NODE_CARDS_MAX);
 
-    if (!read_amount(&view->capacity, RESOURCE_CORE, &core, error))
-        return fail_within(error, "node '%s': capacity ", view->name);
+    if (!read_capacity(view, RESOURCE_CORE, &core, error))
+        return false;
     struct topology *topology = ret_topology;
     int32_t multiprocessors = read_multiprocessors(view, options);
     const char *mode = core > 0 || multiprocessors > 0
@@ -194,7 +183,7 @@ static bool read_sketch(const struct node_view *view, const struct dialect_optio
 
     ret_sketch->unit = options->gpushare_memory_unit;
     ret_sketch->mib_from = mib_from(view);
-    if (read_amount(&view->capacity, RESOURCE_COUNT, &count, NULL) && count <= NODE_CARDS_MAX)
+    if (read_capacity(view, RESOURCE_COUNT, &count, NULL) && count <= NODE_CARDS_MAX)
         ret_sketch->n_cards = (int32_t)count;
     return ret_sketch->n_cards > 0 || !string_pairs_get(&view->capacity, RESOURCE_COUNT);
 }
@@ -276,14 +265,9 @@ static void take_container(const struct container_view *container, int64_t *ret_
 static bool read_container(const struct container_view *container, int64_t *ret_memory,
                            int64_t *ret_core, GError **error)
 {
-    const char *memory = container_view_amount(container, RESOURCE_MEM);
-    const char *core = container_view_amount(container, RESOURCE_CORE);
-
-    *ret_memory = *ret_core = 0;
-    if (memory && !quantity_parse(memory, ret_memory, error))
-        return fail_within(error, "container '%s': " RESOURCE_MEM ": ", container->name);
-    if (core && !quantity_parse(core, ret_core, error))
-        return fail_within(error, "container '%s': " RESOURCE_CORE ": ", container->name);
+    if (!read_container_amount(container, RESOURCE_MEM, ret_memory, error) ||
+        !read_container_amount(container, RESOURCE_CORE, ret_core, error))
+        return false;
     if (*ret_core > CORE_PER_CARD || (*ret_core > 0 && *ret_memory == 0))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "container '%s': " RESOURCE_CORE " is %" G_GINT64_FORMAT

@@ -3,16 +3,7 @@
 
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
-
-int64_t amount_or_none(const struct container_view *container, const char *resource)
-{
-    const char *text = container_view_amount(container, resource);
-    int64_t amount;
-
-    return text && quantity_parse(text, &amount, NULL) ? amount : 0;
-}
 
 struct allocation *dialect_hold(const struct dialect *dialect, const struct pod_view *view,
                                 const GArray *shares)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What bound pods hold, for rows of the table: amounts that are read as far as they can be, and pods
- * that hold everything because nobody can say what they hold.
+ * What bound pods hold, for rows of the table, pods included that hold everything because nobody can
+ * say what they hold.
  */
 #include <gpuledger/dialect.h>
-
-/* A container's amount of the resource; 0 if there is none, or none that can be read: who is asked for
- * all of a pod (dialect_read_allocation) makes up for that. */
-int64_t amount_or_none(const struct container_view *container, const char *resource);
 
 /* These shares (GArray of struct share), for dialects that are only counted: their pods have their
  * cards once kubelet has started them. */

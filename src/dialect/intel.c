@@ -7,11 +7,11 @@
  * and docs/usage.md.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
 
 DIALECT_ROW(intel, 55);
@@ -27,20 +27,11 @@ DIALECT_ROW(intel, 55);
 #define CARD "card"
 #define KEY_CARDS "gas-container-cards" /* "card0,card1|card2": one item per container */
 
-/* 0 for what is not there or cannot be read. */
-static int64_t amount_of(const struct string_pairs *pairs, const char *resource)
-{
-    const char *text = string_pairs_get(pairs, resource);
-    int64_t amount;
-
-    return text && quantity_parse(text, &amount, NULL) ? amount : 0;
-}
-
 /* Of either driver; a node or a pod names one of them. */
 static int64_t gpus_of(const struct string_pairs *pairs)
 {
-    return MIN(amount_of(pairs, RESOURCE_I915), INT32_MAX) +
-           MIN(amount_of(pairs, RESOURCE_XE), INT32_MAX);
+    return MIN(listed_or_none(pairs, RESOURCE_I915), INT32_MAX) +
+           MIN(listed_or_none(pairs, RESOURCE_XE), INT32_MAX);
 }
 
 /* "3" or "card3". */
@@ -99,7 +90,7 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     g_autofree char *numbers = join_label(view, LABEL_NUMBERS);
     g_autofree char *cards = join_label(view, LABEL_CARDS);
     const char *text = *numbers ? numbers : cards;
-    int64_t memory = amount_of(&view->allocatable, RESOURCE_MEMORY);
+    int64_t memory = listed_or_none(&view->allocatable, RESOURCE_MEMORY);
     int32_t n = 0;
 
     if (gpus_of(&view->allocatable) == 0 || !*text)
@@ -144,8 +135,8 @@ static struct request *read_request(const struct pod_view *view,
 static struct share share_of(const struct pod_view *view, size_t container, int64_t n, int32_t card)
 {
     const struct string_pairs *limits = &view->containers[container].limits;
-    int64_t memory = amount_of(limits, RESOURCE_MEMORY) / MAX(n, 1);
-    int64_t core = amount_of(limits, RESOURCE_CORE) / MAX(n, 1);
+    int64_t memory = listed_or_none(limits, RESOURCE_MEMORY) / MAX(n, 1);
+    int64_t core = listed_or_none(limits, RESOURCE_CORE) / MAX(n, 1);
 
     return (struct share){
         .memory = {MIN(memory, AMOUNT_BYTES_MAX), AMOUNT_BYTES},

@@ -6,10 +6,10 @@
  *
  * Source of the keys: KAI-Scheduler v0.17.0, pkg/common/constants, pkg/binder.
  */
+#include "dialect/amounts.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 
 DIALECT_ROW(kai, 60);
 
@@ -33,12 +33,8 @@ static int64_t count_cards(const struct pod_view *view)
 {
     int64_t sum = 0;
 
-    for (size_t i = 0; i < view->n_containers; i++) {
-        const char *text = container_view_amount(&view->containers[i], RESOURCE);
-        int64_t amount;
-        if (text && quantity_parse(text, &amount, NULL))
-            sum += MIN(amount, NODE_CARDS_MAX);
-    }
+    for (size_t i = 0; i < view->n_containers; i++)
+        sum += MIN(amount_or_none(&view->containers[i], RESOURCE), NODE_CARDS_MAX);
     return sum;
 }
 

@@ -7,11 +7,10 @@
  * Source of the keys: koordinator a7a1b76b, apis/extension/device_share.go.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
-
-#include <gpuledger/quantity.h>
 
 #include "json/json.h"
 
@@ -31,22 +30,13 @@ DIALECT_ROW(koordinator, 70);
 /* Its scheduler chooses devices for pods that ask for NVIDIA's resource, too. */
 #define SCHEDULER "koord-scheduler"
 
-/* 0 for what is not there or cannot be read. */
-static int64_t amount_of(const struct string_pairs *pairs, const char *resource)
-{
-    const char *text = string_pairs_get(pairs, resource);
-    int64_t amount;
-
-    return text && quantity_parse(text, &amount, NULL) ? amount : 0;
-}
-
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *topology, char **ret_warning, GError **error)
 {
-    int64_t core = amount_of(&view->capacity, RESOURCE_CORE);
-    int64_t memory = amount_of(&view->capacity, RESOURCE_MEMORY);
+    int64_t core = listed_or_none(&view->capacity, RESOURCE_CORE);
+    int64_t memory = listed_or_none(&view->capacity, RESOURCE_MEMORY);
 
     if (core == 0)
         return false;

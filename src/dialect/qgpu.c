@@ -7,11 +7,11 @@
  * Source of the resources and their limits: TKE's public documentation (457/59103).
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hold.h"
 #include "core/bytes.h"
 #include "dialect/rows.h"
 
-#include <gpuledger/quantity.h>
 
 DIALECT_ROW(qgpu, 50);
 
@@ -31,13 +31,11 @@ static int64_t gib_bytes(int64_t gib)
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *topology, char **ret_warning, GError **error)
 {
-    const char *core_text = string_pairs_get(&view->capacity, RESOURCE_CORE);
-    const char *memory_text = string_pairs_get(&view->capacity, RESOURCE_MEMORY);
-    int64_t core = 0, memory = 0;
+    int64_t core, memory;
 
-    if ((core_text && !quantity_parse(core_text, &core, error)) ||
-        (memory_text && !quantity_parse(memory_text, &memory, error)))
-        return fail_within(error, "node '%s': capacity of qGPU: ", view->name);
+    if (!read_capacity(view, RESOURCE_CORE, &core, error) ||
+        !read_capacity(view, RESOURCE_MEMORY, &memory, error))
+        return false;
     if (core == 0)
         return false;
     if (core % CORE_PER_CARD || core / CORE_PER_CARD > NODE_CARDS_MAX)
@@ -59,14 +57,8 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
 static bool read_container(const struct container_view *container, int64_t *ret_core,
                            int64_t *ret_memory, GError **error)
 {
-    const char *core = container_view_amount(container, RESOURCE_CORE);
-    const char *memory = container_view_amount(container, RESOURCE_MEMORY);
-
-    *ret_core = *ret_memory = 0;
-    if ((core && !quantity_parse(core, ret_core, error)) ||
-        (memory && !quantity_parse(memory, ret_memory, error)))
-        return fail_within(error, "container '%s': qGPU: ", container->name);
-    return true;
+    return read_container_amount(container, RESOURCE_CORE, ret_core, error) &&
+           read_container_amount(container, RESOURCE_MEMORY, ret_memory, error);
 }
 
 static struct request *read_request(const struct pod_view *view,

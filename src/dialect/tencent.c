@@ -18,6 +18,7 @@
  * that has not run.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/digits.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
@@ -49,15 +50,6 @@ DIALECT_ROW(tencent, 30);
 #define BLOCK_BYTES (INT64_C(256) << 20)
 #define CARD_CORE 100
 #define TIME_MAX (INT64_MAX / 2)
-
-/* The amount of a resource; 0 if there is no text. */
-static bool read_amount(const char *resource, const char *text, int64_t *ret_value, GError **error)
-{
-    *ret_value = 0;
-    if (!text || quantity_parse(text, ret_value, error))
-        return true;
-    return fail_within(error, "%s: ", resource);
-}
 
 /* --- gpu-manager's order -------------------------------------------------------------------- */
 
@@ -157,14 +149,12 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
     /* Capacity, as gpu-manager states it once and for all: its devices never become unhealthy. */
-    const char *core_text = string_pairs_get(&view->capacity, RESOURCE_CORE);
-    const char *memory_text = string_pairs_get(&view->capacity, RESOURCE_MEMORY);
     struct topology *topology = ret_topology;
     int64_t core, blocks;
 
-    if (!read_amount(RESOURCE_CORE, core_text, &core, error) ||
-        !read_amount(RESOURCE_MEMORY, memory_text, &blocks, error))
-        return fail_within(error, "node '%s': capacity ", view->name);
+    if (!read_capacity(view, RESOURCE_CORE, &core, error) ||
+        !read_capacity(view, RESOURCE_MEMORY, &blocks, error))
+        return false;
     if (core == 0)
         return false;
     if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE)
@@ -269,11 +259,9 @@ static bool add_container(struct demand *demand, const struct pod_view *view, si
     const struct container_view *container = &view->containers[i];
     int64_t core, blocks;
 
-    if (!read_amount(RESOURCE_CORE, container_view_amount(container, RESOURCE_CORE), &core,
-                     error) ||
-        !read_amount(RESOURCE_MEMORY, container_view_amount(container, RESOURCE_MEMORY), &blocks,
-                     error))
-        return fail_within(error, "container '%s': ", container->name);
+    if (!read_container_amount(container, RESOURCE_CORE, &core, error) ||
+        !read_container_amount(container, RESOURCE_MEMORY, &blocks, error))
+        return false;
     if (core == 0 && blocks == 0)
         return true;
     const uint32_t traits = find_traits(container, core, blocks);

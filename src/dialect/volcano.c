@@ -18,13 +18,13 @@
  *  - a pod without any annotation is a candidate too, so it waits like the others.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/lookalikes.h"
 #include "core/bytes.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
 
 DIALECT_ROW(volcano, 20);
@@ -55,17 +55,6 @@ static int64_t units_bytes(int64_t units, const struct dialect_options *options)
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-static bool read_amount(const struct node_view *view, const char *resource, int64_t *ret_value,
-                        GError **error)
-{
-    const char *text = string_pairs_get(&view->capacity, resource);
-
-    *ret_value = 0;
-    if (!text || quantity_parse(text, ret_value, error))
-        return true;
-    return fail_within(error, "node '%s': capacity %s: ", view->name, resource);
-}
-
 static void read_unhealthy(const struct node_view *view, struct topology *topology,
                            char **ret_warning)
 {
@@ -95,8 +84,8 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     int64_t memory, number;
     guint64 mib = 0;
 
-    if (!read_amount(view, RESOURCE_MEMORY, &memory, error) ||
-        !read_amount(view, RESOURCE_NUMBER, &number, error))
+    if (!read_capacity(view, RESOURCE_MEMORY, &memory, error) ||
+        !read_capacity(view, RESOURCE_NUMBER, &number, error))
         return false;
     if (memory == 0 && number == 0)
         return false;
@@ -140,26 +129,14 @@ struct wishes {
     struct wish items[REQUEST_ASKS_MAX];
 };
 
-/* The container's amount of the resource; 0: none. */
-static bool read_container(const struct container_view *container, const char *resource,
-                           int64_t *ret_amount, GError **error)
-{
-    const char *text = container_view_amount(container, resource);
-
-    *ret_amount = 0;
-    if (!text || quantity_parse(text, ret_amount, error))
-        return true;
-    return fail_within(error, "container '%s': %s: ", container->name, resource);
-}
-
 /* Appends the container's wish, if it has one. */
 static bool read_wish(const struct pod_view *view, size_t i, struct wishes *wishes, GError **error)
 {
     const struct container_view *container = &view->containers[i];
     int64_t memory, number;
 
-    if (!read_container(container, RESOURCE_MEMORY, &memory, error) ||
-        !read_container(container, RESOURCE_NUMBER, &number, error))
+    if (!read_container_amount(container, RESOURCE_MEMORY, &memory, error) ||
+        !read_container_amount(container, RESOURCE_NUMBER, &number, error))
         return false;
     if (memory == 0 && number == 0)
         return true;

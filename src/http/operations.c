@@ -129,8 +129,7 @@ static void handle_version(void *context, const struct http_request *request,
     json_key_string(&writer, "version", version_text);
     json_key_string(&writer, "commit", version_commit);
     json_key_string(&writer, "cluster", operations->extender->cluster->ops->name);
-    json_key(&writer, "dialects");
-    json_begin_array(&writer);
+    json_key_array(&writer, "dialects");
     for (size_t i = 0; dialects[i]; i++)
         json_string(&writer, dialects[i]->name);
     json_end_array(&writer);

@@ -46,10 +46,10 @@ static const struct card_gauge {
      "gpuledger_cards_memory_used_bytes", "Memory that pods hold of all cards.", gauge_used},
     {"gpuledger_card_holders", "Pods on a card.", "gpuledger_cards_holders",
      "Pods on cards, counted on each that they are on.", gauge_holders},
-    {"gpuledger_card_healthy", "Whether a card works, so its node side.", "gpuledger_cards_healthy",
-     "Cards that work, so their node side.", gauge_healthy},
-    {"gpuledger_card_closed", "Whether a card takes no new pods by an annotation of its node.",
-     "gpuledger_cards_closed", "Cards that take no new pods by an annotation of their node.",
+    {"gpuledger_card_healthy", "1 if the node side reports the card as healthy.", "gpuledger_cards_healthy",
+     "Cards that their node side reports as healthy.", gauge_healthy},
+    {"gpuledger_card_closed", "1 if an annotation of the node keeps new pods off the card.",
+     "gpuledger_cards_closed", "Cards that an annotation of their node keeps new pods off.",
      gauge_closed},
 };
 
@@ -99,9 +99,9 @@ static const struct pool_gauge {
     const char *help;
     int64_t (*value)(const struct pool *pool);
 } pool_gauges[] = {
-    {"gpuledger_pool_devices", "Devices of a resource that may be given by count.",
+    {"gpuledger_pool_devices", "Devices of a resource that kubelet hands out by count.",
      gauge_capacity},
-    {"gpuledger_pool_devices_used", "Those of them that pods hold.", gauge_given},
+    {"gpuledger_pool_devices_used", "Devices of a resource that pods hold.", gauge_given},
 };
 
 #define CARD_GAUGES G_N_ELEMENTS(card_gauges)
@@ -306,9 +306,9 @@ static void append_gathered(GString *reply, const struct gathering *all)
     for (size_t g = 0; g < POOL_GAUGES; g++)
         append_text(reply, pool_gauges[g].name, pool_gauges[g].help, all->pool_texts[g]);
     append_text(reply, "gpuledger_node_fragmented_gpus",
-                "Free GPU that a pod which is expected, on average, could not use.",
+                "Free GPUs of a node that the average expected pod could not use.",
                 all->fragmented_text);
-    append_help(reply, "gpuledger_fragmented_gpus", "The same of all nodes.");
+    append_help(reply, "gpuledger_fragmented_gpus", "Free GPUs of all nodes that the average expected pod could not use.");
     g_string_append(reply, "gpuledger_fragmented_gpus ");
     append_thousandths(reply, all->fragmented);
     g_string_append_c(reply, '\n');
@@ -316,8 +316,7 @@ static void append_gathered(GString *reply, const struct gathering *all)
                 "Memory of pods on no known card, counted on each.", all->unplaced_text);
     /* Which words it are, and what counts instead, the log says. */
     append_text(reply, "gpuledger_node_doubted",
-                "1 for each node of which something that its Node says cannot be understood, or "
-                "contradicts the rest.",
+                "1 for each node whose Node object cannot be understood, or contradicts itself.",
                 all->doubted_text);
     append_sum(reply, "gpuledger_pods_waiting", "Bound pods that the node side has not matched yet.",
                all->waiting);
@@ -432,11 +431,11 @@ static void append_left_out(GString *text, const struct rejects *rejects)
     g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
     struct left_out left_out = {text, nodes};
 
-    g_string_append(text, "# HELP gpuledger_node_left_out 1 for each node that is left out, or a card "
-                          "of it, for pods that its kubelet has rejected.\n"
+    g_string_append(text, "# HELP gpuledger_node_left_out 1 for each node that is left out, whole or in "
+                          "part, because its kubelet rejected pods.\n"
                           "# TYPE gpuledger_node_left_out gauge\n");
     rejects_each(rejects, NULL, append_pause, &left_out);
-    g_string_append_printf(text, "# HELP gpuledger_nodes_left_out How many there are.\n"
+    g_string_append_printf(text, "# HELP gpuledger_nodes_left_out Nodes that are left out, whole or in part.\n"
                                  "# TYPE gpuledger_nodes_left_out gauge\n"
                                  "gpuledger_nodes_left_out %u\n", g_hash_table_size(nodes));
 }
@@ -491,7 +490,7 @@ void view_metrics(struct store *store, int64_t cards_max, GString *reply)
     append_gathered(reply, &all);
     gathering_clear(&all);
     append_sum(reply, "gpuledger_ledger_drift",
-               "1 if the kept sums differed from a fresh addition when they were last compared.",
+               "1 if the kept sums differed from a fresh count at the last comparison.",
                !store_is_sound(store));
     append_seals(store, reply);
 }

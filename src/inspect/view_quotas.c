@@ -116,8 +116,7 @@ void view_quotas(struct store *store, GString *reply)
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
-    json_key(&writer, "quotas");
-    json_begin_array(&writer);
+    json_key_array(&writer, "quotas");
     for (guint i = 0; i < all->len; i++)
         write_quota(&writer, g_ptr_array_index(all, i));
     json_end_array(&writer);

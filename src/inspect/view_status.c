@@ -70,8 +70,7 @@ static bool offers(const struct node_row *row, const struct dialect *dialect)
 
 static void write_cards(struct json_writer *writer, const struct node_row *row)
 {
-    json_key(writer, row->name);
-    json_begin_array(writer);
+    json_key_array(writer, row->name);
     for (int32_t i = 0; i < row->n_cards; i++) {
         json_begin_object(writer);
         json_key_int(writer, "CoreAvailable", row->cards[i].core_free);

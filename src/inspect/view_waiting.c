@@ -40,8 +40,7 @@ void view_waiting(struct store *store, GString *reply)
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
-    json_key(&writer, "pods");
-    json_begin_array(&writer);
+    json_key_array(&writer, "pods");
     store_lock(store);
     const guint total = arrivals_each(store_arrivals(store), write_waiting, &rows);
     store_unlock(store);
@@ -99,8 +98,7 @@ void view_decisions(GString *reply)
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
-    json_key(&writer, "decisions");
-    json_begin_array(&writer);
+    json_key_array(&writer, "decisions");
     decisions_each(write_decision, &writer);
     json_end_array(&writer);
     json_end_object(&writer);

@@ -133,8 +133,7 @@ static void write_node(struct json_writer *writer, const struct node_copy *node,
 {
     json_begin_object(writer);
     json_key_string(writer, "name", node->name);
-    json_key(writer, "dialects");
-    json_begin_array(writer);
+    json_key_array(writer, "dialects");
     for (int32_t i = 0; i < node->n_dialects; i++)
         json_string(writer, node->dialects[i]->name);
     json_end_array(writer);
@@ -143,18 +142,15 @@ static void write_node(struct json_writer *writer, const struct node_copy *node,
     json_key_bool(writer, "paused", node->paused);
     json_key_bool(writer, "leftOut", g_hash_table_contains(left_out, node->name));
     json_key_int(writer, "fragmented", node->fragmented);
-    json_key(writer, "cards");
-    json_begin_array(writer);
+    json_key_array(writer, "cards");
     for (int32_t i = 0; i < node->n_cards; i++)
         write_card(writer, node, &node->cards[i]);
     json_end_array(writer);
-    json_key(writer, "pools");
-    json_begin_array(writer);
+    json_key_array(writer, "pools");
     for (int32_t i = 0; i < node->n_pools; i++)
         write_pool(writer, &node->pools[i]);
     json_end_array(writer);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < node->pods->len; i++)
         write_pod(writer, node, &g_array_index(node->pods, struct pod_copy, i));
     json_end_array(writer);
@@ -183,8 +179,7 @@ void view_wall(struct store *store, const char *after, GString *reply)
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
-    json_key(&writer, "nodes");
-    json_begin_array(&writer);
+    json_key_array(&writer, "nodes");
     while (n < VIEW_WALL_NODES && (nodes = node_reader_next(reader))) {
         for (guint i = 0; i < nodes->len && n < VIEW_WALL_NODES; i++, n++) {
             const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);

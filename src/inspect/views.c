@@ -21,8 +21,7 @@ static void write_inspect_card(struct json_writer *writer, const struct node_cop
     json_key_int(writer, "id", card->index);
     json_key_int(writer, "totalGPU", units(node, card->memory));
     json_key_int(writer, "usedGPU", units(node, card->memory_used));
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < node->pods->len; i++) {
         const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
         int64_t bytes = 0;
@@ -57,8 +56,7 @@ static void write_inspect_node(struct json_writer *writer, const struct node_cop
     json_key_string(writer, "name", node->name);
     json_key_int(writer, "totalGPU", total);
     json_key_int(writer, "usedGPU", used);
-    json_key(writer, "devs");
-    json_begin_array(writer);
+    json_key_array(writer, "devs");
     for (int32_t i = 0; i < node->n_cards; i++)
         write_inspect_card(writer, node, &node->cards[i]);
     json_end_array(writer);
@@ -75,8 +73,7 @@ bool view_inspect(struct store *store, const char *name, GString *reply)
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
-    json_key(&writer, "nodes");
-    json_begin_array(&writer);
+    json_key_array(&writer, "nodes");
     while ((nodes = node_reader_next(reader))) {
         found = true;
         for (guint i = 0; i < nodes->len; i++) {
@@ -134,8 +131,7 @@ static void write_pod(struct json_writer *writer, const struct pod_copy *pod, co
     json_key_string(writer, "dialect", pod->dialect->name);
     json_key_string(writer, "state", pod->assigned ? "assigned" : view_states[pod->state]);
     json_key_bool(writer, "waiting", pod->waiting);
-    json_key(writer, "shares");
-    json_begin_array(writer);
+    json_key_array(writer, "shares");
     for (uint32_t i = 0; i < pod->n_shares; i++)
         write_share(writer, &pod->shares[i]);
     json_end_array(writer);
@@ -185,8 +181,7 @@ static void write_node(struct json_writer *writer, const struct node_copy *node)
 {
     json_begin_object(writer);
     json_key_string(writer, "name", node->name);
-    json_key(writer, "dialects");
-    json_begin_array(writer);
+    json_key_array(writer, "dialects");
     for (int32_t i = 0; i < node->n_dialects; i++)
         json_string(writer, node->dialects[i]->name);
     json_end_array(writer);
@@ -194,18 +189,15 @@ static void write_node(struct json_writer *writer, const struct node_copy *node)
     json_key_int(writer, "memoryUnitBytes", node->memory_unit);
     json_key_int(writer, "unplacedMemoryBytes", node->unplaced_memory);
     json_key_int(writer, "fragmentedGpuThousandths", node->fragmented);
-    json_key(writer, "cards");
-    json_begin_array(writer);
+    json_key_array(writer, "cards");
     for (int32_t i = 0; i < node->n_cards; i++)
         write_card(writer, node, &node->cards[i]);
     json_end_array(writer);
-    json_key(writer, "pools");
-    json_begin_array(writer);
+    json_key_array(writer, "pools");
     for (int32_t i = 0; i < node->n_pools; i++)
         write_pool(writer, &node->pools[i]);
     json_end_array(writer);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     for (guint i = 0; i < node->pods->len; i++)
         write_pod(writer, &g_array_index(node->pods, struct pod_copy, i), node->name);
     json_end_array(writer);
@@ -226,8 +218,7 @@ bool view_nodes(struct store *store, const char *name, GString *reply)
         return true;
     }
     json_begin_object(&writer);
-    json_key(&writer, "nodes");
-    json_begin_array(&writer);
+    json_key_array(&writer, "nodes");
     for (; nodes; nodes = node_reader_next(reader)) {
         for (guint i = 0; i < nodes->len; i++)
             write_node(&writer, &g_array_index(nodes, struct node_copy, i));

@@ -73,8 +73,7 @@ static void write_pause(struct json_writer *writer, const struct pause *pause)
     json_key_bool(writer, "trial", pause->what_if);
     json_key_int(writer, "tried", pause->tried_ms);
     json_key_string(writer, "author", pause->author);
-    json_key(writer, "former");
-    json_begin_array(writer);
+    json_key_array(writer, "former");
     g_hash_table_iter_init(&iter, pause->former);
     while (g_hash_table_iter_next(&iter, &uid, NULL))
         json_string(writer, uid);
@@ -89,13 +88,11 @@ static void write_site(struct json_writer *writer, const struct site *site)
     json_key_string(writer, "dialect", site->dialect->name);
     json_key_int(writer, "total", (int64_t)site->total);
     json_key_int(writer, "last", site->last);
-    json_key(writer, "rejects");
-    json_begin_array(writer);
+    json_key_array(writer, "rejects");
     for (guint i = 0; i < site->recent->len; i++)
         write_reject(writer, site->recent->pdata[i]);
     json_end_array(writer);
-    json_key(writer, "pauses");
-    json_begin_array(writer);
+    json_key_array(writer, "pauses");
     for (guint i = 0; i < site->pauses->len; i++)
         write_pause(writer, site->pauses->pdata[i]);
     json_end_array(writer);
@@ -105,8 +102,7 @@ static void write_site(struct json_writer *writer, const struct site *site)
 void rejects_encode(struct json_writer *writer, const struct rejects *rejects)
 {
     json_begin_object(writer);
-    json_key(writer, "sites");
-    json_begin_array(writer);
+    json_key_array(writer, "sites");
     for (guint i = 0; i < rejects->sites->len; i++)
         write_site(writer, rejects->sites->pdata[i]);
     json_end_array(writer);

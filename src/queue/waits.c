@@ -186,8 +186,7 @@ void waits_encode(struct json_writer *writer, const struct waits *waits,
     gpointer uid, value;
 
     json_begin_object(writer);
-    json_key(writer, "pods");
-    json_begin_array(writer);
+    json_key_array(writer, "pods");
     g_hash_table_iter_init(&iter, waits->pods);
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         const struct wait *wait = value;

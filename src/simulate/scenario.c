@@ -66,8 +66,7 @@ void manifest_write(const struct manifest *manifest, enum feed feed, const char 
     json_begin_object(&writer);
     json_key_string(&writer, "apiVersion", "v1");
     json_key_string(&writer, "kind", feed == FEED_NODES ? "Node" : "Pod");
-    json_key(&writer, "metadata");
-    json_begin_object(&writer);
+    json_key_object(&writer, "metadata");
     json_key_string(&writer, "name", name ? name : manifest->name);
     if (manifest->ns)
         json_key_string(&writer, "namespace", manifest->ns);
@@ -239,13 +238,11 @@ static char *trace_pod_spec(const struct trace_pod *pod)
 
     json_writer_init(&writer, text);
     json_begin_object(&writer);
-    json_key(&writer, "containers");
-    json_begin_array(&writer);
+    json_key_array(&writer, "containers");
     json_begin_object(&writer);
     json_key_string(&writer, "name", "main");
     json_key_string(&writer, "image", "example.com/none:1");
-    json_key(&writer, "resources");
-    json_begin_object(&writer);
+    json_key_object(&writer, "resources");
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         json_key(&writer, keys[i]);
         write_amounts(&writer, pod->cpu_milli, pod->memory_mib, core);

@@ -69,8 +69,7 @@ static void write_args(struct scheduler_cycle *cycle, const struct scheduler_pod
     json_raw(&writer, pod->text, strlen(pod->text));
     json_key(&writer, "Nodes");
     json_null(&writer);
-    json_key(&writer, "NodeNames");
-    json_begin_array(&writer);
+    json_key_array(&writer, "NodeNames");
     for (size_t i = 0; i < cycle->n; i++) {
         const char *name = cycle->quoted[cycle->nodes[i]];
         json_raw(&writer, name, strlen(name));

@@ -97,8 +97,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     if (booking->terms && booking->terms->memory_wanted > 0)
         json_key_int(writer, "wanted", booking->terms->memory_wanted);
     json_key_string(writer, "time", time);
-    json_key(writer, "shares");
-    json_begin_array(writer);
+    json_key_array(writer, "shares");
     for (uint32_t i = 0; i < booking->n_shares; i++)
         booking_share_encode(writer, &booking->shares[i]);
     json_end_array(writer);

@@ -101,8 +101,7 @@ void journal_encode(struct journal *journal, GString *text)
     sweep(journal, store_lock(journal->store));
     if (journal->size > 0) {
         json_begin_object(&writer);
-        json_key(&writer, "bookings");
-        json_begin_array(&writer);
+        json_key_array(&writer, "bookings");
         g_hash_table_iter_init(&iter, journal->entries);
         while (g_hash_table_iter_next(&iter, NULL, &entry))
             json_raw(&writer, entry, strlen(entry));

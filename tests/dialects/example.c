@@ -4,6 +4,7 @@
  * for MiB of one card, and the pod's annotation says which card it is on. Its plugin is told by kubelet
  * whose container it serves, so no pod waits for another.
  */
+#include "dialect/amounts.h"
 #include "dialect/hold.h"
 #include "dialect/rows.h"
 #include "dialect/warning.h"

@@ -9,80 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct server server;
 struct played played;
 
 static GHashTable *names; /* "ns/name" -> struct played_pod */
-
-/* --- words ---------------------------------------------------------------------------------- */
-
-const char *words_get(const struct words *words, const char *key)
-{
-    for (unsigned i = 0; i < words->n; i++) {
-        if (g_str_equal(words->items[i].key, key))
-            return words->items[i].value;
-    }
-    return NULL;
-}
-
-void words_set(struct words *words, const char *key, const char *value)
-{
-    unsigned i = 0;
-
-    while (i < words->n && !g_str_equal(words->items[i].key, key))
-        i++;
-    if (i < words->n) {
-        g_free(words->items[i].value);
-        if (value) {
-            words->items[i].value = g_strdup(value);
-        } else {
-            g_free(words->items[i].key);
-            words->items[i] = words->items[--words->n];
-        }
-    } else if (value) {
-        words->items = g_renew(struct word, words->items, words->n + 1);
-        words->items[words->n++] = (struct word){g_strdup(key), g_strdup(value)};
-    }
-}
-
-void words_setf(struct words *words, const char *key, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    g_autofree char *value = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    words_set(words, key, value);
-}
-
-void words_add(struct words *words, const struct words *more)
-{
-    for (unsigned i = 0; i < more->n; i++)
-        words_set(words, more->items[i].key, more->items[i].value);
-}
-
-void words_clear(struct words *words)
-{
-    for (unsigned i = 0; i < words->n; i++) {
-        g_free(words->items[i].key);
-        g_free(words->items[i].value);
-    }
-    g_clear_pointer(&words->items, g_free);
-    words->n = 0;
-}
-
-void words_parse(struct words *words, const char *text)
-{
-    g_auto(GStrv) pairs = g_strsplit(text, " ", -1);
-
-    for (char **pair = pairs; *pair; pair++) {
-        char *value = strchr(*pair, '=');
-        if (!value)
-            continue;
-        *value++ = '\0';
-        words_set(words, *pair, value);
-    }
-}
 
 /* --- objects as texts ----------------------------------------------------------------------- */
 
@@ -202,59 +131,6 @@ static char *node_json(int i)
     return g_string_free(text, FALSE);
 }
 
-/* --- the log -------------------------------------------------------------------------------- */
-
-static void change_free(gpointer data)
-{
-    struct change *change = data;
-    g_free(change->object);
-    g_free(change);
-}
-
-static void note(enum resource resource, const char *type, char *take_object)
-{
-    struct change *change = g_new(struct change, 1);
-
-    *change = (struct change){server.version, type, take_object};
-    g_ptr_array_add(server.log[resource], change);
-}
-
-const struct change *server_change(enum resource resource, uint64_t cursor, bool *ret_gone)
-{
-    GPtrArray *log = server.log[resource];
-
-    *ret_gone = cursor < server.cut[resource];
-    if (*ret_gone || cursor - server.cut[resource] >= log->len)
-        return NULL;
-    return g_ptr_array_index(log, cursor - server.cut[resource]);
-}
-
-struct snapshot {
-    int64_t version;
-    GPtrArray *objects; /* texts */
-};
-
-static void snapshot_free(gpointer data)
-{
-    struct snapshot *snapshot = data;
-    g_ptr_array_unref(snapshot->objects);
-    g_free(snapshot);
-}
-
-void server_compact(void)
-{
-    for (int resource = 0; resource < RESOURCES; resource++) {
-        GPtrArray *log = server.log[resource];
-        guint n = log->len > 0 ? chance_below(log->len + 1) : 0;
-        if (n == 0)
-            continue;
-        server.cut_version[resource] = ((struct change *)g_ptr_array_index(log, n - 1))->version;
-        server.cut[resource] += n;
-        g_ptr_array_remove_range(log, 0, n);
-    }
-    g_hash_table_remove_all(server.snapshots);
-}
-
 /* --- what happens --------------------------------------------------------------------------- */
 
 static void forget_spec(struct played_pod *pod)
@@ -288,20 +164,13 @@ void played_reset(void)
         words_clear(&played.nodes[i].labels);
         played.nodes[i].closed = NULL;
     }
-    for (int resource = 0; resource < RESOURCES; resource++)
-        g_clear_pointer(&server.log[resource], g_ptr_array_unref);
-    g_clear_pointer(&server.snapshots, g_hash_table_unref);
-    memset(&server, 0, sizeof server);
+    server_end();
+    server_start();
     played = (struct played){
         .pods = g_ptr_array_new_with_free_func(pod_free),
         .bound = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
     names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    server.version = 1000;
-    server.token_before = -1;
-    server.snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, snapshot_free);
-    for (int resource = 0; resource < RESOURCES; resource++)
-        server.log[resource] = g_ptr_array_new_with_free_func(change_free);
 }
 
 unsigned played_n(void)
@@ -373,7 +242,7 @@ void played_announce(struct played_pod *pod)
         g_hash_table_insert(played.bound, g_strdup(pod->uid), GINT_TO_POINTER(pod->node + 1));
     }
     g_hash_table_insert(names, key_of(pod), pod);
-    note(POD, "ADDED", g_strdup(played_json(pod)));
+    server_note(POD, "ADDED", g_strdup(played_json(pod)));
 }
 
 /* As a watcher is told whose selector leaves out what has ended. */
@@ -382,9 +251,9 @@ void played_touch(struct played_pod *pod, bool was_seen)
     pod->version = ++server.version;
     g_clear_pointer(&pod->text, g_free);
     if (played_lives(pod))
-        note(POD, "MODIFIED", g_strdup(played_json(pod)));
+        server_note(POD, "MODIFIED", g_strdup(played_json(pod)));
     else if (was_seen)
-        note(POD, "DELETED", g_strdup(played_json(pod)));
+        server_note(POD, "DELETED", g_strdup(played_json(pod)));
 }
 
 void played_delete(struct played_pod *pod)
@@ -397,7 +266,7 @@ void played_delete(struct played_pod *pod)
     pod->version = ++server.version;
     g_clear_pointer(&pod->text, g_free);
     if (lived)
-        note(POD, "DELETED", g_strdup(played_json(pod)));
+        server_note(POD, "DELETED", g_strdup(played_json(pod)));
     g_hash_table_remove(names, key);
     pod->exists = false;
 }
@@ -421,49 +290,27 @@ void played_put_node(int i)
     g_snprintf(played.nodes[i].name, sizeof played.nodes[i].name, "n%d", i);
     played.nodes[i].lives++;
     played.nodes[i].version = ++server.version;
-    note(NODE, "ADDED", node_json(i));
+    server_note(NODE, "ADDED", node_json(i));
 }
 
 void played_delete_node(int i)
 {
     played.nodes[i].version = ++server.version;
-    note(NODE, "DELETED", node_json(i));
+    server_note(NODE, "DELETED", node_json(i));
     played.nodes[i].version = 0;
 }
 
 void played_node_changed(int i)
 {
     played.nodes[i].version = ++server.version;
-    note(NODE, "MODIFIED", node_json(i));
+    server_note(NODE, "MODIFIED", node_json(i));
 }
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-void server_refuse(struct server_reply *reply, long status, const char *reason, const char *message)
-{
-    reply->status = status;
-    g_string_printf(reply->body,
-                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
-                    "\"%s\",\"reason\":\"%s\",\"code\":%ld}",
-                    message, reason, status);
-}
-
 /* Two Bindings of one pod that are under way are server.c's business. */
 struct pod *server_binding(const struct server_request *request, int *ret_card)
 {
-    return NULL;
-}
-
-static char *query(const char *url, const char *name)
-{
-    const char *question = strchr(url, '?');
-    g_auto(GStrv) pairs = g_strsplit(question ? question + 1 : "", "&", -1);
-
-    for (char **pair = pairs; *pair; pair++) {
-        size_t length = strlen(name);
-        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=')
-            return g_uri_unescape_string(*pair + length + 1, NULL);
-    }
     return NULL;
 }
 
@@ -485,7 +332,7 @@ static struct played_pod *find_pod(const char *path, const char **ret_rest)
     return g_hash_table_lookup(names, key);
 }
 
-static GPtrArray *all_objects(enum resource resource, const char *selector)
+GPtrArray *server_objects(enum resource resource, const char *selector)
 {
     GPtrArray *objects = g_ptr_array_new_with_free_func(g_free);
     const char *of_node = selector ? strstr(selector, "spec.nodeName=n") : NULL;
@@ -501,64 +348,6 @@ static GPtrArray *all_objects(enum resource resource, const char *selector)
             g_ptr_array_add(objects, node_json(i));
     }
     return objects;
-}
-
-static void list(const struct server_request *request, struct server_reply *reply)
-{
-    g_autofree char *limit_text = query(request->url, "limit");
-    g_autofree char *token = query(request->url, "continue");
-    g_autofree char *selector = query(request->url, "fieldSelector");
-    g_auto(GStrv) parts = g_strsplit(token ? token : "", "_", 2);
-    guint from = token ? (guint)atoi(parts[1]) : 0;
-    guint limit = limit_text ? (guint)atoi(limit_text) : G_MAXUINT;
-    struct snapshot *snapshot = token ? g_hash_table_lookup(server.snapshots, parts[0]) : NULL;
-    g_autofree char *id = token ? g_strdup(parts[0]) : g_strdup_printf("s%u", server.tokens_given++);
-
-    if (token && !snapshot) {
-        server_refuse(reply, 410, "Expired", "The provided continue parameter is too old");
-        return;
-    }
-    if (!snapshot) {
-        snapshot = g_new(struct snapshot, 1);
-        *snapshot = (struct snapshot){server.version, all_objects(reply->resource, selector)};
-        g_hash_table_insert(server.snapshots, g_strdup(id), snapshot);
-    }
-    guint to = limit < snapshot->objects->len - from ? from + limit : snapshot->objects->len;
-    reply->status = 200;
-    g_string_printf(reply->body,
-                    "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%"
-                    G_GINT64_FORMAT "\"",
-                    snapshot->version);
-    if (to < snapshot->objects->len)
-        g_string_append_printf(reply->body, ",\"continue\":\"%s_%u\"", id, to);
-    g_string_append(reply->body, "},\"items\":[");
-    for (guint i = from; i < to; i++)
-        g_string_append_printf(reply->body, "%s%s", i > from ? "," : "",
-                               (char *)g_ptr_array_index(snapshot->objects, i));
-    g_string_append(reply->body, "]}");
-    if (to == snapshot->objects->len) {
-        reply->list_version = snapshot->version;
-        g_hash_table_remove(server.snapshots, id);
-    }
-}
-
-static void watch(const struct server_request *request, struct server_reply *reply)
-{
-    g_autofree char *version_text = query(request->url, "resourceVersion");
-    GPtrArray *log = server.log[reply->resource];
-
-    HOLDS(version_text, "a watch from nowhere: %s", request->url);
-    int64_t version = g_ascii_strtoll(version_text, NULL, 10);
-    if (version < server.cut_version[reply->resource]) {
-        server_refuse(reply, 410, "Expired", "too old resource version");
-        return;
-    }
-    reply->watch = true;
-    reply->status = 200;
-    guint i = log->len;
-    while (i > 0 && ((struct change *)g_ptr_array_index(log, i - 1))->version > version)
-        i--;
-    reply->cursor = server.cut[reply->resource] + i;
 }
 
 static void take_words(struct words *words, const cJSON *pairs)
@@ -655,24 +444,6 @@ static void serve_node(const struct server_request *request, int i, struct serve
     g_string_assign(reply->body, object);
 }
 
-static bool is_collection(const char *url, enum resource *ret_resource)
-{
-    static const char *const paths[RESOURCES] = {
-        [NODE] = "/api/v1/nodes",
-        [POD] = "/api/v1/pods",
-        [CONFIGMAP] = "/api/v1/namespaces/kube-system/configmaps",
-    };
-
-    for (int i = 0; i < RESOURCES; i++) {
-        size_t length = strlen(paths[i]);
-        if (strncmp(url, paths[i], length) == 0 && (url[length] == '?' || !url[length])) {
-            *ret_resource = (enum resource)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 void server_serve(const struct server_request *request, struct server_reply *reply)
 {
     static const char nodes[] = "/api/v1/nodes/n";
@@ -683,11 +454,8 @@ void server_serve(const struct server_request *request, struct server_reply *rep
     if (g_str_has_prefix(request->url, "/version")) {
         reply->status = 200;
         g_string_assign(reply->body, "{\"gitVersion\":\"v1.36.3\"}");
-    } else if (is_collection(request->url, &reply->resource)) {
-        if (strstr(request->url, "watch=1"))
-            watch(request, reply);
-        else
-            list(request, reply);
+    } else if (server_collection(request, reply)) {
+        return;
     } else if (g_str_has_prefix(request->url, nodes)) {
         serve_node(request, request->url[strlen(nodes)] - '0', reply);
     } else if (rest && g_str_equal(request->method, "GET")) {

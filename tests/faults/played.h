@@ -6,25 +6,10 @@
  * containers, any annotations and labels, namespaces and schedulers. Uses nothing of the program.
  */
 #include "server.h"
+#include "words.h"
 
 #define PLAYED_NODES 5
 #define PLAYED_CARDS 8
-
-struct word {
-    char *key, *value;
-};
-/* Annotations, labels, amounts. */
-struct words {
-    struct word *items;
-    unsigned n;
-};
-const char *words_get(const struct words *words, const char *key); /* or NULL */
-void words_set(struct words *words, const char *key, const char *value); /* NULL: takes it away */
-void words_setf(struct words *words, const char *key, const char *format, ...) G_GNUC_PRINTF(3, 4);
-void words_add(struct words *words, const struct words *more);
-void words_clear(struct words *words);
-/* "a=1 b=2" */
-void words_parse(struct words *words, const char *text);
 
 enum box_sort { BOX_APP, BOX_INIT, BOX_SIDECAR };
 

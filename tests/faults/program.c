@@ -7,7 +7,6 @@
 #include "sim.h"
 
 #include "verbs/sealer.h"
-#include "base/log.h"
 #include "inspect/views.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
@@ -35,25 +34,6 @@ static struct {
     GString *last; /* of filter's answers */
 } program;
 static struct program_counts counts;
-
-void __wrap_log_write(enum log_level level, const char *message, const struct log_field *fields,
-                      size_t n_fields);
-
-void __wrap_log_write(enum log_level level, const char *message, const struct log_field *fields,
-                      size_t n_fields)
-{
-    g_autoptr(GString) text = g_string_new(message);
-
-    for (size_t i = 0; i < n_fields && sim_traces(); i++) {
-        if (strcmp(fields[i].key, "commit") == 0 || strcmp(fields[i].key, "file") == 0)
-            continue;
-        if (fields[i].text)
-            g_string_append_printf(text, " %s=%s", fields[i].key, fields[i].text);
-        else
-            g_string_append_printf(text, " %s=%" G_GINT64_FORMAT, fields[i].key, fields[i].number);
-    }
-    sim_trace("log: %s", text->str);
-}
 
 /* What pods are expected only decides among cards with room; to work it out takes nearly all of the
  * time. */

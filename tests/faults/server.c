@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct server server;
-
 static const char *const key_names[KEYS] = {
     [IDX] = "ALIYUN_COM_GPU_MEM_IDX",
     [DEV] = "ALIYUN_COM_GPU_MEM_DEV",
@@ -21,25 +19,6 @@ static const char *const key_names[KEYS] = {
     [WOKEN] = "gpuledger.io/woken",
 };
 static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
-
-struct snapshot {
-    int64_t version;
-    GPtrArray *objects; /* texts */
-};
-
-static void snapshot_free(gpointer data)
-{
-    struct snapshot *snapshot = data;
-    g_ptr_array_unref(snapshot->objects);
-    g_free(snapshot);
-}
-
-static void change_free(gpointer data)
-{
-    struct change *change = data;
-    g_free(change->object);
-    g_free(change);
-}
 
 static void forget_annotations(struct pod *pod)
 {
@@ -55,18 +34,10 @@ void server_reset(void)
         g_clear_pointer(&server.shapes[i], g_array_unref);
         g_clear_pointer(&server.health[i], g_array_unref);
     }
-    for (int resource = 0; resource < RESOURCES; resource++)
-        g_clear_pointer(&server.log[resource], g_ptr_array_unref);
-    g_clear_pointer(&server.snapshots, g_hash_table_unref);
     g_clear_pointer(&server.bound, g_hash_table_unref);
-    memset(&server, 0, sizeof server);
-
-    server.version = 1000;
-    server.token_before = -1;
-    server.snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, snapshot_free);
+    server_end();
+    server_start();
     server.bound = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (int resource = 0; resource < RESOURCES; resource++)
-        server.log[resource] = g_ptr_array_new_with_free_func(change_free);
     for (int i = 0; i < NODES; i++) {
         struct shape shape = {.version = server.version};
         struct health health = {.version = server.version};
@@ -173,40 +144,6 @@ static char *configmap_json(int node)
     return g_string_free(text, FALSE);
 }
 
-/* --- the log -------------------------------------------------------------------------------- */
-
-static void note(enum resource resource, const char *type, char *take_object)
-{
-    struct change *change = g_new(struct change, 1);
-
-    *change = (struct change){server.version, type, take_object};
-    g_ptr_array_add(server.log[resource], change);
-}
-
-const struct change *server_change(enum resource resource, uint64_t cursor, bool *ret_gone)
-{
-    GPtrArray *log = server.log[resource];
-
-    *ret_gone = cursor < server.cut[resource];
-    if (*ret_gone || cursor - server.cut[resource] >= log->len)
-        return NULL;
-    return g_ptr_array_index(log, cursor - server.cut[resource]);
-}
-
-void server_compact(void)
-{
-    for (int resource = 0; resource < RESOURCES; resource++) {
-        GPtrArray *log = server.log[resource];
-        guint n = log->len > 0 ? chance_below(log->len + 1) : 0;
-        if (n == 0)
-            continue;
-        server.cut_version[resource] = ((struct change *)g_ptr_array_index(log, n - 1))->version;
-        server.cut[resource] += n;
-        g_ptr_array_remove_range(log, 0, n);
-    }
-    g_hash_table_remove_all(server.snapshots);
-}
-
 /* --- what happens --------------------------------------------------------------------------- */
 
 static bool is_seen(const struct pod *pod)
@@ -219,9 +156,9 @@ void server_touch_pod(struct pod *pod, bool was_seen)
 {
     pod->version = ++server.version;
     if (is_seen(pod))
-        note(POD, "MODIFIED", server_pod_json(pod));
+        server_note(POD, "MODIFIED", server_pod_json(pod));
     else if (was_seen)
-        note(POD, "DELETED", server_pod_json(pod));
+        server_note(POD, "DELETED", server_pod_json(pod));
 }
 
 struct pod *server_create_pod(int i, int units, int n_containers)
@@ -242,7 +179,7 @@ struct pod *server_create_pod(int i, int units, int n_containers)
     g_snprintf(pod->name, sizeof pod->name, "p%d", i);
     g_snprintf(pod->uid, sizeof pod->uid, "uid-%d-%u", i, server.uids++);
     pod->version = ++server.version;
-    note(POD, "ADDED", server_pod_json(pod));
+    server_note(POD, "ADDED", server_pod_json(pod));
     return pod;
 }
 
@@ -252,7 +189,7 @@ void server_delete_pod(struct pod *pod)
         return;
     pod->version = ++server.version;
     if (is_seen(pod))
-        note(POD, "DELETED", server_pod_json(pod));
+        server_note(POD, "DELETED", server_pod_json(pod));
     forget_annotations(pod);
     pod->exists = false;
     pod->node = -1;
@@ -277,7 +214,7 @@ static void put_shape(int node, struct shape shape)
     shape.version = ++server.version;
     if (shape.exists || server_shape(node)->exists) {
         g_array_append_val(server.shapes[node], shape);
-        note(NODE, type, node_json(node));
+        server_note(NODE, type, node_json(node));
     }
 }
 
@@ -300,7 +237,7 @@ static void put_health(int node, uint32_t sick, bool exists)
         return;
     server.has_configmap[node] = exists;
     g_array_append_val(server.health[node], health);
-    note(CONFIGMAP, type, configmap_json(node));
+    server_note(CONFIGMAP, type, configmap_json(node));
 }
 
 void server_put_health(int node, uint32_t sick)
@@ -315,28 +252,6 @@ void server_delete_health(int node)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-void server_refuse(struct server_reply *reply, long status, const char *reason, const char *message)
-{
-    reply->status = status;
-    g_string_printf(reply->body,
-                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":"
-                    "\"%s\",\"reason\":\"%s\",\"code\":%ld}",
-                    message, reason, status);
-}
-
-static char *query(const char *url, const char *name)
-{
-    const char *question = strchr(url, '?');
-    g_auto(GStrv) pairs = g_strsplit(question ? question + 1 : "", "&", -1);
-
-    for (char **pair = pairs; *pair; pair++) {
-        size_t length = strlen(name);
-        if (strncmp(*pair, name, length) == 0 && (*pair)[length] == '=')
-            return g_uri_unescape_string(*pair + length + 1, NULL);
-    }
-    return NULL;
-}
-
 static struct pod *find_pod(const char *path, size_t *ret_length)
 {
     static const char prefix[] = "/api/v1/namespaces/ml/pods/p";
@@ -350,7 +265,7 @@ static struct pod *find_pod(const char *path, size_t *ret_length)
     return &server.pods[i];
 }
 
-static GPtrArray *all_objects(enum resource resource)
+GPtrArray *server_objects(enum resource resource, const char *selector)
 {
     GPtrArray *objects = g_ptr_array_new_with_free_func(g_free);
 
@@ -365,64 +280,6 @@ static GPtrArray *all_objects(enum resource resource)
             g_ptr_array_add(objects, configmap_json(i));
     }
     return objects;
-}
-
-static void list(const struct server_request *request, struct server_reply *reply)
-{
-    g_autofree char *limit_text = query(request->url, "limit");
-    g_autofree char *token = query(request->url, "continue");
-    g_auto(GStrv) parts = g_strsplit(token ? token : "", "_", 2);
-    guint from = token ? (guint)atoi(parts[1]) : 0;
-    guint limit = limit_text ? (guint)atoi(limit_text) : G_MAXUINT;
-    struct snapshot *snapshot = token ? g_hash_table_lookup(server.snapshots, parts[0]) : NULL;
-    g_autofree char *id = token ? g_strdup(parts[0]) : g_strdup_printf("s%u", server.tokens_given++);
-
-    if (token && !snapshot) {
-        server_refuse(reply, 410, "Expired", "The provided continue parameter is too old");
-        return;
-    }
-    if (!snapshot) {
-        snapshot = g_new(struct snapshot, 1);
-        *snapshot = (struct snapshot){server.version, all_objects(reply->resource)};
-        g_hash_table_insert(server.snapshots, g_strdup(id), snapshot);
-    }
-    guint to = limit < snapshot->objects->len - from ? from + limit : snapshot->objects->len;
-    reply->status = 200;
-    g_string_printf(reply->body,
-                    "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%"
-                    G_GINT64_FORMAT "\"",
-                    snapshot->version);
-    if (to < snapshot->objects->len)
-        g_string_append_printf(reply->body, ",\"continue\":\"%s_%u\"", id, to);
-    g_string_append(reply->body, "},\"items\":[");
-    for (guint i = from; i < to; i++)
-        g_string_append_printf(reply->body, "%s%s", i > from ? "," : "",
-                               (char *)g_ptr_array_index(snapshot->objects, i));
-    g_string_append(reply->body, "]}");
-    if (to == snapshot->objects->len) {
-        reply->list_version = snapshot->version;
-        g_hash_table_remove(server.snapshots, id);
-    }
-}
-
-static void watch(const struct server_request *request, struct server_reply *reply)
-{
-    g_autofree char *version_text = query(request->url, "resourceVersion");
-    GPtrArray *log = server.log[reply->resource];
-    int64_t version;
-
-    HOLDS(version_text, "a watch from nowhere: %s", request->url);
-    version = g_ascii_strtoll(version_text, NULL, 10);
-    if (version < server.cut_version[reply->resource]) {
-        server_refuse(reply, 410, "Expired", "too old resource version");
-        return;
-    }
-    reply->watch = true;
-    reply->status = 200;
-    guint i = log->len;
-    while (i > 0 && ((struct change *)g_ptr_array_index(log, i - 1))->version > version)
-        i--;
-    reply->cursor = server.cut[reply->resource] + i;
 }
 
 /* The annotations of a Binding or a patch. False: some are none that the program should write. */
@@ -509,24 +366,6 @@ struct pod *server_binding(const struct server_request *request, int *ret_card)
     return pod;
 }
 
-static bool is_collection(const char *url, enum resource *ret_resource)
-{
-    static const char *const paths[RESOURCES] = {
-        [NODE] = "/api/v1/nodes",
-        [POD] = "/api/v1/pods",
-        [CONFIGMAP] = "/api/v1/namespaces/kube-system/configmaps",
-    };
-
-    for (int i = 0; i < RESOURCES; i++) {
-        size_t length = strlen(paths[i]);
-        if (strncmp(url, paths[i], length) == 0 && (url[length] == '?' || !url[length])) {
-            *ret_resource = (enum resource)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_authorized(const char *authorization)
 {
     int token;
@@ -549,13 +388,9 @@ void server_serve(const struct server_request *request, struct server_reply *rep
         g_string_assign(reply->body, "{\"gitVersion\":\"v1.36.3\"}");
     } else if (g_str_has_prefix(request->url, "/apis/policy/")) {
         server_refuse(reply, 404, "NotFound", "the server could not find the requested resource");
-    } else if (is_collection(request->url, &reply->resource)) {
+    } else if (server_collection(request, reply)) {
         HOLDS(reply->resource != POD || strstr(request->url, "fieldSelector=status.phase"), "%s",
               request->url);
-        if (strstr(request->url, "watch=1"))
-            watch(request, reply);
-        else
-            list(request, reply);
     } else if (pod && strcmp(request->method, "GET") == 0) {
         reply->status = 200;
         g_autofree char *object = server_pod_json(pod);

@@ -81,6 +81,9 @@ struct server {
 extern struct server server;
 
 void server_reset(void);
+/* An empty log, no lists under way; and what they hold is given back. */
+void server_start(void);
+void server_end(void);
 
 struct server_request {
     const char *method;
@@ -99,8 +102,14 @@ struct server_reply {
 };
 
 void server_serve(const struct server_request *request, struct server_reply *reply);
+/* Answers it if it lists or watches a collection; else false. */
+bool server_collection(const struct server_request *request, struct server_reply *reply);
+/* What a list of them has, as texts; by server.c or played.c. */
+GPtrArray *server_objects(enum resource resource, const char *selector);
 /* A Status object, by the server or whoever stands in its way. */
 void server_refuse(struct server_reply *reply, long status, const char *reason, const char *message);
+/* Adds a change of this version of the server to the log. */
+void server_note(enum resource resource, const char *type, char *take_object);
 /* The change of that number, NULL if there is none yet; `ret_gone` if no longer. */
 const struct change *server_change(enum resource resource, uint64_t cursor, bool *ret_gone);
 /* The pod and card that a request would bind; NULL: it is no Binding. */

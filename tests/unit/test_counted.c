@@ -184,7 +184,7 @@ struct qgpu_case {
 
 static const struct qgpu_case qgpu_cases[] = {
     {"7", "1", "multiple of 5"}, {"105", "1", "multiple of 5"}, {"150", "1", "multiple of 5"},
-    {"1.5", "1", "qGPU"},        {"30", "-1", "qGPU"},          {"30", "4", "leave the pod to it"},
+    {"1.5", "1", "qgpu-core: "},  {"30", "-1", "qgpu-memory: "}, {"30", "4", "leave the pod to it"},
     {"200", "0", "leave"},       {"0", "4", "leave"},           {"0", "0", NULL},
 };
 

@@ -7,10 +7,10 @@
  * webhook would have to mend, because the plugin never hears of a container without a card.
  */
 #include "core/fail.h"
+#include "dialect/amounts.h"
 #include "dialect/hami/hami.h"
 #include "dialect/hold.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
 
 #define PERCENT_MAX 100
@@ -19,18 +19,13 @@
 static bool read_amount(const struct container_view *container, const char *resource, int64_t max,
                         int64_t *ret_value, GError **error)
 {
-    const char *text = container_view_amount(container, resource);
-
-    *ret_value = 0;
-    if (!text)
-        return true;
-    if (!quantity_parse(text, ret_value, error))
-        return fail_within(error, "container '%s': %s: ", container->name, resource);
+    if (!read_container_amount(container, resource, ret_value, error))
+        return false;
     if (*ret_value <= max)
         return true;
     return fail_with(error, GPULEDGER_ERROR_RANGE,
                      "container '%s': %s: '%s' is more than %" G_GINT64_FORMAT "%s",
-                     container->name, resource, text, max,
+                     container->name, resource, container_view_amount(container, resource), max,
                      max > PERCENT_MAX ? "; it counts MiB, not bytes" : "");
 }
 

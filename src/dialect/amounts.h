@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Amounts of resources, as rows of the table read them from nodes and containers. A resource that is not
+ * named, and one that is NULL (a row that has none of the kind), is an amount of 0.
+ */
+#include <gpuledger/dialect.h>
+
+/* The container's amount; 0 also for one that cannot be read: who is asked for all of a pod
+ * (dialect_read_allocation) makes up for that. */
+int64_t amount_or_none(const struct container_view *container, const char *resource);
+
+/* The same of a node's capacity or allocatable, or of a container's limits. */
+int64_t listed_or_none(const struct string_pairs *pairs, const char *resource);
+
+/* The error names the container, or the node and its capacity, and the resource. */
+bool read_container_amount(const struct container_view *container, const char *resource,
+                           int64_t *ret_amount, GError **error);
+bool read_capacity(const struct node_view *view, const char *resource, int64_t *ret_amount,
+                   GError **error);
