@@ -22,7 +22,9 @@ struct chooser {
 
     /* Under the worker's lock: */
     bool on; /* the policy is auto */
+    const struct policy *wanted; /* of the store, with this patience */
     int64_t patience_ms;
+    unsigned wishes; /* how often these two were changed */
     const struct policy *now; /* what was chosen last */
     unsigned looks;
     struct policy_figure figures[POLICY_CHOICE_N];
@@ -63,6 +65,24 @@ static void log_look(const struct chooser *chooser, const struct policy *before,
     }
 }
 
+/* Gives the store what is wanted, without the worker's lock. Somebody may want something else meanwhile;
+ * whoever comes last looks again. */
+static void set_store(struct chooser *chooser)
+{
+    unsigned wishes;
+
+    worker_lock(&chooser->worker);
+    do {
+        const struct policy *policy = chooser->wanted;
+        const int64_t patience_ms = chooser->patience_ms;
+        wishes = chooser->wishes;
+        worker_unlock(&chooser->worker);
+        store_set_policy(chooser->store, policy, patience_ms);
+        worker_lock(&chooser->worker);
+    } while (wishes != chooser->wishes);
+    worker_unlock(&chooser->worker);
+}
+
 /* What came of a look, unless auto is no longer wanted. */
 static void take_over(struct chooser *chooser, const struct policy_choice *choice, int64_t took_ms)
 {
@@ -74,11 +94,16 @@ static void take_over(struct chooser *chooser, const struct policy_choice *choic
     chooser->looks = policy_choice_looks(choice);
     for (size_t i = 0; i < POLICY_CHOICE_N; i++)
         chooser->figures[i] = figures[i];
-    if (chooser->on && chooser->now != before)
-        store_set_policy(chooser->store, chooser->now, chooser->patience_ms);
+    const bool changed = chooser->on && chooser->now != before;
+    if (changed) {
+        chooser->wanted = chooser->now;
+        chooser->wishes++;
+    }
     if (chooser->on)
         log_look(chooser, before, took_ms);
     worker_unlock(&chooser->worker);
+    if (changed)
+        set_store(chooser);
 }
 
 /* Only while nobody else wants the CPU. A kernel that does not know the class runs it as any other. */
@@ -149,10 +174,12 @@ void chooser_set(struct chooser *chooser, const struct policy *policy, int64_t p
 {
     worker_lock(&chooser->worker);
     chooser->on = policy == &policy_auto;
+    chooser->wanted = chooser->on ? chooser->now : policy;
     chooser->patience_ms = patience_ms;
-    store_set_policy(chooser->store, chooser->on ? chooser->now : policy, patience_ms);
+    chooser->wishes++;
     worker_wake(&chooser->worker);
     worker_unlock(&chooser->worker);
+    set_store(chooser);
 }
 
 #define IN_USE "gpuledger_policy_in_use"
