@@ -495,8 +495,9 @@ static bool open_all(struct serve *serve, GError **error)
     serve->chooser = chooser_start(serve->store, &(struct chooser_options){0}, error);
     if (serve->chooser && choices_policy_of(config->policy) == &policy_auto)
         chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
-    return serve->auditor && serve->chooser && read_secrets(serve, error) && listen_all(serve, error) &&
-           keys_open(serve->keys, config, serve->backend, error) && start_housekeeping(serve, error) && backend_start(serve->backend, error);
+    return serve->auditor && serve->chooser && read_secrets(serve, error) &&
+           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
+           start_housekeeping(serve, error) && backend_start(serve->backend, error);
 }
 
 static void close_all(struct serve *serve)

@@ -60,9 +60,8 @@ static bool read_policies(const char *text, GPtrArray *found, GError **error)
         return true;
     }
     for (char **name = names; *name; name++) {
-        const struct policy *policy = g_str_equal(g_strstrip(*name), policy_auto.name)
-                                          ? &policy_auto
-                                          : policy_find(*name);
+        const struct policy *policy =
+            g_str_equal(g_strstrip(*name), policy_auto.name) ? &policy_auto : policy_find(*name);
         if (!policy || g_ptr_array_find(found, policy, NULL)) {
             g_autofree char *known = policy_names();
             return fail_with(

@@ -181,7 +181,7 @@ void lookahead_free(struct lookahead *lookahead)
 /* What a node was found to be for a visitor, and when. */
 struct sight {
     struct rank *ranks; /* by node; of infinite loss: it does not fit */
-    uint64_t *at;       /* by node: its `changed` then */
+    uint64_t *at; /* by node: its `changed` then */
 };
 
 /* One that has found room. */
@@ -197,8 +197,8 @@ struct run {
     GRand *chance;
     GRand *times;
     struct sight *sights; /* by visitor */
-    uint64_t *changed;    /* by node, from 1 on */
-    GSequence *stays;     /* struct stay, by time */
+    uint64_t *changed; /* by node, from 1 on */
+    GSequence *stays; /* struct stay, by time */
     uint64_t n_pods;
     double used, asked, now, end, used_time;
 };
@@ -277,7 +277,8 @@ static void settle(struct run *run, const struct visitor *visitor, guint node, d
     struct placement placement;
     enum reason reason;
 
-    *stay = (struct stay){until, visitor->gpus, node, g_strdup_printf("%" G_GUINT64_FORMAT, ++run->n_pods)};
+    *stay = (struct stay){until, visitor->gpus, node,
+                          g_strdup_printf("%" G_GUINT64_FORMAT, ++run->n_pods)};
     g_sequence_insert_sorted(run->stays, stay, compare_stays, NULL);
     run->used += visitor->gpus;
     run->changed[node]++;

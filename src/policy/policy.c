@@ -17,7 +17,8 @@ const struct policy policies[] = {
 };
 
 const struct policy policy_auto = {
-    "auto", "begins as oc and goes over to the one that packs best by lookaheads on a copy of the cluster",
+    "auto",
+    "begins as oc and goes over to the one that packs best by lookaheads on a copy of the cluster",
     cost_oc, rate_oc, .slack = 0.04};
 
 const struct policy *policy_find(const char *name)

@@ -73,8 +73,8 @@ unsigned policy_choice_looks(const struct policy_choice *choice)
 static bool run_each(const struct policy_choice *choice, struct look *look, double load,
                      uint32_t seed, const gint *cancelled)
 {
-    const double lifetimes = CLAMP(ARRIVALS_COUNTED / lookahead_arrivals(look->lookahead),
-                                   LIFETIMES_MIN, LIFETIMES_MAX);
+    const double lifetimes =
+        CLAMP(ARRIVALS_COUNTED / lookahead_arrivals(look->lookahead), LIFETIMES_MIN, LIFETIMES_MAX);
 
     for (size_t i = 0; i < POLICY_CHOICE_N; i++) {
         if (look->out[i])

@@ -145,7 +145,8 @@ static void *choose(void *data)
     return NULL;
 }
 
-struct chooser *chooser_start(struct store *store, const struct chooser_options *options, GError **error)
+struct chooser *chooser_start(struct store *store, const struct chooser_options *options,
+                              GError **error)
 {
     struct chooser *chooser = g_new0(struct chooser, 1);
     struct policy_choice *first = policy_choice_new();
@@ -193,23 +194,26 @@ void chooser_metrics(struct chooser *chooser, GString *text)
         worker_unlock(&chooser->worker);
         return;
     }
-    g_string_append(text, "# HELP " IN_USE " With --policy auto: 1 for the policy that it has chosen.\n"
-                          "# TYPE " IN_USE " gauge\n");
+    g_string_append(text,
+                    "# HELP " IN_USE " With --policy auto: 1 for the policy that it has chosen.\n"
+                    "# TYPE " IN_USE " gauge\n");
     for (size_t i = 0; chooser->looks > 0 && i < POLICY_CHOICE_N; i++)
         g_string_append_printf(text, IN_USE "{policy=\"%s\"} %d\n",
                                chooser->figures[i].policy->name,
                                chooser->figures[i].policy == chooser->now);
     if (chooser->looks == 0)
         g_string_append_printf(text, IN_USE "{policy=\"%s\"} 1\n", chooser->now->name);
-    g_string_append(text, "# HELP " AHEAD
-                          " With --policy auto: the part of all GPUs that would be allocated under the policy, "
-                          "by the last look ahead.\n# TYPE " AHEAD " gauge\n");
+    g_string_append(
+        text, "# HELP " AHEAD
+              " With --policy auto: the part of all GPUs that would be allocated under the policy, "
+              "by the last look ahead.\n# TYPE " AHEAD " gauge\n");
     for (size_t i = 0; chooser->looks > 0 && i < POLICY_CHOICE_N; i++)
         g_string_append_printf(text, AHEAD "{policy=\"%s\"} %d.%04d\n",
                                chooser->figures[i].policy->name,
                                (int)(chooser->figures[i].allocated / 100),
                                (int)(chooser->figures[i].allocated * 100) % 10000);
-    g_string_append_printf(text, "# HELP " LOOKS " Looks ahead so far.\n# TYPE " LOOKS
-                                 " counter\n" LOOKS " %u\n", chooser->looks);
+    g_string_append_printf(
+        text, "# HELP " LOOKS " Looks ahead so far.\n# TYPE " LOOKS " counter\n" LOOKS " %u\n",
+        chooser->looks);
     worker_unlock(&chooser->worker);
 }

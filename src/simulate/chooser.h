@@ -22,7 +22,8 @@ struct chooser_options {
 
 /* Borrows the store. The thread begins as soon as that is in sync, and rests until chooser_set. NULL
  * with an error: no thread can be had. */
-struct chooser *chooser_start(struct store *store, const struct chooser_options *options, GError **error);
+struct chooser *chooser_start(struct store *store, const struct chooser_options *options,
+                              GError **error);
 /* Waits for its thread; a look under way is given up. NULL is fine. */
 void chooser_free(struct chooser *chooser);
 typedef struct chooser chooser; /* for g_autoptr */

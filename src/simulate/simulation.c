@@ -182,13 +182,13 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->options = options;
     simulation->result = result;
     simulation->choice = options->policy == &policy_auto ? policy_choice_new() : NULL;
-    simulation->store = store_new(&(struct store_options){
-        .dialects = options->dialects,
-        .policy = policy_begin(options->policy),
-        .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
-        .wait_loss = options->wait_loss,
-        .seals = options->seals,
-        .silent = true});
+    simulation->store =
+        store_new(&(struct store_options){.dialects = options->dialects,
+                                          .policy = policy_begin(options->policy),
+                                          .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
+                                          .wait_loss = options->wait_loss,
+                                          .seals = options->seals,
+                                          .silent = true});
     simulation->cluster = memory_cluster_new(simulation->store);
     simulation->model = scheduler_model_new();
     simulation->workload = workload_new(options->seed, options->scenario->arrivals->len,

@@ -53,10 +53,9 @@ static void add_nodes(int n, const char *prefix, const char *model)
 
 static double run(struct lookahead *lookahead, const char *policy, double load)
 {
-    return lookahead_run(lookahead, &(struct lookahead_options){.policy = policy_find(policy),
-                                                                .seed = 1,
-                                                                .load = load,
-                                                                .lifetimes = 5});
+    return lookahead_run(
+        lookahead, &(struct lookahead_options){
+                       .policy = policy_find(policy), .seed = 1, .load = load, .lifetimes = 5});
 }
 
 START_TEST(nothing_is_said_of_a_cluster_without_gpus_or_pods)
@@ -77,7 +76,8 @@ START_TEST(what_fits_everywhere_is_allocated_as_it_comes)
     const double half = run(lookahead, "binpack", 0.5);
 
     ck_assert_double_eq_tol(half, 0.5, 0.1);
-    ck_assert_double_eq(half, run(lookahead, "spread", 0.5)); /* the same arrivals, nobody refused */
+    ck_assert_double_eq(half,
+                        run(lookahead, "spread", 0.5)); /* the same arrivals, nobody refused */
     ck_assert_double_le(run(lookahead, "binpack", 2), 1);
     ck_assert_double_ge(run(lookahead, "binpack", 2), 0.98);
 }
