@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define NODES 4
-#define ODD_SIZES 2 /* of cards, in one world: a value model of each takes its time */
 #define GIB (INT64_C(1) << 30)
 #define SLIGHT 1e-4 /* worths are sums of single-precision numbers */
 
@@ -23,7 +22,6 @@ struct world {
     struct ledger *ledger;
     struct demand *demand, *twin; /* told the same */
     unsigned n_pods;
-    int64_t odd[ODD_SIZES]; /* GiB */
 };
 
 static const char *const resources[] = {"nvidia.com/gpu", "nvidia.com/mig-1g.5gb"};
@@ -79,7 +77,7 @@ static void set_node(void *data)
     topology->n_cards = (int32_t)chance_between(1, 8);
     for (int32_t i = 0; i < topology->n_cards; i++)
         topology->cards[i] = (struct topology_card){
-            .memory = (chance_percent(70) ? 24 : world->odd[chance_below(ODD_SIZES)]) * GIB,
+            .memory = (chance_percent(70) ? 24 : chance_between(1, 80)) * GIB,
             .model = topology_keep(topology, chance_percent(50) ? "A10" : "T4"),
             .unhealthy = chance_percent(5),
             .slots = chance_percent(20) ? (int32_t)chance_between(1, 4) : 0,
@@ -195,8 +193,6 @@ int main(void)
             demand_free(world.demand);
             demand_free(world.twin);
             world = (struct world){ledger_new(), demand_new(), demand_new(), 0};
-            for (int k = 0; k < ODD_SIZES; k++)
-                world.odd[k] = chance_between(1, 80);
         }
         chance_act(actions, &world);
     }
