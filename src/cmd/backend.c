@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/backend.h"
+#include "policy/policy_choice.h"
+#include "options/choices.h"
 
 #include "core/fail.h"
 #include "store/limited_cluster.h"
@@ -122,7 +124,7 @@ struct store_options backend_store_options(const struct config *config)
 {
     return (struct store_options){
         .dialects = config->dialects,
-        .policy = &policies[config->policy],
+        .policy = policy_begin(choices_policy_of(config->policy)),
         .patience_ms = config->assign_patience_ms,
         .wait_loss = config->wait_loss,
         .hold_ms = config->arrival_hold_ms,

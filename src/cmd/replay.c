@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "replay": a record, decided once more. */
 #include "core/fail.h"
+#include "policy/policy_choice.h"
+#include "options/choices.h"
 #include "base/log.h"
 #include "record/record.h"
 #include "record/replay.h"
@@ -263,7 +265,8 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 
 static const struct policy *policy_asked_for(const struct config *config)
 {
-    return config_on_command_line(config, "policy") ? &policies[config->policy] : NULL;
+    return config_on_command_line(config, "policy") ? policy_begin(choices_policy_of(config->policy))
+                                                    : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,

@@ -16,6 +16,9 @@
 #include "options/command.h"
 #include "cmd/keys.h"
 #include "cmd/replica.h"
+#include "simulate/chooser.h"
+#include "policy/policy_choice.h"
+#include "options/choices.h"
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
@@ -61,6 +64,7 @@ struct serve {
     struct replica *replica; /* NULL: the only one */
     struct extender extender;
     struct auditor *auditor;
+    struct chooser *chooser;
     struct operations operations;
     struct routes scheduler_table, operations_table;
     struct outgoing *outgoing;
@@ -306,6 +310,7 @@ static bool listen_all(struct serve *serve, GError **error)
         .snapshot = backend_hooks(serve->backend),
         .replica = replica_hooks(serve->replica),
         .auditor = serve->auditor,
+        .chooser = serve->chooser,
         .pod_metrics = config->pod_metrics,
         .card_metrics_max = config->card_metrics_max,
     };
@@ -332,7 +337,7 @@ static bool listen_all(struct serve *serve, GError **error)
 static void apply_live(struct serve *serve, const struct config *config)
 {
     log_configure((enum log_level)config->log_level, (enum log_format)config->log_format);
-    store_set_policy(serve->store, &policies[config->policy], config->assign_patience_ms);
+    chooser_set(serve->chooser, choices_policy_of(config->policy), config->assign_patience_ms);
 }
 
 static void reload(struct serve *serve)
@@ -487,8 +492,12 @@ static bool open_all(struct serve *serve, GError **error)
               LOG_TEXT("at", backend_title(serve->backend)));
     serve->auditor = auditor_start(
         &serve->extender, &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
-    return serve->auditor && read_secrets(serve, error) && listen_all(serve, error) &&
-           keys_open(serve->keys, config, serve->backend, error) && start_housekeeping(serve, error) && backend_start(serve->backend, error);
+    serve->chooser = chooser_start(serve->store, &(struct chooser_options){0}, error);
+    if (serve->chooser && choices_policy_of(config->policy) == &policy_auto)
+        chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
+    return serve->auditor && serve->chooser && read_secrets(serve, error) &&
+           listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
+           start_housekeeping(serve, error) && backend_start(serve->backend, error);
 }
 
 static void close_all(struct serve *serve)
@@ -501,6 +510,7 @@ static void close_all(struct serve *serve)
     bearer_free(serve->bearer);
     stop_housekeeping(serve);
     auditor_free(serve->auditor);
+    chooser_free(serve->chooser);
     replica_free(serve->replica);
     backend_free(serve->backend);
     wake_free(serve->extender.wake);

@@ -4,6 +4,7 @@
  * and what they came to.
  */
 #include "core/fail.h"
+#include "policy/policy_choice.h"
 #include "base/log.h"
 #include "options/command.h"
 #include "options/print.h"
@@ -46,6 +47,7 @@ static char *policy_names(void)
 
     for (const struct policy *policy = policies; policy->name; policy++)
         g_string_append_printf(names, "%s%s", names->len ? ", " : "", policy->name);
+    g_string_append_printf(names, ", %s", policy_auto.name);
     return g_string_free(g_steal_pointer(&names), FALSE);
 }
 
@@ -59,7 +61,8 @@ static bool read_policies(const char *text, GPtrArray *found, GError **error)
         return true;
     }
     for (char **name = names; *name; name++) {
-        const struct policy *policy = policy_find(g_strstrip(*name));
+        const struct policy *policy =
+            g_str_equal(g_strstrip(*name), policy_auto.name) ? &policy_auto : policy_find(*name);
         if (!policy || g_ptr_array_find(found, policy, NULL)) {
             g_autofree char *known = policy_names();
             return fail_with(

@@ -8,6 +8,7 @@
  * the end changes nothing. HEAD is served where GET is. Any thread.
  */
 #include "audit/auditor.h"
+#include "simulate/chooser.h"
 #include "verbs/extender.h"
 #include "http/server.h"
 
@@ -80,6 +81,7 @@ struct operations {
     const struct snapshot_hooks *snapshot; /* NULL: the cluster is a real one */
     const struct replica_hooks *replica;   /* NULL: it is the only one */
     struct auditor *auditor;
+    struct chooser *chooser; /* NULL: there is none */
     bool pod_metrics; /* what each container was granted is among the metrics */
     int64_t card_metrics_max; /* of more cards than this the metrics tell sums only */
 };

@@ -75,6 +75,7 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
         .ranked = simulation->options->ranked == RANKED_ALL ||
                   (kind->filtered && simulation->options->ranked == RANKED_GPU),
     };
+    simulation_choose(simulation);
     simulation->result->arrivals++;
     if (simulation->pace && !pace_arrive(simulation->pace, error)) {
         g_string_free(text, TRUE);

@@ -119,7 +119,7 @@ class Errors(Case):
         self.fails(
             2,
             "environment variable 'GPULEDGER_POLICY': 'random' is not valid, expected binpack, "
-            "spread, first-fit, strongest, oc or fgd",
+            "spread, first-fit, strongest, oc, fgd or auto",
             "serve", env={"GPULEDGER_POLICY": "random"},
         )
         self.fails(
@@ -137,7 +137,7 @@ class Errors(Case):
                 (
                     "policy: [spread]\n",
                     "key 'policy': a list or mapping is not valid, expected binpack, spread, "
-                    "first-fit, strongest, oc or fgd",
+                    "first-fit, strongest, oc, fgd or auto",
                 ),
                 ("policy: 'spread\n", None),
                 ("policy: spread\n\tlisten: x\n", None),

@@ -322,7 +322,7 @@ class Replay(Case):
         self.assertNotIn("0/10 0/10 GiB", row.search(after.stdout).group())
 
     def test_what_was_learned_goes_on_in_the_next_file(self):
-        for policy in ("oc", "fgd"):
+        for policy in ("oc", "fgd", "auto"):
             with self.subTest(policy):
                 self.run_and_record("--record-max=64KiB", f"--policy={policy}")
                 lines = self.lines()

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "book.h"
+
+#include "policy/policy_choice.h"
+#include "suite.h"
+
+#include <gpuledger/placement.h>
+#include <gpuledger/ranking.h>
+
+static struct demand *expected;
+
+static void begin(void)
+{
+    setup();
+    expected = demand_new();
+}
+
+static void end(void)
+{
+    demand_free(expected);
+    teardown();
+}
+
+/* Pods for so many GiB of one card, and with `model`, of such cards only. */
+static void expect_pods(int n, int64_t gib, const char *model)
+{
+    g_autoptr(request) request = request_new(DIALECT, 1);
+
+    request->host.cpu = 1000;
+    request->asks[0] = (struct card_ask){.memory = {gib, AMOUNT_NODE_UNITS}, .count = 1};
+    if (model) {
+        request->terms = terms_new();
+        request->terms->models = g_strsplit(model, ",", 0);
+    }
+    for (int i = 0; i < n; i++)
+        demand_note(expected, request);
+}
+
+static void add_nodes(int n, const char *prefix, const char *model)
+{
+    for (int i = 0; i < n; i++) {
+        g_autoptr(topology) topology = topology_new();
+        g_autofree char *name = g_strdup_printf("%s-%02d", prefix, i);
+        topology->dialect = DIALECT;
+        topology->memory_unit = GIB;
+        topology->host.cpu = 1000000;
+        topology->n_cards = 4;
+        for (int k = 0; k < 4; k++)
+            topology->cards[k] = (struct topology_card){.memory = 16 * GIB, .model = model};
+        ledger_set_topology(book, name, topology);
+    }
+}
+
+static double run(struct lookahead *lookahead, const char *policy, double load)
+{
+    return lookahead_run(
+        lookahead, &(struct lookahead_options){
+                       .policy = policy_find(policy), .seed = 1, .load = load, .lifetimes = 5});
+}
+
+START_TEST(nothing_is_said_of_a_cluster_without_gpus_or_pods)
+{
+    ck_assert_ptr_null(lookahead_new(book, expected));
+    add_nodes(2, "a", NULL);
+    ck_assert_ptr_null(lookahead_new(book, expected));
+    expect_pods(20, 8, NULL);
+    lookahead_free(lookahead_new(book, expected));
+}
+END_TEST
+
+START_TEST(what_fits_everywhere_is_allocated_as_it_comes)
+{
+    add_nodes(20, "a", NULL);
+    expect_pods(100, 8, NULL);
+    g_autoptr(lookahead) lookahead = lookahead_new(book, expected);
+    const double half = run(lookahead, "binpack", 0.5);
+
+    ck_assert_double_eq_tol(half, 0.5, 0.1);
+    ck_assert_double_eq(half,
+                        run(lookahead, "spread", 0.5)); /* the same arrivals, nobody refused */
+    ck_assert_double_le(run(lookahead, "binpack", 2), 1);
+    ck_assert_double_ge(run(lookahead, "binpack", 2), 0.98);
+}
+END_TEST
+
+/* Half of the pods ask for all of a card, half for a quarter. */
+START_TEST(it_sees_that_spreading_leaves_no_card_free)
+{
+    add_nodes(20, "a", NULL);
+    expect_pods(100, 16, NULL);
+    expect_pods(100, 4, NULL);
+    g_autoptr(lookahead) lookahead = lookahead_new(book, expected);
+
+    ck_assert_double_ge(run(lookahead, "binpack", 1), run(lookahead, "spread", 1) + 0.05);
+}
+END_TEST
+
+START_TEST(the_same_look_says_the_same_and_changes_nothing)
+{
+    add_nodes(5, "a", NULL);
+    expect_pods(100, 6, NULL);
+    g_autoptr(lookahead) lookahead = lookahead_new(book, expected);
+    const double first = run(lookahead, "oc", 1);
+
+    run(lookahead, "binpack", 1);
+    ck_assert_double_eq(first, run(lookahead, "oc", 1));
+    ck_assert_uint_eq(ledger_size(book), 0);
+}
+END_TEST
+
+START_TEST(a_look_that_is_cancelled_comes_to_nothing)
+{
+    const gint cancelled = 1;
+    struct policy_choice *choice = policy_choice_new();
+
+    add_nodes(5, "a", NULL);
+    expect_pods(100, 6, NULL);
+    ck_assert(!policy_choice_look(choice, book, expected, &cancelled));
+    ck_assert_uint_eq(policy_choice_looks(choice), 0);
+    policy_choice_free(choice);
+}
+END_TEST
+
+START_TEST(oc_stays_where_models_are_scarce)
+{
+    struct policy_choice *choice = policy_choice_new();
+
+    add_nodes(15, "a", "A100");
+    add_nodes(5, "b", "T4");
+    expect_pods(300, 16, NULL);
+    expect_pods(100, 16, "T4");
+    for (int i = 0; i < 4; i++)
+        ck_assert(!policy_choice_look(choice, book, expected, NULL));
+    ck_assert_str_eq(policy_choice_now(choice)->name, "oc");
+    ck_assert_uint_eq(policy_choice_looks(choice), 4);
+    ck_assert_double_lt(policy_choice_figures(choice)[1].gain, -POLICY_CHOICE_MARGIN);
+    policy_choice_free(choice);
+}
+END_TEST
+
+/* Parts of compute and of memory, in percent, that no two of which fill a card well together. */
+static void expect_odd_parts(void)
+{
+    static const struct {
+        int32_t core, memory, pods;
+    } parts[] = {
+        {29, 43, 41}, {24, 23, 38}, {28, 21, 34}, {63, 56, 41}, {28, 55, 44},
+        {61, 79, 34}, {47, 70, 32}, {46, 33, 37}, {26, 41, 33}, {34, 78, 31},
+        {25, 51, 34}, {12, 61, 33}, {56, 68, 34}, {41, 23, 26}, {23, 46, 23},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
+        g_autoptr(request) request = request_new(DIALECT, 1);
+        request->asks[0] = (struct card_ask){.memory = {10 * parts[i].memory, AMOUNT_THOUSANDTHS},
+                                             .core = 10 * parts[i].core,
+                                             .count = 1};
+        for (int k = 0; k < parts[i].pods; k++)
+            demand_note(expected, request);
+    }
+}
+
+START_TEST(it_goes_over_when_looks_in_a_row_agree_and_not_before)
+{
+    struct policy_choice *choice = policy_choice_new();
+
+    add_nodes(20, "a", NULL);
+    expect_odd_parts();
+    for (int i = 1; i < POLICY_CHOICE_IN_ROW; i++) {
+        ck_assert(!policy_choice_look(choice, book, expected, NULL));
+        ck_assert_double_ge(policy_choice_figures(choice)[1].gain, POLICY_CHOICE_MARGIN);
+        ck_assert_str_eq(policy_choice_now(choice)->name, "oc");
+    }
+    ck_assert(policy_choice_look(choice, book, expected, NULL));
+    ck_assert_str_ne(policy_choice_now(choice)->name, "oc");
+    policy_choice_free(choice);
+}
+END_TEST
+
+START_TEST(auto_begins_as_oc_and_is_no_policy_of_a_node)
+{
+    ck_assert_ptr_eq(policy_begin(&policy_auto), policy_find("oc"));
+    ck_assert_ptr_eq(policy_begin(policy_find("spread")), policy_find("spread"));
+    ck_assert_ptr_null(policy_find("auto"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy_choice");
+    TCase *tests = tcase_create("policy_choice");
+
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, nothing_is_said_of_a_cluster_without_gpus_or_pods);
+    tcase_add_test(tests, what_fits_everywhere_is_allocated_as_it_comes);
+    tcase_add_test(tests, it_sees_that_spreading_leaves_no_card_free);
+    tcase_add_test(tests, the_same_look_says_the_same_and_changes_nothing);
+    tcase_add_test(tests, a_look_that_is_cancelled_comes_to_nothing);
+    tcase_add_test(tests, oc_stays_where_models_are_scarce);
+    tcase_add_test(tests, it_goes_over_when_looks_in_a_row_agree_and_not_before);
+    tcase_add_test(tests, auto_begins_as_oc_and_is_no_policy_of_a_node);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
