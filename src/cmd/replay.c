@@ -265,8 +265,9 @@ static bool write_ledger(const struct config *config, struct store *store, GStri
 
 static const struct policy *policy_asked_for(const struct config *config)
 {
-    return config_on_command_line(config, "policy") ? policy_begin(choices_policy_of(config->policy))
-                                                    : NULL;
+    return config_on_command_line(config, "policy")
+               ? policy_begin(choices_policy_of(config->policy))
+               : NULL;
 }
 
 static enum exit_code finish(const struct config *config, struct lines *lines,
