@@ -48,19 +48,30 @@ static bool admits(const struct search *search, const struct node *node, const s
            (!search->query->admits || search->query->admits(node, pod, search->query->data));
 }
 
+static bool is_in_the_way(const struct plan_goal *goal, const struct allocation *holder)
+{
+    return is_goal_node(goal, holder->node) &&
+           touches(holder->shares, holder->n_shares, goal->card);
+}
+
+/* Moves that are needed at least: who is to leave leaves by one move of his own. */
+static uint32_t least_moves(const struct search *search)
+{
+    const struct plan_goal *goal = &search->query->goal;
+    const struct node *node = goal->admit ? NULL : ledger_node(search->ledger, goal->node);
+    uint32_t n = 0;
+
+    for (guint i = 0; node && i < node->allocations->len; i++)
+        n += is_in_the_way(goal, node->allocations->pdata[i]);
+    return n;
+}
+
 static bool reached(struct search *search)
 {
     const struct plan_goal *goal = &search->query->goal;
 
-    if (!goal->admit) {
-        const struct node *node = ledger_node(search->ledger, goal->node);
-        for (guint i = 0; node && i < node->allocations->len; i++) {
-            const struct allocation *holder = node->allocations->pdata[i];
-            if (touches(holder->shares, holder->n_shares, goal->card))
-                return false;
-        }
-        return true;
-    }
+    if (!goal->admit)
+        return least_moves(search) == 0;
     const GPtrArray *nodes = ledger_nodes(search->ledger);
     for (guint i = 0; i < nodes->len; i++)
         if (admits(search, nodes->pdata[i], NULL) &&
@@ -184,12 +195,17 @@ static bool advance(struct search *search, uint32_t left)
 {
     const struct plan_query *query = search->query;
 
+    const uint32_t least = least_moves(search);
+
     if (left == 0)
         return reached(search);
+    if (least > left)
+        return false;
     for (size_t p = 0; p < query->n_pods && !search->gave_up; p++) {
         const struct allocation *old = ledger_get(search->ledger, query->pods[p].uid);
 
         if (search->moved[p] || !old || old->terminating ||
+            (least == left && !is_in_the_way(&query->goal, old)) ||
             !within_limits(search, &query->pods[p], old->node->name))
             continue;
         for (guint n = 0; n < ledger_nodes(search->ledger)->len && !search->gave_up; n++) {
