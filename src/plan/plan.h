@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which pods to move, and where to, so that a goal is reached: the fewest moves that do.
+ *
+ * Pure: works on the ledger that it is given, which must be the caller's own copy
+ * (ledger_copy_node), and leaves it as the moves would. No I/O, no clock, no lock.
+ *
+ * A move books the successor while its predecessor still counts, then ends the predecessor, so no
+ * order of the two over-commits a card. Every move is tried on the ledger that the moves before it
+ * leave. A pod moves once at most. Numbers of moves are tried from none upwards, every order and
+ * every card of each, until PLAN_TRIES_MAX moves have been tried; where the node side picks the
+ * card itself, and where a pod takes several cards or devices, only the policy's own choice is
+ * tried on each node.
+ */
+#include <gpuledger/placement.h>
+
+#define PLAN_MOVES_MAX 64
+#define PLAN_TRIES_MAX 200000
+#define PLAN_BUDGETS_MAX 4
+
+/* A pod that the caller knows; who is in the ledger only stays where it is. Borrowed. */
+struct plan_pod {
+    const char *uid;
+    const struct request *request; /* what the successor will ask for */
+    const char *owner;             /* UID of its controller; NULL: nobody makes a successor */
+    bool refuses;                  /* it has opted out of being moved */
+    uint32_t n_budgets;            /* at most PLAN_BUDGETS_MAX */
+    uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
+};
+
+/* Either a request that is to find room, or a card or node that is to hold nobody. */
+struct plan_goal {
+    const struct request *admit; /* NULL: empty what follows */
+    const char *node;
+    int32_t card; /* CARD_UNKNOWN: the whole node */
+};
+
+struct plan_query {
+    struct plan_goal goal;
+    const struct plan_pod *pods;
+    size_t n_pods;
+    const struct policy *policy; /* of nodes that have none of their own */
+    const int64_t *allowed;      /* how many more pods of each budget may end */
+    uint32_t n_allowed;
+    uint32_t moves_max; /* at most PLAN_MOVES_MAX */
+    uint32_t per_owner; /* moves; 0: any number */
+    uint32_t per_node;  /* the same, of pods that leave the node */
+    bool uncontrolled;  /* pods without a controller may be moved too */
+    /* What the ledger does not know of pod and node, such as selectors and taints; the pod is NULL
+     * for the one to admit. NULL: nothing else is in the way. */
+    bool (*admits)(const struct node *node, const struct plan_pod *pod, void *data);
+    void *data;
+};
+
+/* Owned by the plan. */
+struct plan_step {
+    const struct plan_pod *pod;
+    struct allocation *frees; /* what its end frees */
+    struct allocation *takes; /* what is kept for the successor */
+    char *from, *to;          /* nodes */
+};
+
+enum plan_outcome {
+    PLAN_FOUND,    /* no steps: the goal is reached as it is */
+    PLAN_NONE,     /* no moves that are allowed reach it */
+    PLAN_GAVE_UP,  /* PLAN_TRIES_MAX; there may be some */
+};
+
+/* Steps in order, each to be taken when the successor of the one before is Ready. Array of struct
+ * plan_step, the caller's (g_ptr_array_unref); empty unless PLAN_FOUND. */
+enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query,
+                            GPtrArray **ret_steps);
