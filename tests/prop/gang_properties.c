@@ -168,10 +168,24 @@ static void crash(struct world *w)
     }
 }
 
+/* Who has places, and has not begun to bind. */
+static bool prepares(struct world *w, int g)
+{
+    bool held = false;
+    for (int p = 0; p < PODS; p++) {
+        g_autofree char *id = uid(w, g, p);
+        if (w->groups[g].excused || w->groups[g].pods[p].bound)
+            return false;
+        held |= gangs_place(w->gangs, id) != NULL;
+    }
+    return held;
+}
+
 /* Bindings in flight end within the deadline, so anything longer is the rule's doing. */
 static void check(struct world *w)
 {
     HOLDS(used(w) <= w->cards, "%d of %d cards", used(w), w->cards);
+    HOLDS(prepares(w, 0) + prepares(w, 1) + prepares(w, 2) <= 1, "two groups hold places");
     for (int g = 0; g < GANGS; g++) {
         struct group *group = &w->groups[g];
         const uint32_t bound = bound_of(group);
