@@ -358,8 +358,13 @@ bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret
         return false;
     bound = count(gang, BOUND, BOUND);
     *ret_row = (struct gang_row){
-        .ns = gang->ns, .name = gang->name, .min = gang->min, .known = gang->members->len,
-        .held = count(gang, HELD, DUE), .bound = bound, .fit = gang->fit,
+        .ns = gang->ns,
+        .name = gang->name,
+        .min = gang->min,
+        .known = gang->members->len,
+        .held = count(gang, HELD, DUE),
+        .bound = bound,
+        .fit = gang->fit,
         .deadline_ms = gang->deadline_ms,
         .half = !gang->whole && bound > 0 && bound < gang->min && count(gang, DUE, DUE) == 0,
     };

@@ -52,15 +52,15 @@ struct gang_placer {
 };
 
 enum gang_answer {
-    GANG_NONE,    /* the pod is in no group */
-    GANG_YES,     /* it has a place: gangs_place. From bind: its Binding is due */
-    GANG_WAIT,    /* bind only: until enough have arrived, or the place is gone */
-    GANG_FEW,     /* fewer members are known than the group needs */
+    GANG_NONE, /* the pod is in no group */
+    GANG_YES, /* it has a place: gangs_place. From bind: its Binding is due */
+    GANG_WAIT, /* bind only: until enough have arrived, or the place is gone */
+    GANG_FEW, /* fewer members are known than the group needs */
     GANG_NO_ROOM, /* fewer fit than it needs */
-    GANG_BUSY,    /* another group has places in the pool */
+    GANG_BUSY, /* another group has places in the pool */
     GANG_BACKOFF, /* it has failed, or let its deadline pass */
-    GANG_CAPPED,  /* its namespace has too many places */
-    GANG_LOST,    /* bind only: its place is gone */
+    GANG_CAPPED, /* its namespace has too many places */
+    GANG_LOST, /* bind only: its place is gone */
 };
 
 enum gang_answer gangs_ask(struct gangs *gangs, const char *uid, const struct gang_placer *placer,
@@ -81,7 +81,7 @@ const char *gangs_place(const struct gangs *gangs, const char *uid);
 struct gang_row {
     const char *ns, *name;
     uint32_t min, known, held, bound, fit; /* fit: bound, and with a place when it last asked */
-    int64_t deadline_ms;                   /* 0: holds nothing */
+    int64_t deadline_ms; /* 0: holds nothing */
     bool half;
 };
 /* Texts are borrowed. False: the pod is in no group. */

@@ -36,8 +36,14 @@ struct world {
     unsigned born;
 };
 
-static char *uid_of(int g, int p, unsigned born) { return g_strdup_printf("%d-%d-%u", g, p, born); }
-static char *uid(struct world *w, int g, int p) { return uid_of(g, p, w->groups[g].pods[p].born); }
+static char *uid_of(int g, int p, unsigned born)
+{
+    return g_strdup_printf("%d-%d-%u", g, p, born);
+}
+static char *uid(struct world *w, int g, int p)
+{
+    return uid_of(g, p, w->groups[g].pods[p].born);
+}
 
 static int32_t used(struct world *w)
 {
