@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups come whole or not at all, whatever is asked, deleted, killed or late. The world keeps its own
+ * account of cards, Bindings and times, by pod number, and asks the rule for places only.
+ */
+#include "chance.h"
+#include "queue/gangs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GANGS 3
+#define PODS 6 /* of a group */
+#define TIMEOUT_MS 40000
+#define STEPS 80
+
+struct pod {
+    bool there, bound, due;
+    bool waits; /* in bind, and looks again when it wakes */
+    unsigned born; /* part of its UID: a replacement has another */
+};
+
+struct group {
+    struct pod pods[PODS];
+    uint32_t min;
+    bool excused; /* crash, refused Binding, deletion of who was bound, changed min */
+    int64_t partly_ms; /* since when it is bound in part; -1: it is not */
+};
+
+struct world {
+    struct gangs *gangs;
+    struct group groups[GANGS];
+    int32_t cards;
+    int64_t now_ms;
+    unsigned born;
+};
+
+static char *uid_of(int g, int p, unsigned born)
+{
+    return g_strdup_printf("%d-%d-%u", g, p, born);
+}
+static char *uid(struct world *w, int g, int p)
+{
+    return uid_of(g, p, w->groups[g].pods[p].born);
+}
+
+static int32_t used(struct world *w)
+{
+    int32_t n = 0;
+    for (int g = 0; g < GANGS; g++) {
+        for (int p = 0; p < PODS; p++) {
+            g_autofree char *id = uid(w, g, p);
+            const bool held = gangs_place(w->gangs, id) != NULL;
+            HOLDS(!held || w->groups[g].pods[p].there, "a place without a pod: %s", id);
+            n += w->groups[g].pods[p].bound || held;
+        }
+    }
+    return n;
+}
+
+static void place(void *data, const char *const *uids, size_t n, char **ret_nodes)
+{
+    struct world *w = data;
+    int32_t left = w->cards - used(w);
+    (void)uids;
+    for (size_t i = 0; i < n && left > 0; i++, left--)
+        ret_nodes[i] = g_strdup("n");
+}
+
+static uint32_t bound_of(const struct group *group)
+{
+    uint32_t n = 0;
+    for (int p = 0; p < PODS; p++)
+        n += group->pods[p].bound;
+    return n;
+}
+
+static void declare(struct world *w, int g, bool failed)
+{
+    g_autofree char *name = g_strdup_printf("g%d", g);
+    const struct gang_terms terms = {"ns", name, "pool", w->groups[g].min, TIMEOUT_MS, failed};
+    HOLDS(gangs_declare(w->gangs, &terms, w->now_ms), "group %d", g);
+}
+
+static void join(struct world *w, int g, int p)
+{
+    g_autofree char *name = g_strdup_printf("g%d", g), *id = uid(w, g, p);
+    declare(w, g, false);
+    gangs_join(w->gangs, "ns", name, id, w->groups[g].pods[p].bound);
+}
+
+/* After an answer: a group that has not begun to bind has places for as many as it needs, or none. */
+static void check_whole_or_none(struct world *w, int g)
+{
+    const struct group *group = &w->groups[g];
+    uint32_t held = 0;
+
+    for (int p = 0; p < PODS; p++) {
+        g_autofree char *id = uid(w, g, p);
+        if (group->excused || group->pods[p].bound || group->pods[p].due)
+            return;
+        held += gangs_place(w->gangs, id) != NULL;
+    }
+    HOLDS(held == 0 || held >= group->min, "group %d holds %u of %u", g, held, group->min);
+}
+
+static void ask(struct world *w, int g, int p)
+{
+    g_autofree char *id = uid(w, g, p);
+    const struct gang_placer placer = {place, w};
+    if (w->groups[g].pods[p].there && !w->groups[g].pods[p].bound)
+        if (gangs_ask(w->gangs, id, &placer, w->now_ms) != GANG_NONE)
+            check_whole_or_none(w, g);
+}
+
+static void arrive(struct world *w, int g, int p)
+{
+    g_autofree char *id = uid(w, g, p);
+    struct pod *pod = &w->groups[g].pods[p];
+    enum gang_answer answer;
+    if (!pod->there || pod->bound || pod->due)
+        return;
+    answer = gangs_arrive(w->gangs, id, w->now_ms);
+    pod->due = answer == GANG_YES;
+    pod->waits = answer == GANG_WAIT;
+}
+
+static void deliver(struct world *w, int g, int p)
+{
+    g_autofree char *id = uid(w, g, p);
+    struct pod *pod = &w->groups[g].pods[p];
+    const bool ok = !chance_percent(2);
+    if (!pod->due)
+        return;
+    HOLDS(gangs_place(w->gangs, id), "a Binding without a place: %s", id);
+    pod->due = false;
+    pod->bound = ok;
+    w->groups[g].excused |= !ok;
+    gangs_settle(w->gangs, id, ok);
+}
+
+static void settle(struct world *w, int g, int p)
+{
+    if (w->groups[g].pods[p].waits)
+        arrive(w, g, p);
+    deliver(w, g, p);
+}
+
+static void end(struct world *w, int g, int p)
+{
+    g_autofree char *id = uid(w, g, p);
+    struct pod *pod = &w->groups[g].pods[p];
+    if (!pod->there)
+        return;
+    w->groups[g].excused |= pod->bound || pod->due || pod->waits;
+    *pod = (struct pod){0};
+    gangs_forget(w->gangs, id);
+    HOLDS(!gangs_place(w->gangs, id), "a place outlived %s", id);
+}
+
+/* All that is in memory is gone; Bindings that were due never went out. */
+static void crash(struct world *w)
+{
+    gangs_free(w->gangs);
+    w->gangs = gangs_new();
+    for (int g = 0; g < GANGS; g++) {
+        for (int p = 0; p < PODS; p++) {
+            w->groups[g].excused |= w->groups[g].pods[p].due || w->groups[g].pods[p].waits;
+            w->groups[g].pods[p].due = w->groups[g].pods[p].waits = false;
+            if (w->groups[g].pods[p].there)
+                join(w, g, p);
+        }
+    }
+}
+
+/* Who has places, and has not begun to bind. */
+static bool prepares(struct world *w, int g)
+{
+    bool held = false;
+    for (int p = 0; p < PODS; p++) {
+        g_autofree char *id = uid(w, g, p);
+        if (w->groups[g].excused || w->groups[g].pods[p].bound)
+            return false;
+        held |= gangs_place(w->gangs, id) != NULL;
+    }
+    return held;
+}
+
+/* Bindings in flight end within the deadline, so anything longer is the rule's doing. */
+static void check(struct world *w)
+{
+    HOLDS(used(w) <= w->cards, "%d of %d cards", used(w), w->cards);
+    HOLDS(prepares(w, 0) + prepares(w, 1) + prepares(w, 2) <= 1, "two groups hold places");
+    for (int g = 0; g < GANGS; g++) {
+        struct group *group = &w->groups[g];
+        const uint32_t bound = bound_of(group);
+        bool due = false;
+        for (int p = 0; p < PODS; p++)
+            due |= group->pods[p].due || group->pods[p].waits;
+        if (bound == 0 || bound >= group->min)
+            group->partly_ms = -1;
+        else if (group->partly_ms < 0)
+            group->partly_ms = w->now_ms;
+        HOLDS(group->partly_ms < 0 || group->excused || due ||
+                  w->now_ms - group->partly_ms <= TIMEOUT_MS,
+              "group %d has %u of %u", g, bound, group->min);
+    }
+}
+
+static void pass(struct world *w, int64_t ms)
+{
+    w->now_ms += ms;
+    gangs_expire(w->gangs, w->now_ms);
+}
+
+static void step(struct world *w)
+{
+    const int g = (int)chance_below(GANGS), p = (int)chance_below(PODS);
+    struct pod *pod = &w->groups[g].pods[p];
+    const uint32_t what = chance_below(100);
+
+    if (what < 20 && !pod->there) {
+        *pod = (struct pod){.there = true, .born = ++w->born};
+        join(w, g, p);
+    } else if (what < 40) {
+        ask(w, g, p);
+    } else if (what < 50) { /* the cycle of groups: all filters, then all binds */
+        for (int i = 0; i < PODS; i++)
+            ask(w, g, i);
+        for (int i = 0; i < PODS; i++)
+            arrive(w, g, i);
+    } else if (what < 70) {
+        arrive(w, g, p);
+    } else if (what < 85) {
+        for (int i = 0; i < PODS; i++)
+            settle(w, g, i);
+    } else if (what < 88) {
+        end(w, g, p);
+    } else if (what < 89) {
+        crash(w);
+    } else if (what < 91 && pod->there) {
+        declare(w, g, chance_percent(50));
+    } else if (what < 92 && pod->waits) {
+        g_autofree char *id = uid(w, g, p);
+        arrive(w, g, p); /* the last look, under the same lock */
+        gangs_depart(w->gangs, id);
+        pod->waits = false;
+    } else {
+        pass(w, chance_between(100, 20000));
+    }
+}
+
+static void run(void)
+{
+    struct world w = {.gangs = gangs_new(), .cards = (int32_t)chance_between(2, 14)};
+
+    for (int g = 0; g < GANGS; g++)
+        w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS), .partly_ms = -1};
+    for (int i = 0; i < STEPS; i++) {
+        step(&w);
+        check(&w);
+    }
+    /* Twice: one that looks may make due who has looked before. */
+    for (int i = 0; i < 2 * GANGS * PODS; i++)
+        settle(&w, i / PODS % GANGS, i % PODS);
+    pass(&w, TIMEOUT_MS + GANG_ASKED_MS);
+    for (int g = 0; g < GANGS; g++) {
+        for (int p = 0; p < PODS; p++) {
+            g_autofree char *id = uid(&w, g, p);
+            HOLDS(!gangs_place(w.gangs, id), "held after the deadline: %s", id);
+        }
+    }
+    check(&w);
+    gangs_free(w.gangs);
+}
+
+int main(void)
+{
+    chance_init("groups come whole or not at all", 10000);
+    while (chance_next_event())
+        run();
+    return EXIT_SUCCESS;
+}
