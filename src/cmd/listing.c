@@ -2,8 +2,8 @@
 #include "cmd/listing.h"
 
 #include "cmd/local.h"
-#include "cmd/nodes.h"
 #include "core/fail.h"
+#include "inspect/views.h"
 #include "json/json.h"
 #include "options/jsonpath.h"
 #include "options/print.h"
@@ -12,6 +12,40 @@
 #include <string.h>
 
 #define WATCH_PAUSE_US (2 * G_USEC_PER_SEC)
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+/* What the server answers under /api/v1/nodes, of the cluster that the command line names. */
+static bool look_at_cluster(const struct config *config, const char *name, bool table,
+                            GString *ret_body, GError **error)
+{
+    struct local local;
+
+    if (!local_open(config, &local, error))
+        return false;
+    const bool found = (table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
+    if (!found)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
+                    name);
+    local_close(&local);
+    return found;
+}
+
+bool node_query_ask(const struct config *config, const struct node_query *query, GString *ret_body,
+                    GError **error)
+{
+    const char *name = query->node;
+
+    if (!query->client)
+        return look_at_cluster(config, name, query->table, ret_body, error);
+    g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
+    g_autofree char *path =
+        g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
+    const struct client_request request = {path, query->table ? "text/plain" : "application/json"};
+    return client_get(query->client, &request, ret_body, error);
+}
+
+/* --- printing ------------------------------------------------------------------------------- */
 
 /* What has been printed, so that --watch prints what is new. */
 struct printed {
@@ -62,7 +96,7 @@ static bool write_document(const struct config *config, const struct listing *li
     return true;
 }
 
-static enum exit_code show(const struct config *config, const struct nodes_question *question,
+static enum exit_code show(const struct config *config, const struct node_query *query,
                            const struct listing *listing, struct printed *printed)
 {
     const bool rows = !print_is_document(config) && config->output != OUTPUT_NAME;
@@ -70,7 +104,7 @@ static enum exit_code show(const struct config *config, const struct nodes_quest
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
 
-    if (nodes_get(config, question, body, &failure))
+    if (node_query_ask(config, query, body, &failure))
         (rows ? write_rows : write_document)(config, listing, body, printed, text, &failure);
     if (!failure && text->len == 0)
         return EXIT_OK; /* --watch, and nothing new */
@@ -90,7 +124,7 @@ static bool fits(const struct config *config)
 enum exit_code listing_run(const struct config *config, const char *node,
                            const struct listing *listing)
 {
-    struct nodes_question question = {.node = node};
+    struct node_query query = {.node = node};
     g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     struct printed printed = {rows, text};
@@ -103,8 +137,8 @@ enum exit_code listing_run(const struct config *config, const char *node,
     g_autoptr(client) client = local ? NULL : client_open(config, &failure);
     if (failure)
         return print_answer(config, text, failure);
-    question.client = client;
-    while ((code = show(config, &question, listing, &printed)) == EXIT_OK && config->watch)
+    query.client = client;
+    while ((code = show(config, &query, listing, &printed)) == EXIT_OK && config->watch)
         g_usleep(WATCH_PAUSE_US);
     return code;
 }

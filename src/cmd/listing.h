@@ -4,6 +4,7 @@
  * Commands that list objects: they ask for the nodes, once or with --watch again and again, and print
  * what they make of the answer as rows, as a document or as names. One thread.
  */
+#include "cmd/client.h"
 #include "options/command.h"
 #include "options/table.h"
 
@@ -19,3 +20,14 @@ struct listing {
 /* `node` NULL: all. The exit status; what went wrong has been complained about. */
 enum exit_code listing_run(const struct config *config, const char *node,
                            const struct listing *listing);
+
+struct node_query {
+    const char *node;      /* NULL: all */
+    struct client *client; /* NULL: the cluster that the command line names */
+    bool table;            /* for terminals, instead of JSON */
+};
+
+/* Appends what GET /api/v1/nodes[/node] answers. Errors are those of client_get and local_open, and
+ * GPULEDGER_ERROR_NOT_FOUND. */
+bool node_query_ask(const struct config *config, const struct node_query *query, GString *ret_body,
+                    GError **error);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands "nodes" and "inspect": the ledger as tables. */
-#include "cmd/nodes.h"
-
 #include "cmd/listing.h"
 #include "cmd/local.h"
 #include "core/bytes.h"
-#include "inspect/views.h"
 #include "options/print.h"
 #include "options/table.h"
 #include "json/json.h"
-
-#include <gpuledger/error.h>
 
 /* As the server's /api/v1/nodes has them. */
 struct node_row {
@@ -196,37 +191,6 @@ static struct table *make_node_rows(const struct config *config, const GString *
     return make_rows(config->output == OUTPUT_WIDE, body, error);
 }
 
-/* What the server answers under /api/v1/nodes, of the cluster that the command line names. */
-static bool look_at_cluster(const struct config *config, const char *name, bool table,
-                            GString *ret_body, GError **error)
-{
-    struct local local;
-
-    if (!local_open(config, &local, error))
-        return false;
-    const bool found = (table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
-    if (!found)
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
-                    name);
-    local_close(&local);
-    return found;
-}
-
-bool nodes_get(const struct config *config, const struct nodes_question *question,
-               GString *ret_body, GError **error)
-{
-    const char *name = question->node;
-
-    if (!question->client)
-        return look_at_cluster(config, name, question->table, ret_body, error);
-    g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
-    g_autofree char *path =
-        g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
-    const struct client_request request = {path,
-                                           question->table ? "text/plain" : "application/json"};
-    return client_get(question->client, &request, ret_body, error);
-}
-
 enum exit_code nodes_run(const struct config *config, const struct config_inputs *inputs)
 {
     const char *node = config->words->len ? config->words->pdata[0] : NULL;
@@ -240,7 +204,7 @@ enum exit_code nodes_run(const struct config *config, const struct config_inputs
 
 enum exit_code inspect_run(const struct config *config, const struct config_inputs *inputs)
 {
-    struct nodes_question question = {
+    struct node_query query = {
         .node = config->words->len ? config->words->pdata[0] : NULL,
         .table = !print_is_document(config),
     };
@@ -251,8 +215,8 @@ enum exit_code inspect_run(const struct config *config, const struct config_inpu
     if (!local_choose(config, &local))
         return EXIT_USAGE;
     g_autoptr(client) client = local ? NULL : client_open(config, &failure);
-    question.client = client;
+    query.client = client;
     if (!failure)
-        nodes_get(config, &question, body, &failure);
+        node_query_ask(config, &query, body, &failure);
     return print_answer(config, body, failure);
 }

@@ -137,10 +137,10 @@ struct config {
     char *ca_file;
     int64_t output; /* enum output_format */
     char *output_template; /* of OUTPUT_JSONPATH; else perhaps NULL */
-    char *sort_by; /* "": as the server sends it */
+    char *sort_by;         /* "": as the server sends it */
     bool watch;
     bool all_namespaces;
-    char *service; /* "NAMESPACE/NAME"; "": --server is asked directly */
+    char *service;  /* "NAMESPACE/NAME"; "": --server is asked directly */
     int64_t until;  /* 0: to the end */
 
     char *certs_folder; /* "": nothing is kept */

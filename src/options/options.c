@@ -51,7 +51,7 @@ const char *const option_groups[GROUP_N] = {
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
 #define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
-#define ROWS (COMMAND_NODES | COMMAND_PODS) /* they list objects */
+#define ROWS (COMMAND_NODES | COMMAND_PODS)                    /* they list objects */
 #define CLIENT (VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
 #define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | VIEWS | PLANS)
 #define LOOKS (COMMAND_SERVE | COMMAND_AUDIT | VIEWS | PLANS)

@@ -221,8 +221,8 @@ enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *quer
                             GPtrArray **ret_steps)
 {
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
-    struct search search = {ledger, query, g_ptr_array_new_with_free_func(step_free), moved, 0,
-                            false};
+    struct search search = {ledger, query, g_ptr_array_new_with_free_func(step_free),
+                            moved,  0,     false};
     bool found = false;
 
     for (uint32_t n = 0; !found && !search.gave_up && n <= MIN(query->moves_max, PLAN_MOVES_MAX);

@@ -22,10 +22,10 @@
 /* A pod that the caller knows; who is in the ledger only stays where it is. Borrowed. */
 struct plan_pod {
     const char *uid;
-    const struct request *request; /* what the successor will ask for */
-    const char *owner;             /* UID of its controller; NULL: nobody makes a successor */
-    bool refuses;                  /* it has opted out of being moved */
-    uint32_t n_budgets;            /* at most PLAN_BUDGETS_MAX */
+    const struct request *request;      /* what the successor will ask for */
+    const char *owner;                  /* UID of its controller; NULL: nobody makes a successor */
+    bool refuses;                       /* it has opted out of being moved */
+    uint32_t n_budgets;                 /* at most PLAN_BUDGETS_MAX */
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
 };
 
@@ -62,9 +62,9 @@ struct plan_step {
 };
 
 enum plan_outcome {
-    PLAN_FOUND,    /* no steps: the goal is reached as it is */
-    PLAN_NONE,     /* no moves that are allowed reach it */
-    PLAN_GAVE_UP,  /* PLAN_TRIES_MAX; there may be some */
+    PLAN_FOUND,   /* no steps: the goal is reached as it is */
+    PLAN_NONE,    /* no moves that are allowed reach it */
+    PLAN_GAVE_UP, /* PLAN_TRIES_MAX; there may be some */
 };
 
 /* Steps in order, each to be taken when the successor of the one before is Ready. Array of struct

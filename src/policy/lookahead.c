@@ -19,10 +19,10 @@ struct visitor {
 struct lookahead {
     struct ledger *ledger; /* empty but during a run */
     struct demand *demand;
-    GPtrArray *nodes;  /* const struct node *, the ledger's */
-    GArray *visitors;  /* struct visitor */
-    double gpus;       /* of the cluster, in cards */
-    double mean_gpus;  /* of a visitor */
+    GPtrArray *nodes; /* const struct node *, the ledger's */
+    GArray *visitors; /* struct visitor */
+    double gpus;      /* of the cluster, in cards */
+    double mean_gpus; /* of a visitor */
 };
 
 /* --- the cluster ------------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ void lookahead_free(struct lookahead *lookahead)
 /* What a node was found to be for a visitor, and when. */
 struct sight {
     struct rank *ranks; /* by node; of infinite loss: it does not fit */
-    uint64_t *at; /* by node: its `changed` then */
+    uint64_t *at;       /* by node: its `changed` then */
 };
 
 /* One that has found room. */
@@ -197,8 +197,8 @@ struct run {
     GRand *chance;
     GRand *times;
     struct sight *sights; /* by visitor */
-    uint64_t *changed; /* by node, from 1 on */
-    GSequence *stays; /* struct stay, by time */
+    uint64_t *changed;    /* by node, from 1 on */
+    GSequence *stays;     /* struct stay, by time */
     uint64_t n_pods;
     double used, asked, now, end, used_time;
 };

@@ -19,14 +19,14 @@ struct lookahead;
  * for this call only. */
 struct lookahead *lookahead_new(struct ledger *ledger, const struct demand *demand);
 void lookahead_free(struct lookahead *lookahead); /* NULL is ignored */
-typedef struct lookahead lookahead; /* for g_autoptr */
+typedef struct lookahead lookahead;               /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(lookahead, lookahead_free)
 
 struct lookahead_options {
     const struct policy *policy;
     uint32_t seed;
-    double load; /* what pods would hold if none was refused, of all GPUs */
-    double lifetimes; /* for how many mean lifetimes it is counted, after the first */
+    double load;           /* what pods would hold if none was refused, of all GPUs */
+    double lifetimes;      /* for how many mean lifetimes it is counted, after the first */
     const gint *cancelled; /* atomic; NULL: it is not */
 };
 

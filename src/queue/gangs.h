@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GANG_MEMBERS_MAX 1024       /* of a group */
-#define GANGS_NAMESPACE_MAX 64      /* groups of a namespace */
-#define GANGS_PLACES_MAX 2048       /* places for a namespace */
+#define GANG_MEMBERS_MAX 1024  /* of a group */
+#define GANGS_NAMESPACE_MAX 64 /* groups of a namespace */
+#define GANGS_PLACES_MAX 2048  /* places for a namespace */
 #define GANG_ASKED_MS 15000
 #define GANG_BACKOFF_MIN_MS 1000
 #define GANG_BACKOFF_MAX_MS 60000
@@ -31,10 +31,10 @@ void gangs_free(struct gangs *gangs);
 
 struct gang_terms {
     const char *ns, *name;
-    const char *pool;    /* what its members can be on: one group at a time holds places there */
-    uint32_t min;        /* members that must come together; may change */
-    int64_t timeout_ms;  /* from its first place to its deadline */
-    bool failed;         /* its condition says so */
+    const char *pool;   /* what its members can be on: one group at a time holds places there */
+    uint32_t min;       /* members that must come together; may change */
+    int64_t timeout_ms; /* from its first place to its deadline */
+    bool failed;        /* its condition says so */
 };
 
 /* A group is declared, or again with other terms. False: the namespace has too many. */
@@ -52,15 +52,15 @@ struct gang_placer {
 };
 
 enum gang_answer {
-    GANG_NONE, /* the pod is in no group */
-    GANG_YES, /* it has a place: gangs_place. From bind: its Binding is due */
-    GANG_WAIT, /* bind only: until enough have arrived, or the place is gone */
-    GANG_FEW, /* fewer members are known than the group needs */
+    GANG_NONE,    /* the pod is in no group */
+    GANG_YES,     /* it has a place: gangs_place. From bind: its Binding is due */
+    GANG_WAIT,    /* bind only: until enough have arrived, or the place is gone */
+    GANG_FEW,     /* fewer members are known than the group needs */
     GANG_NO_ROOM, /* fewer fit than it needs */
-    GANG_BUSY, /* another group has places in the pool */
+    GANG_BUSY,    /* another group has places in the pool */
     GANG_BACKOFF, /* it has failed, or let its deadline pass */
-    GANG_CAPPED, /* its namespace has too many places */
-    GANG_LOST, /* bind only: its place is gone */
+    GANG_CAPPED,  /* its namespace has too many places */
+    GANG_LOST,    /* bind only: its place is gone */
 };
 
 enum gang_answer gangs_ask(struct gangs *gangs, const char *uid, const struct gang_placer *placer,
@@ -81,7 +81,7 @@ const char *gangs_place(const struct gangs *gangs, const char *uid);
 struct gang_row {
     const char *ns, *name;
     uint32_t min, known, held, bound, fit; /* fit: bound, and with a place when it last asked */
-    int64_t deadline_ms; /* 0: holds nothing */
+    int64_t deadline_ms;                   /* 0: holds nothing */
     bool half;
 };
 /* Texts are borrowed. False: the pod is in no group. */

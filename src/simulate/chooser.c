@@ -21,10 +21,10 @@ struct chooser {
     struct worker worker;
 
     /* Under the worker's lock: */
-    bool on; /* the policy is auto */
+    bool on;                     /* the policy is auto */
     const struct policy *wanted; /* of the store, with this patience */
     int64_t patience_ms;
-    unsigned wishes; /* how often these two were changed */
+    unsigned wishes;          /* how often these two were changed */
     const struct policy *now; /* what was chosen last */
     unsigned looks;
     struct policy_figure figures[POLICY_CHOICE_N];

@@ -32,7 +32,7 @@ struct simulation {
     struct scheduler_cycle *cycle;
     struct workload *workload;
     struct policy_choice *choice; /* NULL: the policy stays */
-    double look_at; /* when arrivals have asked for so much, in cards, the next look is due */
+    double look_at;    /* when arrivals have asked for so much, in cards, the next look is due */
     struct pace *pace; /* NULL: node sides take no time */
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;

@@ -299,7 +299,7 @@ class Completion(Case):
                          ["table", "wide", "json", "yaml", "jsonpath=", "name"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "sp"), ["spread"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "="),
-                         ["binpack", "spread", "first-fit", "strongest", "oc", "fgd"])
+                         ["binpack", "spread", "first-fit", "strongest", "oc", "fgd", "auto"])
         self.assertEqual(self.complete("gpuledger", "serve", "--policy", "=", "f"),
                          ["first-fit", "fgd"])
         self.assertEqual(self.complete("gpuledger", "serve", "--snapshot", "/et"), ["/etc"])

@@ -17,14 +17,14 @@
 
 struct pod {
     bool there, bound, due;
-    bool waits; /* in bind, and looks again when it wakes */
+    bool waits;    /* in bind, and looks again when it wakes */
     unsigned born; /* part of its UID: a replacement has another */
 };
 
 struct group {
     struct pod pods[PODS];
     uint32_t min;
-    bool excused; /* crash, refused Binding, deletion of who was bound, changed min */
+    bool excused;      /* crash, refused Binding, deletion of who was bound, changed min */
     int64_t partly_ms; /* since when it is bound in part; -1: it is not */
 };
 

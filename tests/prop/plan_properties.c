@@ -231,9 +231,8 @@ static void try_one(void)
     HOLDS(ledger_verify(ledger, &error), "%s", error->message);
     for (int p = 0; p < c.n; p++) {
         const struct allocation *at = ledger_get(ledger, uids[p]);
-        HOLDS(outcome == PLAN_FOUND ||
-                  (at && at->shares[0].card == c.place[p] % CARDS &&
-                   strcmp(at->node->name, names[c.place[p] / CARDS]) == 0),
+        HOLDS(outcome == PLAN_FOUND || (at && at->shares[0].card == c.place[p] % CARDS &&
+                                        strcmp(at->node->name, names[c.place[p] / CARDS]) == 0),
               "%s is elsewhere though there is no plan", uids[p]);
         request_free((struct request *)(uintptr_t)pods[p].request);
     }
