@@ -137,6 +137,8 @@ def scenario_readme(cluster, rounds):
         sample = re.search(r"^```\n(NODE .*?)^```", text, re.M | re.S)[1]
         tap.note(shell.said)
         tap.equal(placed(shell.said), placed(sample), "what is printed is what the page shows")
+        tap.ok(shell.runs("kubectl gpuledger nodes -o name", 60), "kubectl gpuledger nodes", shell.said)
+        tap.equal(shell.said, "node/gpu-node\n", "the plugin finds the extender by itself")
     rollout_done(cluster)
     kubectl(cluster, "delete", "-f", ROOT / "examples/pods", "--grace-period=1")
 
@@ -156,6 +158,8 @@ class Shell:
         folder.mkdir(exist_ok=True)
         (folder / "kubectl").unlink(missing_ok=True)
         (folder / "kubectl").symlink_to(cluster.kubectl)
+        (folder / "kubectl-gpuledger").unlink(missing_ok=True)
+        (folder / "kubectl-gpuledger").symlink_to(os.path.abspath(program()))
         # There is no container engine: what `docker run … IMAGE WORD…` would run, runs.
         (folder / "docker").write_text(
             f'#!/bin/sh\nwhile [ "$1" != gpuledger:0.1.0 ]; do shift; done\nshift\nexec {program()} "$@"\n')
