@@ -2,6 +2,7 @@
 """Aliyun's plugin, 45fb8b8: it guesses whose Allocate call it answers, at client-go's default rate."""
 
 import contextlib
+import re
 import signal
 import time
 
@@ -338,10 +339,19 @@ def scenario_gpushare_stopped(cluster, rounds):
     def running():
         return [pod for pod in cluster.pods("work-") if pod["status"].get("phase") == "Running"]
 
+    left_out = set()
+
+    def all_run():
+        left_out.update(re.findall(r'^gpuledger_node_left_out{node="([^"]+)"',
+                                   cluster.ops("/metrics", raw=True).decode(), re.M))
+        return len(running()) == 8
+
     with contextlib.suppress(TimeoutError):
-        wait_for(lambda: len(running()) == 8, 60, 0.2)
+        wait_for(all_run, 60, 0.2)
     lost = [e for e in cluster.diary.entries("work-") if "failed" in e]
     cluster.tap.ok(len(lost) <= 4, f"at most 1 + 3 pods are lost ({len(lost)})", lost)
+    if len(lost) >= REJECT_LIMIT:  # fewer: kubelet has reported in time that the plugin is away
+        cluster.tap.equal(left_out, {"gpu-node"}, "the node was left out")
     cluster.tap.equal({pod["spec"]["nodeName"] for pod in running()}, {"other-node"},
                       f"the replacements run on the other node ({len(running())} of 8)")
     cluster.client.delete("Deployment", "work")
