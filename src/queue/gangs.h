@@ -11,7 +11,7 @@
  * A group that was whole once stays so: a replacement waits for nobody. Of a group whose bound members
  * are fewer than it needs, and that has never been whole, it is said that it is half.
  *
- * Time is monotonic and comes in; nothing else does. Guarded by the store's lock.
+ * Time is monotonic and comes in; nothing else does. Guarded by the store's lock. No verb asks it yet.
  */
 #include <glib.h>
 #include <stdbool.h>
