@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/sleepers.h"
 
+#include <glib.h>
 #include <string.h>
 #include <time.h>
 
 struct sleeper {
     const char *node, *uid;
+    guint node_hash, uid_hash; /* so that most are passed over without a look at their names */
     bool woken;
     pthread_cond_t wake; /* on CLOCK_MONOTONIC */
     struct sleeper *next, **link;
 };
+
+/* 0: nobody. */
+static guint hash(const char *name)
+{
+    return name ? g_str_hash(name) | 1 : 0;
+}
 
 static void enter(struct sleepers *sleepers, struct sleeper *sleeper)
 {
@@ -38,7 +46,8 @@ bool sleepers_wait(struct sleepers *sleepers, pthread_mutex_t *lock, const char 
                    const char *uid, int64_t until_ms)
 {
     const struct timespec until = {until_ms / 1000, (until_ms % 1000) * 1000000};
-    struct sleeper sleeper = {.node = node, .uid = uid};
+    struct sleeper sleeper = {
+        .node = node, .uid = uid, .node_hash = hash(node), .uid_hash = hash(uid)};
 
     enter(sleepers, &sleeper);
     /* It may wake without a reason. Whatever else ends the wait is the end of the time. */
@@ -56,15 +65,18 @@ static void wake(struct sleeper *sleeper)
     sleeper->woken = true;
 }
 
-static bool is_same(const char *own, const char *named)
+static bool is_same(const char *own, guint own_hash, const char *named, guint named_hash)
 {
-    return own && named && strcmp(own, named) == 0;
+    return named && own_hash == named_hash && strcmp(own, named) == 0;
 }
 
 void sleepers_wake(const struct sleepers *sleepers, const char *node, const char *uid)
 {
+    const guint node_hash = hash(node), uid_hash = hash(uid);
+
     for (struct sleeper *one = sleepers->first; one; one = one->next) {
-        if (is_same(one->node, node) || is_same(one->uid, uid))
+        if (is_same(one->node, one->node_hash, node, node_hash) ||
+            is_same(one->uid, one->uid_hash, uid, uid_hash))
             wake(one);
     }
 }

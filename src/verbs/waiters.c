@@ -38,14 +38,22 @@ static const char *find_largest(const GPtrArray *names, const char *ns)
     return own + 1 < most ? largest : NULL;
 }
 
+static guint count_waiters(const struct waiters *waiters, const char *node)
+{
+    guint n = 0;
+
+    for (const struct waiting_bind *one = waiters->youngest; one; one = one->older)
+        n += !one->cut && (!node || g_str_equal(one->node, node));
+    return n;
+}
+
 /* Makes room among those who wait for the node, or among all. */
 static bool make_room(struct waiters *waiters, const char *node, guint max,
                       const struct waiting_bind *waiter, bool *ret_cut)
 {
-    g_autoptr(GPtrArray) names = list_namespaces(waiters, node);
-
-    if (names->len < max)
+    if (waiters->n < max || count_waiters(waiters, node) < max)
         return true;
+    g_autoptr(GPtrArray) names = list_namespaces(waiters, node);
     const char *largest = find_largest(names, waiter->ns);
     struct waiting_bind *one = waiters->youngest;
     while (largest && one && (one->cut || !g_str_equal(one->ns, largest) ||
