@@ -50,6 +50,8 @@ struct placement {
  * means that only placement_find knows. Not for policies that are `foreseen`. Made for the thousands of
  * nodes of one filter call. */
 bool placement_is_obvious(const struct node *node, const struct request *request);
+/* The same of `n` such pods, at least 1, one after the other and by whatever policy. */
+bool placement_of_all_is_obvious(const struct node *node, const struct request *request, int32_t n);
 
 /* Places all asks or none. `pinned` is the one card to use, or CARD_UNKNOWN for any. The demand may
  * be NULL. */

@@ -72,6 +72,15 @@ enum reason dialect_why_wait(const struct node *node, const struct request *requ
     return waiting_reason(pick_alternative(node, request));
 }
 
+/* Whether the node's summary says that there is room, and nobody wants to know where. It does not know of
+ * cards that the pod must not get where the node side picks one. */
+static bool has_obvious_room(const struct node *node, const struct request *request,
+                             const struct placement *wanted)
+{
+    return !wanted && !node->sketch.dialect && !request->dialect->policy &&
+           placement_is_obvious(node, request);
+}
+
 /* Kept out of line: its placement is large, and waiting is rare. */
 G_GNUC_NO_INLINE static enum admission
 admit_beside_waiting(const struct node *node, const struct request *request,
@@ -79,6 +88,7 @@ admit_beside_waiting(const struct node *node, const struct request *request,
                      struct placement *ret_placement, enum reason *ret_reason)
 {
     const struct policy *policy = pick_policy(node, request, query->policy);
+    const bool obvious = has_obvious_room(node, request, ret_placement);
     struct placement scratch;
 
     /* kubelet would turn the pod away. A bind that is here may wait. */
@@ -93,7 +103,9 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     if (in_flight->card != CARD_UNKNOWN &&
         placement_find(node, request, policy, query->demand, in_flight->card, ret_placement) == REASON_NONE)
         return ADMISSION_YES;
-    *ret_reason = placement_find(node, request, policy, query->demand, CARD_UNKNOWN, ret_placement);
+    *ret_reason = obvious ? REASON_NONE
+                          : placement_find(node, request, policy, query->demand, CARD_UNKNOWN,
+                                           ret_placement);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)

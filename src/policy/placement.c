@@ -184,6 +184,22 @@ bool placement_is_obvious(const struct node *node, const struct request *request
            amount_bytes(ask->memory, node->memory_unit) <= node->memory_free_max;
 }
 
+static bool has_slots(const struct node *node)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        if (node->cards[i].slots > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Wherever the others go, they take no more than this of the emptiest card. */
+bool placement_of_all_is_obvious(const struct node *node, const struct request *request, int32_t n)
+{
+    return placement_is_obvious(node, request) && !has_slots(node) &&
+           amount_bytes(request->asks[0].memory, node->memory_unit) <= node->memory_free_max / n;
+}
+
 enum reason placement_find(const struct node *node, const struct request *request,
                            const struct policy *policy, const struct demand *demand,
                            int32_t pinned, struct placement *ret_placement)

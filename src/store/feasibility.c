@@ -233,6 +233,29 @@ static bool is_full(struct feasibility *question)
                ADMISSION_NO;
 }
 
+/* How many others are on their way there, if all ask for the same as the pod, which waits for the node
+ * side, and there is room for all of them and for it; else -1. So it is in a burst of equal pods, and
+ * nobody need work out who gets which card. */
+static int32_t count_equals(const struct feasibility *question, const GPtrArray *list)
+{
+    const struct node *node = question->found;
+    const struct request *request = question->admission.request;
+    int32_t n = 0;
+
+    if (!question->waits || !list || node->dialect != request->dialect || node->paused ||
+        node->departed || node->sketch.dialect || request->dialect->policy)
+        return -1;
+    for (guint i = 0; i < list->len; i++) {
+        const struct hint *hint = list->pdata[i];
+        if (g_strcmp0(hint->uid, question->nominees.uid) == 0)
+            continue;
+        if (!request_equal(hint->request, request))
+            return -1;
+        n++;
+    }
+    return placement_of_all_is_obvious(node, request, n + 1) ? n : -1;
+}
+
 bool feasibility_at_once(struct feasibility *question, struct placement *ret_placement)
 {
     const bool waits = question->waits;
@@ -240,9 +263,15 @@ bool feasibility_at_once(struct feasibility *question, struct placement *ret_pla
     bool at_once;
 
     question->spoken_for = false;
+    question->n_equals = 0;
     if (question->calm)
         return !waits;
     list = question->found ? hints_of(question->hints, question->found->name) : NULL;
+    const int32_t n_equals = count_equals(question, list);
+    if (n_equals >= 0) {
+        question->n_equals = n_equals;
+        return false;
+    }
     let_all_come(question, list, true);
     question->spoken_for = is_full(question);
     let_all_come(question, list, false);
@@ -260,7 +289,8 @@ bool feasibility_at_once(struct feasibility *question, struct placement *ret_pla
 
 int32_t feasibility_ahead(const struct feasibility *question)
 {
-    return (question->coming ? question->coming->node : question->found)->n_waiting;
+    return (question->coming ? question->coming->node : question->found)->n_waiting +
+           question->n_equals;
 }
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)

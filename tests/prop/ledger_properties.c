@@ -6,6 +6,7 @@
 #include "chance.h"
 #include "core/ledger.h"
 #include "oracle.h"
+#include "policy/what_if.h"
 
 #include <gpuledger/placement.h>
 #include <stdio.h>
@@ -317,6 +318,25 @@ static void assert_different_cards(const struct placement *placement, uint32_t s
     }
 }
 
+/* Where there is room for several by the summary, one finds a place after the other. */
+static void assert_all_fit(const struct node *node, const struct request *request)
+{
+    const int32_t n = 1 + (int32_t)chance_below(4);
+    struct what_if *what_if;
+
+    if (!placement_of_all_is_obvious(node, request, n))
+        return;
+    what_if = what_if_new(node);
+    for (int32_t i = 0; i < n; i++) {
+        struct placement placement;
+        const enum reason reason = placement_find(what_if->node, request, &policies[chance_below(3)],
+                                                  NULL, CARD_UNKNOWN, &placement);
+        HOLDS(reason == REASON_NONE, "%d of %d: %s", i, n, reason_info(reason)->code);
+        what_if_add(what_if, what_if_allocation("", 0, &placement));
+    }
+    what_if_free(what_if);
+}
+
 /* What placement finds can be reserved, and then no card holds more than it can. */
 static void place(void *data)
 {
@@ -331,6 +351,7 @@ static void place(void *data)
     if (!pod || !node || !node->present)
         return;
     bool obvious = placement_is_obvious(node, request);
+    assert_all_fit(node, request);
     reason = placement_find(node, request, &policies[chance_below(3)], NULL, CARD_UNKNOWN, &placement);
     HOLDS(reason == REASON_NONE || !obvious, "%s", reason_info(reason)->code);
     if (reason != REASON_NONE && request->n_asks == 1 && request->asks[0].count == 1)

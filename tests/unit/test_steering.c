@@ -333,6 +333,27 @@ START_TEST(of_nodes_where_all_wait_filter_leaves_the_shortest_queues)
 }
 END_TEST
 
+/* There is room for all of them, on whatever card: nobody works out which they get. */
+START_TEST(small_pods_on_their_way_lengthen_a_queue)
+{
+    static const char *const pods[] = {"a", "b", "c", "d", "e"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(pods); i++)
+        world_add_pending(&world, pods[i], 1);
+    world_expect_bind(&world, "a", "duo", "");
+    world_expect_bind(&world, "b", "twin", "");
+    expect_passed("e", "duo,twin", "duo twin");
+    hint_of("c", "duo");
+    expect_passed("e", "duo,twin", "twin");
+    hints_find(store_hints(world.store), "uid-c")->waits = true;
+    expect_passed("e", "duo,twin", "twin");
+    hint_of("d", "twin");
+    expect_passed("e", "duo,twin", "duo twin");
+    hint_of("c", "third");
+    expect_passed("e", "duo,twin", "duo");
+}
+END_TEST
+
 static void hint_to(const char *uid, const char *node)
 {
     g_autoptr(request) asked = request_new(NULL, 0);
@@ -461,6 +482,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_bind_that_waits_looks_again_unless_its_node_is_fast);
     tcase_add_test(tc, of_nodes_where_all_wait_the_shortest_queue_is_best);
     tcase_add_test(tc, of_nodes_where_all_wait_filter_leaves_the_shortest_queues);
+    tcase_add_test(tc, small_pods_on_their_way_lengthen_a_queue);
     tcase_add_test(tc, a_node_that_serves_all_before_that_keeps_those_who_wait);
     tcase_add_test(tc, those_who_wait_leave_no_room_for_the_next);
     tcase_add_test(tc, the_loss_of_waiting_is_weighed);
