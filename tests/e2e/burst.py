@@ -35,6 +35,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from tap import Tap  # noqa: E402
+from throughput import Null  # noqa: E402
 from world import World, wait_for  # noqa: E402
 from gpushare import ASSIGNED, ASSUME_TIME  # noqa: E402
 from kubeapi import ApiError  # noqa: E402
@@ -168,12 +169,19 @@ class Even:
         return {"done": len(plugins.served), "last s": round(last, 2)}
 
 
+def cpu_seconds(world, null):
+    """Used so far, by the name of the process; "player": by this one."""
+    processes = [*world.plane.processes(), world.extender, *([null.process] if null else [])]
+    used = {process.name: process.cpu_seconds() for process in processes}
+    return {**used, "player": time.process_time()}
+
+
 class Burst:
-    """One way to do it."""
+    """One way to do it; `null`: an extender that knows nothing (throughput.py) in gpuledger's place."""
 
     def __init__(self, world, pods, units=UNITS, pace=None, extender=True, prioritize=True,
-                 qps=UNLIMITED, limit=60, spec=None, spread=True):
-        self.spec, self.spread = spec, spread
+                 qps=UNLIMITED, limit=60, spec=None, spread=True, null=None):
+        self.spec, self.spread, self.null = spec, spread, null
         self.world, self.pods, self.units, self.pace = world, pods, units, pace
         self.extender, self.prioritize, self.qps, self.limit = extender, prioritize, qps, limit
 
@@ -197,7 +205,7 @@ class Burst:
                 entry.pop("prioritizeVerb", None)
                 entry.pop("weight", None)
             config["extenders"] = config["extenders"][:1]
-        return config
+        return self.null.config(config) if self.null else config
 
     def run(self):
         """The figures, as a dictionary."""
@@ -206,17 +214,20 @@ class Burst:
             world.pod(f"p{number}", self.units, spec=self.spec)
         plugins = Plugins(world, self.pace, self.pods)
         plugins.start()
-        before, before_cpu = bind_results(world), world.extender.cpu_seconds()
+        if self.null:
+            self.null.start()
+        before, before_cpu = bind_results(world), cpu_seconds(world, self.null)
         world.scheduler_start(self.config())
-        scheduler = next(each for each in world.plane.processes() if "scheduler" in each.name)
         deadline = time.monotonic() + self.limit
         while len(plugins.times()) < self.pods and time.monotonic() < deadline:
             time.sleep(0.01)
         done, bound = sorted(plugins.times()), sorted(plugins.bound)
         batches = batch_attempts(world.plane.scheduler_metrics())
-        gpuledger_cpu = world.extender.cpu_seconds()
-        cpu_ms = scheduler.cpu_seconds() * 1000 / self.pods
+        cpu = {name: round((used - before_cpu.get(name, 0)) * 1000 / self.pods, 2)
+               for name, used in cpu_seconds(world, self.null).items()}
         world.plane.scheduler_stop()
+        if self.null:
+            self.null.stop()
         plugins.stopped = True
         first = bound[0] if bound else 0
         spread = collections.Counter(plugins.nodes.values())
@@ -228,8 +239,7 @@ class Burst:
             "pods/s": round((len(done) - 1) / max(done[-1] - done[0], 1e-3)) if done else 0,
             "nodes": len(spread),
             "most on one": max(spread.values(), default=0),
-            "scheduler ms/pod": round(cpu_ms, 2),
-            "gpuledger ms/pod": round((gpuledger_cpu - before_cpu) * 1000 / self.pods, 2),
+            **{f"{name} ms/pod": ms for name, ms in cpu.items()},
             **{key: n - before[key] for key, n in bind_results(world).items() if n > before[key]},
             **batches,
         }
@@ -299,7 +309,15 @@ class Crowd(Burst):
         return figures
 
 
-def ways_of(case, world):
+def beside(world, null, pods, **options):
+    """Without an extender, with one that knows nothing if its binary is given, and with gpuledger."""
+    ways = {"without": Burst(world, pods, extender=False, **options)}
+    if null:
+        ways["null"] = Burst(world, pods, null=Null(world, null), **options)
+    return {**ways, "with": Burst(world, pods, **options)}
+
+
+def ways_of(case, world, null):
     """{name: Burst}; the first is what the others are held to."""
     if case == "still":
         return 100, {
@@ -308,15 +326,9 @@ def ways_of(case, world):
             "without prioritize": Burst(world, 100, prioritize=False, limit=20),
         }
     if case == "instant":
-        return 200, {
-            "without": Burst(world, 1000, pace=0, extender=False),
-            "with": Burst(world, 1000, pace=0),
-        }
+        return 200, beside(world, null, 1000, pace=0)
     if case == "limited":
-        return 200, {
-            "without": Burst(world, 1000, pace=0, extender=False, qps=0),
-            "with": Burst(world, 1000, pace=0, qps=0),
-        }
+        return 200, beside(world, null, 1000, pace=0, qps=0)
     if case == "slow":
         return 20, {
             "bound evenly": Even(world, 200, UNITS, 0.4),
@@ -355,14 +367,14 @@ def summarize(runs):
     return {key: statistics.median(run.get(key) or 0 for run in runs) for key in keys}
 
 
-def measure(case, programs, rounds, arguments):
+def measure(case, programs, rounds, arguments, null):
     results = collections.defaultdict(list)
     for number in range(rounds):
         for program in programs:
             os.environ["GPULEDGER"] = program
             with World(Tap(sys.stderr), played=False) as world:
                 world.extender_start("--log-level=error", *arguments)
-                nodes, ways = ways_of(case, world)
+                nodes, ways = ways_of(case, world, null)
                 for node in range(nodes):
                     if case == "plain":
                         world.client.make_node(f"n{node}", {"cpu": "4"})
@@ -383,10 +395,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--program", action="append", default=[])
     parser.add_argument("--option", action="append", default=[], help="for gpuledger serve")
+    parser.add_argument("--null", help="the null extender's binary; a way of instant and limited")
     arguments = parser.parse_args()
     programs = arguments.program or [os.environ.get("GPULEDGER", "")]
     for case in arguments.cases:
-        measure(case, programs, arguments.rounds, arguments.option)
+        measure(case, programs, arguments.rounds, arguments.option, arguments.null)
     return 0
 
 
