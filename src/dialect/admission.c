@@ -103,9 +103,9 @@ admit_beside_waiting(const struct node *node, const struct request *request,
     if (in_flight->card != CARD_UNKNOWN &&
         placement_find(node, request, policy, query->demand, in_flight->card, ret_placement) == REASON_NONE)
         return ADMISSION_YES;
-    *ret_reason = obvious ? REASON_NONE
-                          : placement_find(node, request, policy, query->demand, CARD_UNKNOWN,
-                                           ret_placement);
+    *ret_reason =
+        obvious ? REASON_NONE
+                : placement_find(node, request, policy, query->demand, CARD_UNKNOWN, ret_placement);
     if (*ret_reason != REASON_NONE)
         return ADMISSION_NO;
     if (query->now_ns - in_flight->since_ns < query->patience_ns)

@@ -82,7 +82,7 @@ static void refuse_bind(struct http_response *response)
 
     json_writer_init(&writer, response->body);
     bind_result_encode(&writer, "as many binds as may wait do so already; try again");
-    metrics_count(COUNTER_BINDS, BIND_RESULT_TIMED_OUT);
+    metrics_count(COUNTER_BINDS, BIND_RESULT_CROWDED);
     log_event_limited(LOG_LEVEL_WARN, "bind refused",
                       LOG_TEXT("why", "as many as half of --max-connections are under way"));
 }

@@ -15,7 +15,7 @@
      .help = "Serve POST /admission/mig, a mutating admission webhook for pods that ask for "
              "gpuledger.io/mig-memory: they get the smallest MIG profile that is enough. The API "
              "server wants TLS; see manifests/overlays/admission."},
-    {"max-connections", INT(max_connections, "N", "1024", 1, 65536), IN(LISTENERS, COMMAND_SERVE),
+    {"max-connections", INT(max_connections, "N", "4096", 1, 65536), IN(LISTENERS, COMMAND_SERVE),
      .help = "Connections that --listen accepts at a time. Each costs a thread while it is open, "
              "and each bind that waits keeps one. Beyond that a newcomer takes the place of a "
              "connection that only waits: of a client that holds more than a quarter of all, else "

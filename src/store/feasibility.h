@@ -60,7 +60,8 @@ struct feasibility {
     struct what_if *cover;      /* that, where it is for older pods */
     struct what_if *coming;     /* `found`, with those on it who are on their way there */
     bool spoken_for; /* feasibility_at_once: those whose binds wait there leave no room for it */
-    int32_t n_equals; /* feasibility_at_once: those on their way there of whom `coming` was not made */
+    int32_t
+        n_equals; /* feasibility_at_once: those on their way there of whom `coming` was not made */
     bool waits;                  /* it takes the pod, after one that waits there */
     struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
 };

@@ -289,7 +289,7 @@ class Reload(Case):
         server.wait_for("level=info msg=\"option changed\" option=policy from=binpack to=spread")
         server.wait_for("level=info msg=\"option changed\" option=log-level from=info to=debug")
         server.wait_for(
-            "level=warn msg=\"option needs a restart\" option=max-connections from=1024 to=9"
+            "level=warn msg=\"option needs a restart\" option=max-connections from=4096 to=9"
         )
         server.wait_for("msg=\"configuration reloaded\" changed=2 need_restart=2")
         self.assertEqual(server.bind(pod("b", 3), "n"), {"Error": ""})

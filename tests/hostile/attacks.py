@@ -365,8 +365,8 @@ async def broken_handshakes(reader, writer):
 # How each is done: what, and how many at a time.
 ATTACKS = {
     "idle": (idle, 1000),
-    "idle-beyond-the-limit": (idle, 1500),
-    "idle-after-a-call": (idle_after_a_call, 1200),
+    "idle-beyond-the-limit": (idle, 4600),
+    "idle-after-a-call": (idle_after_a_call, 4400),
     "come-and-go": (come_and_go, 20),
     "half-closed": (half_closed, 50),
     "slow": (slow, 400),

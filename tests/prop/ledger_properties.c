@@ -329,8 +329,8 @@ static void assert_all_fit(const struct node *node, const struct request *reques
     what_if = what_if_new(node);
     for (int32_t i = 0; i < n; i++) {
         struct placement placement;
-        const enum reason reason = placement_find(what_if->node, request, &policies[chance_below(3)],
-                                                  NULL, CARD_UNKNOWN, &placement);
+        const enum reason reason = placement_find(
+            what_if->node, request, &policies[chance_below(3)], NULL, CARD_UNKNOWN, &placement);
         HOLDS(reason == REASON_NONE, "%d of %d: %s", i, n, reason_info(reason)->code);
         what_if_add(what_if, what_if_allocation("", 0, &placement));
     }
