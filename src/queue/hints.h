@@ -20,8 +20,8 @@
 #include <gpuledger/ledger.h>
 
 #define HINT_LASTS_MS 2000
-#define HINTS_MAX 1024
-#define HINTS_NAMESPACE_MAX 512
+#define HINTS_MAX 4096
+#define HINTS_NAMESPACE_MAX 2048 /* as many as binds may wait by default */
 /* How often a bind that waits looks for another node, and how many it asks about then. */
 #define HINT_LOOK_MS 1000
 #define HINT_LOOKS_MAX 512
