@@ -43,6 +43,7 @@ from kubelet import now_rfc3339  # noqa: E402
 
 CARDS, CARD_UNITS, UNITS = 8, 16, 2
 UNLIMITED = 5000
+DEFAULT_QPS = 50  # with a burst of 100: kube-scheduler's clientConnection unless it is configured
 WRITERS = 8
 DEPARTURE_S = 11
 
@@ -187,8 +188,7 @@ class Burst:
 
     def config(self):
         config = self.world.scheduler_config()
-        if self.qps:
-            config["clientConnection"] = {"qps": self.qps, "burst": 2 * self.qps}
+        config["clientConnection"] = {"qps": self.qps, "burst": 2 * self.qps}
         if not self.spread:
             config["profiles"] = [
                 {
@@ -328,7 +328,7 @@ def ways_of(case, world, null):
     if case == "instant":
         return 200, beside(world, null, 1000, pace=0)
     if case == "limited":
-        return 200, beside(world, null, 1000, pace=0, qps=0)
+        return 200, beside(world, null, 1000, pace=0, qps=DEFAULT_QPS)
     if case == "slow":
         return 20, {
             "bound evenly": Even(world, 200, UNITS, 0.4),
