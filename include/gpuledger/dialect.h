@@ -137,6 +137,10 @@ struct dialect {
     const char *health_namespace;
     const char *health_prefix;
 
+    /* The annotation of a Node that lists by UUID which of its cards take no new pods, for whoever else
+     * places pods of the dialect; NULL: there is none. */
+    const char *cordon_key;
+
     /* The ConfigMap, in that namespace, whose key has a namespace's quotas of GPU models
      * (queue/quotas.h). NULL if the dialect has none. */
     const char *quotas_namespace;

@@ -5,7 +5,7 @@
  */
 #include "audit/audit.h"
 #include "core/fail.h"
-#include "cmd/client.h"
+#include "client/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "options/table.h"

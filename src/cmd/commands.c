@@ -32,9 +32,9 @@ const struct command commands[] = {
      .words = "[NODE]",
      .max_words = 1,
      .summary = "Show what each node's cards hold",
-     .description = "Asks a running extender. Each row is a node: what is used of each card, what "
-                    "is free on all of them together, and the largest pod that still fits on one.\n\n"
-                    LOCALLY,
+     .description =
+         "Asks a running extender. Each row is a node: what is used of each card, what "
+         "is free on all of them together, and the largest pod that still fits on one.\n\n" LOCALLY,
      .run = nodes_run},
     {.name = "pods",
      .bit = COMMAND_PODS,
@@ -42,16 +42,14 @@ const struct command commands[] = {
      .summary = "Show which card each pod has, and how much of it",
      .description = "Asks a running extender. Each row is a pod that has a GPU: its cards, or its "
                     "devices by count, the memory of all its containers together, and whether its "
-                    "node side has taken it.\n\n"
-                    LOCALLY,
+                    "node side has taken it.\n\n" LOCALLY,
      .run = pods_run},
     {.name = "inspect",
      .bit = COMMAND_INSPECT,
      .words = "[NODE]",
      .max_words = 1,
      .summary = "Show which pod holds what on which card",
-     .description = "Asks a running extender. Each row is a card, with the pods on it.\n\n"
-                    LOCALLY,
+     .description = "Asks a running extender. Each row is a card, with the pods on it.\n\n" LOCALLY,
      .run = inspect_run},
     {.name = "explain",
      .bit = COMMAND_EXPLAIN,
@@ -71,8 +69,10 @@ const struct command commands[] = {
          "With --kubeconfig, --context or --snapshot on the command line no extender is asked: the "
          "cluster is read and looked at alone. The placement options should then be those that "
          "serve runs with.\n\n"
-         "Nodes that kube-scheduler leaves out by itself are told as it sees them: cordons, taints, "
-         "nodeSelector, nodeAffinity, CPU, memory and number of pods. What depends on other pods or "
+         "Nodes that kube-scheduler leaves out by itself are told as it sees them: cordons, "
+         "taints, "
+         "nodeSelector, nodeAffinity, CPU, memory and number of pods. What depends on other pods "
+         "or "
          "on volumes is not looked at, and the answer says which of that the pod has.",
      .run = explain_run},
     {.name = "fit",
@@ -115,6 +115,46 @@ const struct command commands[] = {
          "It asks one running extender. Of several replicas each counts for itself: there, set the "
          "node's annotation gpuledger.io/resume to any new value, which all of them see.",
      .run = resume_run},
+    {.name = "cordon",
+     .bit = COMMAND_CORDON,
+     .words = "NODE[/CARD] ...",
+     .max_words = 100,
+     .summary = "Give no new pods to a card or a node",
+     .description =
+         "Who is there stays: drain moves them. A node is closed as kubectl cordon closes it. A "
+         "card is named in the node's annotation gpuledger.io/cordoned-cards, which gpuledger "
+         "heeds "
+         "for every dialect, and in what other schedulers of the node's dialects read: an "
+         "annotation of "
+         "HAMi's, gpushare's ConfigMap of unhealthy cards.\n\n"
+         "Asks the API server, no extender. Needs the right to get and patch nodes, and in "
+         "kube-system to get, create and patch configmaps if the node is one of gpushare.",
+     .run = cordon_run},
+    {.name = "uncordon",
+     .bit = COMMAND_UNCORDON,
+     .words = "NODE[/CARD] ...",
+     .max_words = 100,
+     .summary = "Give new pods to a card or a node again",
+     .description =
+         "Takes back what cordon writes. A card that others have called unhealthy stays so. Asks "
+         "the API server, no extender.",
+     .run = uncordon_run},
+    {.name = "drain",
+     .bit = COMMAND_DRAIN,
+     .words = "NODE[/CARD] ...",
+     .max_words = 100,
+     .summary = "Show where the pods of a card or a node would go, and move them",
+     .description =
+         "Each pod that holds a GPU there is placed elsewhere on a copy of the ledger, one after "
+         "the other, as its successor would be. With --apply the card or node is cordoned, and the "
+         "pods are evicted in that order by the Eviction API: all are tried first (dryRun=All), a "
+         "PodDisruptionBudget that has nothing to give is waited for, and the next pod goes when "
+         "the successor of the last one is Ready. Pods of DaemonSets and kubelet's own stay; so do "
+         "those that nobody makes again, unless --force is given. It stops at the first failure "
+         "and says what it has left. kubectl drain moves pods without a GPU.\n\n"
+         "Reads the cluster by itself; the placement options should be those that serve runs "
+         "with. Exit status 3: some pod fits nowhere else, or has stayed.",
+     .run = drain_command_run},
     {.name = "replay",
      .bit = COMMAND_REPLAY,
      .words = "FILE",
@@ -127,7 +167,8 @@ const struct command commands[] = {
          "The first decision that differs is shown with its number, both answers and the node that "
          "it is about; --until with the number before it shows the whole ledger. What was recorded "
          "goes on in any case, so that each decision is judged by itself.\n\n"
-         "With --policy: what would have been decided otherwise under that policy, each time in the "
+         "With --policy: what would have been decided otherwise under that policy, each time in "
+         "the "
          "cluster as it was.\n\n"
          "Exit status: 0 all decisions are equal, 3 some differ, 1 the file cannot be used.",
      .run = replay_run},
@@ -161,7 +202,8 @@ const struct command commands[] = {
      .words = "",
      .summary = "Make the certificates and Secrets of an installation",
      .description =
-         "Makes a CA, a certificate for the extender, one for kube-scheduler to call it with, and a "
+         "Makes a CA, a certificate for the extender, one for kube-scheduler to call it with, and "
+         "a "
          "token for whoever looks at the operations listener, keeps them in a folder, and prints "
          "the Secrets that the manifests want:\n\n"
          "  " PROGRAM " certs | kubectl apply -f -\n\n"
@@ -213,4 +255,3 @@ const struct command commands[] = {
      .run = help_run},
     {.name = NULL},
 };
-

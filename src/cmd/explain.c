@@ -2,7 +2,7 @@
 /* The command "explain": why a pod is where it is, or nowhere. */
 #include "explain/explain.h"
 #include "core/fail.h"
-#include "cmd/client.h"
+#include "client/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "snapshot/manifest.h"

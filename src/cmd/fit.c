@@ -2,7 +2,7 @@
 /* The command "fit": how many pods fit, where, and after what. */
 #include "explain/fit.h"
 #include "core/fail.h"
-#include "cmd/client.h"
+#include "client/client.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "snapshot/fit_body.h"

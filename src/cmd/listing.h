@@ -4,7 +4,7 @@
  * Commands that list objects: they ask for the nodes, once or with --watch again and again, and print
  * what they make of the answer as rows, as a document or as names. One thread.
  */
-#include "cmd/client.h"
+#include "client/client.h"
 #include "options/command.h"
 #include "options/table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "resume": a node that is left out for what it has rejected takes pods again. */
 #include "core/fail.h"
-#include "cmd/client.h"
+#include "client/client.h"
 #include "options/print.h"
 #include "json/json.h"
 

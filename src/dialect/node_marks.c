@@ -78,10 +78,9 @@ static const struct {
     mark apply;
     enum closure otherwise; /* of cards of which it says what cannot be read, or says two things */
 } marks[] = {
-    {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class,
-     CLOSURE_CLASS},
+    {"gpuledger.io/share-class", "0=fixed:4,1=equal:4,2=best-effort:4", set_class, CLOSURE_CLASS},
     {"gpuledger.io/exclusive-cards", "0,2", make_exclusive},
-    {"gpuledger.io/cordoned-cards", "0,2", cordon},
+    {"gpuledger.io/cordoned-cards", "0,2", cordon, CLOSURE_CORDON},
     {"gpuledger.io/physical-memory", "0=16Gi,*=24Gi", set_physical},
     {"gpuledger.io/memory-in-use", "0=97,*=20", set_use},
     {"gpuledger.io/former-uuids", "0=GPU-5f6d,1=GPU-0a1b", set_former},

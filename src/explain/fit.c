@@ -2,6 +2,7 @@
 #include "explain/fit.h"
 
 #include "core/fail.h"
+#include "explain/card_place.h"
 #include "explain/trial.h"
 #include "explain/messages.h"
 #include "wire/constraints.h"
@@ -14,6 +15,11 @@
 static void clear_place(gpointer data)
 {
     g_free(((struct fit_place *)data)->node);
+}
+
+static void clear_card_place(gpointer data)
+{
+    card_place_clear(data);
 }
 
 static void clear_move(gpointer data)
@@ -110,32 +116,88 @@ static char *why_not(const struct explanation *explanation)
     return g_strdup_printf("%s: %s", closest->name, closest->why);
 }
 
-/* Under the copy's lock: takes the nodes out of service, and their pods off them. */
-static bool empty_nodes(struct fit *fit, struct store *copy, const char *const *names,
-                        GError **error)
+/* Under the copy's lock: notes who is there, and that they leave. */
+static void empty(struct fit *fit, const struct node *node, const struct card_place *place,
+                  GPtrArray *uids)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *one = node->allocations->pdata[i];
+        if (!card_place_holds(place, one) ||
+            g_ptr_array_find_with_equal_func(uids, one->uid, g_str_equal, NULL))
+            continue;
+        const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name), g_strdup(node->name),
+                                      NULL, NULL};
+        g_array_append_val(fit->moves, move);
+        g_ptr_array_add(uids, g_strdup(one->uid));
+    }
+}
+
+/* The card takes nobody any more, as others that are unhealthy. */
+static void close_card(struct ledger *ledger, const struct node *node, int32_t card)
+{
+    g_autoptr(GArray) indices =
+        node->unhealthy ? g_array_copy(node->unhealthy) : g_array_new(FALSE, FALSE, sizeof card);
+
+    g_array_append_val(indices, card);
+    ledger_set_unhealthy(ledger, node->name, (const int32_t *)(void *)indices->data, indices->len);
+}
+
+static void close_places(struct ledger *ledger, const GArray *places)
+{
+    for (guint i = 0; i < places->len; i++) {
+        const struct card_place *place = &g_array_index(places, struct card_place, i);
+        const struct node *node = ledger_node(ledger, place->node);
+        if (node && place->card != CARD_UNKNOWN)
+            close_card(ledger, node, place->card);
+        else if (node)
+            ledger_remove_node(ledger, place->node);
+    }
+}
+
+static bool read_place(const char *word, const struct ledger *ledger, struct card_place *ret_place,
+                       GError **error)
+{
+    const struct node *node;
+
+    if (!card_place_parse(word, ret_place, error))
+        return false;
+    node = ledger_node(ledger, ret_place->node);
+    if (!node || !node->present)
+        return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
+                         ret_place->node);
+    if (ret_place->card != CARD_UNKNOWN && node->n_cards == 0)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "node '%s' hands out devices by count, and only its plugin knows on which "
+                         "card they are; give the node alone",
+                         ret_place->node);
+    if (ret_place->card >= node->n_cards && ret_place->card != CARD_UNKNOWN)
+        return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' has no card %d, only 0 to %d",
+                         ret_place->node, ret_place->card, node->n_cards - 1);
+    return true;
+}
+
+/* Under the copy's lock: takes the places out of service, and their pods off them. */
+static bool empty_places(struct fit *fit, struct store *copy, const char *const *words,
+                         GError **error)
 {
     struct ledger *ledger = store_ledger(copy);
     g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) places = g_array_new(FALSE, TRUE, sizeof(struct card_place));
 
-    for (guint n = 0; names[n]; n++) {
-        struct node *node = ledger_node(ledger, names[n]);
+    g_array_set_clear_func(places, clear_card_place);
+    for (guint n = 0; words[n]; n++) {
         if (n == FIT_DRAIN_MAX)
             return fail_with(error, GPULEDGER_ERROR_LIMIT,
                              "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
-        if (!node || !node->present)
-            return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known", names[n]);
-        for (guint i = 0; i < node->allocations->len; i++) {
-            const struct allocation *one = node->allocations->pdata[i];
-            const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name),
-                                          g_strdup(node->name), NULL, NULL};
-            g_array_append_val(fit->moves, move);
-            g_ptr_array_add(uids, g_strdup(one->uid));
-        }
+        g_array_set_size(places, n + 1);
+        struct card_place *place = &g_array_index(places, struct card_place, n);
+        if (!read_place(words[n], ledger, place, error))
+            return false;
+        empty(fit, ledger_node(ledger, place->node), place, uids);
     }
     for (guint i = 0; i < uids->len; i++)
         ledger_drop(ledger, uids->pdata[i]);
-    for (guint n = 0; names[n]; n++)
-        ledger_remove_node(ledger, names[n]);
+    close_places(ledger, places);
     return true;
 }
 
@@ -202,7 +264,7 @@ static bool drain(const struct fit_query *query, struct fit *fit, struct store *
                   GError **error)
 {
     store_lock(copy);
-    const bool emptied = empty_nodes(fit, copy, query->drain, error);
+    const bool emptied = empty_places(fit, copy, query->drain, error);
     store_unlock(copy);
     for (guint i = 0; emptied && i < fit->moves->len; i++) {
         move_one(query, fit, copy, i);

@@ -9,7 +9,7 @@
 #include "explain/explain.h"
 
 #define FIT_REPLICAS_MAX 10000 /* placed for one question */
-#define FIT_DRAIN_MAX 100      /* nodes */
+#define FIT_DRAIN_MAX 100      /* nodes and cards */
 #define FIT_TEMPLATE_MAX 1000  /* nodes like the template */
 
 struct fit_query {
@@ -17,7 +17,7 @@ struct fit_query {
     struct cluster *cluster;        /* asked for the pods of drained nodes */
     const struct pod_view *pod;     /* NULL: only the drained nodes' pods are placed */
     int64_t replicas;               /* 0: until nothing fits any more */
-    const char *const *drain;       /* names; ends with NULL */
+    const char *const *drain;       /* NODE or NODE/CARD; ends with NULL */
     const struct node_view *template; /* NULL: there are no other nodes */
 };
 

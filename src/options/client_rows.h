@@ -30,15 +30,15 @@
      IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY,
      .help = "How many pods are to fit; 0: as many as the file says, else as many as there is room "
              "for, of which 10000 are tried at most."},
-    {"drain", LIST(drain, "NODE", "", item_list_names),
+    {"drain", LIST(drain, "NODE[/CARD]", "", item_list_names),
      IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY | OPTION_MANY,
-     .help = "As if this node were taken out of service, and its pods had to go elsewhere. May be "
-             "given several times."},
+     .help = "As if this node or card were taken out of service, and its pods had to go elsewhere. May "
+             "be given several times."},
     {"template", PATH(template, "FILE", ""), IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY,
      .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
              "most."},
     {"output", CHOICE(output, "FORMAT", "table", choices_output),
-     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY), .flags = OPTION_FLAG_ONLY, .letter = 'o',
+     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | COMMAND_DRAIN | CORDONS), .flags = OPTION_FLAG_ONLY, .letter = 'o',
      .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
     {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,
@@ -46,3 +46,13 @@
              "before it, the largest first."},
     {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
      .help = "Go on asking, every two seconds, and print the rows that have changed."},
+    {"dry-run", BOOL(dry_run, "false"), IN(MAINTENANCE, CORDONS), .flags = OPTION_FLAG_ONLY,
+     .help = "Show what would be written, and write nothing."},
+    {"apply", BOOL(apply, "false"), IN(MAINTENANCE, COMMAND_DRAIN), .flags = OPTION_FLAG_ONLY,
+     .help = "Cordon, then evict the pods, one after the other. Without it nothing is written."},
+    {"force", BOOL(force, "false"), IN(MAINTENANCE, COMMAND_DRAIN), .flags = OPTION_FLAG_ONLY,
+     .help = "Also evict pods that nobody makes again, and those that fit nowhere else."},
+    {"evict-timeout", DURATION(evict_timeout_ms, "10m", 1000, 24 * 60 * MINUTE_MS),
+     IN(MAINTENANCE, COMMAND_DRAIN), .flags = OPTION_FLAG_ONLY,
+     .help = "How long one pod may take: to wait for a PodDisruptionBudget, to end, and until its "
+             "successor is Ready."},

@@ -40,6 +40,9 @@ enum exit_code fit_run(const struct config *config, const struct config_inputs *
 enum exit_code explain_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code resume_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code uncordon_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code drain_command_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code replay_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code certs_run(const struct config *config, const struct config_inputs *inputs);

@@ -143,6 +143,11 @@ struct config {
     char *service;  /* "NAMESPACE/NAME"; "": --server is asked directly */
     int64_t until;  /* 0: to the end */
 
+    bool dry_run;
+    bool apply;
+    bool force;
+    int64_t evict_timeout_ms;
+
     char *certs_folder; /* "": nothing is kept */
     char *certs_namespace;
     char *certs_clients; /* these two with commas between */

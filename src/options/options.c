@@ -11,11 +11,16 @@
 #include <string.h>
 
 const char *const option_groups[GROUP_N] = {
-    [GROUP_CLUSTER] = "Where the cluster is",     [GROUP_LISTENERS] = "Listening",
-    [GROUP_PLACEMENT] = "Placing pods",           [GROUP_REPLICAS] = "Several replicas",
-    [GROUP_RUNNING] = "Running",                  [GROUP_CLIENT] = "Asking a running extender",
-    [GROUP_SIMULATION] = "Simulating",            [GROUP_CERTIFICATES] = "Making certificates",
+    [GROUP_CLUSTER] = "Where the cluster is",
+    [GROUP_LISTENERS] = "Listening",
+    [GROUP_PLACEMENT] = "Placing pods",
+    [GROUP_REPLICAS] = "Several replicas",
+    [GROUP_RUNNING] = "Running",
+    [GROUP_CLIENT] = "Asking a running extender",
+    [GROUP_SIMULATION] = "Simulating",
+    [GROUP_CERTIFICATES] = "Making certificates",
     [GROUP_GENERAL] = "General",
+    [GROUP_MAINTENANCE] = "Taking out of service",
 };
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -53,18 +58,19 @@ const char *const option_groups[GROUP_N] = {
 #define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
 #define ROWS (COMMAND_NODES | COMMAND_PODS)                    /* they list objects */
 #define CLIENT (VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
-#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | VIEWS | PLANS)
-#define LOOKS (COMMAND_SERVE | COMMAND_AUDIT | VIEWS | PLANS)
+#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_DRAIN | VIEWS | PLANS)
+#define CORDONS (COMMAND_CORDON | COMMAND_UNCORDON) /* they ask the API server only */
+#define LOOKS (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_DRAIN | VIEWS | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
 /* clang-format off */
 const struct option options[] = {
-    {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER),
+    {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER | CORDONS),
      .alias = "KUBECONFIG", .alias_help = "which may list several, as for kubectl",
      .help = "How to reach the API server. Without it: the service account of the pod that this "
              "runs in, else ~/.kube/config."},
-    {"context", TEXT(context, "NAME", ""), IN(CLUSTER, CLUSTER),
+    {"context", TEXT(context, "NAME", ""), IN(CLUSTER, CLUSTER | CORDONS),
      .help = "The context of the kubeconfig to use instead of its current one."},
     {"snapshot", PATH(snapshot, "FILE", ""), IN(CLUSTER, READER),
      .help = "A saved cluster instead of an API server: the output of 'kubectl get "
@@ -78,7 +84,7 @@ const struct option options[] = {
 #include "options/listener_rows.h"
 
     {"policy", CHOICE(policy, "NAME", "binpack", choices_policy),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | PLANS), .flags = OPTION_LIVE,
+     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | COMMAND_DRAIN | PLANS), .flags = OPTION_LIVE,
      .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
              "node."},
     {"prioritize", CHOICE(prioritize, "SHAPE", "winner", choices_prioritize),

@@ -49,7 +49,10 @@ enum command_bit {
     COMMAND_GUARD = 1 << 14,
     COMMAND_RESUME = 1 << 15,
     COMMAND_PODS = 1 << 16,
-    COMMAND_ANY = (1 << 17) - 1,
+    COMMAND_CORDON = 1 << 17,
+    COMMAND_UNCORDON = 1 << 18,
+    COMMAND_DRAIN = 1 << 19,
+    COMMAND_ANY = (1 << 20) - 1,
 };
 
 enum option_group {
@@ -61,6 +64,7 @@ enum option_group {
     GROUP_RUNNING,
     GROUP_CLIENT,
     GROUP_CERTIFICATES,
+    GROUP_MAINTENANCE,
     GROUP_GENERAL,
     GROUP_N
 };

@@ -41,7 +41,7 @@ static bool read_drain(struct json_arena *arena, const cJSON *list, struct fit_b
     cJSON_ArrayForEach (item, list) {
         if (!cJSON_IsString(item) || !*item->valuestring)
             return fail_with(error, GPULEDGER_ERROR_INVALID,
-                             "field 'drain': item %zu: expected the name of a node", i);
+                             "field 'drain': item %zu: expected NODE or NODE/CARD", i);
         if (!g_strv_contains((const char *const *)body->drain, item->valuestring))
             body->drain[i++] = item->valuestring;
     }

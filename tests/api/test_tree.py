@@ -266,7 +266,8 @@ def is_ours(name):
 
 def check(tap):
     tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "queue", "store", "verbs", "inspect",
-                      "explain", "record", "audit", "simulate", "kube", "snapshot", "http", "options", "cmd"],
+                      "explain", "record", "audit", "simulate", "kube", "snapshot", "maintain", "http",
+                       "options", "client", "cmd"],
               "ARCHITECTURE.md has the table of folders")
     check_sizes(tap)
     check_the_check(tap)

@@ -20,7 +20,7 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume",
+COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain",
             "completion", "man", "version", "help"]
 
 
@@ -503,6 +503,41 @@ class Client(Case):
         self.fails(1, f"'{self.server.operations}/api/v1/nodes/no%20such/resume': status 404: node "
                       "'no such' is not known", "resume", "no such", "--server",
                    self.server.operations)
+
+    def test_cordon(self):
+        self.fails(2, "which node or card? gpuledger cordon NODE[/CARD]", "cordon")
+        self.fails(2, "which node or card? gpuledger uncordon NODE[/CARD]", "uncordon")
+        with tempfile.NamedTemporaryFile("w") as kubeconfig:
+            kubeconfig.write(KUBECONFIG)
+            kubeconfig.flush()
+            for word, problem in (("n/x", "what follows the slash is no card's index, 0 to 255"),
+                                  ("n/256", "what follows the slash is no card's index, 0 to 255"),
+                                  ("/1", "expected NODE or NODE/CARD")):
+                self.fails(1, f"'{word}': {problem}", "cordon", word, "--kubeconfig", kubeconfig.name)
+            result = run("cordon", "n/1", "--kubeconfig", kubeconfig.name)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertRegex(result.stderr, "^gpuledger: node n: no connection to the API server")
+
+    def test_drain(self):
+        """A saved cluster: only who would go where."""
+        here = f"--snapshot={SNAPSHOT}"
+        self.fails(2, "which node or card? gpuledger drain NODE[/CARD]", "drain", here)
+        self.fails(2, "option '--apply': a saved cluster has no pods to evict", "drain", "gpu-t4-0", here, "--apply")
+        self.fails(1, "node 'nowhere' is not known", "drain", "nowhere/0", here)
+        self.fails(1, "node 'gpu-t4-0' has no card 9, only 0 to 1", "drain", "gpu-t4-0/9", here)
+        pods = {}
+        for place in ("gpu-t4-0", "gpu-t4-0/0", "gpu-t4-0/1"):
+            shown = json.loads(run("drain", place, here, "-o", "json").stdout)
+            self.assertFalse(shown["applied"])
+            pods[place] = {pod["name"] for pod in shown["pods"]}
+            fit = json.loads(run("fit", "--drain", place, here, "-o", "json").stdout)
+            self.assertEqual(pods[place], {pod["name"] for pod in fit["drained"]})
+        held = {card: {pod["name"] for node in json.loads(run("nodes", here, "-o", "json").stdout)["nodes"]
+                       for pod in node["pods"] for share in pod["shares"]
+                       if node["name"] == "gpu-t4-0" and share["card"] == card} for card in (0, 1)}
+        self.assertEqual((pods["gpu-t4-0/0"], pods["gpu-t4-0/1"]), (held[0], held[1]))
+        self.assertEqual(pods["gpu-t4-0"], held[0] | held[1])
+        self.assertTrue(held[0] and held[1])
 
     def test_the_server_may_come_from_the_environment(self):
         result = run("nodes", env={"GPULEDGER_SERVER": self.server.operations + "/"})

@@ -136,6 +136,22 @@ END_TEST
 static const struct {
     const char *value;
     int closed; /* as a set of bits */
+} bad_cordons[] = {{"1=yes", 2}, {"-1", 15}, {"GPU-1", 15}, {"0,x", 15}, {"4", 0}, {"0,0", 1}};
+
+/* Somebody has taken a card out of service, and it may be any. */
+START_TEST(a_cordon_that_nobody_can_read_closes_the_cards_it_may_mean)
+{
+    const struct node *node = read_node("gpuledger.io/cordoned-cards", bad_cordons[_i].value);
+
+    ck_assert_ptr_nonnull(warning);
+    for (int32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(!card_is_open(&node->cards[i]), bad_cordons[_i].closed >> i & 1);
+}
+END_TEST
+
+static const struct {
+    const char *value;
+    int closed; /* as a set of bits */
 } bad_classes[] = {
     {"0", 1},
     {"0=fixed", 1},
@@ -200,6 +216,8 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_node_may_have_a_policy_of_its_own, 0, 2);
     tcase_add_test(tc, cordoned_cards_take_nobody);
+    tcase_add_loop_test(tc, a_cordon_that_nobody_can_read_closes_the_cards_it_may_mean, 0,
+                        G_N_ELEMENTS(bad_cordons));
     tcase_add_test(tc, an_exclusive_card_never_gets_a_second_holder);
     tcase_add_test(tc, guaranteed_compute_is_had_where_it_is_promised);
     tcase_add_loop_test(tc, a_card_of_a_class_that_nobody_can_tell_is_closed, 0,

@@ -24,11 +24,13 @@ DIALECT_ROW(volcano_vgpu, 95);
     .count = "nvidia.com/gpu", .memory = "nvidia.com/gpumem",                                      \
     .percentage = "nvidia.com/gpumem-percentage", .cores = "nvidia.com/gpucores"
 
+#define CORDONED "hami.io/device-cordon"
+
 static const struct vgpu hami = {
     .dialect = &dialect_hami,
     NVIDIA_RESOURCES,
     .registered = "hami.io/node-nvidia-register",
-    .cordoned = "hami.io/device-cordon",
+    .cordoned = CORDONED,
     .links = "hami.io/node-nvidia-score",
     .node = "hami.io/vgpu-node",
     .time = "hami.io/vgpu-time",
@@ -225,46 +227,61 @@ const struct dialect dialect_hami = {
     .title = "HAMi",
     .notes =
         {
-            .asks = ASKS("`nvidia.com/gpu`", "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
-                    "Annotations `nvidia.com/[no]use-gputype`, `nvidia.com/[no]use-gpuuuid`, "
-                    "`nvidia.com/vgpu-mode`, `nvidia.com/numa-bind`, and "
-                    "`hami.io/gpu-scheduler-policy` (binpack, spread, mutex, numa, topology-aware, or several "
-                    "of them with commas), `hami.io/device-scoring-weights` for binpack and spread; "
-                    "`hami.io/node-scheduler-policy` (binpack, spread) for the scores of nodes. "
-                    "ResourceQuotas by `limits.nvidia.com/gpumem` and `limits.nvidia.com/gpucores` "
-                    "with `--hami-resource-quotas`; 0 is no limit, scopes are not read.",
+            .asks =
+                ASKS("`nvidia.com/gpu`",
+                     "nvidia.com/gpumem") "`nvidia.com/gpucores`. "
+                                          "Annotations `nvidia.com/[no]use-gputype`, "
+                                          "`nvidia.com/[no]use-gpuuuid`, "
+                                          "`nvidia.com/vgpu-mode`, `nvidia.com/numa-bind`, and "
+                                          "`hami.io/gpu-scheduler-policy` (binpack, spread, mutex, "
+                                          "numa, topology-aware, or several "
+                                          "of them with commas), `hami.io/device-scoring-weights` "
+                                          "for binpack and spread; "
+                                          "`hami.io/node-scheduler-policy` (binpack, spread) for "
+                                          "the scores of nodes. "
+                                          "ResourceQuotas by `limits.nvidia.com/gpumem` and "
+                                          "`limits.nvidia.com/gpucores` "
+                                          "with `--hami-resource-quotas`; 0 is no limit, scopes "
+                                          "are not read.",
             .nodes = "Annotation `hami.io/node-nvidia-register` in all three forms (seven or nine "
                      "fields, JSON), `hami.io/device-cordon`, and `hami.io/node-nvidia-score` for "
                      "topology-aware: several cards are those that are connected best, one is that "
-                     "which is connected worst, among up to 64, MIG instances apart; allocatable `nvidia.com/gpu` of 0 "
+                     "which is connected worst, among up to 64, MIG instances apart; allocatable "
+                     "`nvidia.com/gpu` of 0 "
                      "takes all cards out. Memory beyond what a card really has "
                      "(`--hami-memory-scaling`, or the annotation `gpuledger.io/physical-memory`) "
                      "is for pods with `gpuledger.io/oversubscribe`; nobody gets any once the real "
-                     "memory is promised to others, or in use. Of cards in MIG mode the profiles and places that the "
+                     "memory is promised to others, or in use. Of cards in MIG mode the profiles "
+                     "and places that the "
                      "plugin registers since v2.10; before, its templates are "
                      "`--hami-mig-templates`.",
-            .writes = "Before the Binding the Node's `hami.io/mutex.lock`, which names the pod that "
-                      "the plugin serves next; with it `hami.io/vgpu-devices-to-allocate`, "
-                      "`-allocated`, `vgpu-node`, `vgpu-time`, `bind-phase` and `bind-time`, and, "
-                      "where the API server takes labels from a Binding (1.36 does), the label "
-                      "`hami.io/vgpu-node`, by which vGPUmonitor finds the pod. On a card in MIG "
-                      "mode each device is an instance, the smallest with the memory and compute "
-                      "that are asked for, where it leaves the most places for others: "
-                      "`hami.io/vgpu-mig-allocations`, or before v2.10 `UUID[TEMPLATE-INSTANCE]`. "
-                      ONE_AT_A_TIME,
+            .writes =
+                "Before the Binding the Node's `hami.io/mutex.lock`, which names the pod that "
+                "the plugin serves next; with it `hami.io/vgpu-devices-to-allocate`, "
+                "`-allocated`, `vgpu-node`, `vgpu-time`, `bind-phase` and `bind-time`, and, "
+                "where the API server takes labels from a Binding (1.36 does), the label "
+                "`hami.io/vgpu-node`, by which vGPUmonitor finds the pod. On a card in MIG "
+                "mode each device is an instance, the smallest with the memory and compute "
+                "that are asked for, where it leaves the most places for others: "
+                "`hami.io/vgpu-mig-allocations`, or before v2.10 "
+                "`UUID[TEMPLATE-INSTANCE]`. " ONE_AT_A_TIME,
             .played = "HAMi's plugin v2.5, v2.8, v2.9 and v2.10, the last three with MIG",
-            .limits = "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
-                      "asks the scheduler for other cards after the Binding, when kubelet has "
-                      "chosen CPUs. There is no webhook: a container that asks for a part of a card but for no card is "
-                      "refused. Templates of MIG instances of different sizes, before v2.10, unless "
-                      "`--hami-mig-templates` says their order: the plugin asks NVML for an instance "
-                      "by number, and NVML promises no order of sizes. Since v2.10 the plugin takes a MIG instance down up to 5 s after its pod's end, and fails "
-                      "a pod whose instance of another size needs that place sooner.",
+            .limits =
+                "`hami.io/numa-alignment`, which came after v2.10, is not read: with it the plugin "
+                "asks the scheduler for other cards after the Binding, when kubelet has "
+                "chosen CPUs. There is no webhook: a container that asks for a part of a card but "
+                "for no card is "
+                "refused. Templates of MIG instances of different sizes, before v2.10, unless "
+                "`--hami-mig-templates` says their order: the plugin asks NVML for an instance "
+                "by number, and NVML promises no order of sizes. Since v2.10 the plugin takes a "
+                "MIG instance down up to 5 s after its pod's end, and fails "
+                "a pod whose instance of another size needs that place sooner.",
         },
     .words = NVIDIA_WORDS,
     .resources = nvidia_resources,
     .records = hami_records,
     QUOTA_KEYS,
+    .cordon_key = CORDONED,
     .lock_key = "hami.io/mutex.lock",
     .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
     FUNCTIONS(hami),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/client.h"
+#include "client/client.h"
 
-#include "cmd/forward.h"
+#include "client/forward.h"
 #include "core/fail.h"
 #include "base/version.h"
 #include "kube/secret.h"
@@ -33,7 +33,8 @@ static char *refusal_text(const GString *body)
     return text ? g_strdup(text) : g_strndup(body->str, strcspn(body->str, "\r\n"));
 }
 
-static bool check_reply(CURL *curl, CURLcode code, const char *url, const GString *body, GError **error)
+static bool check_reply(CURL *curl, CURLcode code, const char *url, const GString *body,
+                        GError **error)
 {
     long status = 0;
     if (code == CURLE_WRITE_ERROR)

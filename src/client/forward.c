@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/forward.h"
+#include "client/forward.h"
 
 #include "core/fail.h"
 #include "json/json.h"

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/card_place.h"
+
+#include "core/fail.h"
+
+#include <string.h>
+
+bool card_place_parse(const char *word, struct card_place *ret_place, GError **error)
+{
+    const char *slash = strchr(word, '/');
+    guint64 card = 0;
+
+    if (slash == word || !*word)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected NODE or NODE/CARD", word);
+    if (slash && !g_ascii_string_to_unsigned(slash + 1, 10, 0, NODE_CARDS_MAX - 1, &card, NULL))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'%s': what follows the slash is no card's index, 0 to %d", word,
+                         NODE_CARDS_MAX - 1);
+    *ret_place = (struct card_place){
+        .node = slash ? g_strndup(word, (gsize)(slash - word)) : g_strdup(word),
+        .card = slash ? (int32_t)card : CARD_UNKNOWN,
+    };
+    return true;
+}
+
+void card_place_clear(struct card_place *place)
+{
+    g_clear_pointer(&place->node, g_free);
+}
+
+bool card_place_holds(const struct card_place *place, const struct allocation *allocation)
+{
+    if (place->card == CARD_UNKNOWN)
+        return true;
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
+        const int32_t card = allocation->shares[i].card;
+        if (card == place->card || card == CARD_UNKNOWN)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What people write for a node or one of its cards: "NODE" or "NODE/CARD". No Node's name has a slash. */
+#include <gpuledger/ledger.h>
+
+struct card_place {
+    char *node;
+    int32_t card; /* CARD_UNKNOWN: all of the node */
+};
+
+/* False, with GPULEDGER_ERROR_INVALID that names the word: it is neither. */
+bool card_place_parse(const char *word, struct card_place *ret_place, GError **error);
+void card_place_clear(struct card_place *place);
+typedef struct card_place card_place; /* for g_auto */
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(card_place, card_place_clear)
+
+/* Whether the allocation is there, or may be: of some it is not known on which card they are. */
+bool card_place_holds(const struct card_place *place, const struct allocation *allocation);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/drain.h"
+
+#include "core/fail.h"
+#include "kube/clock.h"
+#include "maintain/eviction.h"
+
+#define LOOK_US (500 * G_TIME_SPAN_MILLISECOND)
+
+const char *const drain_states[] = {"stays", "gone", "evicted", "failed"};
+
+/* One pod of the drain. */
+struct step {
+    const struct drain_query *query;
+    struct drain_pod *pod;
+    struct evictee evictee;
+    char *said; /* the last progress, which is not told twice */
+    int64_t until_ms;
+};
+
+static void step_clear(struct step *step)
+{
+    evictee_clear(&step->evictee);
+    g_free(step->said);
+}
+typedef struct step step_cleared;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(step_cleared, step_clear)
+
+static void tell(struct step *step, const char *what)
+{
+    g_autofree char *text = g_strdup_printf("%s/%s: %s", step->pod->ns, step->pod->name, what);
+
+    if (g_strcmp0(text, step->said) == 0)
+        return;
+    g_free(step->said);
+    step->said = g_strdup(text);
+    if (step->query->progress)
+        step->query->progress(step->query->data, text);
+}
+
+/* Waits a little; false: the pod's time is over. */
+static bool pause_for(const struct step *step)
+{
+    g_usleep(LOOK_US);
+    return clock_ms() < step->until_ms;
+}
+
+/* NULL: it may be evicted. */
+static const char *why_stays(const struct evictee *evictee, bool force)
+{
+    if (evictee->mirror)
+        return "it is kubelet's own: remove its file from the node";
+    if (g_strcmp0(evictee->owner_kind, "DaemonSet") == 0)
+        return "its DaemonSet would make it again on this node";
+    if (!evictee->owner && !force)
+        return "nobody makes it again; --force ends it";
+    return NULL;
+}
+
+static bool fail_pod(struct drain_pod *pod, GError **error, GError *take_failure)
+{
+    pod->state = DRAIN_FAILED;
+    pod->why = g_strdup(take_failure->message);
+    g_propagate_prefixed_error(error, take_failure, "%s/%s: ", pod->ns, pod->name);
+    return false;
+}
+
+/* Reads the pod. True without `ret_goes`: it is left alone, and its row says why. */
+static bool read_pod(struct step *step, bool *ret_goes, GError **error)
+{
+    struct drain_pod *pod = step->pod;
+    GError *failure = NULL;
+    const enum outcome outcome =
+        evictee_read(step->query->client, pod->ns, pod->name, &step->evictee, &failure);
+
+    *ret_goes = false;
+    if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_OK && step->evictee.ended)) {
+        g_clear_error(&failure);
+        pod->state = DRAIN_GONE;
+        return true;
+    }
+    if (outcome != OUTCOME_OK)
+        return fail_pod(pod, error, failure);
+    pod->why = g_strdup(why_stays(&step->evictee, step->query->force));
+    *ret_goes = !pod->why;
+    return true;
+}
+
+/* --- beforehand ------------------------------------------------------------------------------- */
+
+static bool try_pod(const struct drain_query *query, struct drain_pod *pod, GError **error)
+{
+    g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
+    GError *failure = NULL;
+    bool goes;
+
+    if (!read_pod(&step, &goes, error))
+        return false;
+    if (!goes)
+        return true;
+    if (eviction_send(query->client, &step.evictee, true, &failure) == EVICTION_FAILED)
+        return fail_pod(pod, error, failure);
+    g_clear_error(&failure);
+    return true;
+}
+
+/* --- one pod ---------------------------------------------------------------------------------- */
+
+static bool evict(struct step *step, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) failure = NULL;
+        const enum eviction eviction =
+            eviction_send(step->query->client, &step->evictee, false, &failure);
+        if (eviction == EVICTION_DONE)
+            return true;
+        if (eviction == EVICTION_FAILED || !pause_for(step))
+            return fail_pod(step->pod, error, g_steal_pointer(&failure));
+        tell(step, "waits for a PodDisruptionBudget");
+    }
+}
+
+/* Until the pod with this UID is gone. */
+static bool await_end(struct step *step, GError **error)
+{
+    do {
+        g_auto(evictee) now = {0};
+        GError *failure = NULL;
+        const enum outcome outcome =
+            evictee_read(step->query->client, step->pod->ns, step->pod->name, &now, &failure);
+        if (outcome == OUTCOME_NOT_FOUND || now.ended ||
+            g_strcmp0(now.uid, step->evictee.uid) != 0) {
+            const bool over = outcome == OUTCOME_NOT_FOUND || outcome == OUTCOME_OK;
+            if (over) {
+                g_clear_error(&failure);
+                return true;
+            }
+        }
+        g_clear_error(&failure); /* asked again while there is time */
+        tell(step, "is evicted and ends");
+    } while (pause_for(step));
+    return fail_pod(step->pod, error,
+                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                                "is evicted, but has not ended in time"));
+}
+
+static bool await_successor(struct step *step, guint n_ready, GError **error)
+{
+    const struct evictee *evictee = &step->evictee;
+    guint n = 0;
+
+    do {
+        if (eviction_count_ready(step->query->client, evictee->ns, evictee->owner, &n, NULL) ==
+                OUTCOME_OK &&
+            n >= n_ready)
+            return true;
+        tell(step, "has ended; its successor is not Ready yet");
+    } while (pause_for(step));
+    return fail_pod(step->pod, error,
+                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                                "its successor is not Ready in time: of its %s's pods %u are, %u "
+                                "were",
+                                evictee->owner_kind, n, n_ready));
+}
+
+static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GError **error)
+{
+    g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
+    guint n_ready = 0;
+    GError *failure = NULL;
+    bool goes;
+
+    if (!read_pod(&step, &goes, error))
+        return false;
+    if (!goes)
+        return true;
+    if (step.evictee.owner && eviction_count_ready(query->client, pod->ns, step.evictee.owner,
+                                                   &n_ready, &failure) != OUTCOME_OK)
+        return fail_pod(pod, error, failure);
+    if (!evict(&step, error) || !await_end(&step, error) ||
+        (step.evictee.owner && !await_successor(&step, n_ready, error)))
+        return false;
+    pod->state = DRAIN_EVICTED;
+    tell(&step, step.evictee.owner ? "evicted, and its successor is Ready" : "evicted");
+    return true;
+}
+
+bool drain_run(const struct drain_query *query, GError **error)
+{
+    for (guint i = 0; i < query->n_pods; i++) {
+        if (!try_pod(query, &query->pods[i], error))
+            return false;
+        g_clear_pointer(&query->pods[i].why, g_free);
+        query->pods[i].state = DRAIN_STAYS;
+    }
+    for (guint i = 0; i < query->n_pods; i++) {
+        if (!drain_pod(query, &query->pods[i], error))
+            return false;
+    }
+    return true;
+}

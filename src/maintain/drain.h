@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Evicts pods, one after the other, so that whoever made them makes them again elsewhere.
+ *
+ * All are tried with dryRun=All before the first is ended. Pods of DaemonSets, which would come back to
+ * their node, and kubelet's own stay; so do those that nobody makes again, unless `force`. The next pod
+ * of a controller is evicted when it has as many Ready pods as before the last one. A budget that has
+ * nothing to give is waited for. Whatever else goes wrong ends it: what follows stays. One thread.
+ */
+#include "kube/api_client.h"
+
+enum drain_state {
+    DRAIN_STAYS, /* not tried */
+    DRAIN_GONE,  /* it had gone, or ended, by itself */
+    DRAIN_EVICTED,
+    DRAIN_FAILED,
+};
+extern const char *const drain_states[]; /* "stays", … */
+
+struct drain_pod {
+    const char *ns, *name; /* borrowed */
+    enum drain_state state;
+    char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
+};
+
+struct drain_query {
+    struct api_client *client;
+    struct drain_pod *pods;
+    guint n_pods;
+    bool force;
+    int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
+    void (*progress)(void *data, const char *text);
+    void *data;
+};
+
+/* False, with an error: it stopped before the end. */
+bool drain_run(const struct drain_query *query, GError **error);

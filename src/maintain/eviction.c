@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/eviction.h"
+
+#include "kube/clock.h"
+#include "wire/kubernetes.h"
+
+#include <string.h>
+
+#define CALL_MS 10000
+#define TRY_MS 1500 /* less than Retry-After, so that who asks hears of a budget */
+#define PODS_MAX ((size_t)64 << 20)
+#define MIRROR "kubernetes.io/config.mirror"
+
+void evictee_clear(struct evictee *evictee)
+{
+    g_free(evictee->ns);
+    g_free(evictee->name);
+    g_free(evictee->uid);
+    g_free(evictee->owner);
+    g_free(evictee->owner_kind);
+    *evictee = (struct evictee){0};
+}
+
+/* --- pods ------------------------------------------------------------------------------------- */
+
+struct owner {
+    const char *uid, *kind;
+    bool controller;
+};
+static const struct json_field owner_fields[] = {
+    JSON_FIELD_STRING(struct owner, uid, "uid", 0),
+    JSON_FIELD_STRING(struct owner, kind, "kind", 0),
+    JSON_FIELD_BOOL(struct owner, controller, "controller", 0),
+    JSON_FIELD_END,
+};
+
+struct condition {
+    const char *type, *status;
+};
+static const struct json_field condition_fields[] = {
+    JSON_FIELD_STRING(struct condition, type, "type", 0),
+    JSON_FIELD_STRING(struct condition, status, "status", 0),
+    JSON_FIELD_END,
+};
+
+struct pod {
+    const char *ns, *name, *uid, *deleted, *phase;
+    struct string_pairs annotations;
+    const cJSON *owners, *conditions;
+};
+static const struct json_field pod_fields[] = {
+    JSON_FIELD_STRING(struct pod, ns, "metadata.namespace", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, name, "metadata.name", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, uid, "metadata.uid", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct pod, deleted, "metadata.deletionTimestamp", 0),
+    JSON_FIELD_STRING(struct pod, phase, "status.phase", 0),
+    JSON_FIELD_PAIRS(struct pod, annotations, "metadata.annotations", 0),
+    JSON_FIELD_ARRAY(struct pod, owners, "metadata.ownerReferences", 0),
+    JSON_FIELD_ARRAY(struct pod, conditions, "status.conditions", 0),
+    JSON_FIELD_END,
+};
+
+static bool find_owner(struct json_arena *arena, const cJSON *owners, struct owner *ret_owner)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, owners) {
+        if (json_decode(arena, item, owner_fields, ret_owner, NULL) && ret_owner->controller)
+            return true;
+    }
+    return false;
+}
+
+static bool is_ready(struct json_arena *arena, const struct pod *pod)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, pod->conditions) {
+        struct condition one;
+        if (json_decode(arena, item, condition_fields, &one, NULL) &&
+            g_strcmp0(one.type, "Ready") == 0)
+            return g_strcmp0(one.status, "True") == 0;
+    }
+    return false;
+}
+
+static bool decode(struct json_arena *arena, const cJSON *object, struct evictee *ret_evictee,
+                   GError **error)
+{
+    struct owner owner = {0};
+    struct pod pod;
+
+    if (!json_decode(arena, object, pod_fields, &pod, error))
+        return false;
+    const bool owned = find_owner(arena, pod.owners, &owner);
+    *ret_evictee = (struct evictee){
+        .ns = g_strdup(pod.ns),
+        .name = g_strdup(pod.name),
+        .uid = g_strdup(pod.uid),
+        .owner = owned ? g_strdup(owner.uid) : NULL,
+        .owner_kind = owned ? g_strdup(owner.kind) : NULL,
+        .mirror = string_pairs_get(&pod.annotations, MIRROR) != NULL,
+        .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
+        .ready = !pod.deleted && is_ready(arena, &pod),
+    };
+    return true;
+}
+
+/* Free with g_free. */
+static char *pods_path(const char *ns, const char *name, const char *end)
+{
+    g_autofree char *ns_escaped = g_uri_escape_string(ns, NULL, FALSE);
+    g_autofree char *escaped = g_uri_escape_string(name, NULL, FALSE);
+
+    return g_strconcat("/api/v1/namespaces/", ns_escaped, "/pods", *name ? "/" : "", escaped, end,
+                       NULL);
+}
+
+enum outcome evictee_read(struct api_client *client, const char *ns, const char *name,
+                          struct evictee *ret_evictee, GError **error)
+{
+    g_autofree char *path = pods_path(ns, name, "");
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS};
+    const enum outcome outcome = api_client_call(client, &call, reply, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    const cJSON *object = json_parse(arena, reply->str, reply->len, error);
+    return object && decode(arena, object, ret_evictee, error) ? OUTCOME_OK : OUTCOME_REFUSED;
+}
+
+struct list {
+    const cJSON *items;
+};
+static const struct json_field list_fields[] = {
+    JSON_FIELD_ARRAY(struct list, items, "items", 0),
+    JSON_FIELD_END,
+};
+
+enum outcome eviction_count_ready(struct api_client *client, const char *ns, const char *owner,
+                                  guint *ret_n, GError **error)
+{
+    g_autofree char *path = pods_path(ns, "", "");
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS, .reply_max = PODS_MAX};
+    struct list list;
+    const cJSON *item;
+    const enum outcome outcome = api_client_call(client, &call, reply, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    const cJSON *object = json_parse(arena, reply->str, reply->len, error);
+    if (!object || !json_decode(arena, object, list_fields, &list, error))
+        return OUTCOME_REFUSED;
+    *ret_n = 0;
+    cJSON_ArrayForEach (item, list.items) {
+        g_auto(evictee) pod = {0};
+        if (decode(arena, item, &pod, NULL))
+            *ret_n += pod.ready && g_strcmp0(pod.owner, owner) == 0;
+    }
+    return OUTCOME_OK;
+}
+
+/* --- evictions -------------------------------------------------------------------------------- */
+
+/* Source: policy/v1 Eviction. The UID keeps another pod of that name from being hit. */
+static void write_body(GString *body, const struct evictee *evictee, bool try)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, body);
+    json_begin_object(&writer);
+    json_key_string(&writer, "apiVersion", "policy/v1");
+    json_key_string(&writer, "kind", "Eviction");
+    json_key_object(&writer, "metadata");
+    json_key_string(&writer, "name", evictee->name);
+    json_key_string(&writer, "namespace", evictee->ns);
+    json_end_object(&writer);
+    json_key_object(&writer, "deleteOptions");
+    json_key_object(&writer, "preconditions");
+    json_key_string(&writer, "uid", evictee->uid);
+    json_end_object(&writer);
+    if (try) {
+        json_key_array(&writer, "dryRun");
+        json_string(&writer, "All");
+        json_end_array(&writer);
+    }
+    json_end_object(&writer);
+    json_end_object(&writer);
+}
+
+enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
+                            GError **error)
+{
+    g_autofree char *path = pods_path(evictee->ns, evictee->name, "/eviction");
+    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+    struct api_call call = {
+        .method = "POST", .path = path, .body = body, .deadline_ms = clock_ms() + TRY_MS};
+
+    write_body(body, evictee, try);
+    const enum outcome outcome = api_client_call(client, &call, reply, &failure);
+    if (outcome == OUTCOME_OK || outcome == OUTCOME_NOT_FOUND)
+        return EVICTION_DONE;
+    const bool later = failure && strstr(failure->message, "disruption budget");
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return later ? EVICTION_LATER : EVICTION_FAILED;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Ends a pod by the Eviction API (policy/v1, Kubernetes 1.22 and later), which heeds
+ * PodDisruptionBudgets: status 429 means that one of them has nothing to give now. One thread.
+ */
+#include "kube/api_client.h"
+
+/* A pod as the API server has it now, as far as it matters here. */
+struct evictee {
+    char *ns, *name;
+    char *uid;
+    char *owner;      /* UID of its controller; NULL: nobody makes it again */
+    char *owner_kind; /* likewise: "ReplicaSet" */
+    bool mirror;      /* of a file of its node: only kubelet ends it */
+    bool ended, ready;
+};
+void evictee_clear(struct evictee *evictee);
+typedef struct evictee evictee; /* for g_auto */
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(evictee, evictee_clear)
+
+/* OUTCOME_NOT_FOUND: there is no such pod any more. */
+enum outcome evictee_read(struct api_client *client, const char *ns, const char *name,
+                          struct evictee *ret_evictee, GError **error);
+
+enum eviction {
+    EVICTION_DONE,   /* it ends, or has ended */
+    EVICTION_LATER,  /* a budget has nothing to give: the error says which */
+    EVICTION_FAILED, /* refused, or nobody knows; with an error */
+};
+/* Of the pod with this UID and no other. `try`: nothing is done (dryRun=All). */
+enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
+                            GError **error);
+
+/* How many pods of that controller are Ready, and not about to end. OUTCOME_OK, or an error. */
+enum outcome eviction_count_ready(struct api_client *client, const char *ns, const char *owner,
+                                  guint *ret_n, GError **error);

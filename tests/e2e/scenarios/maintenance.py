@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cards and nodes out of service by `gpuledger cordon`, `uncordon` and `drain`, with the rights of
+manifests/maintenance and no more."""
+
+import json
+import subprocess
+import threading
+
+from kubeapi import ApiError, pod_object, wait_for
+from world import World, gpu_container, program
+
+MAINTAINER, NAMESPACE = "maintainer", "default"
+HEALTH = ("kube-system", "unhealthy-gpu-n1")
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web-uid", "controller": True}
+
+
+def maintain(world):
+    """A kubeconfig of somebody who has the rights of manifests/maintenance."""
+    world.kustomize("maintenance")
+    world.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": MAINTAINER}})
+    subject = {"kind": "ServiceAccount", "name": MAINTAINER, "namespace": NAMESPACE}
+    for kind, role, namespace in (("ClusterRoleBinding", "ClusterRole", None), ("RoleBinding", "Role", "kube-system")):
+        metadata = {"name": MAINTAINER, **({"namespace": namespace} if namespace else {})}
+        world.client.create({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": "gpuledger-maintainer"},
+            "subjects": [subject],
+        })
+    return world.kubeconfig(MAINTAINER, NAMESPACE)
+
+
+class Maintainer:
+    """Runs commands with those rights."""
+
+    def __init__(self, world):
+        self.world, self.kubeconfig = world, maintain(world)
+
+    def run(self, *arguments):
+        command = [program(), *arguments, "--kubeconfig", str(self.kubeconfig)]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+    def changes(self, *arguments):
+        """[(object, from, to)]."""
+        answer = self.run(*arguments, "-o", "json")
+        self.world.tap.equal((answer.returncode, answer.stderr), (0, ""), " ".join(arguments))
+        return [(each["object"], each["from"], each["to"]) for each in json.loads(answer.stdout)["changes"]]
+
+
+def annotation(world, key="gpuledger.io/cordoned-cards"):
+    return world.client.get("Node", "n1")["metadata"].get("annotations", {}).get(key)
+
+
+def unhealthy(world):
+    found = world.client.find("ConfigMap", HEALTH[1], HEALTH[0])
+    return found and found["data"]["gpus"]
+
+
+def scenario_cordon(tap):
+    """A card takes no new pods and keeps those that it has; others' marks stay."""
+    with World(tap) as world:
+        world.start()
+        world.node("n1", [8, 8])
+        person = Maintainer(world)
+        world.pod("before", 4)
+        world.await_running(["before"])
+        card = world.card("before")[1]
+        place = f"n1/{card}"
+
+        wanted = [("node n1", None, str(card)), (f"configmap {'/'.join(HEALTH)}", None, str(card))]
+        tap.equal(person.changes("cordon", place, "--dry-run"), wanted, "a dry run says what it would write")
+        tap.equal((annotation(world), unhealthy(world)), (None, None), "and writes nothing")
+        tap.equal(person.changes("cordon", place), wanted, "cordon says what it has written")
+        tap.equal((annotation(world), unhealthy(world)), (str(card), str(card)), "and has written it")
+        tap.equal(person.changes("cordon", place), [], "once more changes nothing")
+        for name in ("a", "b", "c"):
+            world.pod(name, 4)
+        world.await_running(["a", "b"])
+        tap.equal({world.card(name)[1] for name in ("a", "b")}, {1 - card}, "new pods get the other card")
+        world.refusal("c", "unhealthy", 30)
+        tap.equal(world.fleet.phase("before"), "Running", "who was there stays")
+
+        world.client.patch("ConfigMap", HEALTH[1], {"data": {"gpus": f"{card},7"}}, HEALTH[0])
+        tap.equal([change[0] for change in person.changes("uncordon", place)],
+                  ["node n1", f"configmap {'/'.join(HEALTH)}"], "uncordon takes both back")
+        tap.equal((annotation(world), unhealthy(world)), (None, "7"), "but not what others have written")
+        world.await_running(["c"])
+        tap.equal(world.card("c")[1], card, "the card takes pods again")
+        world.client.patch("ConfigMap", HEALTH[1], {"data": {"gpus": str(card)}}, HEALTH[0])
+        tap.equal((person.changes("uncordon", place), unhealthy(world)), ([], str(card)),
+                  "a card that others call unhealthy stays so")
+
+        tap.equal(person.changes("cordon", "n1"), [("node n1", "false", "true")], "a node")
+        tap.equal(world.client.get("Node", "n1")["spec"].get("unschedulable"), True, "is closed as kubectl does it")
+        tap.equal(person.changes("uncordon", "n1"), [("node n1", "true", "false")], "and opened")
+        for words, said in (("cordon n1/2", "no card 2, only 0 to 1"), ("cordon nowhere/0", '"nowhere" not found'),
+                            ("cordon n1/x", "no card's index")):
+            answer = person.run(*words.split())
+            tap.ok(answer.returncode == 1 and said in answer.stderr, f"{words}: {said}", answer.stderr)
+        world.verify("at last")
+
+
+class Controller(threading.Thread):
+    """Makes a pod again whenever one of its pods is gone, and calls those that run Ready."""
+
+    def __init__(self, world, units):
+        super().__init__(daemon=True)
+        self.world, self.units, self.made, self.stopped = world, units, 0, False
+
+    def make(self):
+        self.made += 1
+        pod = pod_object(f"web-{self.made}", spec={"containers": [gpu_container("c0", self.units)],
+                                                   "terminationGracePeriodSeconds": 30})
+        pod["metadata"]["ownerReferences"] = [OWNER]
+        self.world.client.create(pod)
+        return pod["metadata"]["name"]
+
+    def run(self):
+        client = self.world.plane.client()
+        while not self.stopped:
+            pods = [pod for pod in client.items("Pod") if pod["metadata"].get("ownerReferences")]
+            if len([pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]) < 2:
+                self.make()
+            for pod in pods:
+                conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
+                if pod["status"].get("phase") == "Running" and conditions.get("Ready") != "True":
+                    ready = [{"type": "Ready", "status": "True"}]
+                    try:
+                        client.patch("Pod", pod["metadata"]["name"], {"status": {"conditions": ready}},
+                                     subresource="status")
+                    except ApiError:
+                        pass  # it is gone
+            threading.Event().wait(0.2)
+
+
+def scenario_cordon_drain(tap):
+    """drain says where pods would go, and moves them one after the other through the Eviction API."""
+    with World(tap) as world:
+        world.start()
+        world.node("n1", [8, 8])
+        person = Maintainer(world)
+        controller = Controller(world, 6)
+        names = [controller.make(), controller.make()]
+        world.pod("alone", 2)
+        world.await_running([*names, "alone"])
+        world.node("n2", [8, 8])
+        card = world.card(names[0])[1]
+        kept = world.client.get("Pod", names[1])["metadata"]["uid"]
+        on_card = {name for name in [*names, "alone"] if world.card(name)[1] == card}
+
+        answer = person.run("drain", f"n1/{card}", "-o", "json")
+        shown = json.loads(answer.stdout)
+        tap.equal(({pod["name"] for pod in shown["pods"]}, shown["nowhere"], shown["applied"]), (on_card, 0, False),
+                  "drain shows who is on the card")
+        tap.ok(all(pod["fitsOn"] for pod in shown["pods"]), "and where each would go", shown)
+        tap.equal((annotation(world), answer.returncode), (None, 0), "and writes nothing")
+
+        controller.start()
+        wait_for(lambda: all(
+            {c["type"]: c["status"] for c in world.client.get("Pod", name)["status"].get("conditions", [])}
+            .get("Ready") == "True" for name in names), 30, 0.2, "pods are Ready")
+        world.client.create({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"minAvailable": 2, "selector": {}},
+        })
+        budget = {"status": {"disruptionsAllowed": 0, "observedGeneration": 1, "currentHealthy": 3,
+                             "desiredHealthy": 3, "expectedPods": 3}}
+        world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+        answer = person.run("drain", f"n1/{card}", "--apply", "--evict-timeout", "4s")
+        tap.equal(answer.returncode, 1, "a budget that gives nothing is waited for, and then it stops")
+        tap.ok("waits for a PodDisruptionBudget" in answer.stderr and "disruption budget" in answer.stderr,
+               "it says why", answer.stderr)
+        tap.equal(annotation(world), str(card), "the card is cordoned")
+        budget["status"]["disruptionsAllowed"] = 2
+        world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+        answer = person.run("drain", f"n1/{card}", "--apply", "-o", "json")
+        states = {pod["name"]: pod["state"] for pod in json.loads(answer.stdout)["pods"]}
+        left = {"alone"} & on_card
+        tap.equal(states, {name: "stays" if name in left else "evicted" for name in on_card},
+                  "the pods are evicted, but for one that nobody makes again")
+        tap.equal(answer.returncode, 3 if left else 0, "which the exit status tells")
+        tap.equal(world.client.get("Pod", names[1])["metadata"]["uid"], kept, "who is on another card stays")
+        tap.ok("its successor is Ready" in answer.stderr, "each successor was waited for", answer.stderr)
+        if left:
+            answer = person.run("drain", f"n1/{card}", "--apply", "--force")
+            tap.equal(answer.returncode, 0, "--force ends that as well")
+        holders = [pod["name"] for node in world.ops("/api/v1/nodes")["nodes"] if node["name"] == "n1"
+                   for pod in node["pods"] for share in pod["shares"] if share["card"] == card]
+        tap.equal(holders, [], "nobody is left on the card")
+        controller.stopped = True
+        controller.join()
+        world.verify("at last")
