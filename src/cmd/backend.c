@@ -64,7 +64,7 @@ static bool open_api(struct backend *backend, GError **error)
 static bool start_reflectors(struct backend *backend, GError **error)
 {
     for (unsigned feed = 0; feed < FEED_N; feed++) {
-        if (feed == FEED_RESOURCE_QUOTAS && !backend->config->hami_resource_quotas)
+        if (!store_wants(backend->store, (enum feed)feed))
             continue;
         backend->reflectors[feed] =
             reflector_start(backend->client, backend->store, (enum feed)feed, NULL, error);
@@ -134,6 +134,7 @@ struct store_options backend_store_options(const struct config *config)
         .model_label = config->quota_model_label,
         .pool_label = config->quota_pool_label,
         .resource_quotas = config->hami_resource_quotas,
+        .elastic_quotas = config->elastic_quotas,
     };
 }
 
@@ -165,11 +166,11 @@ const char *backend_title(const struct backend *backend)
 
 bool backend_read(struct backend *backend, struct store *store, GError **error)
 {
-    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES,
-                                       FEED_RESOURCE_QUOTAS};
+    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES, FEED_RESOURCE_QUOTAS,
+                                      FEED_ELASTIC_QUOTAS};
     struct cluster *cluster = backend_cluster(backend);
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
-        if (order[i] == FEED_RESOURCE_QUOTAS && !backend->config->hami_resource_quotas)
+        if (!store_wants(store, order[i]))
             continue;
         if (cluster->ops->list(cluster, order[i], store, error) != OUTCOME_OK)
             return false;

@@ -44,6 +44,16 @@ const struct command commands[] = {
                     "devices by count, the memory of all its containers together, and whether its "
                     "node side has taken it.\n\n" LOCALLY,
      .run = pods_run},
+    {.name = "quotas",
+     .bit = COMMAND_QUOTAS,
+     .words = "",
+     .summary = "Show what namespaces may have, have, lend and borrow",
+     .description =
+         "Asks a running extender. Each row is a resource of a namespace that has a quota: "
+         "what it is sure of (min), may have at most (max) and has, how much of its min "
+         "others use, how much it has above it, and what its waiting pods ask for. Limits "
+         "that are fixed have a max only.\n\n" LOCALLY,
+     .run = quotas_run},
     {.name = "inspect",
      .bit = COMMAND_INSPECT,
      .words = "[NODE]",

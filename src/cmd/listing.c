@@ -16,14 +16,19 @@
 /* --- asking --------------------------------------------------------------------------------- */
 
 /* What the server answers under /api/v1/nodes, of the cluster that the command line names. */
-static bool look_at_cluster(const struct config *config, const char *name, bool table,
+static bool look_at_cluster(const struct config *config, const struct node_query *query,
                             GString *ret_body, GError **error)
 {
+    const char *name = query->node;
     struct local local;
+    bool found = true;
 
     if (!local_open(config, &local, error))
         return false;
-    const bool found = (table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
+    if (query->listing && query->listing->view)
+        query->listing->view(local.store, ret_body);
+    else
+        found = (query->table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
     if (!found)
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
                     name);
@@ -37,10 +42,11 @@ bool node_query_ask(const struct config *config, const struct node_query *query,
     const char *name = query->node;
 
     if (!query->client)
-        return look_at_cluster(config, name, query->table, ret_body, error);
+        return look_at_cluster(config, query, ret_body, error);
     g_autofree char *escaped = name ? g_uri_escape_string(name, NULL, FALSE) : NULL;
-    g_autofree char *path =
-        g_strconcat("/api/v1/nodes", name ? "/" : "", name ? escaped : "", NULL);
+    const char *place =
+        query->listing && query->listing->path ? query->listing->path : "/api/v1/nodes";
+    g_autofree char *path = g_strconcat(place, name ? "/" : "", name ? escaped : "", NULL);
     const struct client_request request = {path, query->table ? "text/plain" : "application/json"};
     return client_get(query->client, &request, ret_body, error);
 }
@@ -124,7 +130,7 @@ static bool fits(const struct config *config)
 enum exit_code listing_run(const struct config *config, const char *node,
                            const struct listing *listing)
 {
-    struct node_query query = {.node = node};
+    struct node_query query = {.node = node, .listing = listing};
     g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     struct printed printed = {rows, text};

@@ -20,18 +20,23 @@ static const struct reason_info table[REASON_N] = {
                                INSUFFICIENT ": the cards large enough are unhealthy", false},
     [REASON_CARD_CLOSED] = {"card_closed",
                             INSUFFICIENT ": the cards large enough are closed to new pods", false},
-    [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device",
-                                  true},
+    [REASON_INSUFFICIENT_CORE] = {"insufficient_core", "Insufficient GPU core in one device", true},
     [REASON_INSUFFICIENT_DEVICES] = {"insufficient_devices", "Insufficient GPU devices", true},
     [REASON_CHANGING] =
-        {"changing", "The node is being changed to another configuration of its GPU plugin, and "
-                     "gives no GPU until both agree", false},
+        {"changing",
+         "The node is being changed to another configuration of its GPU plugin, and "
+         "gives no GPU until both agree",
+         false},
     [REASON_WITHHELD] =
-        {"withheld", "Insufficient GPU devices: those that are left may all be on one GPU, which "
-                     "serves no more pods", true},
+        {"withheld",
+         "Insufficient GPU devices: those that are left may all be on one GPU, which "
+         "serves no more pods",
+         true},
     [REASON_DEVICES_AT_ONCE] =
-        {"devices_at_once", "The node's GPU plugin gives a container fewer devices at a time than "
-                            "the pod asks for", false},
+        {"devices_at_once",
+         "The node's GPU plugin gives a container fewer devices at a time than "
+         "the pod asks for",
+         false},
     [REASON_SHARED_MEMORY] =
         {"shared_memory",
          "The pods that may share one GPU of the node want more memory than it has", true},
@@ -39,12 +44,12 @@ static const struct reason_info table[REASON_N] = {
     [REASON_OTHER_USE] = {"other_use",
                           "The node's GPUs are in use by pods that share them in another way",
                           true},
-    [REASON_OTHER_TENANT] =
-        {"other_tenant", "The GPUs with room are shared by pods of another namespace", true},
+    [REASON_OTHER_TENANT] = {"other_tenant",
+                             "The GPUs with room are shared by pods of another namespace", true},
     [REASON_TERMS] = {"terms", "The node has no GPU of the kind that the pod asks for", false},
-    [REASON_ISOLATION] =
-        {"isolation", "The node does not keep pods on one GPU apart as well as the pod asks",
-         false},
+    [REASON_ISOLATION] = {"isolation",
+                          "The node does not keep pods on one GPU apart as well as the pod asks",
+                          false},
     [REASON_CARD_COUNT] = {"card_count", "The node has fewer GPUs than the pod asks for", false},
     [REASON_SEVERAL_GPU_CONTAINERS] =
         {"several_gpu_containers",
@@ -53,8 +58,10 @@ static const struct reason_info table[REASON_N] = {
         {"gpu_init_container",
          "The node's GPU share plugin cannot serve GPU memory in an init container", false},
     [REASON_CORE_STEP] =
-        {"core_step", "The node's GPU plugin gives parts of one GPU, or whole GPUs, but no part "
-                      "beside a whole", false},
+        {"core_step",
+         "The node's GPU plugin gives parts of one GPU, or whole GPUs, but no part "
+         "beside a whole",
+         false},
     [REASON_CORE_WITHOUT_MEMORY] =
         {"core_without_memory",
          "The node's GPU plugin gives no part of a GPU to a container without GPU memory", false},
@@ -62,51 +69,57 @@ static const struct reason_info table[REASON_N] = {
         {"memory_without_core",
          "The node's GPU plugin gives no GPU to a container that asks for GPU memory only", false},
     [REASON_CORE_LIMIT] =
-        {"core_limit", "The pod's limit of GPU core is not a whole number, or is below what it asks for",
-         false},
+        {"core_limit",
+         "The pod's limit of GPU core is not a whole number, or is below what it asks for", false},
     [REASON_UNFORESEEN_CARD] =
         {"unforeseen_card",
          "The node's GPU plugin cannot serve a container that shares a GPU after one that takes "
-         "whole GPUs", false},
+         "whole GPUs",
+         false},
     [REASON_MIG_MODE] =
         {"mig_mode", "The node's GPUs are in MIG mode, and how its plugin cuts them is not known",
          false},
     [REASON_NO_MIG_PLACE] =
         {"no_mig_place",
-         "No MIG instance as large as the pod asks for fits beside those on the node's GPUs",
-         true},
-    [REASON_OVERSUBSCRIBED] =
-        {"oversubscribed",
-         INSUFFICIENT ": what is left is oversubscribed, which pods have to accept",
-         true},
+         "No MIG instance as large as the pod asks for fits beside those on the node's GPUs", true},
+    [REASON_OVERSUBSCRIBED] = {"oversubscribed",
+                               INSUFFICIENT
+                               ": what is left is oversubscribed, which pods have to accept",
+                               true},
     [REASON_UNSEALED] =
         {"unsealed",
          "Too many pods of the namespace are on the node of which nobody knows which GPU they have",
          false},
-    [REASON_QUOTA] =
-        {"quota", "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota", false},
+    [REASON_QUOTA] = {"quota",
+                      "The namespace may not have that much of the node's GPUs: ExceedsGPUQuota",
+                      false},
     [REASON_RESOURCE_QUOTA] =
         {"resource_quota",
          "The namespace's ResourceQuota leaves less of GPUs than the pod asks for", false},
-    [REASON_EARLIER_POD] =
-        {"earlier_pod", "The room on the node is left to a pod that has waited for longer", false},
+    [REASON_QUOTA_MAX] = {"quota_max",
+                          "The namespace may not have more of GPUs than its quota's max", false},
+    [REASON_QUOTA_LENT] =
+        {"quota_lent",
+         "The namespace has its quota's min of GPUs, and others need what it would borrow", false},
+    [REASON_EARLIER_POD] = {"earlier_pod",
+                            "The room on the node is left to a pod that has waited for longer",
+                            false},
     [REASON_REJECTING] =
-        {"rejecting", "The node has rejected pods that were bound to it, and is left out for a while",
-         false},
-    [REASON_AWAITING_ASSIGNMENT] =
-        {"awaiting_assignment",
-         "A pod of the same size on the node still waits for its GPU", false},
+        {"rejecting",
+         "The node has rejected pods that were bound to it, and is left out for a while", false},
+    [REASON_AWAITING_ASSIGNMENT] = {"awaiting_assignment",
+                                    "A pod of the same size on the node still waits for its GPU",
+                                    false},
     [REASON_AWAITING_TURN] =
         {"awaiting_turn",
          "Another pod on the node still waits for its GPU, and its GPU plugin serves one at a time",
          false},
-    [REASON_PLUGIN_AWAY] =
-        {"plugin_away", "The node's GPU plugin is not registered with kubelet just now", false},
-    [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node",
-                                 false},
-    [REASON_SPOKEN_FOR] =
-        {"spoken_for", "Pods that wait for the node's GPU plugin take the room that is left",
-         false},
+    [REASON_PLUGIN_AWAY] = {"plugin_away",
+                            "The node's GPU plugin is not registered with kubelet just now", false},
+    [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node", false},
+    [REASON_SPOKEN_FOR] = {"spoken_for",
+                           "Pods that wait for the node's GPU plugin take the room that is left",
+                           false},
     [REASON_OTHERS_COMING] =
         {"others_coming",
          "Other pods are on their way to the node's GPU plugin, and another node takes the pod "

@@ -429,6 +429,44 @@ static void tell_resource_quota(const struct context *context)
         g_string_append(context->text, reason_info(REASON_RESOURCE_QUOTA)->text);
 }
 
+/* In the units of a quota's key; memory as people write it. Free with g_free. */
+static char *amount_text(const char *key, int64_t amount)
+{
+    const double units = elastic_units(key, amount);
+
+    return g_str_equal(key, "gpuledger.io/gpu-memory")
+               ? g_strdup_printf("%.4g GiB", units / (1 << 30))
+               : g_strdup_printf("%.4g", units);
+}
+
+static void tell_elastic_quota(const struct context *context)
+{
+    const struct elastic_room *room =
+        context->question->room ? quota_room_elastic(context->question->room) : NULL;
+    struct elastic_count count;
+    int64_t wanted;
+    const enum reason reason = elastic_room_refuse(room, context->node, NULL, &count, &wanted);
+
+    if (reason == REASON_NONE) { /* only where the pod was placed */
+        g_string_append(context->text, reason_info(REASON_QUOTA_LENT)->text);
+        return;
+    }
+    g_autofree char *wants = amount_text(count.key, wanted);
+    g_autofree char *used = amount_text(count.key, count.used);
+    g_autofree char *min = amount_text(count.key, count.min);
+    g_string_append_printf(context->text, "wants %s of %s, the namespace has %s", wants, count.key,
+                           used);
+    if (reason == REASON_QUOTA_MAX) {
+        g_autofree char *max = amount_text(count.key, count.max);
+        g_string_append_printf(context->text, " of at most %s", max);
+    } else {
+        g_autofree char *lendable = amount_text(count.key, MAX(count.lendable, 0));
+        g_string_append_printf(context->text,
+                               ", is sure of %s, and may have %s while others need theirs", min,
+                               lendable);
+    }
+}
+
 /* "ml/a, ml/b and 2 more" of those that have not ended yet. */
 static void append_ending(const struct context *context, const struct reservation *place)
 {
@@ -575,6 +613,8 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_UNSEALED] = tell_unsealed,
     [REASON_QUOTA] = tell_quota,
     [REASON_RESOURCE_QUOTA] = tell_resource_quota,
+    [REASON_QUOTA_MAX] = tell_elastic_quota,
+    [REASON_QUOTA_LENT] = tell_elastic_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_REJECTING] = tell_rejecting,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,

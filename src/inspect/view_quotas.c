@@ -97,6 +97,104 @@ static void write_quota(struct json_writer *writer, const struct quota_row *row)
     json_end_object(writer);
 }
 
+/* --- elastic ones ------------------------------------------------------------------------------- */
+
+static void add_elastic(const struct elastic_count *count, void *data)
+{
+    GArray *rows = data;
+
+    g_array_append_val(rows, *count);
+}
+
+/* What all namespaces have of a key above their mins, and below. */
+struct balance {
+    int64_t borrowed, unused;
+};
+
+static struct balance balance_of(const GArray *rows, const char *key)
+{
+    struct balance balance = {0};
+
+    for (guint i = 0; i < rows->len; i++) {
+        const struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
+        if (!g_str_equal(row->key, key))
+            continue;
+        balance.borrowed += MAX(row->used - row->min, 0);
+        balance.unused += MAX(row->min - row->used, 0);
+    }
+    return balance;
+}
+
+/* The namespace's part of what others have borrowed, as far as it is not known of whom. */
+static int64_t lent(const struct elastic_count *row, const struct balance *balance)
+{
+    const double unused = (double)MAX(row->min - row->used, 0);
+
+    return balance->unused > 0
+               ? (int64_t)(unused * (double)MIN(balance->borrowed, balance->unused) /
+                           (double)balance->unused)
+               : 0;
+}
+
+static void write_amount(struct json_writer *writer, const struct elastic_count *row,
+                         const char *name, int64_t amount)
+{
+    json_key(writer, name);
+    json_double(writer, elastic_units(row->key, amount));
+}
+
+static void write_elastic(struct json_writer *writer, const struct elastic_count *row,
+                          const struct balance *balance)
+{
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", row->ns);
+    json_key_string(writer, "key", row->key);
+    write_amount(writer, row, "min", row->min);
+    if (row->max < INT64_MAX) {
+        write_amount(writer, row, "max", row->max);
+    } else {
+        json_key(writer, "max");
+        json_null(writer);
+    }
+    write_amount(writer, row, "used", row->used);
+    write_amount(writer, row, "lent", lent(row, balance));
+    write_amount(writer, row, "borrowed", MAX(row->used - row->min, 0));
+    write_amount(writer, row, "waiting", row->waiting);
+    json_end_object(writer);
+}
+
+static void write_all_elastic(struct json_writer *writer, const GArray *rows)
+{
+    json_key_array(writer, "elastic");
+    for (guint i = 0; i < MIN(rows->len, VIEW_QUOTAS); i++) {
+        const struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
+        const struct balance balance = balance_of(rows, row->key);
+        write_elastic(writer, row, &balance);
+    }
+    json_end_array(writer);
+    json_key_int(writer, "elasticTotal", rows->len);
+}
+
+static void clear_elastic(gpointer data)
+{
+    g_free((char *)((struct elastic_count *)data)->ns);
+}
+
+/* Under the lock: names are copied, since quotas may go. */
+static GArray *collect_elastic(struct store *store)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(struct elastic_count));
+
+    elastic_quotas_each(quotas_elastic(store_quotas(store)), store_ledger(store), add_elastic,
+                        rows);
+    for (guint i = 0; i < rows->len; i++) {
+        struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
+        row->ns = g_strdup(row->ns);
+    }
+    g_array_set_clear_func(rows, clear_elastic);
+    return rows;
+}
+
 void view_quotas(struct store *store, GString *reply)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(quota_row_free);
@@ -109,6 +207,7 @@ void view_quotas(struct store *store, GString *reply)
     rows.quotas = store_quotas(store);
     resource_quotas_each(quotas_see_resources(rows.quotas), add_resource_limit, &rows);
     quotas_each(rows.quotas, add_model_limit, &rows);
+    g_autoptr(GArray) elastic = collect_elastic(store);
     store_unlock(store);
     if (all->len > 0)
         node_walk_all(store, count_node, &rows);
@@ -121,5 +220,6 @@ void view_quotas(struct store *store, GString *reply)
         write_quota(&writer, g_ptr_array_index(all, i));
     json_end_array(&writer);
     json_key_int(&writer, "total", rows.n);
+    write_all_elastic(&writer, elastic);
     json_end_object(&writer);
 }

@@ -133,15 +133,39 @@ static bool apply_resource_quota(struct store *store, struct json_arena *arena,
     return true;
 }
 
-static bool forget_resource_quota(struct store *store, struct json_arena *arena,
-                                  const cJSON *object, GError **error)
+static bool apply_elastic_quota(struct store *store, struct json_arena *arena, const cJSON *object,
+                                GError **error)
+{
+    struct resource_quota_view view;
+
+    if (!elastic_quota_view_decode(arena, object, &view, error))
+        return false;
+    store_apply_resource_quota(store, &view);
+    return true;
+}
+
+static bool forget_quota(struct store *store, struct json_arena *arena, const cJSON *object,
+                         bool elastic, GError **error)
 {
     struct identity identity = {0};
 
     if (!json_decode(arena, object, identity_fields, &identity, error))
         return false;
-    store_delete_resource_quota(store, identity.ns ? identity.ns : "", identity.name);
+    store_delete_resource_quota(store, &(struct resource_quota_view){identity.ns ? identity.ns : "",
+                                                                     identity.name, elastic});
     return true;
+}
+
+static bool forget_elastic_quota(struct store *store, struct json_arena *arena, const cJSON *object,
+                                 GError **error)
+{
+    return forget_quota(store, arena, object, true, error);
+}
+
+static bool forget_resource_quota(struct store *store, struct json_arena *arena,
+                                  const cJSON *object, GError **error)
+{
+    return forget_quota(store, arena, object, false, error);
 }
 
 #define CORE "/api/v1"
@@ -150,14 +174,17 @@ static bool forget_resource_quota(struct store *store, struct json_arena *arena,
  * before: so those that fail are shown, since kubelet may have rejected them. The roles that people have installed for other extenders do not all grant ConfigMaps. */
 const struct feed_row feeds[FEED_N] = {
     [FEED_NODES] = {"nodes", "Node", NULL, CORE, NULL, false, apply_node, forget_node},
-    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL,
-                   false, apply_pod, forget_pod},
+    [FEED_PODS] = {"pods", "Pod", "status.phase!=Succeeded", CORE, NULL, false, apply_pod,
+                   forget_pod},
     [FEED_CONFIGMAPS] = {"configmaps", "ConfigMap", NULL, CORE, NULL, true, apply_configmap,
                          forget_configmap},
     [FEED_BUDGETS] = {"poddisruptionbudgets", "PodDisruptionBudget", NULL, "/apis/policy/v1",
                       "/apis/policy/v1beta1", true, apply_budget, forget_budget},
     [FEED_RESOURCE_QUOTAS] = {"resourcequotas", "ResourceQuota", NULL, CORE, NULL, true,
                               apply_resource_quota, forget_resource_quota},
+    [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota", NULL,
+                             "/apis/scheduling.x-k8s.io/v1alpha1", NULL, true, apply_elastic_quota,
+                             forget_elastic_quota},
 };
 
 bool feed_namespace(enum feed feed, const char **ret_ns)

@@ -85,6 +85,7 @@ struct config {
     char *quota_model_label; /* "": no quotas */
     char *quota_pool_label;
     bool hami_resource_quotas;
+    bool elastic_quotas;
     bool wake;
 
     bool leader_elect;

@@ -56,11 +56,13 @@ const char *const option_groups[GROUP_N] = {
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
 #define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
-#define ROWS (COMMAND_NODES | COMMAND_PODS)                    /* they list objects */
-#define CLIENT (VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
-#define CLUSTER (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_DRAIN | VIEWS | PLANS)
+#define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS)   /* they list objects */
+#define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
+#define CLUSTER                                                                                    \
+    (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_DRAIN | COMMAND_QUOTAS | VIEWS |     \
+     PLANS)
 #define CORDONS (COMMAND_CORDON | COMMAND_UNCORDON) /* they ask the API server only */
-#define LOOKS (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_DRAIN | VIEWS | PLANS)
+#define LOOKS (COMMAND_QUOTAS | COMMAND_SERVE | COMMAND_AUDIT | COMMAND_DRAIN | VIEWS | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
@@ -154,6 +156,12 @@ const struct option options[] = {
      .help = "Keep namespaces to ResourceQuotas with HAMi's keys limits.nvidia.com/gpumem and "
              "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
              "under them."},
+    {"elastic-quotas", BOOL(elastic_quotas, "false"),
+     IN(PLACEMENT, COMMAND_SERVE | COMMAND_DRAIN | COMMAND_QUOTAS | PLANS),
+     .help = "Keep namespaces to ElasticQuotas (scheduling.x-k8s.io/v1alpha1): no more than max, and "
+             "above min only what others do not need within theirs. ResourceQuotas with the "
+             "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "
+             "resources of pods, and gpuledger.io/gpus and gpuledger.io/gpu-memory for all of them."},
     {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "

@@ -52,7 +52,8 @@ enum command_bit {
     COMMAND_CORDON = 1 << 17,
     COMMAND_UNCORDON = 1 << 18,
     COMMAND_DRAIN = 1 << 19,
-    COMMAND_ANY = (1 << 20) - 1,
+    COMMAND_QUOTAS = 1 << 20,
+    COMMAND_ANY = (1 << 21) - 1,
 };
 
 enum option_group {

@@ -23,12 +23,14 @@ struct quotas {
     char *text;             /* which says so, or NULL */
     GHashTable *nodes;      /* name -> struct mark * */
     struct resource_quotas *resources;
+    struct elastic_quotas *elastic;
 };
 
 struct quota_room {
     const struct quotas *quotas;
     const struct limits *limits; /* NULL: none by model */
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
+    struct elastic_room *elastic;    /* NULL: none by elastic quotas */
     GHashTable *used; /* model (the node's mark's) -> thousandths, an int64_t * */
     int64_t wanted;
 };
@@ -61,6 +63,7 @@ struct quotas *quotas_new(void)
     quotas->namespaces = new_namespaces();
     quotas->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
     quotas->resources = resource_quotas_new();
+    quotas->elastic = elastic_quotas_new();
     return quotas;
 }
 
@@ -73,6 +76,8 @@ struct quotas *quotas_dup(const struct quotas *quotas)
     copy->text = g_strdup(quotas->text);
     resource_quotas_free(copy->resources);
     copy->resources = resource_quotas_dup(quotas->resources);
+    elastic_quotas_free(copy->elastic);
+    copy->elastic = elastic_quotas_dup(quotas->elastic);
     return copy;
 }
 
@@ -89,6 +94,7 @@ void quotas_free(struct quotas *quotas)
     g_hash_table_unref(quotas->namespaces);
     g_hash_table_unref(quotas->nodes);
     resource_quotas_free(quotas->resources);
+    elastic_quotas_free(quotas->elastic);
     g_free(quotas->text);
     g_free(quotas);
 }
@@ -96,6 +102,11 @@ void quotas_free(struct quotas *quotas)
 struct resource_quotas *quotas_resources(struct quotas *quotas)
 {
     return quotas->resources;
+}
+
+struct elastic_quotas *quotas_elastic(const struct quotas *quotas)
+{
+    return quotas->elastic;
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -223,12 +234,13 @@ static void count_allocation(struct allocation *allocation, void *data)
     *used += size_of_all(allocation);
 }
 
-struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
-                               const char *ns, const struct request *request)
+struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger, const char *ns,
+                               const struct request *request)
 {
     const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
     struct resource_room *resources =
         resource_quotas_room(quotas->resources, ledger, ns, request);
+    struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, ns, request);
     int64_t wanted = 0;
 
     for (uint32_t i = 0; i < request->n_asks; i++) {
@@ -237,12 +249,13 @@ struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger 
     }
     if (wanted == 0)
         limits = NULL;
-    if (!limits && !resources)
+    if (!limits && !resources && !elastic)
         return NULL;
     struct quota_room *room = g_new0(struct quota_room, 1);
     room->quotas = quotas;
     room->limits = limits;
     room->resources = resources;
+    room->elastic = elastic;
     room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     room->wanted = wanted;
     if (limits)
@@ -256,6 +269,7 @@ void quota_room_free(struct quota_room *room)
         return;
     g_hash_table_unref(room->used);
     resource_room_free(room->resources);
+    elastic_room_free(room->elastic);
     g_free(room);
 }
 
@@ -281,6 +295,11 @@ const struct resource_room *quota_room_resources(const struct quota_room *room)
     return room->resources;
 }
 
+const struct elastic_room *quota_room_elastic(const struct quota_room *room)
+{
+    return room->elastic;
+}
+
 static bool is_within_limits(const struct quota_room *room, const char *node)
 {
     struct quota_count count;
@@ -298,8 +317,9 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
         return REASON_NONE;
     if (!is_within_limits(room, node->name))
         return REASON_QUOTA;
-    return resource_room_allows(room->resources, node, placement, NULL) ? REASON_NONE
-                                                                        : REASON_RESOURCE_QUOTA;
+    if (!resource_room_allows(room->resources, node, placement, NULL))
+        return REASON_RESOURCE_QUOTA;
+    return elastic_room_refuse(room->elastic, node, placement, NULL, NULL);
 }
 
 /* --- for people ----------------------------------------------------------------------------- */

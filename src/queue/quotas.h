@@ -9,10 +9,12 @@
  * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
  * Binding is under way, is counted in GPUs: a part of one is that part.
  *
- * Beside them the ResourceQuotas (queue/resource_quotas.h), so that there is one question to ask.
+ * Beside them the ResourceQuotas (queue/resource_quotas.h) and the elastic quotas (elastic_quotas.h), so
+ * that there is one question to ask.
  *
  * Guarded by the store's lock.
  */
+#include "queue/elastic_quotas.h"
 #include "queue/resource_quotas.h"
 
 struct quotas;
@@ -32,13 +34,15 @@ void quotas_set_node(struct quotas *quotas, const char *node, const char *model,
 
 /* The ResourceQuotas. */
 struct resource_quotas *quotas_resources(struct quotas *quotas);
+/* The elastic ones. */
+struct elastic_quotas *quotas_elastic(const struct quotas *quotas);
 
 /* What a namespace may still take, for one request. */
 struct quota_room;
 
 /* NULL: whatever it likes. Free with quota_room_free, before anything is changed. */
-struct quota_room *quotas_room(const struct quotas *quotas, const struct ledger *ledger,
-                               const char *ns, const struct request *request);
+struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger, const char *ns,
+                               const struct request *request);
 void quota_room_free(struct quota_room *room); /* NULL is ignored */
 typedef struct quota_room quota_room;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
@@ -55,6 +59,9 @@ void quota_room_count(const struct quota_room *room, const char *node,
 
 /* REASON_RESOURCE_QUOTA: the same. */
 const struct resource_room *quota_room_resources(const struct quota_room *room);
+
+/* REASON_QUOTA_MAX, REASON_QUOTA_LENT: the same. What others give back counts. */
+const struct elastic_room *quota_room_elastic(const struct quota_room *room);
 
 /* REASON_NONE: the request may go to the node, as it was placed there; `placement` NULL: on its
  * largest cards. No room (NULL) means no limit. */

@@ -2,6 +2,7 @@
 #include "queue/resource_quotas.h"
 
 #include "core/bytes.h"
+#include "queue/holding.h"
 
 #include <gpuledger/quantity.h>
 
@@ -197,34 +198,24 @@ bool resource_quotas_sweep(struct resource_quotas *quotas, uint32_t generation)
 /* --- adding up ------------------------------------------------------------------------------ */
 
 /* Whole MiB, as the node side is told. */
-static void add_share(struct holding *holding, const struct node *node, const struct share *share)
+static int64_t measure_memory(const struct node *node, const struct share *share, const void *data)
 {
-    const struct card *card = node_share_card(node, share);
-
-    holding->amounts[KIND_MEMORY] += card_bytes(node, card, share->memory) / MIB;
-    holding->amounts[KIND_CORE] += share->core * INT64_C(100) / CORE_WHOLE;
+    return card_bytes(node, node_share_card(node, share), share->memory) / MIB;
 }
 
-/* What the containers have together, or an init container before them beside the sidecars that were
- * started before it. */
+static int64_t measure_core(const struct node *node, const struct share *share, const void *data)
+{
+    return share->core * INT64_C(100) / CORE_WHOLE;
+}
+
 static struct holding add_up(const struct node *node, const struct share *shares, uint32_t n)
 {
-    struct holding most = {0};
+    struct holding_query query = {node, shares, n, measure_memory};
+    struct holding most;
 
-    for (uint32_t i = 0; i < n; i++) {
-        if (!shares[i].init)
-            add_share(&most, node, &shares[i]);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct holding one = {0};
-        for (uint32_t j = 0; shares[i].init && j < n; j++) {
-            if (shares[j].init ? shares[j].container == shares[i].container
-                               : shares[j].sidecar && shares[j].container < shares[i].container)
-                add_share(&one, node, &shares[j]);
-        }
-        for (int kind = 0; kind < KIND_N; kind++)
-            most.amounts[kind] = MAX(most.amounts[kind], one.amounts[kind]);
-    }
+    most.amounts[KIND_MEMORY] = holding_peak(&query);
+    query.measure = measure_core;
+    most.amounts[KIND_CORE] = holding_peak(&query);
     return most;
 }
 
@@ -302,19 +293,8 @@ void resource_room_free(struct resource_room *room)
 static struct holding add_up_asks(const struct node *node, const struct request *request)
 {
     struct share shares[REQUEST_ASKS_MAX];
-    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        for (int32_t j = 0; j < ask->count && n < REQUEST_ASKS_MAX; j++)
-            shares[n++] = (struct share){.memory = ask->memory,
-                                         .container = ask->container,
-                                         .card = CARD_UNKNOWN,
-                                         .core = ask->core,
-                                         .init = ask->init,
-                                         .sidecar = ask->sidecar};
-    }
-    return add_up(node, shares, n);
+    return add_up(node, shares, holding_ask(request, shares));
 }
 
 bool resource_room_allows(const struct resource_room *room, const struct node *node,

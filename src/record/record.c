@@ -23,6 +23,8 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_BUDGET_GONE] = "budget-gone",
     [RECORD_RESOURCE_QUOTA] = "resourcequota",
     [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
+    [RECORD_ELASTIC_QUOTA] = "elasticquota",
+    [RECORD_ELASTIC_QUOTA_GONE] = "elasticquota-gone",
     [RECORD_POLICY] = "policy",
     [RECORD_ARRIVALS] = "arrivals",
     [RECORD_LEARNED] = "learned",
@@ -235,6 +237,14 @@ static uint64_t number_of(const struct observation *what)
     return what->number;
 }
 
+static enum record_kind kind_of(const struct observation *what)
+{
+    if (what->resource_quota && what->resource_quota->elastic)
+        return what->what == OBSERVED_RESOURCE_QUOTA ? RECORD_ELASTIC_QUOTA
+                                                     : RECORD_ELASTIC_QUOTA_GONE;
+    return kinds[what->what];
+}
+
 /* All that the line says beside its number and kind. */
 static void write_fields(struct record *record, struct json_writer *writer,
                          const struct observation *what)
@@ -349,7 +359,7 @@ struct record *record_new(const struct observation *what)
 
     if (number == 0)
         return NULL;
-    struct record *record = begin(kinds[what->what], number, &writer);
+    struct record *record = begin(kind_of(what), number, &writer);
     write_fields(record, &writer, what);
     return record;
 }

@@ -46,30 +46,32 @@ enum record_kind {
     RECORD_POD,
     RECORD_POD_GONE,
     RECORD_POD_VANISHED, /* as far as the watch tells, which leaves out pods that have ended */
-    RECORD_RECONCILE, /* a pod that was asked for */
+    RECORD_RECONCILE,    /* a pod that was asked for */
     RECORD_CONFIGMAP,
     RECORD_CONFIGMAP_GONE,
     RECORD_BUDGET,
     RECORD_BUDGET_GONE,
     RECORD_RESOURCE_QUOTA,
     RECORD_RESOURCE_QUOTA_GONE,
+    RECORD_ELASTIC_QUOTA,
+    RECORD_ELASTIC_QUOTA_GONE,
     RECORD_POLICY,
     RECORD_ARRIVALS, /* what has come of waiting by now */
-    RECORD_LEARNED, /* what policies have learned by now, and begin anew from */
-    RECORD_LEDGER,  /* what every pod holds by now */
+    RECORD_LEARNED,  /* what policies have learned by now, and begin anew from */
+    RECORD_LEDGER,   /* what every pod holds by now */
     RECORD_CALL,
     RECORD_LOOK,
     RECORD_CONCLUDE,
-    RECORD_WAITS,   /* who has been waited for, and since when, by now */
+    RECORD_WAITS,    /* who has been waited for, and since when, by now */
     RECORD_REJECTED, /* kubelet has rejected a pod */
-    RECORD_REJECTS, /* which pods it has rejected, and which nodes are left out, by now */
-    RECORD_RESUME,  /* a node is left out no longer */
-    RECORD_TIME,    /* nobody is waited for any longer who was for too long (queue/waits.h) */
-    RECORD_REFUSED, /* no Binding of a booking was carried out */
-    RECORD_DROP,    /* an allocation that was found to have no pod */
-    RECORD_INHERIT, /* a booking that another replica left */
-    RECORD_BOOKING, /* one that was open where the file begins */
-    RECORD_LOST,    /* that many are missing here */
+    RECORD_REJECTS,  /* which pods it has rejected, and which nodes are left out, by now */
+    RECORD_RESUME,   /* a node is left out no longer */
+    RECORD_TIME,     /* nobody is waited for any longer who was for too long (queue/waits.h) */
+    RECORD_REFUSED,  /* no Binding of a booking was carried out */
+    RECORD_DROP,     /* an allocation that was found to have no pod */
+    RECORD_INHERIT,  /* a booking that another replica left */
+    RECORD_BOOKING,  /* one that was open where the file begins */
+    RECORD_LOST,     /* that many are missing here */
     RECORD_HEADER,
     RECORD_END,
     RECORD_KIND_N

@@ -234,6 +234,9 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_RESOURCE_QUOTA:
         note_object(state, FEED_RESOURCE_QUOTAS, record);
         break;
+    case RECORD_ELASTIC_QUOTA:
+        note_object(state, FEED_ELASTIC_QUOTAS, record);
+        break;
     case RECORD_POD:
         note_pod(state, record);
         break;
@@ -248,6 +251,9 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_RESOURCE_QUOTA_GONE:
         g_hash_table_remove(state->objects[FEED_RESOURCE_QUOTAS], record->key);
+        break;
+    case RECORD_ELASTIC_QUOTA_GONE:
+        g_hash_table_remove(state->objects[FEED_ELASTIC_QUOTAS], record->key);
         break;
     case RECORD_POD_GONE:
     case RECORD_REJECTED:
@@ -415,6 +421,7 @@ void record_state_write(const struct record_state *state, GString *text)
         [FEED_CONFIGMAPS] = RECORD_CONFIGMAP,
         [FEED_BUDGETS] = RECORD_BUDGET,
         [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
+        [FEED_ELASTIC_QUOTAS] = RECORD_ELASTIC_QUOTA,
     };
 
     if (state->policy)

@@ -117,6 +117,8 @@ static const struct {
     [RECORD_BUDGET_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_RESOURCE_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_ELASTIC_QUOTA] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_ELASTIC_QUOTA_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
     [RECORD_ARRIVALS] = {replay_arrivals, .is_event = true, .has_object = true},
     [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},

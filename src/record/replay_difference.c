@@ -25,7 +25,8 @@ bool replay_is_complete(const struct replay *replay, enum verb verb)
 {
     const bool needless[FEED_N] = {
         [FEED_BUDGETS] = verb != VERB_PREEMPT,
-        [FEED_RESOURCE_QUOTAS] = !store_options(replay->extender.store)->resource_quotas,
+        [FEED_RESOURCE_QUOTAS] = !store_wants(replay->extender.store, FEED_RESOURCE_QUOTAS),
+        [FEED_ELASTIC_QUOTAS] = !store_wants(replay->extender.store, FEED_ELASTIC_QUOTAS),
     };
     bool complete = replay->learned;
 

@@ -173,6 +173,28 @@ static bool apply_resource_quota(struct replay *replay, const struct record_line
     return true;
 }
 
+static bool apply_elastic_quota(struct replay *replay, const struct record_line *line,
+                                GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!elastic_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_apply_resource_quota(replay->extender.store, &quota);
+    return true;
+}
+
+static bool remove_elastic_quota(struct replay *replay, const struct record_line *line,
+                                 GError **error)
+{
+    struct resource_quota_view quota = {0};
+
+    if (!elastic_quota_view_decode(replay->arena, line->object, &quota, error))
+        return false;
+    store_delete_resource_quota(replay->extender.store, &quota);
+    return true;
+}
+
 static bool remove_resource_quota(struct replay *replay, const struct record_line *line,
                                   GError **error)
 {
@@ -180,7 +202,7 @@ static bool remove_resource_quota(struct replay *replay, const struct record_lin
 
     if (!resource_quota_view_decode(replay->arena, line->object, &quota, error))
         return false;
-    store_delete_resource_quota(replay->extender.store, quota.ns, quota.name);
+    store_delete_resource_quota(replay->extender.store, &quota);
     return true;
 }
 
@@ -276,6 +298,8 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_BUDGET_GONE] = remove_budget,
     [RECORD_RESOURCE_QUOTA] = apply_resource_quota,
     [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
+    [RECORD_ELASTIC_QUOTA] = apply_elastic_quota,
+    [RECORD_ELASTIC_QUOTA_GONE] = remove_elastic_quota,
     [RECORD_POLICY] = set_policy,
 };
 

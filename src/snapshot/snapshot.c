@@ -132,13 +132,13 @@ static bool check(enum feed feed, const cJSON *tree, GError **error)
     struct budget_view budget;
     struct resource_quota_view quota;
 
-    const bool ok = feed == FEED_PODS    ? pod_view_decode(arena, tree, &pod, error)
-                    : feed == FEED_NODES ? node_view_decode(arena, tree, &node, error)
-                    : feed == FEED_BUDGETS
-                        ? budget_view_decode(arena, tree, &budget, error)
-                    : feed == FEED_RESOURCE_QUOTAS
-                        ? resource_quota_view_decode(arena, tree, &quota, error)
-                        : configmap_view_decode(arena, tree, &configmap, error);
+    const bool ok =
+        feed == FEED_PODS              ? pod_view_decode(arena, tree, &pod, error)
+        : feed == FEED_NODES           ? node_view_decode(arena, tree, &node, error)
+        : feed == FEED_BUDGETS         ? budget_view_decode(arena, tree, &budget, error)
+        : feed == FEED_RESOURCE_QUOTAS ? resource_quota_view_decode(arena, tree, &quota, error)
+        : feed == FEED_ELASTIC_QUOTAS  ? elastic_quota_view_decode(arena, tree, &quota, error)
+                                       : configmap_view_decode(arena, tree, &configmap, error);
     if (!ok)
         g_prefix_error(error, "%s %s/%s: ", feeds[feed].kind,
                        object_tree_get(metadata, "namespace"), object_tree_get(metadata, "name"));

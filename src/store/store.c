@@ -243,6 +243,15 @@ void store_end_waits(struct store *store)
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});
 }
 
+bool store_wants(const struct store *store, enum feed feed)
+{
+    const struct store_options *options = &store->options;
+
+    if (feed == FEED_RESOURCE_QUOTAS)
+        return options->resource_quotas || options->elastic_quotas;
+    return feed != FEED_ELASTIC_QUOTAS || options->elastic_quotas;
+}
+
 const struct quotas *store_quotas(const struct store *store)
 {
     return store->quotas;

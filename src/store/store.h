@@ -42,6 +42,7 @@ struct store_options {
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
+    bool elastic_quotas;  /* queue/elastic_quotas.h; likewise */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
     struct seals *seals; /* store/seals.h; borrowed; NULL: annotations are believed */
@@ -91,8 +92,12 @@ void store_delete_configmap(struct store *store, const struct configmap_view *vi
 void store_apply_budget(struct store *store, const struct budget_view *view);
 void store_delete_budget(struct store *store, const char *ns, const char *name);
 
+/* ElasticQuotas as well. */
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view);
-void store_delete_resource_quota(struct store *store, const char *ns, const char *name);
+/* Of the view only its kind, namespace and name. */
+void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view);
+/* Whether that feed is read at all: some are by option. */
+bool store_wants(const struct store *store, enum feed feed);
 
 /* Every feed has completed a list, budgets apart, and ResourceQuotas unless they are wanted. */
 bool store_is_synced(struct store *store);

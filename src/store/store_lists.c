@@ -142,8 +142,17 @@ static void sweep_budgets(struct store *store)
 
 static void sweep_resource_quotas(struct store *store)
 {
-    if (resource_quotas_sweep(quotas_resources(store->quotas),
-                              store->generation[FEED_RESOURCE_QUOTAS]))
+    const uint32_t generation = store->generation[FEED_RESOURCE_QUOTAS];
+    const bool resources = resource_quotas_sweep(quotas_resources(store->quotas), generation);
+
+    if (elastic_quotas_sweep(quotas_elastic(store->quotas), false, generation) || resources)
+        store_note_quotas(store);
+}
+
+static void sweep_elastic_quotas(struct store *store)
+{
+    if (elastic_quotas_sweep(quotas_elastic(store->quotas), true,
+                             store->generation[FEED_ELASTIC_QUOTAS]))
         store_note_quotas(store);
 }
 
@@ -152,6 +161,7 @@ static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_CONFIGMAPS] = sweep_configmaps,
     [FEED_BUDGETS] = sweep_budgets,
     [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
+    [FEED_ELASTIC_QUOTAS] = sweep_elastic_quotas,
 };
 
 void store_list_begin(struct store *store, enum feed feed)
@@ -189,8 +199,7 @@ void store_list_end(struct store *store, enum feed feed)
 /* Whether the ledger is complete only once it has been listed. */
 static bool is_awaited(const struct store *store, int feed)
 {
-    return feed != FEED_BUDGETS &&
-           (feed != FEED_RESOURCE_QUOTAS || store->options.resource_quotas);
+    return feed != FEED_BUDGETS && store_wants(store, (enum feed)feed);
 }
 
 bool store_is_synced(struct store *store)

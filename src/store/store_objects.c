@@ -188,41 +188,57 @@ void store_delete_budget(struct store *store, const char *ns, const char *name)
                       .budget = &(struct budget_view){.ns = ns, .name = name}});
 }
 
-/* --- ResourceQuotas ------------------------------------------------------------------------- */
+/* --- ResourceQuotas and ElasticQuotas ---------------------------------------------------------- */
+
+static enum feed feed_of(const struct resource_quota_view *view)
+{
+    return view->elastic ? FEED_ELASTIC_QUOTAS : FEED_RESOURCE_QUOTAS;
+}
+
+/* Under the lock. */
+static bool set_quota(struct store *store, const struct resource_quota_view *view, GError **error)
+{
+    const uint32_t generation = store->generation[feed_of(view)];
+    bool changed = false, elastic_changed = false;
+
+    if (store->options.resource_quotas && !view->elastic)
+        resource_quotas_set(quotas_resources(store->quotas), view, generation, &changed, error);
+    if (store->options.elastic_quotas)
+        elastic_quotas_set(quotas_elastic(store->quotas), view, generation, &elastic_changed,
+                           error && *error ? NULL : error);
+    return changed || elastic_changed;
+}
 
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
     g_autoptr(GError) failure = NULL;
-    bool changed = false;
 
-    if (!store->options.resource_quotas)
+    if (!store_wants(store, feed_of(view)))
         return;
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    resource_quotas_set(quotas_resources(store->quotas), view,
-                        store->generation[FEED_RESOURCE_QUOTAS], &changed, &failure);
-    if (changed)
+    if (set_quota(store, view, &failure))
         store_note_quotas(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA, number, .resource_quota = view});
     if (failure && !store->options.silent) {
-        metrics_count(COUNTER_OBJECTS_BAD, FEED_RESOURCE_QUOTAS);
-        log_event(LOG_LEVEL_WARN, "a ResourceQuota cannot be understood; what it said before counts",
+        metrics_count(COUNTER_OBJECTS_BAD, feed_of(view));
+        log_event(LOG_LEVEL_WARN, "a quota cannot be understood; what it said before counts",
                   LOG_TEXT("why", failure->message));
     }
 }
 
-void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
-    if (!store->options.resource_quotas)
+    if (!store_wants(store, feed_of(view)))
         return;
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
-    resource_quotas_remove(quotas_resources(store->quotas), ns, name);
+    if (!view->elastic)
+        resource_quotas_remove(quotas_resources(store->quotas), view->ns, view->name);
+    elastic_quotas_remove(quotas_elastic(store->quotas), view);
     store_note_quotas(store);
     store_unlock(store);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_RESOURCE_QUOTA_GONE, number,
-                                        .resource_quota = &(struct resource_quota_view){
-                                            .ns = ns, .name = name}});
+    observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA_GONE, number,
+                                                         .resource_quota = view});
 }

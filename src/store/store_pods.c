@@ -12,6 +12,7 @@ static void forget_pending(struct store *store, const char *uid)
     arrivals_forget(store->arrivals, uid);
     nominations_forget(store->nominations, uid);
     hints_forget(store->hints, uid);
+    elastic_quotas_forget(quotas_elastic(store->quotas), uid);
     g_hash_table_remove(store->pending, uid);
     g_hash_table_remove(store->rules, uid);
 }
@@ -364,6 +365,8 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     } else {
         old = pending->request;
         pending->request = take_request;
+        if (store->options.elastic_quotas)
+            elastic_quotas_await(quotas_elastic(store->quotas), pod->uid, pod->ns, take_request);
     }
     pending->priority = pod->priority;
     pending->generation = store->generation[FEED_PODS];

@@ -220,7 +220,9 @@ static bool has_room(struct store *store, const struct candidate *candidate,
                      &(struct feasibility_about){&pod, store_pending(store, candidate->uid), moment,
                                                  WITHOUT_ORDER | WITHOUT_WAITING, demand});
     const bool anywhere =
-        question.room && ledger_freed_in(question.ledger, candidate->ns) > candidate->freed;
+        question.room && (quota_room_elastic(question.room)
+                              ? ledger_freed(question.ledger)
+                              : ledger_freed_in(question.ledger, candidate->ns)) > candidate->freed;
     for (guint i = 0; i < nodes->len && !found; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
         found = (anywhere || node_own(node)->freed_at > candidate->freed) &&

@@ -11,6 +11,7 @@ const char *const feed_names[FEED_N] = {
     [FEED_CONFIGMAPS] = "configmaps",
     [FEED_BUDGETS] = "poddisruptionbudgets",
     [FEED_RESOURCE_QUOTAS] = "resourcequotas",
+    [FEED_ELASTIC_QUOTAS] = "elasticquotas",
 };
 
 const char *const outcome_names[OUTCOME_N] = {

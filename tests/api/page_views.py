@@ -7,7 +7,7 @@ from program import ROOT, pod
 from walk import send
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
-OPTIONS = ("--hami-resource-quotas",)
+OPTIONS = ("--hami-resource-quotas", "--elastic-quotas")
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
 TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas",
@@ -84,6 +84,13 @@ def check_quotas(walk):
     walk.tap.ok(0 < quotas["vision", "%"]["used"] <= 600, "compute is counted, too", quotas)
 
 
+def check_elastic(walk):
+    elastic = {(each["namespace"], each["key"]): each for each in walk.json("/api/v1/quotas")["elastic"]}
+    vision = elastic["vision", "gpuledger.io/gpus"]
+    walk.tap.ok(vision["used"] > vision["min"] == 4, "vision has more cards than it is sure of", vision)
+    walk.tap.equal(vision["borrowed"], vision["used"] - vision["min"], "which it has borrowed")
+
+
 def check_decisions(walk):
     """Asked again with the same answer, it is the same decision."""
     walk.tap.equal(walk.json("/api/v1/decisions")["decisions"], [], "nothing was decided yet")
@@ -109,5 +116,5 @@ def check_decisions(walk):
 
 
 def check_page(walk):
-    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_decisions):
+    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_decisions):
         part(walk)

@@ -25,6 +25,7 @@ SAME = [
     ("minimal", ["overlays/minimal"], []),
     ("guard", ["base", "overlays/guard"], []),
     ("hami", ["base", "overlays/hami"], []),
+    ("quotas", ["base", "overlays/quotas"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),
     ("admission", ["base", "overlays/admission"], ["--admission"]),
     ("second-scheduler", ["base", "second-scheduler"], []),

@@ -204,7 +204,19 @@ static void feed_resource_quota(struct store *store, bool deleted, const cJSON *
 
     ck_assert(resource_quota_view_decode(arena, json, &view, NULL));
     if (deleted)
-        store_delete_resource_quota(store, view.ns, view.name);
+        store_delete_resource_quota(store, &view);
+    else
+        store_apply_resource_quota(store, &view);
+}
+
+static void feed_elastic_quota(struct store *store, bool deleted, const cJSON *json,
+                               struct json_arena *arena)
+{
+    struct resource_quota_view view;
+
+    ck_assert(elastic_quota_view_decode(arena, json, &view, NULL));
+    if (deleted)
+        store_delete_resource_quota(store, &view);
     else
         store_apply_resource_quota(store, &view);
 }
@@ -218,6 +230,7 @@ void feed_event(struct store *store, enum feed feed, bool deleted, const char *o
         [FEED_CONFIGMAPS] = feed_configmap,
         [FEED_BUDGETS] = feed_budget,
         [FEED_RESOURCE_QUOTAS] = feed_resource_quota,
+        [FEED_ELASTIC_QUOTAS] = feed_elastic_quota,
     };
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;

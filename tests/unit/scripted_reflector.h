@@ -109,9 +109,9 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
     note("%s/%s=%zu", view->ns, view->name, view->hard.n);
 }
 
-void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
-    note("-%s/%s", ns, name);
+    note("-%s/%s", view->ns, view->name);
 }
 
 /* Until the trace reads exactly so. */

@@ -68,7 +68,7 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
 {
 }
 
-void store_delete_resource_quota(struct store *store, const char *ns, const char *name)
+void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
 }
 

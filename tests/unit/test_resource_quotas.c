@@ -149,9 +149,9 @@ START_TEST(each_quota_counts)
     SET_QUOTA("r", {"pods", "7"});
     expect("ml", MIBS("7001"), "small,large");
     expect("ml", MIBS("8001"), "");
-    store_delete_resource_quota(extender.store, "other", "q");
+    store_delete_resource_quota(extender.store, &(struct resource_quota_view){"other", "q"});
     expect("ml", MIBS("8001"), "");
-    store_delete_resource_quota(extender.store, "ml", "q");
+    store_delete_resource_quota(extender.store, &(struct resource_quota_view){"ml", "q"});
     expect("ml", MIBS("8001"), "small,large");
 }
 END_TEST

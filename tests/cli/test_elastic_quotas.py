@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Namespaces that are sure of a min, may have a max, and lend what lies between: a saved cluster."""
+
+import json
+import pathlib
+import signal
+import tempfile
+import unittest
+
+from program import Server, listing, node, pod, run
+
+GPUS = "gpuledger.io/gpus"
+
+
+def quota(namespace, low, high, kind="ElasticQuota"):
+    """As scheduler-plugins has it, or as annotations of a ResourceQuota."""
+    metadata = {"namespace": namespace, "name": "gpus", "uid": f"uid-{namespace}"}
+    spec = {key: {GPUS: value} for key, value in (("min", low), ("max", high)) if value}
+    if kind == "ElasticQuota":
+        return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    metadata["annotations"] = {f"gpuledger.io/{key}": json.dumps(value) for key, value in spec.items()}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {}}
+
+
+def member(name, namespace, units):
+    """Pending; cards have ten units."""
+    made = pod(name, units)
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+class ElasticQuotas(unittest.TestCase):
+    def start(self, *items, options=()):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.snapshot = pathlib.Path(folder.name) / "cluster.json"
+        self.snapshot.write_text(listing(node("n", 8, 10), *items))
+        self.server = Server("--elastic-quotas", *options, snapshot=self.snapshot)
+        self.addCleanup(self.server.__exit__)
+
+    def place(self, wanted):
+        answer = self.server.filter(wanted, ["n"])
+        self.assertEqual(answer.get("NodeNames"), ["n"], answer)
+        self.assertFalse(self.server.bind(wanted, "n").get("Error"))
+
+    def refused(self, wanted, why):
+        answer = self.server.filter(wanted, ["n"])
+        self.assertFalse(answer.get("NodeNames"), answer)
+        self.assertIn(why, answer["FailedAndUnresolvableNodes"]["n"])
+        self.assertIn(why, self.server.bind(wanted, "n")["Error"])
+
+    def rows(self):
+        _, text = self.server.get("/api/v1/quotas")
+        return {each["namespace"]: each for each in json.loads(text)["elastic"]}
+
+    def lends(self, kind):
+        """a lends to b while it needs nothing; what is waiting for it is left to it."""
+        late = member("late", "b", 10)
+        waits = member("waits", "a", 10)
+        first = [member(f"b{i}", "b", 10) for i in range(4)]
+        self.start(quota("a", "2", None, kind), quota("b", "2", "4", kind), *first, late)
+        for wanted in first:
+            self.place(wanted)
+        self.assertEqual({key: (row["used"], row["lent"], row["borrowed"]) for key, row in self.rows().items()},
+                         {"a": (0, 2, 0), "b": (4, 0, 2)})
+        self.refused(late, "quota's max")
+        self.assertTrue(self.server.filter(waits, ["n"]).get("NodeNames"))
+
+    def test_elastic_quotas_lend(self):
+        self.lends("ElasticQuota")
+
+    def test_annotations_of_resource_quotas_do_as_well(self):
+        self.lends("ResourceQuota")
+
+    def test_what_others_wait_for_is_not_lent(self):
+        waits, borrows = member("waits", "a", 10), member("borrows", "b", 10)
+        mine = member("mine", "b", 10)
+        self.start(quota("a", "1", None), quota("b", "1", None), mine, waits, borrows)
+        self.place(mine)
+        self.refused(borrows, "would borrow")
+        _, metrics = self.server.get("/metrics")
+        self.assertRegex(metrics, r'gpuledger_refusals_total{[^}]*reason="quota_lent"} [1-9]')
+        shown = run("quotas", "--server", self.server.operations)
+        self.assertEqual([line.split() for line in shown.stdout.splitlines()], [
+            ["NAMESPACE", "RESOURCE", "MIN", "MAX", "USED", "LENT", "BORROWED", "WAITING"],
+            ["a", GPUS, "1", "-", "0", "0", "0", "1"],
+            ["b", GPUS, "1", "-", "1", "0", "0", "1"],
+        ])
+        alone = run("quotas", "--elastic-quotas", "--snapshot", self.snapshot)
+        self.assertEqual(len(alone.stdout.splitlines()), 3, alone.stderr)
+
+    def test_explain_tells_the_numbers(self):
+        self.start(quota("a", "2", "3"), quota("b", "1", None), member("x", "a", 10))
+        for units, namespace, reason, why in (
+            (5, "a", None, None),
+            (10, "b", None, None),
+        ):
+            self.assertIsNone(reason or why)
+            wanted = member("asked", namespace, units)
+            self.assertTrue(self.server.filter(wanted, ["n"]).get("NodeNames"))
+        with tempfile.TemporaryDirectory() as folder:
+            file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
+            cluster.write_text(listing(node("n", 8, 10), quota("a", "1", "500m"), quota("b", "0", None),
+                                       member("y", "a", 10)))
+            told = {}
+            for namespace in ("a", "b"):
+                file.write_text(json.dumps(member("asked", namespace, 10)))
+                [group] = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson",
+                                         "--elastic-quotas").stdout)["groups"]
+                told[namespace] = (group["reason"], group["why"])
+        self.assertEqual(told["a"], ("quota_max", f"wants 1 of {GPUS}, the namespace has 0 of at most 0.5"))
+        self.assertEqual(told["b"], ("quota_lent", f"wants 1 of {GPUS}, the namespace has 0, is sure of 0, and may "
+                                                   "have 0 while others need theirs"))
+
+    def test_a_record_holds_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "record"
+            wanted = [member(f"b{i}", "b", 10) for i in range(3)]
+            self.start(quota("a", "1", None), quota("b", "1", "3"), *wanted, options=[f"--record={file}"])
+            self.place(wanted[0])
+            self.place(wanted[1])
+            self.refused(wanted[2], "would borrow")
+            self.server.signal(signal.SIGTERM)
+            self.server.exit_code()
+            told = json.loads(run("replay", file, "-o", "json").stdout)
+            self.assertEqual((told["different"], told["unchecked"]), (0, 0))
+            self.assertGreater(told["compared"], 3)
+
+    def test_without_the_option(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        snapshot = pathlib.Path(folder.name) / "cluster.json"
+        snapshot.write_text(listing(node("n", 8, 10), quota("a", "0", "0"), member("x", "a", 10)))
+        with Server(snapshot=snapshot) as server:
+            self.assertTrue(server.filter(member("x", "a", 10), ["n"]).get("NodeNames"))
+
+    def test_what_cannot_be_read_is_said(self):
+        self.start(quota("a", "two", None), quota("b", "1", "3"))
+        self.assertEqual(set(self.rows()), {"b"})
+        _, metrics = self.server.get("/metrics")
+        self.assertRegex(metrics, r'gpuledger_objects_bad_total{[^}]*elasticquotas[^}]*} [1-9]')
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Namespaces with and without elastic quotas, whose pods wait, are bound and go in any order: filter says
+ * of each pod what the rule says.
+ *
+ * The oracle adds up everything anew, from its own list of pods, for each question: no namespace beyond
+ * its max; up to its min whatever it likes; beyond it only while all that the others have, or need within
+ * their mins, and what it then has come to no more than all mins together.
+ */
+#include "chance.h"
+#include "../unit/quota_extender.h"
+
+#include <stdlib.h>
+
+#define SPACES 4
+#define PODS 60
+#define CARD 10 /* units */
+#define CARDS 16
+#define NODES 8
+#define ROUND_EVENTS 400
+#define NONE (-1)
+
+enum stage { STAGE_GONE, STAGE_WAITS, STAGE_HELD };
+
+struct pod {
+    enum stage stage;
+    int space, units, node, card;
+};
+
+static struct pod pods[PODS];
+/* In units; NONE: it says nothing. Of the ElasticQuota, and of annotations of a ResourceQuota. */
+static struct quota {
+    bool set;
+    int64_t min, max;
+} quotas[SPACES][2];
+static const char *key;
+static unsigned n_lent, n_max, n_passed;
+
+/* --- the oracle ----------------------------------------------------------------------------------- */
+
+struct sum {
+    bool limited;
+    int64_t min, max, used, waiting;
+};
+
+static struct sum add_up(int space)
+{
+    struct sum sum = {.max = INT64_MAX};
+
+    for (int i = 0; i < 2; i++) {
+        const struct quota *quota = &quotas[space][i];
+        if (!quota->set || (quota->min == NONE && quota->max == NONE))
+            continue;
+        sum.limited = true;
+        sum.min += quota->min == NONE ? 0 : quota->min;
+        if (quota->max != NONE && quota->max < sum.max)
+            sum.max = quota->max;
+    }
+    for (int i = 0; i < PODS; i++) {
+        if (pods[i].space != space)
+            continue;
+        sum.used += pods[i].stage == STAGE_HELD ? pods[i].units : 0;
+        sum.waiting += pods[i].stage == STAGE_WAITS ? pods[i].units : 0;
+    }
+    return sum;
+}
+
+/* NULL: it may pass; else what filter has to say. */
+static const char *judge(int space, int units)
+{
+    const struct sum own = add_up(space);
+    const int64_t wanted = own.used + units;
+    int64_t mins = 0, others = 0;
+
+    if (!own.limited)
+        return NULL;
+    if (wanted > own.max)
+        return "quota's max";
+    if (wanted <= own.min)
+        return NULL;
+    for (int i = 0; i < SPACES; i++) {
+        const struct sum sum = add_up(i);
+        if (!sum.limited)
+            continue;
+        mins += sum.min;
+        if (i == space)
+            continue;
+        int64_t needs = sum.used + sum.waiting;
+        if (needs > sum.min)
+            needs = sum.min;
+        others += needs > sum.used ? needs : sum.used;
+    }
+    return mins == 0 || others + wanted <= mins ? NULL : "would borrow";
+}
+
+/* --- what happens --------------------------------------------------------------------------------- */
+
+static const char *name_of(const char *what, int number)
+{
+    static char names[4][16];
+    static int next;
+    char *name = names[next++ % 4];
+
+    g_snprintf(name, sizeof names[0], "%s%d", what, number);
+    return name;
+}
+
+static void tell(int number)
+{
+    const struct pod *pod = &pods[number];
+    g_autofree char *units = g_strdup_printf("%d", pod->units);
+    g_autofree char *card = g_strdup_printf("%d", pod->card);
+    const struct container_view container = {.name = "c",
+                                             .limits = PAIRS({"aliyun.com/gpu-mem", units})};
+    const struct string_pair words[] = {{"ALIYUN_COM_GPU_MEM_IDX", card},
+                                        {"ALIYUN_COM_GPU_MEM_POD", units},
+                                        {"ALIYUN_COM_GPU_MEM_DEV", "10"},
+                                        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                                        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}};
+    struct pod_view view = {
+        .ns = name_of("s", pod->space),
+        .name = name_of("p", number),
+        .uid = name_of("p", number),
+        .phase = "Pending",
+        .containers = &container,
+        .n_containers = 1,
+    };
+
+    if (pod->stage == STAGE_HELD) {
+        view.node_name = name_of("n", pod->node);
+        view.annotations = (struct string_pairs){words, G_N_ELEMENTS(words)};
+    }
+    store_apply_pod(extender.store, &view);
+}
+
+/* Where that many units are free, or false. */
+static bool find_card(int units, int *ret_node, int *ret_card)
+{
+    for (int node = 1; node < NODES; node++) { /* 0 stays free */
+        for (int card = 0; card < CARDS; card++) {
+            int used = 0;
+            for (int i = 0; i < PODS; i++) {
+                if (pods[i].stage == STAGE_HELD && pods[i].node == node && pods[i].card == card)
+                    used += pods[i].units;
+            }
+            if (used + units <= CARD) {
+                *ret_node = node;
+                *ret_card = card;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void create(void *data)
+{
+    const int number = (int)chance_below(PODS);
+    struct pod *pod = &pods[number];
+
+    if (pod->stage != STAGE_GONE)
+        return;
+    *pod = (struct pod){STAGE_WAITS, (int)chance_below(SPACES), (int)chance_between(1, CARD), 0, 0};
+    tell(number);
+}
+
+/* Whoever binds it does not ask here: others may have bound it. */
+static void hold(void *data)
+{
+    const int number = (int)chance_below(PODS);
+    struct pod *pod = &pods[number];
+
+    if (pod->stage != STAGE_WAITS || !find_card(pod->units, &pod->node, &pod->card))
+        return;
+    pod->stage = STAGE_HELD;
+    tell(number);
+}
+
+static void end(void *data)
+{
+    const int number = (int)chance_below(PODS);
+
+    if (pods[number].stage == STAGE_GONE)
+        return;
+    store_delete_pod(extender.store, name_of("p", number));
+    pods[number].stage = STAGE_GONE;
+}
+
+static char *amount_text(int64_t units)
+{
+    if (g_str_equal(key, "gpuledger.io/gpus")) /* of cards of ten units */
+        return g_strdup_printf("%" G_GINT64_FORMAT "00m", units);
+    return g_strdup_printf("%" G_GINT64_FORMAT, units);
+}
+
+static void set_quota(void *data)
+{
+    const int space = (int)chance_below(SPACES), kind = (int)chance_below(2);
+    struct quota *quota = &quotas[space][kind];
+    const struct resource_quota_view names = {
+        .ns = name_of("s", space), .name = "q", .elastic = kind == 0};
+    struct resource_quota_view view = names;
+
+    if (chance_percent(25)) {
+        quota->set = false;
+        store_delete_resource_quota(extender.store, &names);
+        return;
+    }
+    *quota = (struct quota){true, chance_percent(80) ? chance_between(0, 40) : NONE,
+                            chance_percent(60) ? chance_between(0, 80) : NONE};
+    g_autofree char *min = amount_text(quota->min), *max = amount_text(quota->max);
+    const struct string_pair mins[] = {{"cpu", "1"}, {key, min}}, maxs[] = {{key, max}, {"x", "?"}};
+    if (quota->min != NONE)
+        view.min = (struct string_pairs){mins, 2};
+    if (quota->max != NONE)
+        view.max = (struct string_pairs){maxs, 2};
+    store_apply_resource_quota(extender.store, &view);
+}
+
+static void ask(void *data)
+{
+    const int number = (int)chance_below(PODS);
+    const bool known = pods[number].stage == STAGE_WAITS;
+    const int space = known ? pods[number].space : (int)chance_below(SPACES);
+    const int units = known ? pods[number].units : (int)chance_between(1, CARD);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"s%d\",\"uid\":\"%s\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"
+        "gpu-mem\":\"%d\"}}}"
+        "]}},\"NodeNames\":[\"n0\"]}",
+        space, known ? name_of("p", number) : "x", units);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    const char *wanted = judge(space, units);
+    const bool passes = strstr(reply->str, "\"NodeNames\":[\"n0\"]") != NULL;
+    const struct sum sum = add_up(space);
+    HOLDS(passes == !wanted && (!wanted || strstr(reply->str, wanted)),
+          "s%d (min %ld, max %ld, used %ld) wants %d: %s, not %s", space, (long)sum.min,
+          (long)sum.max, (long)sum.used, units, reply->str, wanted ? wanted : "to pass");
+    n_passed += passes && sum.limited;
+    n_max += wanted && strstr(wanted, "max");
+    n_lent += wanted && strstr(wanted, "borrow");
+}
+
+static const struct chance_action actions[] = {
+    {"create", 8, create},   {"hold", 8, hold}, {"end", 4, end},
+    {"quota", 1, set_quota}, {"ask", 12, ask},  {0},
+};
+
+static void begin(void)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000, .elastic_quotas = true}),
+    };
+    key = chance_percent(50) ? "gpuledger.io/gpus" : "aliyun.com/gpu-mem";
+    memset(pods, 0, sizeof pods);
+    memset(quotas, 0, sizeof quotas);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, (enum feed)feed);
+    for (int node = 0; node < NODES; node++)
+        store_apply_node(extender.store,
+                         &(struct node_view){.name = name_of("n", node),
+                                             .capacity = PAIRS({"aliyun.com/gpu-mem", "160"},
+                                                               {"aliyun.com/gpu-count", "16"}),
+                                             .allocatable = PAIRS({"aliyun.com/gpu-mem", "160"},
+                                                                  {"aliyun.com/gpu-count", "16"})});
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, (enum feed)feed);
+}
+
+int main(void)
+{
+    chance_init("elastic quotas limit and lend as the rule says", 40000);
+    for (unsigned i = 0; chance_next_event(); i++) {
+        if (i % ROUND_EVENTS == 0) {
+            if (i > 0)
+                teardown();
+            begin();
+        }
+        chance_act(actions, NULL);
+    }
+    teardown();
+    HOLDS(n_passed > 0 && n_max > 0 && n_lent > 0, "%u passed, %u above max, %u not lent", n_passed,
+          n_max, n_lent);
+    g_print("# %u passed, %u above max, %u not lent\n", n_passed, n_max, n_lent);
+    return 0;
+}
