@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/what_if.h"
 
+#include "core/ledger.h"
 #include "core/node.h"
 
 #include <string.h>
@@ -55,6 +56,56 @@ void what_if_with(struct what_if *what_if, struct allocation *allocation)
 {
     g_ptr_array_add(what_if->node->allocations, allocation);
     node_charge(what_if->node, allocation, 1);
+}
+
+struct what_if_mark {
+    struct node node; /* its pointers are the what-if node's own, or these: */
+    struct card *cards;
+    struct pool *pools;
+    gpointer *allocations;
+    guint n_allocations;
+};
+
+struct what_if_mark *what_if_mark(const struct what_if *what_if)
+{
+    const struct node *node = what_if->node;
+    struct what_if_mark *mark = g_new(struct what_if_mark, 1);
+
+    *mark = (struct what_if_mark){
+        .node = *node,
+        .cards = g_memdup2(node->cards, (gsize)node->n_cards * sizeof *node->cards),
+        .pools = g_memdup2(node->pools, (gsize)node->n_pools * sizeof *node->pools),
+        .allocations =
+            g_memdup2(node->allocations->pdata, node->allocations->len * sizeof(gpointer)),
+        .n_allocations = node->allocations->len,
+    };
+    return mark;
+}
+
+void what_if_return(struct what_if *what_if, const struct what_if_mark *mark)
+{
+    struct node *node = what_if->node;
+    GPtrArray *all = node->allocations;
+
+    *node = mark->node;
+    for (int32_t i = 0; i < node->n_cards; i++)
+        node->cards[i] = mark->cards[i];
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i] = mark->pools[i];
+    g_ptr_array_set_size(all, (gint)mark->n_allocations);
+    for (guint i = 0; i < all->len; i++)
+        all->pdata[i] = mark->allocations[i];
+    node_own(node)->version++; /* it is not the one again that it was in between */
+}
+
+void what_if_mark_free(struct what_if_mark *mark)
+{
+    if (!mark)
+        return;
+    g_free(mark->cards);
+    g_free(mark->pools);
+    g_free(mark->allocations);
+    g_free(mark);
 }
 
 struct allocation *what_if_allocation(const char *uid, int64_t priority,
