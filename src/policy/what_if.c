@@ -40,15 +40,18 @@ void what_if_free(struct what_if *what_if)
     g_free(what_if);
 }
 
-/* Who is taken away is mostly one who came last. */
+/* Who is taken away is mostly one who came last, or soon after the one that was taken away before. */
 void what_if_without(struct what_if *what_if, struct allocation *allocation)
 {
     GPtrArray *all = what_if->node->allocations;
     guint at = all->len - 1;
 
     node_charge(what_if->node, allocation, -1);
-    while (all->pdata[at] != allocation)
-        at--;
+    if (all->pdata[at] != allocation) {
+        for (at = what_if->removed_at; at >= all->len || all->pdata[at] != allocation;)
+            at = at + 1 < all->len ? at + 1 : 0;
+        what_if->removed_at = at;
+    }
     g_ptr_array_remove_index_fast(all, at);
 }
 

@@ -10,6 +10,7 @@
 struct what_if {
     struct node *node;      /* as it would be */
     GPtrArray *allocations; /* copies of all that were on the node, those taken away included; owned */
+    guint removed_at;       /* what_if_without's guess */
 };
 
 struct what_if *what_if_new(const struct node *node);
