@@ -192,8 +192,42 @@ static void try_sets(struct search *search, size_t from)
 
 /* --- one after the other -------------------------------------------------------------------- */
 
-/* It suffices that those who are out from `at` on end. Each is spared if it can be, the dearest first. */
-static void spare(struct search *search, size_t at)
+/* Whether the end of the one frees just what that of the other does. False where telling takes longer. */
+static bool are_alike(const struct search *search, size_t a, size_t b)
+{
+    const struct allocation *one = search->victims[a].allocation;
+    const struct allocation *other = search->victims[b].allocation;
+    const struct share *its = &one->shares[0], *others = &other->shares[0];
+    const size_t n = search->n_balances;
+
+    return one->n_shares == 1 && other->n_shares == 1 && !its->device && !others->device &&
+           !its->init && !others->init && its->card == others->card && its->key == others->key &&
+           its->core == others->core && its->exclusive == others->exclusive &&
+           its->memory.value == others->memory.value && its->memory.kind == others->memory.kind &&
+           its->place.size == 0 && others->place.size == 0 && its->dialect == others->dialect &&
+           one->dialect == other->dialect && one->oversubscribes == other->oversubscribes &&
+           !one->waiting && !other->waiting && one->distrust == other->distrust &&
+           memcmp(&search->freed[a * n], &search->freed[b * n], n * sizeof *search->freed) == 0;
+}
+
+/* Whether the rest suffices if this one stays; then it is put back. `needed` has been found needed when
+ * no fewer were out than now, so one that is like it is needed too. */
+static bool can_stay(struct search *search, size_t at, size_t needed)
+{
+    if (needed < search->n && search->query->one_card && are_alike(search, at, needed)) {
+        search->tries++;
+        return false;
+    }
+    put_back(search, at);
+    if (suffices(search))
+        return true;
+    take_out(search, at);
+    return false;
+}
+
+/* It suffices that those who are out from `at` on end. Each is spared if it can be, the dearest first.
+ * `needed`: one of those before who could not; the number of victims: there is none. */
+static void spare(struct search *search, size_t at, size_t needed)
 {
     if (is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX))
         return;
@@ -203,12 +237,14 @@ static void spare(struct search *search, size_t at)
         keep_best(search);
         return;
     }
-    put_back(search, at);
-    if (suffices(search))
-        spare(search, at + 1);
-    take_out(search, at);
+    if (can_stay(search, at, needed)) {
+        spare(search, at + 1, needed);
+        take_out(search, at);
+    } else {
+        needed = at;
+    }
     const struct victims_cost before = count(search, at);
-    spare(search, at + 1);
+    spare(search, at + 1, needed);
     uncount(search, at, before);
 }
 
@@ -223,18 +259,21 @@ static bool is_on(const struct allocation *allocation, const struct card *card)
 }
 
 /* Of those from `from` on who are on the card; NULL: of all. */
-static void spare_most(struct search *search, size_t from, const struct card *card)
+static void spare_most(struct search *search, size_t from, const struct card *card,
+                       const struct what_if_mark *mark)
 {
+    int64_t balances[VICTIM_AMOUNTS_MAX];
+
+    memcpy(balances, search->balances, sizeof balances);
     for (size_t i = from; i < search->n; i++) {
         if (is_on(search->victims[i].allocation, card))
             take_out(search, i);
     }
     if (suffices(search))
-        spare(search, from);
-    for (size_t i = from; i < search->n; i++) {
-        if (search->out[i])
-            put_back(search, i);
-    }
+        spare(search, from, search->n);
+    what_if_return(search->what_if, mark);
+    memset(&search->out[from], 0, (search->n - from) * sizeof *search->out);
+    memcpy(search->balances, balances, sizeof balances);
 }
 
 /* Where one card is asked for, the best set is one of pods on one card, or else others are needed for
@@ -243,17 +282,18 @@ static void spare_many(struct search *search, size_t from)
 {
     const struct node *node = search->what_if->node;
     const struct victims_cost worst = search->best;
+    g_autoptr(what_if_mark_ptr) mark = what_if_mark(search->what_if);
 
     search->lenient = true;
     for (int32_t i = 0; search->query->one_card && i < node->n_cards; i++)
-        spare_most(search, from, &node->cards[i]);
+        spare_most(search, from, &node->cards[i], mark);
     search->lenient = false;
     if (search->found && !search->best_owes)
         return;
     search->found = false;
     search->best = worst;
     search->tries = 0;
-    spare_most(search, from, NULL);
+    spare_most(search, from, NULL, mark);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -275,6 +315,17 @@ static int compare_victims(const void *a, const void *b)
     if (one->created_s != other->created_s)
         return one->created_s < other->created_s ? -1 : 1;
     return strcmp(one->uid, other->uid);
+}
+
+/* Who came in this order mostly stands in it: then nothing is moved. */
+static void sort_victims(struct victim *victims, size_t n)
+{
+    size_t sorted = 1;
+
+    while (sorted < n && compare_victims(&victims[sorted - 1], &victims[sorted]) < 0)
+        sorted++;
+    if (sorted < n)
+        qsort(victims, n, sizeof *victims, compare_victims);
 }
 
 /* Whether sums tell why a pod was named: without its end the others would not suffice. */
@@ -347,7 +398,7 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
     };
     size_t n_fixed;
 
-    qsort(victims, n, sizeof *victims, compare_victims);
+    sort_victims(victims, n);
     begin(&search, &n_fixed);
     if (n - n_fixed > VICTIMS_FEW)
         spare_many(&search, n_fixed);

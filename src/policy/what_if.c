@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/what_if.h"
 
+#include "core/ledger.h"
 #include "core/node.h"
 
 #include <string.h>
@@ -39,15 +40,18 @@ void what_if_free(struct what_if *what_if)
     g_free(what_if);
 }
 
-/* Who is taken away is mostly one who came last. */
+/* Who is taken away is mostly one who came last, or soon after the one that was taken away before. */
 void what_if_without(struct what_if *what_if, struct allocation *allocation)
 {
     GPtrArray *all = what_if->node->allocations;
     guint at = all->len - 1;
 
     node_charge(what_if->node, allocation, -1);
-    while (all->pdata[at] != allocation)
-        at--;
+    if (all->pdata[at] != allocation) {
+        for (at = what_if->removed_at; at >= all->len || all->pdata[at] != allocation;)
+            at = at + 1 < all->len ? at + 1 : 0;
+        what_if->removed_at = at;
+    }
     g_ptr_array_remove_index_fast(all, at);
 }
 
@@ -55,6 +59,56 @@ void what_if_with(struct what_if *what_if, struct allocation *allocation)
 {
     g_ptr_array_add(what_if->node->allocations, allocation);
     node_charge(what_if->node, allocation, 1);
+}
+
+struct what_if_mark {
+    struct node node; /* its pointers are the what-if node's own, or these: */
+    struct card *cards;
+    struct pool *pools;
+    gpointer *allocations;
+    guint n_allocations;
+};
+
+struct what_if_mark *what_if_mark(const struct what_if *what_if)
+{
+    const struct node *node = what_if->node;
+    struct what_if_mark *mark = g_new(struct what_if_mark, 1);
+
+    *mark = (struct what_if_mark){
+        .node = *node,
+        .cards = g_memdup2(node->cards, (gsize)node->n_cards * sizeof *node->cards),
+        .pools = g_memdup2(node->pools, (gsize)node->n_pools * sizeof *node->pools),
+        .allocations =
+            g_memdup2(node->allocations->pdata, node->allocations->len * sizeof(gpointer)),
+        .n_allocations = node->allocations->len,
+    };
+    return mark;
+}
+
+void what_if_return(struct what_if *what_if, const struct what_if_mark *mark)
+{
+    struct node *node = what_if->node;
+    GPtrArray *all = node->allocations;
+
+    *node = mark->node;
+    for (int32_t i = 0; i < node->n_cards; i++)
+        node->cards[i] = mark->cards[i];
+    for (int32_t i = 0; i < node->n_pools; i++)
+        node->pools[i] = mark->pools[i];
+    g_ptr_array_set_size(all, (gint)mark->n_allocations);
+    for (guint i = 0; i < all->len; i++)
+        all->pdata[i] = mark->allocations[i];
+    node_own(node)->version++; /* it is not the one again that it was in between */
+}
+
+void what_if_mark_free(struct what_if_mark *mark)
+{
+    if (!mark)
+        return;
+    g_free(mark->cards);
+    g_free(mark->pools);
+    g_free(mark->allocations);
+    g_free(mark);
 }
 
 struct allocation *what_if_allocation(const char *uid, int64_t priority,

@@ -10,6 +10,7 @@
 struct what_if {
     struct node *node;      /* as it would be */
     GPtrArray *allocations; /* copies of all that were on the node, those taken away included; owned */
+    guint removed_at;       /* what_if_without's guess */
 };
 
 struct what_if *what_if_new(const struct node *node);
@@ -20,6 +21,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if, what_if_free)
 /* As if one of the what-if node's own allocations were not there, or there again. */
 void what_if_without(struct what_if *what_if, struct allocation *allocation);
 void what_if_with(struct what_if *what_if, struct allocation *allocation);
+
+/* What is charged to a what-if node at one moment, to return to it at once instead of pod by pod. Between
+ * the two only what_if_without and what_if_with may have changed the node; several returns are fine. */
+struct what_if_mark *what_if_mark(const struct what_if *what_if);
+void what_if_return(struct what_if *what_if, const struct what_if_mark *mark);
+void what_if_mark_free(struct what_if_mark *mark); /* NULL is ignored */
+typedef struct what_if_mark what_if_mark_ptr;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if_mark_ptr, what_if_mark_free)
 
 /* What a pod would hold that is placed so; for a what-if node, or to be kept. */
 struct allocation *what_if_allocation(const char *uid, int64_t priority,

@@ -3,6 +3,9 @@
  * The victims that are chosen cost no more than those of any other set, tried one by one on a
  * ledger of its own: over random nodes, pods, priorities, budgets, victims that kube-scheduler has
  * named, and every dialect that places pods.
+ *
+ * Among more pods than that can be done for, the choice is the same where the search may take pods for
+ * alike as where it may not.
  */
 #include "chance.h"
 
@@ -13,7 +16,8 @@
 #include <string.h>
 
 #define GIB (INT64_C(1) << 30)
-#define PODS_MAX 14
+#define PODS_MAX 14 /* of whom every set is tried */
+#define CROWD_MAX 48
 #define BUDGETS_MAX 3
 #define NOW_NS INT64_C(1767225600000000000)
 
@@ -24,9 +28,9 @@ struct scene {
     struct pod_facts *asked;
     uint32_t n_pods;
     bool waiting; /* some of them may wait for the node side */
-    char uids[PODS_MAX][8];
-    bool named[PODS_MAX], fixed[PODS_MAX];
-    uint32_t n_budgets[PODS_MAX], budgets[PODS_MAX];
+    char uids[CROWD_MAX][8];
+    bool named[CROWD_MAX], fixed[CROWD_MAX];
+    uint32_t n_budgets[CROWD_MAX], budgets[CROWD_MAX];
     int64_t allowed[BUDGETS_MAX];
 };
 
@@ -43,6 +47,7 @@ static const struct flavour {
     {NULL},
 };
 static const struct flavour *flavour;
+static int64_t roominess = 1; /* so many times as much fits on a card */
 
 static void set_row(const struct dialect *dialect)
 {
@@ -63,7 +68,7 @@ static void draw_node(struct ledger *ledger)
     topology->n_cards = (int32_t)chance_between(1, 3);
     for (int32_t i = 0; i < topology->n_cards; i++)
         topology->cards[i] = (struct topology_card){
-            .memory = chance_between(4, 10) * GIB,
+            .memory = chance_between(4, 10) * roominess * GIB,
             .slots = chance_percent(20) ? 3 : 0,
             .unhealthy = chance_percent(5),
             .uuid = uuids[i],
@@ -91,7 +96,9 @@ static struct request *draw_request(int64_t units_max)
             continue;
         }
         ask->memory = (struct amount){chance_between(1, units_max), AMOUNT_NODE_UNITS};
-        ask->core = flavour->no_core || chance_percent(60) ? 0 : (int32_t)chance_between(1, 10) * 100;
+        ask->core = flavour->no_core || chance_percent(60)
+                        ? 0
+                        : (int32_t)(chance_between(1, 10) * 100 / roominess);
         ask->exclusive = !flavour->no_whole && units_max > 2 && chance_percent(8);
     }
     return request;
@@ -157,13 +164,13 @@ static void draw_scene(struct scene *scene, uint32_t pods)
 {
     *scene = (struct scene){.ledger = ledger_new(), .waiting = row->in_flight && chance_percent(50)};
     draw_node(scene->ledger);
-    for (int tries = 0; tries < 60 && scene->n_pods < pods; tries++)
-        draw_pod(scene, pods == PODS_MAX ? 2 : 6);
+    for (uint32_t tries = 0; tries < MAX(60, 4 * pods) && scene->n_pods < pods; tries++)
+        draw_pod(scene, pods >= PODS_MAX ? 2 : 6);
     for (int i = 0; i < BUDGETS_MAX; i++)
         scene->allowed[i] = chance_between(-1, 2);
     for (int tries = 0; tries < 20; tries++) {
         request_free(scene->asking);
-        scene->asking = draw_request(8);
+        scene->asking = draw_request(8 * roominess);
         if (admit(ledger_node(scene->ledger, "n"), scene->asking, NULL) == ADMISSION_NO)
             break;
     }
@@ -276,8 +283,18 @@ static bool finds_room(const struct node *node, void *data)
     return admit(node, scene->asking, NULL) != ADMISSION_NO;
 }
 
-static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_cost *ret_cost)
+/* Makes each pod one that the search cannot take for another's like: words of the same meaning. */
+static void tell_apart(struct allocation *allocation, struct dialect *its)
 {
+    *its = *row;
+    for (uint32_t i = 0; i < allocation->n_shares; i++)
+        allocation->shares[i].dialect = its;
+}
+
+static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
+                   struct victims_cost *ret_cost)
+{
+    g_autofree struct dialect *copies = g_new(struct dialect, CROWD_MAX);
     g_autoptr(what_if) what_if = what_if_new(ledger_node(scene->ledger, "n"));
     const struct victims_query query = {
         .admits = finds_room,
@@ -289,11 +306,13 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
         .one_card = dialect_asks_one_card(what_if->node, scene->asking),
         .fickle = dialect_is_fickle(scene->asking),
     };
-    struct victim victims[PODS_MAX] = {0};
+    struct victim victims[CROWD_MAX] = {0};
 
     for (uint32_t i = 0; i < scene->n_pods; i++) {
         struct allocation *allocation = g_ptr_array_index(what_if->allocations, i);
         const uint32_t pod = (uint32_t)atoi(allocation->uid + 1);
+        if (apart)
+            tell_apart(allocation, &copies[i]);
         victims[i] = (struct victim){.allocation = allocation,
                                      .named = scene->named[pod],
                                      .fixed = scene->fixed[pod],
@@ -303,7 +322,7 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
     const bool found = victims_choose(what_if, &query, victims, scene->n_pods, ret_cost);
     *ret_set = 0;
     for (uint32_t i = 0; i < scene->n_pods; i++)
-        *ret_set |= (uint32_t)victims[i].chosen << atoi(victims[i].allocation->uid + 1);
+        *ret_set |= (uint64_t)victims[i].chosen << atoi(victims[i].allocation->uid + 1);
     const struct node *node = ledger_node(scene->ledger, "n");
     for (int32_t i = 0; i < node->n_cards; i++)
         HOLDS(what_if->node->cards[i].memory_used == node->cards[i].memory_used, "card %d", i);
@@ -315,8 +334,9 @@ static bool choose(const struct scene *scene, uint32_t *ret_set, struct victims_
 static bool compare(struct scene *scene)
 {
     struct victims_cost cost, best;
-    uint32_t set;
-    const bool found = choose(scene, &set, &cost), possible = best_of_all(scene, &best);
+    uint64_t chosen;
+    const bool found = choose(scene, false, &chosen, &cost), possible = best_of_all(scene, &best);
+    const uint32_t set = (uint32_t)chosen;
 
     HOLDS(found == possible, "%u pods: %s", scene->n_pods, possible ? "there are" : "there are none");
     if (!found)
@@ -326,6 +346,38 @@ static bool compare(struct scene *scene)
     HOLDS(victims_cost_compare(&paid, &cost) == 0, "set %x costs otherwise than said", set);
     HOLDS(victims_cost_compare(&cost, &best) == 0, "set %x: there are better ones", set);
     return set != 0;
+}
+
+static void compare_crowd(struct scene *scene)
+{
+    struct victims_cost cost, other_cost;
+    uint64_t set, other;
+    const bool found = choose(scene, false, &set, &cost);
+
+    HOLDS(choose(scene, true, &other, &other_cost) == found, "%u pods: found %d", scene->n_pods,
+          found);
+    HOLDS(set == other, "%u pods: %" G_GINT64_MODIFIER "x, and told apart %" G_GINT64_MODIFIER "x",
+          scene->n_pods, set, other);
+    HOLDS(!found || victims_cost_compare(&cost, &other_cost) == 0, "the same costs otherwise");
+}
+
+static void try_crowds(void)
+{
+    g_autofree char *property = g_strdup_printf("%s: who is alike is chosen alike", row->name);
+    unsigned crowds = 0, scenes = 0;
+
+    roominess = 4;
+    chance_init(property, 1000);
+    while (chance_next_event()) {
+        struct scene scene;
+        draw_scene(&scene, (uint32_t)chance_between(PODS_MAX, CROWD_MAX));
+        compare_crowd(&scene);
+        crowds += scene.n_pods > VICTIMS_FEW;
+        scenes++;
+        clear_scene(&scene);
+    }
+    HOLDS(scenes < 100 || crowds * 4 >= scenes, "%u of %u scenes had many pods", crowds, scenes);
+    roominess = 1;
 }
 
 int main(void)
@@ -349,6 +401,8 @@ int main(void)
         }
         HOLDS(scenes < 100 || with_victims * 5 >= scenes, "%u of %u scenes had victims",
               with_victims, scenes);
+        if (!row->policy && !flavour->devices) /* of others nobody is taken for alike */
+            try_crowds();
     }
     return EXIT_SUCCESS;
 }
