@@ -146,6 +146,8 @@ static bool check(const struct config *config, const struct experiment *experime
               "--trace-nodes and --trace-pods";
     else if (config->sim_churn && experiment->percent == 0)
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
+    else if (config->sim_moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
+        why = "option '--moves' is for '--churn' without '--plugin-pace'";
     else if (*config->sim_cluster_out && (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
@@ -305,10 +307,12 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .foreseen = config->sim_foreseen,
             .percent = experiment->percent,
             .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+            .moves_per_thousand = config->sim_moves,
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
-            .bound = config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
+            .bound =
+                config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,
             .progress = &items[i].progress,
             .decisions = &runs->decisions,
@@ -370,6 +374,7 @@ static bool write_results(const struct config *config, const struct experiment *
         .results = results,
         .percent = experiment->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+        .moves = config->sim_moves > 0,
         .times = config->sim_times,
         .bound = config->sim_bound,
         .paced = config->sim_pace_ms > 0,

@@ -19,7 +19,7 @@ static const struct simulation_result *result_of(const struct simulate_report *r
 /* --- figures ---------------------------------------------------------------------------------- */
 
 enum reading {
-    READ_POINT, /* at the x of the argument */
+    READ_POINT,       /* at the x of the argument */
     READ_POINT_BOUND, /* the same of what no policy could pass */
     READ_END,
     READ_END_BOUND,
@@ -30,6 +30,7 @@ enum reading {
     READ_FAILED, /* of the kind of the argument */
     READ_ALL_FAILED,
     READ_ARRIVALS,
+    READ_MOVES,
     READ_MEAN_US,
     READ_P99_US,
     READ_MEDIAN_WAIT,
@@ -64,6 +65,7 @@ static bool read_figure(const struct simulation_result *result, enum reading wha
         [READ_FAILED] = what == READ_FAILED ? (double)result->failed[(size_t)argument] : 0,
         [READ_ALL_FAILED] = count_failed(result),
         [READ_ARRIVALS] = (double)result->arrivals,
+        [READ_MOVES] = (double)result->moves,
         [READ_MEAN_US] = result->decision_mean_us,
         [READ_P99_US] = result->decision_p99_us,
         [READ_MEDIAN_WAIT] = result->wait_median_s,
@@ -156,11 +158,15 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
     const struct report_column bound_end = {"BOUND", READ_END_BOUND, .digits = 2, .common = true};
     const struct report_column first = {"FIRST FAILURE %", READ_FIRST, .digits = 1};
 
+    const struct report_column moves = {"MOVES", READ_MOVES};
+
     if (report->lifetimes > 0) {
         add_columns(columns, steady, 1);
         if (report->bound)
             add_columns(columns, &bound_end, 1);
         add_columns(columns, &steady[1], 1);
+        if (report->moves)
+            add_columns(columns, &moves, 1);
     } else {
         if (report->percent >= 100 || report->percent == 0)
             add_columns(columns, &at_100, 1);
@@ -258,6 +264,8 @@ static void write_result(struct json_writer *writer, const struct simulation_res
     if (result->first_failure >= 0)
         write_number(writer, "firstFailure", result->first_failure);
     write_number(writer, "refused", result->refused);
+    if (report->moves)
+        json_key_int(writer, "moves", (int64_t)result->moves);
     if (report->paced) {
         write_number(writer, "waitMedianSeconds", result->wait_median_s);
         write_number(writer, "waitP99Seconds", result->wait_p99_s);

@@ -118,6 +118,7 @@ struct config {
     char *sim_seeds;
     bool sim_churn;
     int64_t sim_lifetimes;
+    int64_t sim_moves;
     bool sim_in_order;
     bool sim_foreseen;
     bool sim_bound;

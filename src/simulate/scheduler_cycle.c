@@ -190,6 +190,16 @@ static bool bind(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
 
 /* --- the cycle -------------------------------------------------------------------------------- */
 
+static void leave_out(struct scheduler_cycle *cycle, uint32_t avoided)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cycle->n; i++)
+        if (cycle->nodes[i] != avoided)
+            cycle->nodes[n++] = cycle->nodes[i];
+    cycle->n = n;
+}
+
 static uint32_t pick_best(struct scheduler_cycle *cycle)
 {
     uint32_t ties = 0;
@@ -219,6 +229,7 @@ bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_p
 {
     *ret_ns = 0;
     cycle->n = scheduler_model_filter(cycle->options.model, pod->needs, cycle->nodes);
+    leave_out(cycle, pod->avoided);
     write_args(cycle, pod);
     int64_t start_ns = clock_ns();
     if (pod->filtered && cycle->n > 0 && !filter(cycle, error))

@@ -35,6 +35,7 @@ struct scheduler_pod {
     const pod_needs *needs;
     bool filtered; /* the extender filters and binds it: it asks for GPU */
     bool ranked;   /* the extender ranks its nodes */
+    uint32_t avoided; /* a node that it does not go on; UINT32_MAX: none */
 };
 
 /* Finds a node, and binds the pod there. False: none, or with an error the extender complained.

@@ -188,6 +188,12 @@ size_t scheduler_model_filter(const struct scheduler_model *model, const pod_nee
     return n;
 }
 
+bool scheduler_model_fits(const struct scheduler_model *model, uint32_t node,
+                          const pod_needs *needs)
+{
+    return fits(model->nodes->pdata[node], needs);
+}
+
 void scheduler_model_take(struct scheduler_model *model, uint32_t node, const pod_needs *needs)
 {
     struct model_node *taken = model->nodes->pdata[node];

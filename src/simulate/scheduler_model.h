@@ -32,6 +32,10 @@ pod_needs *scheduler_model_needs(struct scheduler_model *model, const struct pod
 size_t scheduler_model_filter(const struct scheduler_model *model, const pod_needs *needs,
                               uint32_t *ret_nodes);
 
+/* Whether it fits on this one. */
+bool scheduler_model_fits(const struct scheduler_model *model, uint32_t node,
+                          const pod_needs *needs);
+
 void scheduler_model_take(struct scheduler_model *model, uint32_t node, const pod_needs *needs);
 void scheduler_model_give(struct scheduler_model *model, uint32_t node, const pod_needs *needs);
 

@@ -36,6 +36,9 @@ struct simulation_options {
                           * file has being drawn from it; 0: each comes once */
     int64_t lifetimes;   /* pods leave: for how many mean lifetimes this goes on after the first;
                           * `percent` is then what they would hold if none was refused. 0: they stay */
+    int64_t
+        moves_per_thousand; /* pods that may be moved for others, for a thousand that come; only where
+                                 * pods leave */
     int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
     int64_t per_second;  /* with a pace: how many pods come */
     int64_t wait_loss;   /* see struct store_options */
@@ -73,6 +76,7 @@ struct simulation_result {
     struct simulation_point end; /* at the end; where pods leave, means over the time counted */
     double refused;           /* part of the GPU asked for in that time that was not given */
     uint64_t arrivals;
+    uint64_t moves;
     uint64_t failed[POD_KIND_N];
     double first_failure;     /* x; negative: none */
     double decision_mean_us, decision_p99_us; /* all verbs of one pod, CPU */

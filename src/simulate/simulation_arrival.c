@@ -50,20 +50,26 @@ static bool run_cycle(struct simulation *simulation, const struct scheduler_pod 
     return bound;
 }
 
-char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
-                        uint32_t *ret_node, GError **error)
+/* What came of it. */
+struct led {
+    uint32_t node;
+    int64_t took_ns;
+    GError *failure;
+};
+
+/* Leads a pod through the verbs. NULL, perhaps with a failure of the pod: it is gone again. */
+static char *lead(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
+                  struct led *ret_led, GError **error)
 {
     const struct manifest *manifest = kind->manifest;
     g_autofree char *name = name_arrival(simulation, kind);
     const bool same = g_str_equal(name, manifest->name);
     g_autofree char *uid = same && manifest->uid
                                ? g_strdup(manifest->uid)
-                               : g_strdup_printf("sim-%" G_GUINT64_FORMAT,
-                                                 simulation->result->arrivals + 1);
-    g_autoptr(GError) failure = NULL;
+                               : g_strdup_printf("sim-%" G_GUINT64_FORMAT, simulation->placed + 1);
     GString *text = g_string_new(NULL);
-    int64_t took_ns;
 
+    simulation->placed++;
     manifest_write(manifest, FEED_PODS, name, uid, text);
     const struct scheduler_pod pod = {
         .ns = manifest->ns,
@@ -74,26 +80,56 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
         .filtered = kind->filtered,
         .ranked = simulation->options->ranked == RANKED_ALL ||
                   (kind->filtered && simulation->options->ranked == RANKED_GPU),
+        .avoided = avoided,
     };
-    simulation_choose(simulation);
-    simulation->result->arrivals++;
     if (simulation->pace && !pace_arrive(simulation->pace, error)) {
         g_string_free(text, TRUE);
         return NULL;
     }
     if (!memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
         return NULL;
-    const bool bound =
-        run_cycle(simulation, &pod, ret_node, &took_ns, &failure, error);
-    g_array_append_val(simulation->took_ns, took_ns);
-    g_atomic_int_inc(simulation->options->decisions);
-    if (bound) {
-        simulation->used += kind->gpus;
+    if (run_cycle(simulation, &pod, &ret_led->node, &ret_led->took_ns, &ret_led->failure, error))
         return g_steal_pointer(&name);
-    }
     memory_cluster_remove(simulation->cluster, manifest->ns, name);
-    count_failure(simulation, kind, x, failure);
     return NULL;
+}
+
+char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
+                       uint32_t *ret_node, GError **error)
+{
+    struct led led = {0};
+    char *name = lead(simulation, kind, avoided, &led, error);
+
+    g_clear_error(&led.failure);
+    *ret_node = led.node;
+    return name;
+}
+
+char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
+                        uint32_t *ret_node, GError **error)
+{
+    struct led led = {0};
+    GError *broken = NULL;
+
+    simulation_choose(simulation);
+    simulation->result->arrivals++;
+    char *name = lead(simulation, kind, SIMULATION_ANYWHERE, &led, &broken);
+    if (broken) {
+        g_clear_error(&led.failure);
+        g_free(name);
+        g_propagate_error(error, broken);
+        return NULL;
+    }
+    g_array_append_val(simulation->took_ns, led.took_ns);
+    g_atomic_int_inc(simulation->options->decisions);
+    if (name) {
+        simulation->used += kind->gpus;
+        *ret_node = led.node;
+    } else {
+        count_failure(simulation, kind, x, led.failure);
+    }
+    g_clear_error(&led.failure);
+    return name;
 }
 
 bool simulation_is_cancelled(const struct simulation *simulation, GError **error)

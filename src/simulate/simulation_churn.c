@@ -6,15 +6,6 @@
 
 #define POINTS_PER_LIFETIME 20
 
-/* One that has been bound and will leave. */
-struct departure {
-    double at;
-    double gpus;
-    const struct kind_of_pod *of;
-    char *name;
-    uint32_t node;
-};
-
 /* What is counted after the first lifetime, in which the cluster settles. */
 struct tally {
     GSequence *departures; /* struct departure, by time */
@@ -77,6 +68,8 @@ static bool come(struct simulation *simulation, struct tally *tally, double now,
     uint32_t node;
     char *name = simulation_arrive(simulation, kind, now, &node, &failure);
 
+    if (!name && !failure && simulation->options->moves_per_thousand > 0)
+        name = simulation_make_room(simulation, tally->departures, kind, &node, &failure);
     if (failure) {
         g_propagate_error(error, failure);
         return false;

@@ -22,6 +22,15 @@ struct kind_of_pod {
     unsigned times; /* the number that its next name may have; 0: it has not come */
 };
 
+/* One that has been bound and will leave. */
+struct departure {
+    double at; /* mean lifetimes */
+    double gpus;
+    struct kind_of_pod *of;
+    char *name;
+    uint32_t node;
+};
+
 struct simulation {
     const struct simulation_options *options;
     struct simulation_result *result;
@@ -40,6 +49,7 @@ struct simulation {
     GArray *took_ns; /* int64_t, of each decision */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
     double mean_gpus; /* of an arrival */
+    uint64_t placed;  /* pods that were led through the verbs; for UIDs */
     struct simulation_bound *bound; /* NULL: it is not asked for, or cannot be told */
     double *came; /* by kind: pods so far, or, where they leave, their mean over the time counted,
                    * had all found room */
@@ -55,6 +65,17 @@ void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_o
  * without an error: it found no node. */
 char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
                         uint32_t *ret_node, GError **error);
+
+/* The same for a pod that is no arrival: nothing of it is counted. It does not go on the node
+ * `avoided`. NULL with an error only if something is wrong with the run. */
+#define SIMULATION_ANYWHERE UINT32_MAX
+char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
+                       uint32_t *ret_node, GError **error);
+
+/* Moves pods of `departures` (struct departure), within the budget, so that the one that has just been
+ * refused finds room, and places it. NULL without an error: it stays refused. */
+char *simulation_make_room(struct simulation *simulation, GSequence *departures,
+                           struct kind_of_pod *kind, uint32_t *ret_node, GError **error);
 
 /* How things are. */
 struct simulation_point simulation_look(struct simulation *simulation, double x);

@@ -177,6 +177,26 @@ class Results(Files):
         self.assertTrue(0.5 < result["end"]["allocated"] < 0.7, result["end"])
         self.assertTrue(0.4 < count.allocated() < 0.8, count.allocated())
 
+    def test_moves_stay_within_their_budget_and_admit_more(self):
+        options = [*TRACE, "--churn", "--arrivals=95%", "--policy=oc", "--seeds=1..4", "-o", "json"]
+        refused = {}
+        for moves in (0, 5, 20):
+            answer = json.loads(simulate(*options, f"--moves={moves}"))
+            runs = answer["policies"][0]["runs"]
+            refused[moves] = sum(run["refused"] for run in runs) / len(runs)
+            for run in runs:
+                self.assertLessEqual(run.get("moves", 0) * 1000, moves * run["arrivals"])
+            if moves:
+                self.assertGreater(sum(run["moves"] for run in runs), 0)
+        self.assertLess(refused[5], refused[0])
+        self.assertLess(refused[20], refused[0])
+
+    def test_moved_pods_over_commit_no_card(self):
+        _, result, count = self.count(*TRACE, "--churn", "--arrivals=95%", "--lifetimes=1",
+                                      "--moves=50")
+        self.assertGreater(result["moves"], 0)
+        self.assertGreater(count.allocated(), 0.7)
+
     def test_no_policy_passes_the_bound(self):
         for more in (["--arrivals=110%"], ["--churn", "--arrivals=110%", "--lifetimes=1"]):
             with self.subTest(more=more):
@@ -350,6 +370,7 @@ class Refusals(Files):
             (r"'--seeds': '1..9999' .* at most 1000", *TRACE, "--seeds=1..9999"),
             (r"'--arrivals': '0%' is not valid", *TRACE, "--arrivals=0%"),
             (r"'--churn' needs", *TRACE, "--churn", "--arrivals=once"),
+            (r"'--moves' is for '--churn'", *TRACE, "--moves=5"),
             (r"'--cluster-out' is for one", *TRACE, "--seeds=1,2", "--cluster-out=x"),
             (r"'--ranked': 'some' is not valid, expected all, gpu or none", *TRACE, "--ranked=some"),
             (r"did you mean '--seeds'", *TRACE, "--seed=1"),
