@@ -614,14 +614,16 @@ static void uncount(struct elastic_quotas *quotas, struct waiter *waiter)
         waiter->space->waiting[key] -= waiter->amounts[key];
 }
 
-void elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
+bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
 {
     struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+    const bool limited = waiter && g_tree_lookup(quotas->spaces, waiter->ns);
 
     if (!waiter)
-        return;
+        return false;
     uncount(quotas, waiter);
     g_hash_table_remove(quotas->waiters, uid);
+    return limited;
 }
 
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,

@@ -40,7 +40,8 @@ bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t 
 /* A pod waits for a node; the request is copied. Who is known counts anew. */
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
                           const struct request *request);
-void elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
+/* Whether its namespace has a quota: others may then have more. */
+bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
 
 /* What a namespace may still take, for one request. */
 struct elastic_room;

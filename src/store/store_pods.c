@@ -39,6 +39,9 @@ bool store_forget_pod(struct store *store, const char *uid)
     const struct allocation *held = ledger_get(store->ledger, uid);
 
     store_notify(store, held ? held->node->name : NULL, uid);
+    /* What it waited for may be lent now. */
+    if (!held && elastic_quotas_forget(quotas_elastic(store->quotas), uid))
+        store_note_quotas(store);
     forget_pending(store, uid);
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);

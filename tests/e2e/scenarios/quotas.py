@@ -3,10 +3,10 @@
 
 import json
 
-from kubeapi import wait_for
+from kubeapi import ApiError, pod_object, wait_for
 from scenarios.tencent import TencentWorld
 from tencent import BLOCK, CARD_CORE
-from world import SYSTEM
+from world import SYSTEM, World
 
 EXCEEDS = "ExceedsGPUQuota"
 CARDS = [60 * BLOCK] * 4
@@ -76,3 +76,75 @@ def scenario_quotas(tap):
         world.await_running(parts, 120)  # woken: kube-scheduler knows nothing of the ConfigMap
         tap.ok(True, "a larger quota lets the third in")
         world.verify()
+
+
+ELASTIC = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{}/elasticquotas"
+
+
+def define_elastic_quotas(world):
+    """The CRD of scheduler-plugins, as far as it matters here."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    world.client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "elasticquotas.scheduling.x-k8s.io",
+                     "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins"}},
+        "spec": {
+            "group": "scheduling.x-k8s.io", "scope": "Namespaced",
+            "names": {"kind": "ElasticQuota", "listKind": "ElasticQuotaList", "plural": "elasticquotas",
+                      "singular": "elasticquota"},
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
+        },
+    })
+    wait_for(lambda: world.client.request("GET", ELASTIC.format("default")), 30, 0.2, "the CRD is served", (ApiError,))
+
+
+def set_elastic(world, namespace, **spec):
+    world.client.request("POST", ELASTIC.format(namespace), {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": {"name": "gpus"},
+        "spec": {key: {"gpuledger.io/gpus": str(value)} for key, value in spec.items()},
+    })
+
+
+def scenario_quotas_elastic(tap):
+    """A namespace borrows up to its max what another does not need, and no more once that one waits."""
+    with World(tap) as world:
+        world.kustomize("overlays/quotas")
+        define_elastic_quotas(world)
+        world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+        set_elastic(world, "default", min=2, max=5)
+        set_elastic(world, "other", min=4)
+        world.node("n1", [10] * 8)
+        world.start("--elastic-quotas")
+        names = [f"p{number}" for number in range(6)]
+        for name in names:
+            world.pod(name, 10)
+        wait_for(lambda: len(running(world, names)) == 5, 60, what="five pods run")
+        [last] = [name for name in names if name not in running(world, names)]
+        tap.ok("quota's max" in world.refusal(last, "quota's max"), f"{last} would be above the max")
+        [row] = [row for row in world.ops("/api/v1/quotas")["elastic"] if row["namespace"] == "default"]
+        tap.equal((row["used"], row["borrowed"], row["waiting"]), (5, 3, 1), "what it has, has borrowed and wants")
+
+        waiting = pod_object("waits", {"aliyun.com/gpu-mem": 10}, namespace="other", scheduler="nobody")
+        world.client.create(waiting)
+        wait_for(lambda: any(row["waiting"] == 1 for row in world.ops("/api/v1/quotas")["elastic"]
+                             if row["namespace"] == "other"), 30, 0.1, "the other waits")
+        gone = running(world, names)[0]
+        world.delete(gone)
+        world.await_gone([gone])
+        wait_for(lambda: world.fleet.phase(last) == "Running", 60, what="the sixth pod runs")
+        tap.ok(True, "what is left of all mins is lent while one card is needed")
+        for name in ("q1", "q2"):
+            world.pod(name, 10)
+        tap.ok("quota's max" in world.refusal("q2", "quota's max", 60), "no more than the max all the same")
+        for number in range(3):
+            world.client.create(pod_object(f"waits-{number}", {"aliyun.com/gpu-mem": 10}, namespace="other",
+                                           scheduler="nobody"))
+        for name in [name for name in [*names, "q1", "q2"] if world.fleet.phase(name) == "Running"][:2]:
+            world.delete(name)
+            world.await_gone([name])
+        said = [world.refusal(name, "would borrow", 30) for name in ("q1", "q2")]
+        tap.ok(any("would borrow" in text for text in said), "what the other waits for is not lent", said)
+        world.client.delete_all("Pod", namespace="other")
+        wait_for(lambda: len(running(world, [*names, "q1", "q2"])) == 5, 60, what="five run again, since nobody waits")
+        tap.ok(True, "when nobody waits any more, it is lent again")
+        world.verify("at last")
