@@ -493,4 +493,5 @@ void view_metrics(struct store *store, int64_t cards_max, GString *reply)
                "1 if the kept sums differed from a fresh count at the last comparison.",
                !store_is_sound(store));
     append_seals(store, reply);
+    view_quotas_metrics(store, reply);
 }

@@ -195,6 +195,56 @@ static GArray *collect_elastic(struct store *store)
     return rows;
 }
 
+static int64_t get_min(const struct elastic_count *row)
+{
+    return row->min;
+}
+
+static int64_t get_max(const struct elastic_count *row)
+{
+    return row->max;
+}
+
+static int64_t get_used(const struct elastic_count *row)
+{
+    return row->used;
+}
+
+static int64_t get_waiting(const struct elastic_count *row)
+{
+    return row->waiting;
+}
+
+static const struct {
+    const char *name, *help;
+    int64_t (*get)(const struct elastic_count *row);
+} gauges[] = {
+    {"gpuledger_quota_min", "What a namespace's elastic quotas make it sure of.", get_min},
+    {"gpuledger_quota_max", "What it may have at most.", get_max},
+    {"gpuledger_quota_used", "What its pods hold.", get_used},
+    {"gpuledger_quota_waiting", "What its pods without a node ask for.", get_waiting},
+};
+
+void view_quotas_metrics(struct store *store, GString *reply)
+{
+    if (!store_options(store)->elastic_quotas)
+        return;
+    store_lock(store);
+    g_autoptr(GArray) rows = collect_elastic(store);
+    store_unlock(store);
+    for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++) {
+        g_string_append_printf(reply, "# HELP %s %s\n# TYPE %s gauge\n", gauges[i].name,
+                               gauges[i].help, gauges[i].name);
+        for (guint j = 0; j < MIN(rows->len, VIEW_QUOTAS); j++) {
+            const struct elastic_count *row = &g_array_index(rows, struct elastic_count, j);
+            if (gauges[i].get(row) < INT64_MAX)
+                g_string_append_printf(reply, "%s{namespace=\"%s\",resource=\"%s\"} %.15g\n",
+                                       gauges[i].name, row->ns, row->key,
+                                       elastic_units(row->key, gauges[i].get(row)));
+        }
+    }
+}
+
 void view_quotas(struct store *store, GString *reply)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(quota_row_free);

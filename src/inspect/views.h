@@ -41,6 +41,8 @@ void view_waiting(struct store *store, GString *reply);
 /* GET /api/v1/quotas: the limits of namespaces, and what counts towards them. */
 #define VIEW_QUOTAS 200
 void view_quotas(struct store *store, GString *reply);
+/* The elastic ones as gauges, VIEW_QUOTAS keys of namespaces at most. */
+void view_quotas_metrics(struct store *store, GString *reply);
 
 /* GET /api/v1/decisions: what the verbs decided lately (base/decisions.h). */
 void view_decisions(GString *reply);

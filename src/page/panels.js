@@ -71,14 +71,25 @@ function quotaItem(quota) {
     bar);
 }
 
+// A quota that lends, as one with a limit: its max, or without one its min.
+function asLimit(row) {
+  const scale = { 'gpuledger.io/gpus': [1000, 'thousandths'], 'gpuledger.io/gpu-memory': [1 / (1 << 20), 'MiB'] };
+  const [times, unit] = scale[row.key] || [1, ''];
+  const units = (value) => Math.round(value * times);
+  const sure = { unit, used: 0 };
+  return { namespace: row.namespace, key: row.key, unit, used: units(row.used), limit: units(row.max ?? row.min),
+    quota: `sure of ${amount(sure, units(row.min))}${row.borrowed > 0 ? `, borrows ${amount(sure, units(row.borrowed))}` : ''}` };
+}
+
 export function drawQuotas(data) {
   const tab = document.querySelector('.tabs [data-tab="quotas"]');
-  tab.hidden = data.total === 0;
-  $('quotas').hidden = data.total === 0;
-  if (data.total === 0) return;
-  const list = data.quotas.slice().sort((a, b) => b.used / b.limit - a.used / a.limit).slice(0, QUOTAS_SHOWN);
+  const total = data.total + data.elasticTotal;
+  tab.hidden = total === 0;
+  $('quotas').hidden = total === 0;
+  if (total === 0) return;
+  const list = [...data.quotas, ...data.elastic.map(asLimit)].sort((a, b) => b.used / b.limit - a.used / a.limit).slice(0, QUOTAS_SHOWN);
   $('quotas').querySelector('.body').replaceChildren(el('ul', { class: 'list' }, list.map(quotaItem)),
-    data.total > list.length ? el('p', { class: 'hint' }, `and ${data.total - list.length} more, less full`) : '');
+    total > list.length ? el('p', { class: 'hint' }, `and ${total - list.length} more, less full`) : '');
 }
 
 // --- decisions ---------------------------------------------------------------------------------

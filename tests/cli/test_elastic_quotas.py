@@ -81,6 +81,9 @@ class ElasticQuotas(unittest.TestCase):
         self.refused(borrows, "would borrow")
         _, metrics = self.server.get("/metrics")
         self.assertRegex(metrics, r'gpuledger_refusals_total{[^}]*reason="quota_lent"} [1-9]')
+        for name, value in (("min", 1), ("used", 1), ("waiting", 1)):
+            self.assertIn(f'gpuledger_quota_{name}{{namespace="b",resource="{GPUS}"}} {value}\n', metrics)
+        self.assertNotIn("gpuledger_quota_max{", metrics)
         shown = run("quotas", "--server", self.server.operations)
         self.assertEqual([line.split() for line in shown.stdout.splitlines()], [
             ["NAMESPACE", "RESOURCE", "MIN", "MAX", "USED", "LENT", "BORROWED", "WAITING"],

@@ -57,7 +57,7 @@ def texts(tab, selector):
 
 class Case(unittest.TestCase):
     cluster = CLUSTER
-    options = ("--hami-resource-quotas",)
+    options = ("--hami-resource-quotas", "--elastic-quotas")
 
     @classmethod
     def setUpClass(cls):
@@ -175,8 +175,11 @@ class Shows(Case):
         tab = self.tab()
         tab.run("document.querySelector('.tabs [data-tab=quotas]').click()")
         meters = tab.run("[...document.querySelectorAll('#quotas [role=meter]')].map((meter) => meter.ariaValueText)")
-        self.assertEqual(len(meters), 5)
+        self.assertEqual(len(meters), 8)
         self.assertTrue(any(one.endswith(" of 1,074 GiB") for one in meters), meters)
+        self.assertTrue(any(one.endswith(" of 12 GPUs") for one in meters), meters)
+        rows = texts(tab, "#quotas .who")
+        self.assertTrue(any("vision" in row and "sure of 4 GPUs, borrows 5.6 GPUs" in row for row in rows), rows)
 
     def test_without_quotas_there_is_no_tab(self):
         with Server(snapshot=CLUSTER) as server:
