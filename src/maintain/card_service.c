@@ -3,6 +3,7 @@
 
 #include "core/fail.h"
 #include "kube/clock.h"
+#include "maintain/device_taint.h"
 #include "wire/kubernetes.h"
 
 #include <string.h>
@@ -412,6 +413,34 @@ static bool write_object(const struct service_query *query, const struct dialect
     return outcome == OUTCOME_OK || fail_within(error, "%s: ", object);
 }
 
+static void note_rule(void *data, const char *rule, bool made)
+{
+    struct service_change *change = g_new0(struct service_change, 1);
+
+    change->object = g_strconcat("devicetaintrule ", rule, NULL);
+    change->field = g_strdup("spec.taint");
+    *(made ? &change->to : &change->from) = g_strdup("gpuledger.io/cordoned:NoSchedule");
+    g_ptr_array_add(data, change);
+}
+
+static bool set_taint(const struct service_query *query, const struct topology *topology,
+                      GPtrArray *changes, GError **error)
+{
+    const char *uuid = topology->cards[query->place->card].uuid;
+
+    return !uuid || device_taint_set(
+                        &(struct device_taint){
+                            .client = query->client,
+                            .node = query->place->node,
+                            .uuid = uuid,
+                            .open = query->open,
+                            .dry_run = query->dry_run,
+                            .changed = note_rule,
+                            .data = changes,
+                        },
+                        error);
+}
+
 GPtrArray *card_service_set(const struct service_query *query, GError **error)
 {
     g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(service_change_free);
@@ -429,6 +458,10 @@ GPtrArray *card_service_set(const struct service_query *query, GError **error)
             g_propagate_error(error, failure);
             return NULL;
         }
+    }
+    if (query->place->card != CARD_UNKNOWN && !set_taint(query, topology, changes, &failure)) {
+        g_propagate_error(error, failure);
+        return NULL;
     }
     return g_steal_pointer(&changes);
 }

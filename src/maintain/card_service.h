@@ -7,7 +7,8 @@
  * gpuledger.io/cordoned-cards, which the ledger heeds for every dialect, and in what others of the node's
  * dialects read: the annotation of struct dialect.cordon_key, by UUID, and the ConfigMap of unhealthy
  * cards (struct dialect.health_prefix), key "gpus", by index. Of the ConfigMap only those indices are
- * taken back that its own annotation gpuledger.io/cordoned-cards says were written here.
+ * taken back that its own annotation gpuledger.io/cordoned-cards says were written here. Devices of DRA
+ * with the card's UUID get a DeviceTaintRule, where those are served (device_taint.h).
  *
  * Each object is written once, against the version that was read: a conflict reads it again. One thread.
  */

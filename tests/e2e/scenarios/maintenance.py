@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 
-from kubeapi import ApiError, pod_object, wait_for
+from kubeapi import ApiError, node_object, pod_object, wait_for
 from world import MANIFESTS, World, gpu_container, program
 
 MAINTAINER, NAMESPACE = "maintainer", "default"
@@ -189,3 +189,37 @@ def scenario_cordon_drain(tap):
         controller.stopped = True
         controller.join()
         world.verify("at last")
+
+
+DRA = ["--feature-gates=DRADeviceTaints=true,DRADeviceTaintRules=true", "--runtime-config=resource.k8s.io/v1beta2=true"]
+RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+CARDS = "GPU-0,10,16000,100,T4,0,true,0,hami-core:GPU-1,10,16000,100,T4,0,true,1,hami-core:"
+
+
+def scenario_cordon_dra(tap):
+    """A card that is a device of DRA, too: others of its dialect and kube-scheduler are told as well."""
+    with World(tap, apiserver_args=DRA, played=False) as world:
+        person = Maintainer(world)
+        world.client.create(node_object("n1", {"nvidia.com/gpu": "20"}, annotations={
+            "hami.io/node-nvidia-register": CARDS, "hami.io/device-cordon": "GPU-9"}))
+        devices = [{"name": f"gpu-{i}", "attributes": {"uuid": {"string": f"GPU-{i}"}}} for i in range(2)]
+        world.client.request("POST", "/apis/resource.k8s.io/v1/resourceslices", {
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "n1"},
+            "spec": {"driver": "gpu.nvidia.com", "nodeName": "n1", "devices": devices,
+                     "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}},
+        })
+        rule, taint = "devicetaintrule gpuledger-n1-gpu-1", "gpuledger.io/cordoned:NoSchedule"
+        wanted = [("node n1", None, "1"), ("node n1", "GPU-9", "GPU-9,GPU-1"), (rule, None, taint)]
+        tap.equal(person.changes("cordon", "n1/1", "--dry-run"), wanted, "a dry run says all three")
+        tap.equal(world.client.request("GET", RULES)["items"], [], "and writes nothing")
+        tap.equal(person.changes("cordon", "n1/1"), wanted, "they are written")
+        [made] = world.client.request("GET", RULES)["items"]
+        tap.equal(made["spec"]["deviceSelector"], {"driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-1"},
+                  "the rule is for the card's device")
+        tap.equal((made["spec"]["taint"]["key"], made["spec"]["taint"]["effect"]),
+                  ("gpuledger.io/cordoned", "NoSchedule"), "and keeps new claims from it")
+        tap.equal(person.changes("cordon", "n1/1"), [], "once more changes nothing")
+        tap.equal(person.changes("uncordon", "n1/1"),
+                  [("node n1", "1", None), ("node n1", "GPU-9,GPU-1", "GPU-9"), (rule, taint, None)],
+                  "uncordon takes back what was written")
+        tap.equal(world.client.request("GET", RULES)["items"], [], "the rule, too")
