@@ -415,15 +415,21 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
+    /* Who was seen bound stays so, and does not queue again. */
+    const bool is_old = held && held->state == ALLOCATION_CONFIRMED;
     if (held)
         /* Named all the same, see store.h. */
         allocation_own(held)->generation = store->generation[FEED_PODS];
     if (!held && !store_pending(store, pod->uid))
         demand_note(store->demand, request);
-    set_rules(store, pod->uid, rules);
-    if (replace_pending(store, pod, request, plain))
-        store_notify(store, NULL, pod->uid); /* a bind of it may be waiting */
+    if (!is_old) {
+        set_rules(store, pod->uid, g_steal_pointer(&rules));
+        if (replace_pending(store, pod, g_steal_pointer(&request), plain))
+            store_notify(store, NULL, pod->uid); /* a bind of it may be waiting */
+    }
     store_unlock(store);
+    pod_rules_free(rules);
+    request_free(request);
     observer_tell(store->observer, &(struct observation){OBSERVED_POD, number, .pod = pod});
 }
 

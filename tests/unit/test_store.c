@@ -161,6 +161,7 @@ START_TEST(an_older_event_does_not_release_a_reservation)
     world_catch_up(&world);
     feed_event(world.store, FEED_PODS, false, unbound);
     expect_used("duo", 6, 0, 0);
+    ck_assert(!is_pending("uid-p")); /* nobody leaves it room */
 }
 END_TEST
 
