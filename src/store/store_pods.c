@@ -35,7 +35,8 @@ static void set_rules(struct store *store, const char *uid, struct pod_rules *ta
 
 bool store_forget_pod(struct store *store, const char *uid)
 {
-    const bool pending = store_pending(store, uid) != NULL;
+    /* Of a pod that only filter was asked about there is a hint. */
+    const bool known = store_pending(store, uid) || hints_find(store->hints, uid);
     const struct allocation *held = ledger_get(store->ledger, uid);
 
     store_notify(store, held ? held->node->name : NULL, uid);
@@ -46,7 +47,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
     sealing_forget(store->sealing, uid);
-    return ledger_drop(store->ledger, uid) || pending;
+    return ledger_drop(store->ledger, uid) || known;
 }
 
 bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection)
