@@ -24,14 +24,16 @@ static void end_with_parent(void *data)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-static bool start(const char *const *argv, GPid *ret_child, int *ret_out, GError **error)
+/* `ret_complaints` NULL: they go to standard error. */
+static bool start(const char *const *argv, GPid *ret_child, int *ret_out, int *ret_complaints,
+                  GError **error)
 {
     g_autoptr(GError) failure = NULL;
 
-    if (g_spawn_async_with_pipes(NULL, (char **)argv, NULL,
-                                 G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH |
-                                     G_SPAWN_CHILD_INHERITS_STDIN,
-                                 end_with_parent, NULL, ret_child, NULL, ret_out, NULL, &failure))
+    if (g_spawn_async_with_pipes(
+            NULL, (char **)argv, NULL,
+            G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_SEARCH_PATH | G_SPAWN_CHILD_INHERITS_STDIN,
+            end_with_parent, NULL, ret_child, NULL, ret_out, ret_complaints, &failure))
         return true;
     return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
                      "option '--service': kubectl cannot be run: %s; --server asks without it",
@@ -89,7 +91,7 @@ static bool run(const char *const *argv, GString *ret_text, GError **error)
     char bytes[4096];
     ssize_t n;
 
-    if (!start(argv, &child, &out, error))
+    if (!start(argv, &child, &out, NULL, error))
         return false;
     while ((n = read(out, bytes, sizeof bytes)) > 0)
         g_string_append_len(ret_text, bytes, n);
@@ -146,6 +148,16 @@ static bool read_port(int out, long *ret_port)
     return false;
 }
 
+/* What kubectl had to say, which has ended. */
+static void pass_on(int complaints)
+{
+    char bytes[4096];
+    ssize_t n;
+
+    while ((n = read(complaints, bytes, sizeof bytes)) > 0)
+        fwrite(bytes, 1, (size_t)n, stderr);
+}
+
 static bool open_port(struct forward *forward, const char *ns, const char *name, GError **error)
 {
     g_autofree char *what = g_strconcat("service/", name, NULL);
@@ -153,13 +165,15 @@ static bool open_port(struct forward *forward, const char *ns, const char *name,
                                 ":" OPS_PORT, "--address=127.0.0.1", NULL};
     long port = 0;
 
-    if (!start(argv, &forward->kubectl, &forward->out, error))
+    if (!start(argv, &forward->kubectl, &forward->out, &forward->complaints, error))
         return false;
-    if (!read_port(forward->out, &port))
+    if (!read_port(forward->out, &port)) {
+        pass_on(forward->complaints);
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
                          "option '--service': 'kubectl port-forward -n %s service/%s' ended; is "
                          "gpuledger installed there?",
                          ns, name);
+    }
     forward->url = g_strdup_printf("%s://localhost:%ld", forward->ca ? "https" : "http", port);
     return true;
 }
@@ -177,19 +191,26 @@ bool forward_open(struct forward *forward, const char *service, bool secret, GEr
     return false;
 }
 
-void forward_drain(struct forward *forward)
+static void drain(int pipe)
 {
-    struct pollfd out = {.fd = forward->out, .events = POLLIN};
+    struct pollfd text = {.fd = pipe, .events = POLLIN};
     char bytes[4096];
 
-    while (poll(&out, 1, 0) == 1 && read(forward->out, bytes, sizeof bytes) > 0)
+    while (poll(&text, 1, 0) == 1 && read(pipe, bytes, sizeof bytes) > 0)
         ;
+}
+
+void forward_drain(struct forward *forward)
+{
+    drain(forward->out);
+    drain(forward->complaints);
 }
 
 void forward_close(struct forward *forward)
 {
     if (forward->kubectl > 0) {
         close(forward->out);
+        close(forward->complaints);
         kill(forward->kubectl, SIGTERM);
         waitpid(forward->kubectl, NULL, 0);
         g_spawn_close_pid(forward->kubectl);

@@ -12,11 +12,12 @@ struct forward {
     char *token; /* these two NULL if the Secret was not asked for, or has none */
     char *ca;    /* PEM */
     GPid kubectl;
-    int out; /* what kubectl prints, which somebody has to read */
+    int out; /* what kubectl prints, which somebody has to read; and complains about */
+    int complaints;
 };
 
 /* `service` is "NAMESPACE/NAME". Without `secret` nobody reads the Secret. What kubectl complains about
- * goes to standard error. Errors are GPULEDGER_ERROR_INVALID and _UNAVAILABLE. */
+ * before it forwards goes to standard error; what it says of single connections later, to nobody. Errors are GPULEDGER_ERROR_INVALID and _UNAVAILABLE. */
 bool forward_open(struct forward *forward, const char *service, bool secret, GError **error);
 /* Before each call: kubectl prints a line for each connection, and would wait for somebody to read it. */
 void forward_drain(struct forward *forward);

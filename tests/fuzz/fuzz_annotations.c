@@ -101,6 +101,20 @@ static void read_health(struct ledger *ledger, const struct input *input,
     ledger_set_unhealthy(ledger, "n", (const int32_t *)(void *)indices->data, indices->len);
 }
 
+/* A part of a card whose memory is oversubscribed is given of what it really has. Read back it is a part
+ * of all that the card offers: more, never less. */
+static bool is_as_much(const struct node *node, const struct card *card, const struct share *back,
+                       const struct share *ours)
+{
+    const int64_t bytes = card_bytes(node, card, ours->memory);
+
+    if (card && card->physical > 0 && back->memory.kind == AMOUNT_THOUSANDTHS &&
+        card->physical / 1000 * back->memory.value <= bytes &&
+        bytes <= card_bytes(node, card, back->memory))
+        return true;
+    return card_bytes(node, card, back->memory) == bytes;
+}
+
 static bool is_the_same(const struct node *node, const struct share *a, const struct share *b)
 {
     const struct card *card = node_share_card(node, b);
@@ -109,7 +123,7 @@ static bool is_the_same(const struct node *node, const struct share *a, const st
            a->container == b->container && a->core == b->core && a->exclusive == b->exclusive &&
            a->init == b->init && a->devices == b->devices &&
            (!card || !card->mig || mig_place_equal(a->place, b->place)) &&
-           card_bytes(node, card, a->memory) == card_bytes(node, card, b->memory);
+           is_as_much(node, card, a, b);
 }
 
 /* What the words of its dialect say of the pod. */
