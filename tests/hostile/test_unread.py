@@ -157,7 +157,7 @@ def waiting_binds(tap, directory):
         def refusals():
             metrics = process.operations.call("GET", "/metrics")[1].decode()
             return sum(int(float(line.split()[1])) for line in metrics.splitlines()
-                       if line.startswith('gpuledger_binds_total{result="timed_out"}'))
+                       if line.startswith('gpuledger_binds_total{result="crowded"}'))
 
         why, texts = "", set()
         with attack(server, "waiting-binds", ELSEWHERE) as done:
