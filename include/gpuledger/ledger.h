@@ -168,11 +168,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(topology, topology_free)
 char *topology_keep(struct topology *topology, const char *text);
 
 enum allocation_state {
-    ALLOCATION_ASSUMED,  /* its Binding is being sent */
+    ALLOCATION_ASSUMED,   /* its Binding is being sent */
     ALLOCATION_UNKNOWN,   /* the Binding's outcome is not known */
     ALLOCATION_BOUND,     /* the API server accepted the Binding; not yet seen in the watch */
     ALLOCATION_CONFIRMED, /* seen in the watch */
+    ALLOCATION_HELD,      /* a place for a pod of a group, about which bind was not asked yet */
 };
+#define ALLOCATION_STATES (ALLOCATION_HELD + 1)
 
 /* What is wrong with the words that should say which cards an allocation is on. */
 enum distrust {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CELLS_MAX 48
+#define CELLS_MAX 64
 
 static const char *const verb_names[VERB_N] = {
     [VERB_FILTER] = "filter",

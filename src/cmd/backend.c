@@ -135,6 +135,7 @@ struct store_options backend_store_options(const struct config *config)
         .pool_label = config->quota_pool_label,
         .resource_quotas = config->hami_resource_quotas,
         .elastic_quotas = config->elastic_quotas,
+        .gangs = config->gangs,
     };
 }
 

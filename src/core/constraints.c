@@ -277,3 +277,54 @@ char *constraints_tell(const struct constraints *constraints, const struct node 
     }
     return g_strdup(text->str);
 }
+
+/* --- the same? -------------------------------------------------------------------------------- */
+
+static bool same_pairs(const struct string_pairs *a, const struct string_pairs *b)
+{
+    bool same = a->n == b->n;
+
+    for (size_t i = 0; same && i < a->n; i++)
+        same = g_strcmp0(a->items[i].key, b->items[i].key) == 0 &&
+               g_strcmp0(a->items[i].value, b->items[i].value) == 0;
+    return same;
+}
+
+static bool same_match(const struct match *a, const struct match *b)
+{
+    bool same = a->operator== b->operator&& a->field == b->field && a->n_values == b->n_values &&
+                g_strcmp0(a->key, b->key) == 0;
+
+    for (size_t i = 0; same && i < a->n_values; i++)
+        same = g_strcmp0(a->values[i], b->values[i]) == 0;
+    return same;
+}
+
+static bool same_term(const struct match_term *a, const struct match_term *b)
+{
+    bool same = a->n == b->n;
+
+    for (size_t i = 0; same && i < a->n; i++)
+        same = same_match(&a->matches[i], &b->matches[i]);
+    return same;
+}
+
+static bool same_toleration(const struct toleration *a, const struct toleration *b)
+{
+    return a->operator== b->operator&& g_strcmp0(a->key, b->key) == 0 &&
+           g_strcmp0(a->value, b->value) == 0 && g_strcmp0(a->effect, b->effect) == 0;
+}
+
+bool constraints_equal(const struct constraints *a, const struct constraints *b)
+{
+    if (a == b || !a || !b)
+        return a == b;
+    bool same = g_strcmp0(a->node_name, b->node_name) == 0 &&
+                same_pairs(&a->selector, &b->selector) && a->has_affinity == b->has_affinity &&
+                a->n_terms == b->n_terms && a->n_tolerations == b->n_tolerations;
+    for (size_t i = 0; same && i < a->n_terms; i++)
+        same = same_term(&a->terms[i], &b->terms[i]);
+    for (size_t i = 0; same && i < a->n_tolerations; i++)
+        same = same_toleration(&a->tolerations[i], &b->tolerations[i]);
+    return same;
+}

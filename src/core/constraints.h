@@ -97,6 +97,9 @@ enum barrier {
 const char *barrier_code(enum barrier barrier);
 const char *overlooked_name(enum overlooked overlooked);
 
+/* Whether they leave out the same nodes, as far as their texts tell. */
+bool constraints_equal(const struct constraints *a, const struct constraints *b);
+
 /* A copy that borrows nothing, in one block; free with g_free. NULL gives NULL. */
 struct constraints *constraints_dup(const struct constraints *constraints);
 

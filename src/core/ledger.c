@@ -29,7 +29,7 @@ struct ledger {
     struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
     GHashTable *open; /* likewise: those that are not confirmed */
     GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
-    size_t n_in_state[ALLOCATION_CONFIRMED + 1];
+    size_t n_in_state[ALLOCATION_STATES];
     GPtrArray *sorted;       /* nodes by name; valid unless stale */
     bool sorted_stale;       /* nobody has asked for the nodes yet; from then on they are kept in order */
     GArray *free_places; /* uint32_t, of nodes that are gone */
@@ -729,7 +729,7 @@ bool ledger_verify_node(const struct ledger *ledger, const struct node *node, GE
 
 static bool verify_states(const struct ledger *ledger, GError **error)
 {
-    size_t n[ALLOCATION_CONFIRMED + 1] = {0};
+    size_t n[ALLOCATION_STATES] = {0};
     GHashTableIter iter;
     gpointer data;
 

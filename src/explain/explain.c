@@ -365,6 +365,7 @@ static const char *const state_names[] = {
     [ALLOCATION_UNKNOWN] = "its Binding's outcome is not known yet",
     [ALLOCATION_BOUND] = "bound, not yet seen in the watch",
     [ALLOCATION_CONFIRMED] = "bound",
+    [ALLOCATION_HELD] = "its group has a place for it there",
 };
 
 static const char *const distrust_names[DISTRUST_N] = {

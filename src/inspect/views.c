@@ -95,10 +95,9 @@ bool view_inspect(struct store *store, const char *name, GString *reply)
 /* --- nodes ---------------------------------------------------------------------------------- */
 
 const char *const view_states[VIEW_STATES_N] = {
-    [ALLOCATION_ASSUMED] = "reserved",
-    [ALLOCATION_UNKNOWN] = "unknown",
-    [ALLOCATION_BOUND] = "bound",
-    [ALLOCATION_CONFIRMED] = "confirmed",
+    [ALLOCATION_ASSUMED] = "reserved", [ALLOCATION_UNKNOWN] = "unknown",
+    [ALLOCATION_BOUND] = "bound",      [ALLOCATION_CONFIRMED] = "confirmed",
+    [ALLOCATION_HELD] = "held",
 };
 
 static void write_share(struct json_writer *writer, const struct share_copy *share)

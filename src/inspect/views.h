@@ -9,7 +9,7 @@
 #include "json/json.h"
 
 /* What the states of an allocation are called. */
-#define VIEW_STATES_N (ALLOCATION_CONFIRMED + 1)
+#define VIEW_STATES_N ALLOCATION_STATES
 extern const char *const view_states[VIEW_STATES_N];
 
 /* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.

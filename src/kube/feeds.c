@@ -168,6 +168,52 @@ static bool forget_resource_quota(struct store *store, struct json_arena *arena,
     return forget_quota(store, arena, object, false, error);
 }
 
+static bool apply_pod_group(struct store *store, struct json_arena *arena, const cJSON *object,
+                            GError **error)
+{
+    struct pod_group_view view;
+
+    if (!pod_group_view_decode(arena, object, false, &view, error))
+        return false;
+    store_apply_pod_group(store, &view);
+    return true;
+}
+
+static bool apply_native_pod_group(struct store *store, struct json_arena *arena,
+                                   const cJSON *object, GError **error)
+{
+    struct pod_group_view view;
+
+    if (!pod_group_view_decode(arena, object, true, &view, error))
+        return false;
+    store_apply_pod_group(store, &view);
+    return true;
+}
+
+static bool forget_group(struct store *store, struct json_arena *arena, const cJSON *object,
+                         bool native, GError **error)
+{
+    struct identity identity = {0};
+
+    if (!json_decode(arena, object, identity_fields, &identity, error))
+        return false;
+    store_delete_pod_group(
+        store, &(struct pod_group_view){identity.ns ? identity.ns : "", identity.name, native});
+    return true;
+}
+
+static bool forget_pod_group(struct store *store, struct json_arena *arena, const cJSON *object,
+                             GError **error)
+{
+    return forget_group(store, arena, object, false, error);
+}
+
+static bool forget_native_pod_group(struct store *store, struct json_arena *arena,
+                                    const cJSON *object, GError **error)
+{
+    return forget_group(store, arena, object, true, error);
+}
+
 #define CORE "/api/v1"
 
 /* A pod that succeeds stops matching the selector, which the watch reports as DELETED, with what it was
@@ -185,6 +231,11 @@ const struct feed_row feeds[FEED_N] = {
     [FEED_ELASTIC_QUOTAS] = {"elasticquotas", "ElasticQuota", NULL,
                              "/apis/scheduling.x-k8s.io/v1alpha1", NULL, true, apply_elastic_quota,
                              forget_elastic_quota},
+    [FEED_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.x-k8s.io/v1alpha1", NULL,
+                         true, apply_pod_group, forget_pod_group},
+    [FEED_NATIVE_POD_GROUPS] = {"podgroups", "PodGroup", NULL, "/apis/scheduling.k8s.io/v1beta1",
+                                "/apis/scheduling.k8s.io/v1alpha2", true, apply_native_pod_group,
+                                forget_native_pod_group},
 };
 
 bool feed_namespace(enum feed feed, const char **ret_ns)

@@ -86,6 +86,7 @@ struct config {
     char *quota_pool_label;
     bool hami_resource_quotas;
     bool elastic_quotas;
+    bool gangs;
     bool wake;
 
     bool leader_elect;

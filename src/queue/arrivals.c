@@ -27,7 +27,7 @@ struct arrival {
     char *title; /* "NAMESPACE/NAME" */
     char *scheduler;
     struct pod_facts *facts; /* what kube-scheduler adds up; a reference, or NULL */
-    bool plain;
+    bool plain, grouped;
     bool asked;
     int64_t asking_ms; /* until when it counts as asking; see struct queue_entry */
     int64_t looked_ms;
@@ -120,6 +120,7 @@ static void change(struct arrivals *arrivals, struct arrival *arrival,
                    const struct arrivals_pod *pod)
 {
     arrival->plain = pod->plain; /* gates go */
+    arrival->grouped = pod->grouped;
     if (arrival->request == pod->request && arrival->priority == pod->view->priority)
         return;
     pod_facts_unref(arrival->facts);
@@ -149,6 +150,7 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     arrival->scheduler = g_strdup(scheduler_of(pod));
     arrival->facts = pod_facts_ref(entry->facts);
     arrival->plain = entry->plain;
+    arrival->grouped = entry->grouped;
     arrival->priority = pod->priority;
     arrival->request = entry->request;
     g_hash_table_insert(arrivals->places, arrival->uid,
@@ -296,7 +298,7 @@ static void look_for_excuses(struct arrivals *arrivals, const struct arrivals_qu
 /* It asks, or cannot, and its time has not passed. */
 static bool is_waited_for(const struct arrival *arrival, const struct arrivals_query *query)
 {
-    return (query->all_ask || arrival->asking_ms > query->now_ms) &&
+    return !arrival->grouped && (query->all_ask || arrival->asking_ms > query->now_ms) &&
            (arrival->until_ms == 0 || arrival->until_ms > query->now_ms) &&
            !ledger_get(query->ledger, arrival->uid);
 }

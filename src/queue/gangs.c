@@ -1,33 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/gangs.h"
+#include "queue/gangs_state.h"
 
 #include <string.h>
 
-enum stage { KNOWN, HELD, ARRIVED, DUE, BOUND };
-
-struct gang {
-    char *key, *ns, *name, *pool;
-    uint32_t min, fit;
-    int64_t timeout_ms, asked_ms, deadline_ms, backoff_ms, again_ms;
-    bool failed, whole;
-    GPtrArray *members; /* in the order in which they came */
-};
-
-struct member {
-    char *uid, *node;
-    enum stage stage;
-    struct gang *gang;
-};
-
-struct gangs {
-    GHashTable *by_key, *by_uid;
-};
-
 static void member_free(void *data)
 {
-    struct member *member = data;
+    struct gang_member *member = data;
     g_free(member->uid);
-    g_free(member->node);
     g_free(member);
 }
 
@@ -37,50 +16,99 @@ static void gang_free(void *data)
     g_free(gang->key);
     g_free(gang->ns);
     g_free(gang->name);
-    g_free(gang->pool);
+    g_free(gang->failure);
     g_ptr_array_unref(gang->members);
     g_free(gang);
 }
 
-struct gangs *gangs_new(void)
+struct gangs *gangs_new(const struct gang_keeper *keeper)
 {
     struct gangs *gangs = g_new0(struct gangs, 1);
+    gangs->keeper = *keeper;
     gangs->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, gang_free);
     gangs->by_uid = g_hash_table_new(g_str_hash, g_str_equal);
+    gangs->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    gangs->holding = g_ptr_array_new();
+    gangs->resting = g_ptr_array_new();
     return gangs;
 }
 
 void gangs_free(struct gangs *gangs)
 {
+    g_ptr_array_unref(gangs->holding);
+    g_ptr_array_unref(gangs->resting);
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
+    g_hash_table_unref(gangs->tenants);
     g_free(gangs);
 }
 
-static uint32_t count(const struct gang *gang, enum stage from, enum stage to)
+/* --- groups and members ----------------------------------------------------------------------- */
+
+static bool has_place(enum gang_stage stage)
 {
-    uint32_t n = 0;
-    for (guint i = 0; i < gang->members->len; i++) {
-        const struct member *member = g_ptr_array_index(gang->members, i);
-        n += member->stage >= from && member->stage <= to;
+    return stage >= HELD && stage <= BOOKED;
+}
+
+uint32_t gang_places(const struct gang *gang)
+{
+    return gang->n[HELD] + gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED];
+}
+
+static struct gang_tenant *tenant_of(const struct gangs *gangs, const char *ns)
+{
+    return g_hash_table_lookup(gangs->tenants, ns);
+}
+
+static void note_whole(struct gangs *gangs, struct gang *gang)
+{
+    if (gang->whole || gang->min == 0 || gang->n[BOUND] + gang->n[PLAIN] < gang->min)
+        return;
+    gang->whole = true;
+    gang->backoff_ms = 0;
+    gang_rest(gangs, gang, 0);
+    gangs->news = true; /* another may have its places now */
+}
+
+void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage)
+{
+    struct gang *gang = member->gang;
+    const uint32_t before = gang_places(gang);
+    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
+
+    tenant->n_places -= has_place(member->stage);
+    gang->n[member->stage]--;
+    member->stage = stage;
+    gang->n[stage]++;
+    tenant->n_places += has_place(stage);
+    if (before == 0 && gang_places(gang) > 0)
+        g_ptr_array_add(gangs->holding, gang);
+    if (before > 0 && gang_places(gang) == 0) {
+        g_ptr_array_remove_fast(gangs->holding, gang);
+        gang->deadline_ms = 0;
+        gangs->news = true;
     }
-    return n;
+    if (stage == BOUND || stage == PLAIN)
+        note_whole(gangs, gang);
 }
 
-static void drop(struct member *member)
+/* What is booked is its bind's to take back. */
+static void drop(struct gangs *gangs, struct gang_member *member)
 {
-    g_clear_pointer(&member->node, g_free);
-    member->stage = KNOWN;
+    if (member->stage >= HELD && member->stage <= DUE)
+        gangs->keeper.drop(gangs->keeper.data, member->uid);
+    gang_set_stage(gangs, member, KNOWN);
 }
 
-/* Bindings that are due are not taken back: they may be on their way. */
-static bool release(struct gang *gang)
+/* Not of those whose binds go on: they end in a booking, or depart. */
+static bool release(struct gangs *gangs, struct gang *gang)
 {
     bool any = false;
+
     for (guint i = 0; i < gang->members->len; i++) {
-        struct member *member = g_ptr_array_index(gang->members, i);
+        struct gang_member *member = g_ptr_array_index(gang->members, i);
         if (member->stage == HELD || member->stage == ARRIVED) {
-            drop(member);
+            drop(gangs, member);
             any = true;
         }
     }
@@ -88,285 +116,412 @@ static bool release(struct gang *gang)
     return any;
 }
 
-static void back_off(struct gang *gang, int64_t now_ms)
+static struct gang *find(const struct gangs *gangs, const char *ns, const char *name, bool native)
 {
-    gang->backoff_ms = CLAMP(gang->backoff_ms * 2, GANG_BACKOFF_MIN_MS, GANG_BACKOFF_MAX_MS);
-    gang->again_ms = now_ms + gang->backoff_ms;
-}
-
-static void note_whole(struct gang *gang)
-{
-    if (count(gang, BOUND, BOUND) < gang->min)
-        return;
-    gang->whole = true;
-    gang->backoff_ms = gang->again_ms = 0;
-}
-
-static uint32_t gangs_of(const struct gangs *gangs, const char *ns, uint32_t *ret_places)
-{
-    GHashTableIter iter;
-    void *value;
-    uint32_t n = 0;
-
-    *ret_places = 0;
-    g_hash_table_iter_init(&iter, gangs->by_key);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct gang *gang = value;
-        if (strcmp(gang->ns, ns) != 0)
-            continue;
-        n++;
-        *ret_places += count(gang, HELD, DUE);
-    }
-    return n;
-}
-
-static struct gang *find(const struct gangs *gangs, const char *ns, const char *name)
-{
-    g_autofree char *key = g_strdup_printf("%s/%s", ns, name);
+    g_autofree char *key = g_strdup_printf("%s/%s%s", ns, native ? "native/" : "", name);
     return g_hash_table_lookup(gangs->by_key, key);
 }
 
-bool gangs_declare(struct gangs *gangs, const struct gang_terms *terms, int64_t now_ms)
+struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native)
 {
-    struct gang *gang = find(gangs, terms->ns, terms->name);
-    uint32_t places;
+    struct gang *gang = find(gangs, ns, name, native);
+    struct gang_tenant *tenant = tenant_of(gangs, ns);
 
-    if (!gang) {
-        if (gangs_of(gangs, terms->ns, &places) >= GANGS_NAMESPACE_MAX)
-            return false;
-        gang = g_new0(struct gang, 1);
-        gang->key = g_strdup_printf("%s/%s", terms->ns, terms->name);
-        gang->ns = g_strdup(terms->ns);
-        gang->name = g_strdup(terms->name);
-        gang->members = g_ptr_array_new_with_free_func(member_free);
-        g_hash_table_insert(gangs->by_key, gang->key, gang);
+    if (gang)
+        return gang;
+    if (tenant && tenant->n_gangs >= GANGS_NAMESPACE_MAX)
+        return NULL;
+    if (!tenant) {
+        tenant = g_new0(struct gang_tenant, 1);
+        g_hash_table_insert(gangs->tenants, g_strdup(ns), tenant);
     }
-    g_free(gang->pool);
-    gang->pool = g_strdup(terms->pool);
-    gang->min = terms->min;
-    gang->timeout_ms = terms->timeout_ms;
-    if (terms->failed && !gang->failed && release(gang))
-        back_off(gang, now_ms);
-    gang->failed = terms->failed;
-    note_whole(gang);
-    return true;
+    tenant->n_gangs++;
+    gang = g_new0(struct gang, 1);
+    gang->key = g_strdup_printf("%s/%s%s", ns, native ? "native/" : "", name);
+    gang->ns = g_strdup(ns);
+    gang->name = g_strdup(name);
+    gang->native = native;
+    gang->members = g_ptr_array_new_with_free_func(member_free);
+    gang->tried_ms = G_MININT64 / 2;
+    g_hash_table_insert(gangs->by_key, gang->key, gang);
+    return gang;
 }
 
-bool gangs_join(struct gangs *gangs, const char *ns, const char *name, const char *uid, bool bound)
+static void remove_if_empty(struct gangs *gangs, struct gang *gang)
 {
-    struct gang *gang = find(gangs, ns, name);
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
 
-    if (!gang || (member && member->gang != gang))
+    if (gang->declared || gang->members->len > 0)
+        return;
+    if (--tenant->n_gangs == 0)
+        g_hash_table_remove(gangs->tenants, gang->ns);
+    g_ptr_array_remove_fast(gangs->resting, gang);
+    g_hash_table_remove(gangs->by_key, gang->key);
+}
+
+/* Who waited for that may be told yes now. */
+static void set_min(struct gangs *gangs, struct gang *gang, uint32_t min)
+{
+    gangs->news |= gang->min != min;
+    gang->min = min;
+    note_whole(gangs, gang);
+}
+
+bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint32_t generation)
+{
+    struct gang *gang = gang_find_or_make(gangs, group->ns, group->name, group->native);
+
+    if (!gang)
         return false;
-    if (!member) {
-        if (gang->members->len >= GANG_MEMBERS_MAX)
-            return false;
-        member = g_new0(struct member, 1);
-        member->uid = g_strdup(uid);
-        member->gang = gang;
-        g_ptr_array_add(gang->members, member);
-        g_hash_table_insert(gangs->by_uid, member->uid, member);
-    }
-    if (bound && member->stage != BOUND) {
-        drop(member);
-        member->stage = BOUND;
-        note_whole(gang);
-    }
+    gang->declared = true;
+    gang->generation = generation;
+    gang->timeout_ms = group->timeout_ms;
+    set_min(gangs, gang, group->min);
+    if (group->failure && g_strcmp0(group->failure, gang->failure) != 0 && !gang->whole)
+        release(gangs, gang);
+    g_free(gang->failure);
+    gang->failure = g_strdup(group->failure);
     return true;
 }
 
-void gangs_forget(struct gangs *gangs, const char *uid)
+static void undeclare(struct gangs *gangs, struct gang *gang)
 {
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    struct gang *gang;
-
-    if (!member)
-        return;
-    gang = member->gang;
-    g_hash_table_remove(gangs->by_uid, uid);
-    g_ptr_array_remove(gang->members, member);
-    if (gang->members->len == 0)
-        g_hash_table_remove(gangs->by_key, gang->key);
+    gang->declared = false;
+    gang->min = 0; /* unless its next pod says otherwise */
+    if (!gang->whole)
+        release(gangs, gang);
+    remove_if_empty(gangs, gang);
 }
 
-static bool is_busy(const struct gangs *gangs, const struct gang *asking)
+void gangs_undeclare(struct gangs *gangs, const char *ns, const char *name, bool native)
 {
+    struct gang *gang = find(gangs, ns, name, native);
+
+    if (gang && gang->declared)
+        undeclare(gangs, gang);
+}
+
+void gangs_sweep(struct gangs *gangs, bool native, uint32_t generation)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new();
     GHashTableIter iter;
-    void *value;
-
-    g_hash_table_iter_init(&iter, gangs->by_key);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct gang *gang = value;
-        if (gang != asking && !gang->whole && strcmp(gang->pool, asking->pool) == 0 &&
-            count(gang, HELD, DUE) > 0)
-            return true;
-    }
-    return false;
-}
-
-/* Places for all who have none; those who have one keep it. */
-static enum gang_answer hold(struct gang *gang, const struct gang_placer *placer, int64_t now_ms)
-{
-    g_autoptr(GPtrArray) without = g_ptr_array_new();
-    g_autofree const char **uids = g_new0(const char *, gang->members->len);
-    g_autofree char **nodes = g_new0(char *, gang->members->len);
-    uint32_t fit = count(gang, HELD, BOUND);
-    bool enough;
-
-    for (guint i = 0; i < gang->members->len; i++) {
-        struct member *member = g_ptr_array_index(gang->members, i);
-        if (member->stage != KNOWN)
-            continue;
-        uids[without->len] = member->uid;
-        g_ptr_array_add(without, member);
-    }
-    placer->place(placer->data, uids, without->len, nodes);
-    for (guint i = 0; i < without->len; i++)
-        fit += nodes[i] != NULL;
-    gang->fit = fit;
-    enough = gang->whole || fit >= gang->min;
-    for (guint i = 0; i < without->len; i++) {
-        struct member *member = g_ptr_array_index(without, i);
-        if (!enough) {
-            g_free(nodes[i]);
-        } else if (nodes[i]) {
-            member->node = nodes[i];
-            member->stage = HELD;
-        }
-    }
-    if (!enough) {
-        release(gang);
-        return GANG_NO_ROOM;
-    }
-    if (gang->deadline_ms == 0 && count(gang, HELD, ARRIVED) > 0)
-        gang->deadline_ms = now_ms + gang->timeout_ms;
-    return GANG_YES;
-}
-
-/* Why nothing can be held for the group now, or GANG_YES. */
-static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang, int64_t now_ms)
-{
-    uint32_t places;
-
-    if (gang->failed || now_ms < gang->again_ms)
-        return GANG_BACKOFF;
-    if (!gang->whole && gang->members->len < gang->min)
-        return GANG_FEW;
-    if (!gang->whole && is_busy(gangs, gang))
-        return GANG_BUSY;
-    gangs_of(gangs, gang->ns, &places);
-    return places + count(gang, KNOWN, KNOWN) > GANGS_PLACES_MAX ? GANG_CAPPED : GANG_YES;
-}
-
-enum gang_answer gangs_ask(struct gangs *gangs, const char *uid, const struct gang_placer *placer,
-                           int64_t now_ms)
-{
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    enum gang_answer answer;
-    struct gang *gang;
-
-    if (!member)
-        return GANG_NONE;
-    gang = member->gang;
-    gangs_expire(gangs, now_ms);
-    answer = judge(gangs, gang, now_ms);
-    if (answer != GANG_YES) {
-        if (!gang->whole)
-            release(gang); /* a member went: what is left of the places is no group */
-        return answer;
-    }
-    gang->asked_ms = now_ms;
-    answer = hold(gang, placer, now_ms);
-    return answer == GANG_YES && !member->node && member->stage != BOUND ? GANG_NO_ROOM : answer;
-}
-
-enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms)
-{
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    struct gang *gang;
-
-    if (!member)
-        return GANG_NONE;
-    gang = member->gang;
-    gangs_expire(gangs, now_ms);
-    if (member->stage == KNOWN)
-        return GANG_LOST;
-    if (member->stage >= DUE)
-        return GANG_YES;
-    gang->asked_ms = now_ms;
-    member->stage = ARRIVED;
-    if (!gang->whole && count(gang, ARRIVED, BOUND) < gang->min)
-        return GANG_WAIT;
-    for (guint i = 0; i < gang->members->len; i++) {
-        struct member *other = g_ptr_array_index(gang->members, i);
-        if (other->stage == ARRIVED)
-            other->stage = DUE;
-    }
-    return GANG_YES;
-}
-
-void gangs_depart(struct gangs *gangs, const char *uid)
-{
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (member && member->stage == ARRIVED)
-        member->stage = HELD;
-}
-
-void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
-{
-    struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (!member || member->stage != DUE)
-        return;
-    drop(member);
-    if (bound)
-        member->stage = BOUND;
-    note_whole(member->gang);
-}
-
-bool gangs_expire(struct gangs *gangs, int64_t now_ms)
-{
-    GHashTableIter iter;
-    bool any = false;
     void *value;
 
     g_hash_table_iter_init(&iter, gangs->by_key);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct gang *gang = value;
-        const bool late = gang->deadline_ms != 0 && now_ms >= gang->deadline_ms;
-        if (late && !gang->whole && count(gang, HELD, ARRIVED) > 0)
-            back_off(gang, now_ms);
-        if (late || now_ms - gang->asked_ms >= GANG_ASKED_MS)
-            any |= release(gang);
+        if (gang->declared && gang->native == native && gang->generation != generation)
+            g_ptr_array_add(stale, gang);
+    }
+    for (guint i = 0; i < stale->len; i++)
+        undeclare(gangs, stale->pdata[i]);
+}
+
+/* The newest pod knows best, where no object does. */
+static void heed_claim(struct gangs *gangs, struct gang *gang, const struct pod_group_claim *claim)
+{
+    if (gang->declared || claim->min == 0)
+        return;
+    gang->timeout_ms = claim->timeout_ms;
+    set_min(gangs, gang, claim->min);
+}
+
+struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid)
+{
+    struct gang_member *member;
+
+    if (gang->members->len >= GANG_MEMBERS_MAX)
+        return NULL;
+    member = g_new0(struct gang_member, 1);
+    member->uid = g_strdup(uid);
+    member->gang = gang;
+    g_ptr_array_add(gang->members, member);
+    g_hash_table_insert(gangs->by_uid, member->uid, member);
+    gang->n[KNOWN]++;
+    gangs->news |= gang->members->len == gang->min;
+    return member;
+}
+
+bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
+                const char *uid, enum gang_role role)
+{
+    const enum gang_stage stage = role == GANG_BOUND ? BOUND : role == GANG_PLAIN ? PLAIN : KNOWN;
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    struct gang *gang = gang_find_or_make(gangs, ns, claim->name, claim->native);
+
+    if (member && member->gang != gang) { /* labels can be edited */
+        gangs_forget(gangs, uid);
+        member = NULL;
+    }
+    if (!gang)
+        return false;
+    member = member ? member : gang_add(gangs, gang, uid);
+    if (!member) {
+        remove_if_empty(gangs, gang);
+        return false;
+    }
+    heed_claim(gangs, gang, claim);
+    if (stage != KNOWN && member->stage != stage) {
+        drop(gangs, member);
+        gang_set_stage(gangs, member, stage);
+    }
+    return true;
+}
+
+bool gangs_forget(struct gangs *gangs, const char *uid)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    struct gang *gang;
+
+    if (!member)
+        return false;
+    gang = member->gang;
+    drop(gangs, member);
+    gang->n[KNOWN]--;
+    g_hash_table_remove(gangs->by_uid, uid);
+    g_ptr_array_remove(gang->members, member);
+    if (gang->members->len == 0) { /* the next pods of its object begin anew */
+        gang->whole = false;
+        gang->backoff_ms = 0;
+        gang_rest(gangs, gang, 0);
+    }
+    remove_if_empty(gangs, gang);
+    return true;
+}
+
+/* --- filter ----------------------------------------------------------------------------------- */
+
+static bool is_busy(const struct gangs *gangs, const struct gang *asking, const char *pool)
+{
+    for (guint i = 0; i < gangs->holding->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->holding, i);
+        if (gang != asking && !gang->whole && gang->pool == pool)
+            return true;
+    }
+    return false;
+}
+
+/* Its pods are pods like others. */
+static bool is_free(const struct gang *gang)
+{
+    return gang->whole || gang->min == 1 ||
+           (gang->n[BOUND] > 0 && gang->members->len < gang->min && gang_places(gang) == 0);
+}
+
+static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang, const char *pool,
+                              int64_t now_ms)
+{
+    if (gang->min == 0)
+        return GANG_UNKNOWN;
+    if (now_ms < gang->again_ms)
+        return GANG_BACKOFF;
+    if (gang->members->len < gang->min)
+        return gang->min > GANG_MEMBERS_MAX ? GANG_CAPPED : GANG_FEW;
+    if (is_busy(gangs, gang, pool))
+        return GANG_BUSY;
+    return tenant_of(gangs, gang->ns)->n_places + gang->n[KNOWN] > GANGS_PLACES_MAX ? GANG_CAPPED
+                                                                                    : GANG_YES;
+}
+
+enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t now_ms)
+{
+    const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+
+    if (!member || is_free(member->gang))
+        return GANG_NONE;
+    return judge(gangs, member->gang, member->gang->pool, now_ms);
+}
+
+/* Those without a place, who is asked about first. */
+static GPtrArray *list_without(const struct gang *gang, struct gang_member *asked)
+{
+    GPtrArray *without = g_ptr_array_new();
+
+    if (asked->stage == KNOWN)
+        g_ptr_array_add(without, asked);
+    for (guint i = 0; i < gang->members->len; i++) {
+        struct gang_member *member = g_ptr_array_index(gang->members, i);
+        if (member != asked && member->stage == KNOWN)
+            g_ptr_array_add(without, member);
+    }
+    return without;
+}
+
+static uint32_t count_fit(const struct gang *gang)
+{
+    return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
+}
+
+/* Places for all who have none; those who have one keep it. Whether enough have. */
+static bool hold(struct gangs *gangs, struct gang *gang, struct gang_member *asked,
+                 const struct gang_ask *ask)
+{
+    g_autoptr(GPtrArray) without = list_without(gang, asked);
+    g_autofree const char **uids = g_new0(const char *, without->len + 1);
+    g_autofree bool *taken = g_new0(bool, without->len + 1);
+
+    for (guint i = 0; i < without->len; i++)
+        uids[i] = ((struct gang_member *)without->pdata[i])->uid;
+    if (without->len > 0)
+        ask->take(ask->data, uids, without->len, taken);
+    for (guint i = 0; i < without->len; i++) {
+        if (taken[i])
+            gang_set_stage(gangs, without->pdata[i], HELD);
+    }
+    gang->fit = count_fit(gang);
+    return gang->fit >= gang->min;
+}
+
+enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, ask->uid);
+    struct gang *gang = member ? member->gang : NULL;
+    enum gang_answer answer;
+
+    if (!gang || member->stage >= BOUND || (is_free(gang) && !has_place(member->stage)))
+        return GANG_NONE;
+    if (is_free(gang) || member->stage == DUE || member->stage == BOOKED) {
+        /* It was whole before this one had come, or is on its way. */
+        gang->asked_ms = ask->now_ms;
+        return GANG_YES;
+    }
+    answer = judge(gangs, gang, ask->pool, ask->now_ms);
+    if (answer != GANG_YES) {
+        release(gangs, gang); /* a member went: what is left of the places is no group */
+        return answer;
+    }
+    if (has_place(member->stage) && count_fit(gang) >= gang->min) {
+        gang->asked_ms = ask->now_ms;
+        return GANG_YES;
+    }
+    if (ask->now_ms - gang->tried_ms < GANG_LOOK_MS && gang_places(gang) == 0)
+        return GANG_NO_ROOM;
+    gang->pool = ask->pool;
+    gang->asked_ms = gang->tried_ms = ask->now_ms;
+    if (!hold(gangs, gang, member, ask)) {
+        release(gangs, gang);
+        return GANG_NO_ROOM;
+    }
+    if (gang->deadline_ms == 0)
+        gang->deadline_ms = ask->now_ms + gang->timeout_ms;
+    return member->stage == KNOWN ? GANG_NO_ROOM : GANG_YES;
+}
+
+void gangs_lose(struct gangs *gangs, const char *uid)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+
+    if (member && member->stage >= HELD && member->stage <= DUE) {
+        drop(gangs, member);
+        member->gang->tried_ms = G_MININT64 / 2;
+    }
+}
+
+/* --- bind ------------------------------------------------------------------------------------- */
+
+static uint32_t count_arrived(const struct gang *gang)
+{
+    return gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED] + gang->n[BOUND] + gang->n[PLAIN];
+}
+
+enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    struct gang *gang = member ? member->gang : NULL;
+
+    if (!member || member->stage >= BOUND || (member->stage == KNOWN && is_free(gang)))
+        return GANG_NONE;
+    if (member->stage == KNOWN)
+        return GANG_LOST;
+    if (member->stage >= DUE)
+        return GANG_YES;
+    gang->asked_ms = now_ms;
+    gang_set_stage(gangs, member, ARRIVED);
+    if (!gang->whole && count_arrived(gang) < gang->min)
+        return GANG_WAIT;
+    for (guint i = 0; i < gang->members->len; i++) {
+        struct gang_member *other = g_ptr_array_index(gang->members, i);
+        if (other->stage == ARRIVED)
+            gang_set_stage(gangs, other, DUE);
+    }
+    gangs->news = true; /* their binds wait */
+    return GANG_YES;
+}
+
+void gangs_depart(struct gangs *gangs, const char *uid)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    if (member && (member->stage == ARRIVED || member->stage == DUE))
+        gang_set_stage(gangs, member, HELD);
+}
+
+void gangs_book(struct gangs *gangs, const char *uid)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    if (member && member->stage == DUE)
+        gang_set_stage(gangs, member, BOOKED);
+}
+
+void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    if (member && member->stage == BOOKED)
+        gang_set_stage(gangs, member, bound ? BOUND : KNOWN);
+}
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms)
+{
+    if (again_ms > 0 && gang->again_ms == 0)
+        g_ptr_array_add(gangs->resting, gang);
+    if (again_ms == 0 && gang->again_ms > 0)
+        g_ptr_array_remove_fast(gangs->resting, gang);
+    gang->again_ms = again_ms;
+}
+
+static void back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms)
+{
+    gang->backoff_ms = CLAMP(gang->backoff_ms * 2, GANG_BACKOFF_MIN_MS, GANG_BACKOFF_MAX_MS);
+    gang_rest(gangs, gang, now_ms + gang->backoff_ms);
+}
+
+static bool end_rests(struct gangs *gangs, int64_t now_ms)
+{
+    bool any = false;
+
+    for (guint i = gangs->resting->len; i > 0; i--) {
+        struct gang *gang = g_ptr_array_index(gangs->resting, i - 1);
+        if (now_ms < gang->again_ms)
+            continue;
+        gang_rest(gangs, gang, 0);
+        gangs->news = any = true;
     }
     return any;
 }
 
-const char *gangs_place(const struct gangs *gangs, const char *uid)
+bool gangs_expire(struct gangs *gangs, int64_t now_ms)
 {
-    const struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    return member ? member->node : NULL;
+    bool any = end_rests(gangs, now_ms);
+
+    if (gangs->holding->len == 0)
+        return any;
+    g_autoptr(GPtrArray) holding = g_ptr_array_copy(gangs->holding, NULL, NULL);
+    for (guint i = 0; i < holding->len; i++) {
+        struct gang *gang = g_ptr_array_index(holding, i);
+        const bool late = gang->deadline_ms != 0 && now_ms >= gang->deadline_ms;
+        if ((!late && now_ms - gang->asked_ms < GANG_ASKED_MS) || !release(gangs, gang))
+            continue;
+        any = true;
+        if (late && !gang->whole)
+            back_off(gangs, gang, now_ms);
+    }
+    return any;
 }
 
-bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row)
+bool gangs_take_news(struct gangs *gangs)
 {
-    const struct member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    const struct gang *gang = member ? member->gang : NULL;
-    uint32_t bound;
-
-    if (!gang)
-        return false;
-    bound = count(gang, BOUND, BOUND);
-    *ret_row = (struct gang_row){
-        .ns = gang->ns,
-        .name = gang->name,
-        .min = gang->min,
-        .known = gang->members->len,
-        .held = count(gang, HELD, DUE),
-        .bound = bound,
-        .fit = gang->fit,
-        .deadline_ms = gang->deadline_ms,
-        .half = !gang->whole && bound > 0 && bound < gang->min && count(gang, DUE, DUE) == 0,
-    };
-    return true;
+    const bool news = gangs->news;
+    gangs->news = false;
+    return news;
 }

@@ -1,88 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Groups of pods that come whole or not at all. A member that asks gets a place for every member, or
- * nobody gets one; no Binding is due before as many have arrived at bind as the group needs.
+ * Groups of pods that come whole or not at all. A member about whom filter is asked gets a place, with
+ * one for every other member, or nobody gets one; no Binding is due before as many have arrived at bind as
+ * the group needs.
  *
- * A place is held for GANG_ASKED_MS after a member last asked, and until the group's deadline at most.
- * On the deadline, or if the group has failed, all places that are not committed go, and the group waits
- * for longer each time before it gets others. One group that is not whole has places in a pool.
+ * Places are held for GANG_ASKED_MS after a member was last asked about, and until the group's deadline at
+ * most, or until its object says that it has failed. On the deadline all go that are not booked, and the
+ * group waits before it gets others, for longer each time. One group that is not whole has places in a
+ * pool of cards.
  *
- * A group that was whole once stays so: a replacement waits for nobody. Of a group whose bound members
- * are fewer than it needs, and that has never been whole, it is said that it is half.
+ * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
+ * So are those of a group of which some are bound and too few are left, since what it lacks has ended. Of
+ * a group whose bound members are fewer than it needs, and that has never been whole, it is said that it
+ * is half.
  *
- * Time is monotonic and comes in; nothing else does. Guarded by the store's lock. No verb asks it yet.
+ * Where a place is, its keeper knows (struct gang_keeper). Time is monotonic and comes in; nothing else
+ * does. Guarded by the store's lock.
  */
-#include <glib.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "wire/pod_group.h"
 
-#define GANG_MEMBERS_MAX 1024  /* of a group */
-#define GANGS_NAMESPACE_MAX 64 /* groups of a namespace */
-#define GANGS_PLACES_MAX 2048  /* places for a namespace */
+#define GANG_MEMBERS_MAX 1024    /* of a group */
+#define GANGS_NAMESPACE_MAX 1024 /* groups of a namespace */
+#define GANGS_PLACES_MAX 2048    /* places for a namespace */
 #define GANG_ASKED_MS 15000
+#define GANG_LOOK_MS 500 /* how often it is looked for places that were not there */
 #define GANG_BACKOFF_MIN_MS 1000
 #define GANG_BACKOFF_MAX_MS 60000
 
 struct gangs;
 
-struct gangs *gangs_new(void);
-void gangs_free(struct gangs *gangs);
-
-struct gang_terms {
-    const char *ns, *name;
-    const char *pool;   /* what its members can be on: one group at a time holds places there */
-    uint32_t min;       /* members that must come together; may change */
-    int64_t timeout_ms; /* from its first place to its deadline */
-    bool failed;        /* its condition says so */
-};
-
-/* A group is declared, or again with other terms. False: the namespace has too many. */
-bool gangs_declare(struct gangs *gangs, const struct gang_terms *terms, int64_t now_ms);
-/* A pod names the group; `bound`: it has a node. False: no such group, or too many members. */
-bool gangs_join(struct gangs *gangs, const char *ns, const char *name, const char *uid, bool bound);
-/* The pod is gone; the group goes with its last member. */
-void gangs_forget(struct gangs *gangs, const char *uid);
-
-/* Finds places for all of the pods beside all that others hold: sets `ret_nodes[i]`, owned, or leaves NULL
- * where there is none. */
-struct gang_placer {
-    void (*place)(void *data, const char *const *uids, size_t n, char **ret_nodes);
+/* Who has the places. */
+struct gang_keeper {
+    /* It is not needed any more. */
+    void (*drop)(void *data, const char *uid);
     void *data;
 };
 
+struct gangs *gangs_new(const struct gang_keeper *keeper);
+void gangs_free(struct gangs *gangs); /* drops nothing */
+
+/* An object declares a group, or again with other terms, or does so no more. The generation is the
+ * caller's mark, for gangs_sweep. False: the namespace has too many. */
+bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint32_t generation);
+void gangs_undeclare(struct gangs *gangs, const char *ns, const char *name, bool native);
+/* The same for those of other generations. */
+void gangs_sweep(struct gangs *gangs, bool native, uint32_t generation);
+
+enum gang_role {
+    GANG_PENDING,
+    GANG_BOUND, /* it has a node */
+    GANG_PLAIN, /* it asks for no GPU: nobody holds it back, and it counts as there */
+};
+/* A pod is of the group that it claims to be in. False: the group or the namespace has too many. */
+bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
+                const char *uid, enum gang_role role);
+/* The pod is gone. False: it was not known. */
+bool gangs_forget(struct gangs *gangs, const char *uid);
+
 enum gang_answer {
-    GANG_NONE,    /* the pod is in no group */
-    GANG_YES,     /* it has a place: gangs_place. From bind: its Binding is due */
+    GANG_NONE,    /* the pod is in no group that holds it back */
+    GANG_YES,     /* it has a place; from bind: its Binding is due */
     GANG_WAIT,    /* bind only: until enough have arrived, or the place is gone */
-    GANG_FEW,     /* fewer members are known than the group needs */
+    GANG_UNKNOWN, /* nobody says how many members the group needs */
+    GANG_FEW,     /* fewer members are known than that */
     GANG_NO_ROOM, /* fewer fit than it needs */
     GANG_BUSY,    /* another group has places in the pool */
-    GANG_BACKOFF, /* it has failed, or let its deadline pass */
+    GANG_BACKOFF, /* it has let its deadline pass */
     GANG_CAPPED,  /* its namespace has too many places */
     GANG_LOST,    /* bind only: its place is gone */
 };
 
-enum gang_answer gangs_ask(struct gangs *gangs, const char *uid, const struct gang_placer *placer,
-                           int64_t now_ms);
+struct gang_ask {
+    const char *uid;
+    const char *pool; /* what the members can be on; it stays */
+    int64_t now_ms;
+    /* Takes places for the pods, who have none, the one that is asked about first, beside all that others
+     * have. Sets which of them have one then. */
+    void (*take)(void *data, const char *const *uids, size_t n, bool *ret_taken);
+    void *data;
+};
+enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask);
+/* Whether it is worth asking, which changes nothing: GANG_YES, or why not. */
+enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t now_ms);
+/* Its place is of no use. */
+void gangs_lose(struct gangs *gangs, const char *uid);
+
 /* bind was asked about it, first or again after a wait. */
 enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_ms);
-/* bind waits no longer for the others: the place stays. */
+/* bind waits no longer: the place stays, for a while. */
 void gangs_depart(struct gangs *gangs, const char *uid);
-/* What became of a Binding that was due. */
+/* The place of a Binding that was due is its booking's now; and what became of that. */
+void gangs_book(struct gangs *gangs, const char *uid);
 void gangs_settle(struct gangs *gangs, const char *uid, bool bound);
 
 /* Takes back what has lapsed. Returns whether anything has. */
 bool gangs_expire(struct gangs *gangs, int64_t now_ms);
 
-/* The node where a place is held for the pod; NULL: none is. */
-const char *gangs_place(const struct gangs *gangs, const char *uid);
+/* Whether who was told to wait might be told otherwise now; once. */
+bool gangs_take_news(struct gangs *gangs);
 
 struct gang_row {
     const char *ns, *name;
-    uint32_t min, known, held, bound, fit; /* fit: bound, and with a place when it last asked */
-    int64_t deadline_ms;                   /* 0: holds nothing */
-    bool half;
+    uint32_t min, known, held, bound,
+        fit;             /* held: in bookings, too; fit: bound, and found room when it
+                                            * was last looked for */
+    int64_t deadline_ms; /* 0: holds nothing */
+    int64_t again_ms;    /* gets no places before; 0: any time */
+    bool whole, half;
 };
 /* Texts are borrowed. False: the pod is in no group. */
 bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row);
+/* Those with members, in order of namespace and name. */
+void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
+                void *data);
+
+/* What has come of groups so far, but for places that are booked, as a record has it; and back, where the
+ * same members and declarations are known: false: it cannot be understood. `hold` takes a place. */
+void gangs_encode(struct json_writer *writer, const struct gangs *gangs,
+                  void (*write_place)(struct json_writer *writer, void *data, const char *uid),
+                  void *data);
+bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                  bool (*hold)(void *data, const char *uid, const cJSON *place), void *data,
+                  GError **error);

@@ -2,6 +2,7 @@
 #include "record/record.h"
 
 #include "store/booking.h"
+#include "store/gang_places.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
 #include "wire/constraints.h"
@@ -25,6 +26,11 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_RESOURCE_QUOTA_GONE] = "resourcequota-gone",
     [RECORD_ELASTIC_QUOTA] = "elasticquota",
     [RECORD_ELASTIC_QUOTA_GONE] = "elasticquota-gone",
+    [RECORD_POD_GROUP] = "podgroup",
+    [RECORD_POD_GROUP_GONE] = "podgroup-gone",
+    [RECORD_NATIVE_POD_GROUP] = "native-podgroup",
+    [RECORD_NATIVE_POD_GROUP_GONE] = "native-podgroup-gone",
+    [RECORD_GANGS] = "gangs",
     [RECORD_POLICY] = "policy",
     [RECORD_ARRIVALS] = "arrivals",
     [RECORD_LEARNED] = "learned",
@@ -51,6 +57,7 @@ const char *const record_steps[ATTEMPT_STEP_N] = {
     [ATTEMPT_DONE] = "done",
     [ATTEMPT_FETCH] = "ask-for-pod",
     [ATTEMPT_WAIT_NODE] = "wait-for-node-side",
+    [ATTEMPT_WAIT_GROUP] = "wait-for-group",
     [ATTEMPT_WAIT_BIND] = "wait-for-bind",
     [ATTEMPT_FAILED] = "refuse",
 };
@@ -226,6 +233,9 @@ static const enum record_kind kinds[] = {
     [OBSERVED_REJECTS] = RECORD_REJECTS,
     [OBSERVED_LEDGER] = RECORD_LEDGER,
     [OBSERVED_LEARNED] = RECORD_LEARNED,
+    [OBSERVED_POD_GROUP] = RECORD_POD_GROUP,
+    [OBSERVED_POD_GROUP_GONE] = RECORD_POD_GROUP_GONE,
+    [OBSERVED_GANGS] = RECORD_GANGS,
 };
 
 static uint64_t number_of(const struct observation *what)
@@ -242,6 +252,9 @@ static enum record_kind kind_of(const struct observation *what)
     if (what->resource_quota && what->resource_quota->elastic)
         return what->what == OBSERVED_RESOURCE_QUOTA ? RECORD_ELASTIC_QUOTA
                                                      : RECORD_ELASTIC_QUOTA_GONE;
+    if (what->pod_group && what->pod_group->native)
+        return what->what == OBSERVED_POD_GROUP ? RECORD_NATIVE_POD_GROUP
+                                                : RECORD_NATIVE_POD_GROUP_GONE;
     return kinds[what->what];
 }
 
@@ -288,6 +301,15 @@ static void write_fields(struct record *record, struct json_writer *writer,
         record->key =
             g_strdup_printf("%s/%s", what->resource_quota->ns, what->resource_quota->name);
         resource_quota_view_encode(begin_object(record, writer, "object"), what->resource_quota);
+        break;
+    case OBSERVED_POD_GROUP:
+    case OBSERVED_POD_GROUP_GONE:
+        record->key = g_strdup_printf("%s/%s", what->pod_group->ns, what->pod_group->name);
+        pod_group_view_encode(begin_object(record, writer, "object"), what->pod_group);
+        break;
+    case OBSERVED_GANGS:
+        gangs_encode(begin_object(record, writer, "object"), what->gangs, gang_places_write,
+                     what->places);
         break;
     case OBSERVED_NODE_GONE:
     case OBSERVED_POD_ENDED:

@@ -55,6 +55,11 @@ enum record_kind {
     RECORD_RESOURCE_QUOTA_GONE,
     RECORD_ELASTIC_QUOTA,
     RECORD_ELASTIC_QUOTA_GONE,
+    RECORD_POD_GROUP, /* of scheduling.x-k8s.io */
+    RECORD_POD_GROUP_GONE,
+    RECORD_NATIVE_POD_GROUP, /* of scheduling.k8s.io */
+    RECORD_NATIVE_POD_GROUP_GONE,
+    RECORD_GANGS, /* what has come of groups, by now, and where they have places */
     RECORD_POLICY,
     RECORD_ARRIVALS, /* what has come of waiting by now */
     RECORD_LEARNED,  /* what policies have learned by now, and begin anew from */

@@ -32,6 +32,7 @@ struct record_state {
     char *arrivals; /* the last RECORD_ARRIVALS's object; NULL: none since some were lost */
     char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
     char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
+    char *gangs;   /* the last RECORD_GANGS's object; NULL: the same */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
@@ -70,6 +71,7 @@ void record_state_free(struct record_state *state)
     g_free(state->learned);
     g_free(state->waits);
     g_free(state->rejects);
+    g_free(state->gangs);
     g_free(state);
 }
 
@@ -237,6 +239,12 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_ELASTIC_QUOTA:
         note_object(state, FEED_ELASTIC_QUOTAS, record);
         break;
+    case RECORD_POD_GROUP:
+        note_object(state, FEED_POD_GROUPS, record);
+        break;
+    case RECORD_NATIVE_POD_GROUP:
+        note_object(state, FEED_NATIVE_POD_GROUPS, record);
+        break;
     case RECORD_POD:
         note_pod(state, record);
         break;
@@ -254,6 +262,12 @@ void record_state_note(struct record_state *state, const struct record *record)
         break;
     case RECORD_ELASTIC_QUOTA_GONE:
         g_hash_table_remove(state->objects[FEED_ELASTIC_QUOTAS], record->key);
+        break;
+    case RECORD_POD_GROUP_GONE:
+        g_hash_table_remove(state->objects[FEED_POD_GROUPS], record->key);
+        break;
+    case RECORD_NATIVE_POD_GROUP_GONE:
+        g_hash_table_remove(state->objects[FEED_NATIVE_POD_GROUPS], record->key);
         break;
     case RECORD_POD_GONE:
     case RECORD_REJECTED:
@@ -293,6 +307,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->rejects);
         state->rejects = object_text(record);
         break;
+    case RECORD_GANGS:
+        g_free(state->gangs);
+        state->gangs = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
@@ -322,6 +340,7 @@ void record_state_lose(struct record_state *state)
     g_clear_pointer(&state->learned, g_free);
     g_clear_pointer(&state->waits, g_free);
     g_clear_pointer(&state->rejects, g_free);
+    g_clear_pointer(&state->gangs, g_free);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -422,6 +441,8 @@ void record_state_write(const struct record_state *state, GString *text)
         [FEED_BUDGETS] = RECORD_BUDGET,
         [FEED_RESOURCE_QUOTAS] = RECORD_RESOURCE_QUOTA,
         [FEED_ELASTIC_QUOTAS] = RECORD_ELASTIC_QUOTA,
+        [FEED_POD_GROUPS] = RECORD_POD_GROUP,
+        [FEED_NATIVE_POD_GROUPS] = RECORD_NATIVE_POD_GROUP,
     };
 
     if (state->policy)
@@ -453,6 +474,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_object(text, RECORD_WAITS, state->waits);
     if (state->rejects)
         write_object(text, RECORD_REJECTS, state->rejects);
+    if (state->gangs)
+        write_object(text, RECORD_GANGS, state->gangs);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }

@@ -97,6 +97,7 @@ static bool has_ended(const struct record_line *line)
     const char *step = cJSON_IsString(said) ? said->valuestring : "";
 
     return !g_str_equal(step, record_steps[ATTEMPT_WAIT_NODE]) &&
+           !g_str_equal(step, record_steps[ATTEMPT_WAIT_GROUP]) &&
            !g_str_equal(step, record_steps[ATTEMPT_WAIT_BIND]);
 }
 

@@ -52,6 +52,7 @@ static bool drop_booking(struct replay *replay, const struct record_line *line, 
     if (!line->key)
         return replay_fail(error, "field 'key': missing");
     ledger_drop(store_lock(replay->extender.store), line->key);
+    gangs_settle(store_gangs(replay->extender.store), line->key, false);
     store_unlock(replay->extender.store);
     return true;
 }
@@ -79,8 +80,9 @@ static bool conclude(struct replay *replay, const struct record_line *line, GErr
         if (g_strcmp0(line->result, bind_result_names[result]) != 0)
             continue;
         struct moment moment;
-        attempt_conclude(store_decide_recorded(replay->extender.store, &moment), line->key,
-                       (enum bind_result)result, &line->moment);
+        store_decide_recorded(replay->extender.store, &moment);
+        attempt_conclude(replay->extender.store, line->key, (enum bind_result)result,
+                         &line->moment);
         store_unlock(replay->extender.store);
         return true;
     }

@@ -27,6 +27,8 @@ bool replay_is_complete(const struct replay *replay, enum verb verb)
         [FEED_BUDGETS] = verb != VERB_PREEMPT,
         [FEED_RESOURCE_QUOTAS] = !store_wants(replay->extender.store, FEED_RESOURCE_QUOTAS),
         [FEED_ELASTIC_QUOTAS] = !store_wants(replay->extender.store, FEED_ELASTIC_QUOTAS),
+        [FEED_POD_GROUPS] = !store_wants(replay->extender.store, FEED_POD_GROUPS),
+        [FEED_NATIVE_POD_GROUPS] = !store_wants(replay->extender.store, FEED_NATIVE_POD_GROUPS),
     };
     bool complete = replay->learned;
 

@@ -64,7 +64,8 @@ static bool apply_pod(struct replay *replay, const struct record_line *line, GEr
         return false;
     /* Of what says where a pod may go only this is kept. */
     static const struct constraints picky = {.overlooked = 1U << OVERLOOKED_SCHEDULING_GATES};
-    pod.object = NULL;
+    if (!pod_group_claim(&pod).name) /* of a group's pod all is kept */
+        pod.object = NULL;
     pod.constraints = line->picky ? &picky : NULL;
     pod.scheduler_name = line->scheduler;
     store_set_trust(replay->extender.store, record_trust(line->seal));
@@ -206,6 +207,40 @@ static bool remove_resource_quota(struct replay *replay, const struct record_lin
     return true;
 }
 
+static bool read_group(struct replay *replay, const struct record_line *line,
+                       struct pod_group_view *ret_group, GError **error)
+{
+    const bool native =
+        line->kind == RECORD_NATIVE_POD_GROUP || line->kind == RECORD_NATIVE_POD_GROUP_GONE;
+
+    return pod_group_view_decode(replay->arena, line->object, native, ret_group, error);
+}
+
+static bool apply_group(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct pod_group_view group = {0};
+
+    if (!read_group(replay, line, &group, error))
+        return false;
+    store_apply_pod_group(replay->extender.store, &group);
+    return true;
+}
+
+static bool remove_group(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct pod_group_view group = {0};
+
+    if (!read_group(replay, line, &group, error))
+        return false;
+    store_delete_pod_group(replay->extender.store, &group);
+    return true;
+}
+
+static bool learn_gangs(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return store_learn_gangs(replay->extender.store, replay->arena, line->object, error);
+}
+
 static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
 {
     const struct policy *policy = policy_find(line->policy);
@@ -300,6 +335,11 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_RESOURCE_QUOTA_GONE] = remove_resource_quota,
     [RECORD_ELASTIC_QUOTA] = apply_elastic_quota,
     [RECORD_ELASTIC_QUOTA_GONE] = remove_elastic_quota,
+    [RECORD_POD_GROUP] = apply_group,
+    [RECORD_POD_GROUP_GONE] = remove_group,
+    [RECORD_NATIVE_POD_GROUP] = apply_group,
+    [RECORD_NATIVE_POD_GROUP_GONE] = remove_group,
+    [RECORD_GANGS] = learn_gangs,
     [RECORD_POLICY] = set_policy,
 };
 

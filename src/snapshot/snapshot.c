@@ -131,14 +131,17 @@ static bool check(enum feed feed, const cJSON *tree, GError **error)
     struct configmap_view configmap;
     struct budget_view budget;
     struct resource_quota_view quota;
+    struct pod_group_view group;
 
     const bool ok =
-        feed == FEED_PODS              ? pod_view_decode(arena, tree, &pod, error)
-        : feed == FEED_NODES           ? node_view_decode(arena, tree, &node, error)
-        : feed == FEED_BUDGETS         ? budget_view_decode(arena, tree, &budget, error)
-        : feed == FEED_RESOURCE_QUOTAS ? resource_quota_view_decode(arena, tree, &quota, error)
-        : feed == FEED_ELASTIC_QUOTAS  ? elastic_quota_view_decode(arena, tree, &quota, error)
-                                       : configmap_view_decode(arena, tree, &configmap, error);
+        feed == FEED_PODS                ? pod_view_decode(arena, tree, &pod, error)
+        : feed == FEED_NODES             ? node_view_decode(arena, tree, &node, error)
+        : feed == FEED_BUDGETS           ? budget_view_decode(arena, tree, &budget, error)
+        : feed == FEED_RESOURCE_QUOTAS   ? resource_quota_view_decode(arena, tree, &quota, error)
+        : feed == FEED_ELASTIC_QUOTAS    ? elastic_quota_view_decode(arena, tree, &quota, error)
+        : feed == FEED_POD_GROUPS        ? pod_group_view_decode(arena, tree, false, &group, error)
+        : feed == FEED_NATIVE_POD_GROUPS ? pod_group_view_decode(arena, tree, true, &group, error)
+                                         : configmap_view_decode(arena, tree, &configmap, error);
     if (!ok)
         g_prefix_error(error, "%s %s/%s: ", feeds[feed].kind,
                        object_tree_get(metadata, "namespace"), object_tree_get(metadata, "name"));

@@ -29,11 +29,21 @@ static const char *kind_of(const cJSON *object)
 
 /* --- trees ---------------------------------------------------------------------------------- */
 
+/* PodGroups are of two kinds here; those of others (Volcano) of none. */
+static bool is_of_feed(unsigned feed, const cJSON *object)
+{
+    const char *api = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "apiVersion"));
+
+    if (feed == FEED_POD_GROUPS)
+        return api && g_str_has_prefix(api, "scheduling.x-k8s.io/");
+    return feed != FEED_NATIVE_POD_GROUPS || (api && g_str_has_prefix(api, "scheduling.k8s.io/"));
+}
+
 static bool visit_object(struct reading *reading, const cJSON *object, const char *kind,
                          GError **error)
 {
     for (unsigned feed = 0; feed < FEED_N; feed++) {
-        if (g_str_equal(feeds[feed].kind, kind))
+        if (g_str_equal(feeds[feed].kind, kind) && is_of_feed(feed, object))
             return reading->visit((enum feed)feed, object, reading->data, error);
     }
     return true;

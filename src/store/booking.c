@@ -19,28 +19,48 @@ static int64_t next_assume_time(const struct node *node, int64_t now_ns)
     return time_ns;
 }
 
-struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
-                                   const struct booking_entry *entry,
-                                   const struct placement *placement, enum reason *ret_reason)
+static struct allocation *place(const struct booking_entry *entry,
+                                const struct placement *placement)
 {
     const struct request *request = placement->request;
     struct allocation *allocation =
         allocation_new(entry->uid, entry->ns, entry->name, placement->n_shares);
 
     allocation->dialect = request->dialect;
-    allocation->state = ALLOCATION_ASSUMED;
     allocation->terms = terms_ref(request->terms);
     allocation->oversubscribes = request->terms && request->terms->oversubscribes;
-    allocation->waiting = request->dialect->in_flight != NULL;
-    allocation->heeded = true;
     allocation->host = request->host;
     allocation->match_amount = request->match_amount;
-    allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
     allocation->since_ms = entry->moment->now_ms;
     memcpy(allocation->shares, placement->shares,
            placement->n_shares * sizeof *placement->shares);
+    return allocation;
+}
+
+struct allocation *booking_reserve(struct ledger *ledger, const struct node *node,
+                                   const struct booking_entry *entry,
+                                   const struct placement *placement, enum reason *ret_reason)
+{
+    struct allocation *allocation = place(entry, placement);
+
+    allocation->state = ALLOCATION_ASSUMED;
+    allocation->waiting = allocation->dialect->in_flight != NULL;
+    allocation->heeded = true;
+    allocation->assume_time_ns = next_assume_time(node, entry->moment->now_ns);
     allocation_witness(allocation, node);
     return ledger_reserve(ledger, node->name, allocation, ret_reason);
+}
+
+struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
+                                const struct booking_entry *entry,
+                                const struct placement *placement)
+{
+    struct allocation *allocation = place(entry, placement);
+    enum reason reason;
+
+    allocation->state = ALLOCATION_HELD;
+    allocation_witness(allocation, node);
+    return ledger_reserve(ledger, node->name, allocation, &reason);
 }
 
 /* --- as text -------------------------------------------------------------------------------- */

@@ -18,6 +18,11 @@ struct allocation *booking_reserve(struct ledger *ledger, const struct node *nod
                                    const struct booking_entry *entry,
                                    const struct placement *placement, enum reason *ret_reason);
 
+/* The same for a pod about which bind was not asked yet: no node side knows of it. */
+struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
+                                const struct booking_entry *entry,
+                                const struct placement *placement);
+
 /* A share, as a booking has it; what is decoded borrows from the document. */
 void booking_share_encode(struct json_writer *writer, const struct share *share);
 bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share);

@@ -15,36 +15,39 @@
 #include <stdint.h>
 
 enum observed {
-    OBSERVED_LIST_BEGIN,        /* feed */
-    OBSERVED_LIST_END,          /* feed */
-    OBSERVED_NODE,              /* node, paused */
-    OBSERVED_NODE_GONE,         /* key: its name */
-    OBSERVED_POD,               /* pod, trust */
-    OBSERVED_UNREAD_POD,        /* pod: without a node, it asks for nothing that can be read any more */
-    OBSERVED_ASKED_POD,         /* pod, confirmed: what a GET said of it */
-    OBSERVED_POD_ENDED,         /* key: its UID, as in all that follow of pods */
-    OBSERVED_POD_VANISHED,      /* key */
-    OBSERVED_POD_REJECTED,      /* key, rejection */
-    OBSERVED_CONFIGMAP,         /* configmap */
-    OBSERVED_CONFIGMAP_GONE,    /* configmap */
-    OBSERVED_BUDGET,            /* budget */
-    OBSERVED_BUDGET_GONE,       /* budget: namespace and name */
-    OBSERVED_RESOURCE_QUOTA,    /* resource_quota */
+    OBSERVED_LIST_BEGIN,   /* feed */
+    OBSERVED_LIST_END,     /* feed */
+    OBSERVED_NODE,         /* node, paused */
+    OBSERVED_NODE_GONE,    /* key: its name */
+    OBSERVED_POD,          /* pod, trust */
+    OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
+    OBSERVED_ASKED_POD,    /* pod, confirmed: what a GET said of it */
+    OBSERVED_POD_ENDED,    /* key: its UID, as in all that follow of pods */
+    OBSERVED_POD_VANISHED, /* key */
+    OBSERVED_POD_REJECTED, /* key, rejection */
+    OBSERVED_CONFIGMAP,    /* configmap */
+    OBSERVED_CONFIGMAP_GONE,      /* configmap */
+    OBSERVED_BUDGET,              /* budget */
+    OBSERVED_BUDGET_GONE,         /* budget: namespace and name */
+    OBSERVED_RESOURCE_QUOTA,      /* resource_quota */
     OBSERVED_RESOURCE_QUOTA_GONE, /* resource_quota: namespace and name */
-    OBSERVED_POLICY,            /* key: the policy's name, patience_ms */
-    OBSERVED_RESUME,            /* key: a node's name */
-    OBSERVED_TIME,              /* moment: somebody is waited for no longer */
-    OBSERVED_REFUSED,           /* key: the API server has carried out none of its Bindings */
-    OBSERVED_DROPPED,           /* key: no pod was found for its allocation */
-    OBSERVED_INHERITED,         /* key, booking: another replica has left it */
-    OBSERVED_CALL,              /* call, reply: filter, prioritize or preempt has answered */
-    OBSERVED_LOOK,              /* moment, attempt, ledger, failure: a bind has looked; under the lock */
-    OBSERVED_CONCLUSION,        /* moment, key, result: a bind has ended */
-    OBSERVED_ARRIVALS,          /* entries, schedulers: from here to the end, what is known by now */
-    OBSERVED_WAITS,             /* waits, ledger */
-    OBSERVED_REJECTS,           /* rejects */
-    OBSERVED_LEDGER,            /* held: a node of it; under the lock */
-    OBSERVED_LEARNED,           /* demand */
+    OBSERVED_POLICY,              /* key: the policy's name, patience_ms */
+    OBSERVED_RESUME,              /* key: a node's name */
+    OBSERVED_TIME,                /* moment: somebody is waited for no longer */
+    OBSERVED_REFUSED,             /* key: the API server has carried out none of its Bindings */
+    OBSERVED_DROPPED,             /* key: no pod was found for its allocation */
+    OBSERVED_INHERITED,           /* key, booking: another replica has left it */
+    OBSERVED_CALL,                /* call, reply: filter, prioritize or preempt has answered */
+    OBSERVED_LOOK,       /* moment, attempt, ledger, failure: a bind has looked; under the lock */
+    OBSERVED_CONCLUSION, /* moment, key, result: a bind has ended */
+    OBSERVED_ARRIVALS,   /* entries, schedulers: from here to the end, what is known by now */
+    OBSERVED_WAITS,      /* waits, ledger */
+    OBSERVED_REJECTS,    /* rejects */
+    OBSERVED_LEDGER,     /* held: a node of it; under the lock */
+    OBSERVED_LEARNED,    /* demand */
+    OBSERVED_POD_GROUP,  /* pod_group */
+    OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
+    OBSERVED_GANGS,          /* gangs, places: what has come of groups by now; under the lock */
 };
 
 struct observation {
@@ -57,6 +60,9 @@ struct observation {
     const struct configmap_view *configmap;
     const struct budget_view *budget;
     const struct resource_quota_view *resource_quota;
+    const struct pod_group_view *pod_group;
+    const struct gangs *gangs;
+    void *places; /* as gang_places_write wants it */
     int trust; /* enum trust */
     bool paused, confirmed;
     const struct rejection *rejection;

@@ -2,6 +2,7 @@
 #include "store/store_state.h"
 
 #include "policy/demand.h"
+#include "store/gang_places.h"
 #include "store/holds.h"
 
 #include <string.h>
@@ -34,6 +35,7 @@ struct store *store_new(const struct store_options *options)
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->hints = hints_new();
+    store->gangs = gangs_new(&(struct gang_keeper){gang_places_drop, store});
     store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
@@ -52,6 +54,7 @@ void store_free(struct store *store)
         return;
     for (int feed = 0; feed < FEED_N; feed++)
         g_free(store->trouble[feed]);
+    gangs_free(store->gangs);
     ledger_free(store->ledger);
     demand_free(store->demand);
     demand_free(store->told);
@@ -141,6 +144,8 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
         store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
+    gangs_expire(store->gangs, moment->now_ms);
+    store_tell_gangs(store);
 }
 
 void store_unlock(struct store *store)
@@ -235,7 +240,9 @@ void store_end_waits(struct store *store)
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
     const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
-    if (began || ended || resumed || left)
+    const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
+    store_tell_gangs(store);
+    if (began || ended || resumed || left || lapsed)
         number = observer_number(store->observer);
     if (ended || resumed)
         store_notify_all(store);
@@ -249,6 +256,8 @@ bool store_wants(const struct store *store, enum feed feed)
 
     if (feed == FEED_RESOURCE_QUOTAS)
         return options->resource_quotas || options->elastic_quotas;
+    if (feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS)
+        return options->gangs;
     return feed != FEED_ELASTIC_QUOTAS || options->elastic_quotas;
 }
 
@@ -266,6 +275,11 @@ const struct demand *store_demand(struct store *store)
 struct hints *store_hints(struct store *store)
 {
     return store->hints;
+}
+
+struct gangs *store_gangs(struct store *store)
+{
+    return store->gangs;
 }
 
 struct ratings *store_ratings(struct store *store)

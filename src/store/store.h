@@ -17,6 +17,7 @@
  */
 #include "queue/arrivals.h"
 #include "queue/budgets.h"
+#include "queue/gangs.h"
 #include "queue/hints.h"
 #include "queue/nominations.h"
 #include "store/observer.h"
@@ -43,6 +44,7 @@ struct store_options {
     const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
     bool elastic_quotas;  /* queue/elastic_quotas.h; likewise */
+    bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
     struct seals *seals; /* store/seals.h; borrowed; NULL: annotations are believed */
@@ -96,6 +98,9 @@ void store_delete_budget(struct store *store, const char *ns, const char *name);
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view);
 /* Of the view only its kind, namespace and name. */
 void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view);
+void store_apply_pod_group(struct store *store, const struct pod_group_view *view);
+/* Of the view only its kind, namespace and name. */
+void store_delete_pod_group(struct store *store, const struct pod_group_view *view);
 /* Whether that feed is read at all: some are by option. */
 bool store_wants(const struct store *store, enum feed feed);
 
@@ -179,6 +184,15 @@ struct ratings *store_ratings(struct store *store);
 
 /* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
 struct hints *store_hints(struct store *store);
+
+/* Under the lock: the groups that come whole or not at all; none unless they are wanted. */
+struct gangs *store_gangs(struct store *store);
+/* Under the lock: the pod is of the group that it names, if any. False: there is no more room for it in
+ * that, or for the group. */
+bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role);
+/* Takes what a record says of groups; false: it cannot be understood. */
+bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error);
 
 /* Under the lock: the pods that wait, in order. */
 struct arrivals *store_arrivals(struct store *store);

@@ -87,10 +87,13 @@ static void sweep_pods(struct store *store)
         g_hash_table_iter_remove(&iter);
     }
     g_hash_table_iter_init(&iter, store->rules);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (((const struct pod_rules *)value)->generation != store->generation[FEED_PODS])
-            g_hash_table_iter_remove(&iter);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        if (((const struct pod_rules *)value)->generation == store->generation[FEED_PODS])
+            continue;
+        gangs_forget(store->gangs, key);
+        g_hash_table_iter_remove(&iter);
     }
+    store_tell_gangs(store);
 }
 
 static bool is_stale_node(const struct store *store, const struct node *node)
@@ -156,12 +159,26 @@ static void sweep_elastic_quotas(struct store *store)
         store_note_quotas(store);
 }
 
+static void sweep_pod_groups(struct store *store)
+{
+    gangs_sweep(store->gangs, false, store->generation[FEED_POD_GROUPS]);
+    store_tell_gangs(store);
+}
+
+static void sweep_native_pod_groups(struct store *store)
+{
+    gangs_sweep(store->gangs, true, store->generation[FEED_NATIVE_POD_GROUPS]);
+    store_tell_gangs(store);
+}
+
 static void (*const sweeps[FEED_N])(struct store *store) = {
     [FEED_PODS] = sweep_pods,
     [FEED_CONFIGMAPS] = sweep_configmaps,
     [FEED_BUDGETS] = sweep_budgets,
     [FEED_RESOURCE_QUOTAS] = sweep_resource_quotas,
     [FEED_ELASTIC_QUOTAS] = sweep_elastic_quotas,
+    [FEED_POD_GROUPS] = sweep_pod_groups,
+    [FEED_NATIVE_POD_GROUPS] = sweep_native_pod_groups,
 };
 
 void store_list_begin(struct store *store, enum feed feed)

@@ -5,6 +5,7 @@
 #include "core/ledger.h"
 #include "core/node.h"
 #include "core/node_traits.h"
+#include "store/gang_places.h"
 #include "store/store_state.h"
 
 #include <string.h>
@@ -241,4 +242,76 @@ void store_delete_resource_quota(struct store *store, const struct resource_quot
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA_GONE, number,
                                                          .resource_quota = view});
+}
+
+/* --- groups ------------------------------------------------------------------------------------ */
+
+static enum feed feed_of_group(const struct pod_group_view *view)
+{
+    return view->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS;
+}
+
+void store_tell_gangs(struct store *store)
+{
+    if (gangs_take_news(store->gangs))
+        store_note_quotas(store); /* on whatever node, likewise */
+}
+
+bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role)
+{
+    const struct pod_group_claim claim = pod_group_claim(pod);
+    bool joined = true;
+
+    if (!store->options.gangs)
+        return true;
+    if (claim.name)
+        joined = gangs_join(store->gangs, pod->ns ? pod->ns : "", &claim, pod->uid, role);
+    else
+        gangs_forget(store->gangs, pod->uid);
+    store_tell_gangs(store);
+    return joined;
+}
+
+void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
+{
+    const enum feed feed = feed_of_group(view);
+
+    if (!store_wants(store, feed))
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    const bool known = gangs_declare(store->gangs, view, store->generation[feed]);
+    store_tell_gangs(store);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_POD_GROUP, number, .pod_group = view});
+    if (!known && !store->options.silent) {
+        g_autofree char *name = g_strdup_printf("%s/%s", view->ns, view->name);
+        metrics_count(COUNTER_OBJECTS_BAD, feed);
+        log_event_limited(LOG_LEVEL_WARN,
+                          "the namespace has too many groups of pods; its pods wait",
+                          LOG_TEXT("group", name));
+    }
+}
+
+void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
+{
+    if (!store_wants(store, feed_of_group(view)))
+        return;
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    gangs_undeclare(store->gangs, view->ns, view->name, view->native);
+    store_tell_gangs(store);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_POD_GROUP_GONE, number, .pod_group = view});
+}
+
+bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
+                       GError **error)
+{
+    store_lock(store);
+    const bool learned = gangs_decode(store->gangs, arena, object, gang_places_read, store, error);
+    store_unlock(store);
+    return learned;
 }

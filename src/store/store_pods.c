@@ -35,8 +35,9 @@ static void set_rules(struct store *store, const char *uid, struct pod_rules *ta
 
 bool store_forget_pod(struct store *store, const char *uid)
 {
+    const bool member = gangs_forget(store->gangs, uid); /* with its place */
     /* Of a pod that only filter was asked about there is a hint. */
-    const bool known = store_pending(store, uid) || hints_find(store->hints, uid);
+    const bool known = member || store_pending(store, uid) || hints_find(store->hints, uid);
     const struct allocation *held = ledger_get(store->ledger, uid);
 
     store_notify(store, held ? held->node->name : NULL, uid);
@@ -47,6 +48,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
     sealing_forget(store->sealing, uid);
+    store_tell_gangs(store);
     return ledger_drop(store->ledger, uid) || known;
 }
 
@@ -316,6 +318,8 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     if (!allocation && sealed.trust == TRUST_SEAL)
         allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
     const uint64_t number = observer_number(store->observer);
+    if (!asked || ledger_get(store->ledger, pod->uid))
+        store_join_gang(store, pod, allocation ? GANG_BOUND : GANG_PLAIN); /* its place is gone */
     const struct allocation *known = ledger_get(store->ledger, pod->uid);
     bool confirmed = !asked || (*asked != 0 && *asked == moment(store));
     if (asked && (!known || (known->state == ALLOCATION_CONFIRMED && !known->refused))) {
@@ -375,7 +379,9 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     pending->priority = pod->priority;
     pending->generation = store->generation[FEED_PODS];
     g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);
-    arrivals_add(store->arrivals, &(struct arrivals_pod){pod, pending->request, facts, plain});
+    const bool grouped = store->options.gangs && pod_group_claim(pod).name;
+    arrivals_add(store->arrivals,
+                 &(struct arrivals_pod){pod, pending->request, facts, plain, grouped});
     nominations_note(store->nominations, pod, pending->request);
     const bool changed = old != NULL;
     request_free(old); /* nobody borrows it any more */
@@ -390,8 +396,12 @@ static void apply_unread_pod(struct store *store, const struct pod_view *pod)
     uint64_t number = 0;
 
     store_lock(store);
-    if (store_pending(store, pod->uid)) {
+    const bool member = store->options.gangs && pod_group_claim(pod).name;
+    const bool waited = store_pending(store, pod->uid) != NULL;
+    if (member || waited)
         number = observer_number(store->observer);
+    store_join_gang(store, pod, GANG_PLAIN);
+    if (waited) {
         forget_pending(store, pod->uid);
         store_notify(store, NULL, pod->uid);
     }
@@ -415,6 +425,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     struct pod_rules *rules = pod_rules_new(pod);
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
+    store_join_gang(store, pod, GANG_PENDING);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     /* Who was seen bound stays so, and does not queue again. */
     const bool is_old = held && held->state == ALLOCATION_CONFIRMED;

@@ -134,6 +134,13 @@ static bool tell_arrivals(struct store *store)
                                                   .schedulers = schedulers});
 }
 
+static bool tell_gangs(struct store *store)
+{
+    return !store->options.gangs ||
+           tell_known(store,
+                      (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store});
+}
+
 static void tell_node(const struct node *node, void *data)
 {
     struct store *store = data;
@@ -161,7 +168,7 @@ uint64_t store_tell_known(struct store *store)
         tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
                                                .ledger = store->ledger}) &&
         tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
-        number = observer_number(store->observer);
+        number = tell_gangs(store) ? observer_number(store->observer) : 0;
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
         hints_forget_all(store->hints);

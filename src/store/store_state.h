@@ -27,6 +27,7 @@ struct store {
     struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
     struct hints *hints; /* pods on their way from filter to bind */
+    struct gangs *gangs;
     struct ratings *ratings;
     struct quotas *quotas;
     uint32_t quotas_generation;
@@ -50,6 +51,10 @@ struct store {
 
 /* Under the lock: quotas leave more than before, on whatever node. */
 void store_note_quotas(struct store *store);
+
+/* Under the lock, after anything that may have changed what a group may have: whoever was refused for it
+ * has another chance. */
+void store_tell_gangs(struct store *store);
 
 /* Under the lock: it is gone, whatever its state. False: it was not known. */
 bool store_forget_pod(struct store *store, const char *uid);

@@ -70,6 +70,7 @@ static enum attempt_step join_earlier(struct attempt *attempt, struct ledger *le
         attempt->distrusted = true;
         return ATTEMPT_SEND;
     case ALLOCATION_ASSUMED:
+    case ALLOCATION_HELD: /* it is not asked about here */
         break;
     }
     return ATTEMPT_WAIT_BIND;
@@ -132,7 +133,8 @@ static enum attempt_step wait_or_turn(struct attempt *attempt, struct store *sto
 {
     const struct pod_view pod = describe_pod(attempt);
 
-    if (!steering_turns(store, &(struct feasibility_about){&pod, attempt->request, moment},
+    if (attempt->grouped ||
+        !steering_turns(store, &(struct feasibility_about){&pod, attempt->request, moment},
                         attempt->args->node, attempt->send_until_ms))
         return ATTEMPT_WAIT_NODE;
     metrics_count(COUNTER_REFUSALS, REASON_OTHERS_COMING);
@@ -173,6 +175,71 @@ static enum attempt_step place(struct attempt *attempt, struct store *store, str
                   reason_info(reason)->text);
 }
 
+/* --- a group ---------------------------------------------------------------------------------- */
+
+#define GROUP_SEND_MS 2000
+
+int64_t attempt_group_ends(const struct attempt *attempt)
+{
+    return attempt->send_until_ms - GROUP_SEND_MS;
+}
+
+/* The group has come: the pod is booked where its place is, on what is the best card there now. How long
+ * it waits for the node side is decided here, so that a record has it. */
+static enum attempt_step take_place(struct attempt *attempt, struct store *store,
+                                    struct ledger *ledger, const struct allocation *held,
+                                    const struct moment *moment, GError **error)
+{
+    struct allocation *place_kept = allocation_dup(held);
+    const char *uid = attempt->args->pod_uid;
+
+    attempt->grouped = true;
+    ledger_drop(ledger, uid);
+    const enum attempt_step step = place(attempt, store, ledger, moment, error);
+    if (step == ATTEMPT_WAIT_NODE) {
+        ledger_put(ledger, attempt->args->node, place_kept);
+        if (moment->now_ms < attempt_group_ends(attempt))
+            return step;
+        gangs_depart(store_gangs(store), uid);
+        return refuse(attempt, BIND_RESULT_TIMED_OUT, error, reason_info(attempt->waits)->text);
+    }
+    allocation_free(place_kept);
+    if (step == ATTEMPT_SEND)
+        gangs_book(store_gangs(store), uid);
+    else
+        gangs_lose(store_gangs(store), uid);
+    return step;
+}
+
+static enum attempt_step come(struct attempt *attempt, struct store *store, struct ledger *ledger,
+                              const struct allocation *held, const struct moment *moment,
+                              GError **error)
+{
+    struct gangs *gangs = store_gangs(store);
+    const char *uid = attempt->args->pod_uid;
+
+    if (held && !g_str_equal(held->node->name, attempt->args->node))
+        return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);
+    switch (gangs_arrive(gangs, uid, moment->now_ms)) {
+    case GANG_NONE:
+        return place(attempt, store, ledger, moment, error);
+    case GANG_YES:
+        store_notify_all(store); /* the others' binds */
+        return held ? take_place(attempt, store, ledger, held, moment, error)
+                    : place(attempt, store, ledger, moment, error);
+    case GANG_WAIT:
+        attempt->waits = REASON_GANG_WAITING;
+        if (moment->now_ms < attempt_group_ends(attempt))
+            return ATTEMPT_WAIT_GROUP;
+        gangs_depart(gangs, uid);
+        return refuse(attempt, BIND_RESULT_TIMED_OUT, error,
+                      reason_info(REASON_GANG_WAITING)->text);
+    default:
+        metrics_count(COUNTER_REFUSALS, REASON_GANG_LOST);
+        return refuse(attempt, BIND_RESULT_NO_ROOM, error, reason_info(REASON_GANG_LOST)->text);
+    }
+}
+
 /* Takes what the pod asks for now, as the watch has it; what a GET said counts until the end. */
 static void read_request(struct attempt *attempt, const struct store *store)
 {
@@ -195,17 +262,21 @@ enum attempt_step attempt_look(struct attempt *attempt, struct store *store, str
     if (attempt->call == 0)
         attempt->call = moment->number;
     read_request(attempt, store);
-    if (held)
+    if (held && held->state != ALLOCATION_HELD)
         return join_earlier(attempt, ledger, held, moment, error);
-    return attempt->request ? place(attempt, store, ledger, moment, error) : ATTEMPT_FETCH;
+    return attempt->request ? come(attempt, store, ledger, held, moment, error) : ATTEMPT_FETCH;
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-void attempt_conclude(struct ledger *ledger, const char *uid, enum bind_result result,
-                    const struct moment *moment)
+void attempt_conclude(struct store *store, const char *uid, enum bind_result result,
+                      const struct moment *moment)
 {
+    struct ledger *ledger = store_ledger(store);
     struct allocation *allocation = ledger_get(ledger, uid);
+
+    if (result != BIND_RESULT_UNKNOWN)
+        gangs_settle(store_gangs(store), uid, result == BIND_RESULT_BOUND);
 
     /* Gone: the watch has seen the pod's end. Confirmed: the watch knows better than we do. */
     if (!allocation || allocation->state == ALLOCATION_CONFIRMED)

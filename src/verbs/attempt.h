@@ -9,11 +9,12 @@
 #include "wire/extender.h"
 
 enum attempt_step {
-    ATTEMPT_SEND,      /* a reservation is ours to send */
-    ATTEMPT_DONE,      /* nothing left to do */
-    ATTEMPT_FETCH,     /* the pod is not known here: ask the API server what it asks for */
-    ATTEMPT_WAIT_NODE, /* until the node side has matched an earlier pod: look again */
-    ATTEMPT_WAIT_BIND, /* until another bind of the pod has ended: look again */
+    ATTEMPT_SEND,       /* a reservation is ours to send */
+    ATTEMPT_DONE,       /* nothing left to do */
+    ATTEMPT_FETCH,      /* the pod is not known here: ask the API server what it asks for */
+    ATTEMPT_WAIT_NODE,  /* until the node side has matched an earlier pod: look again */
+    ATTEMPT_WAIT_GROUP, /* until the other pods of its group have come: look again */
+    ATTEMPT_WAIT_BIND,  /* until another bind of the pod has ended: look again */
     ATTEMPT_FAILED,
     ATTEMPT_STEP_N
 };
@@ -29,6 +30,7 @@ struct attempt {
     int64_t send_until_ms;         /* a reservation made later cannot be sent */
     int32_t card;
     int64_t assume_time_ns; /* of the booking, by which it is known again; 0: none */
+    bool grouped;           /* its place is its group's, and it is kept to it */
     bool distrusted; /* an earlier Binding of the pod may still be carried out */
     bool seals;                    /* what is granted is to be sealed */
     char *facts;                   /* what is to be sealed of it; owned, or NULL */
@@ -44,13 +46,16 @@ struct attempt {
 /* Sets result and error. False. */
 bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error, const char *text);
 
+/* When waiting for the rest of a group ends, so that there is time left to bind the pod. */
+int64_t attempt_group_ends(const struct attempt *attempt);
+
 /* Under the lock, which the moment is of. */
 enum attempt_step attempt_look(struct attempt *attempt, struct store *store, struct ledger *ledger,
                            const struct moment *moment, GError **error);
 
 /* Under the lock: the Binding of the pod ended so. */
-void attempt_conclude(struct ledger *ledger, const char *uid, enum bind_result result,
-                    const struct moment *moment);
+void attempt_conclude(struct store *store, const char *uid, enum bind_result result,
+                      const struct moment *moment);
 
 void attempt_clear(struct attempt *attempt);
 

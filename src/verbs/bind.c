@@ -20,6 +20,7 @@
 #define RETRY_PAUSE_MS 200
 #define DRAINING "gpuledger is shutting down; try again"
 #define UNKNOWN_PODS "too many binds of pods that are not known here; try again"
+#define EARLY_MEMBER "the pod is of a group, and the watch has not shown it yet; try again"
 #define CROWDED "too many binds wait already; try again"
 
 /* One call of the verb. */
@@ -283,6 +284,10 @@ static enum step fetch_request(struct bind *bind, GError **error)
         g_propagate_error(error, failure);
         return STEP_FAILED;
     }
+    if (bind->attempt.request && options->gangs && pod_group_claim(pod).name) {
+        attempt_fail(&bind->attempt, BIND_RESULT_NOT_READY, error, EARLY_MEMBER);
+        return STEP_FAILED;
+    }
     if (bind->attempt.request && store_observer(bind->extender->store))
         bind->attempt.asks = attempt_describe(pod);
     return bind->attempt.request ? STEP_SEND : STEP_PLAIN;
@@ -364,23 +369,26 @@ static bool wait_for(struct bind *bind, enum attempt_step step, GError **error)
 {
     const int64_t start_us = g_get_monotonic_time();
     const bool for_node = step == ATTEMPT_WAIT_NODE;
+    const bool for_group = step == ATTEMPT_WAIT_GROUP || bind->attempt.grouped;
     bool cut;
 
     if (!waiters_enter(&bind->extender->waiters, &bind->waiter, &cut))
         return attempt_fail(&bind->attempt, BIND_RESULT_CROWDED, error, CROWDED);
     if (cut)
         store_notify_all(bind->extender->store);
-    const int64_t until_ms = for_node ? find_wait_end(bind) : bind->deadline_ms;
+    const int64_t until_ms = for_group  ? attempt_group_ends(&bind->attempt)
+                             : for_node ? find_wait_end(bind)
+                                        : bind->deadline_ms;
     if (now_ms() >= bind->look_ms)
         bind->look_ms = now_ms() + HINT_LOOK_MS;
     /* The end of patience is a change as well: the next look refuses. */
-    const bool in_time = store_wait(bind->extender->store, bind->args->node, bind->args->pod_uid,
-                                    MIN(until_ms, bind->look_ms)) ||
-                         now_ms() < until_ms ||
-                         (for_node && until_ms < bind->queue_until_ms &&
-                          bind->attempt.wait_ms != INT64_MAX);
+    const bool in_time =
+        store_wait(bind->extender->store, bind->args->node, bind->args->pod_uid,
+                   MIN(until_ms, bind->look_ms)) ||
+        now_ms() < until_ms || for_group ||
+        (for_node && until_ms < bind->queue_until_ms && bind->attempt.wait_ms != INT64_MAX);
 
-    if (for_node)
+    if (for_node || for_group)
         bind->queue_us += g_get_monotonic_time() - start_us;
     if (in_time)
         return true;
@@ -412,7 +420,7 @@ static enum step look_and_wait(struct bind *bind, GError **error)
                       &(struct observation){OBSERVED_LOOK, moment.number, .moment = &moment,
                                             .attempt = &bind->attempt, .step = step,
                                             .ledger = ledger, .failure = *error});
-        if (step == ATTEMPT_WAIT_NODE || step == ATTEMPT_WAIT_BIND)
+        if (step == ATTEMPT_WAIT_NODE || step == ATTEMPT_WAIT_GROUP || step == ATTEMPT_WAIT_BIND)
             go_on = wait_for(bind, step, error);
         store_unlock(store);
         if (step == ATTEMPT_FETCH) {
@@ -445,9 +453,9 @@ static enum step secure(struct bind *bind, GError **error)
 static void conclude(struct bind *bind)
 {
     struct moment moment;
-    struct ledger *ledger = store_decide_recorded(bind->extender->store, &moment);
 
-    attempt_conclude(ledger, bind->args->pod_uid, bind->attempt.result, &moment);
+    store_decide_recorded(bind->extender->store, &moment);
+    attempt_conclude(bind->extender->store, bind->args->pod_uid, bind->attempt.result, &moment);
     /* Of a pod that is bound its booking stays as it was. */
     store_notify(bind->extender->store,
                  bind->attempt.result == BIND_RESULT_BOUND ? NULL : bind->args->node,

@@ -3,6 +3,7 @@
 #include "verbs/call.h"
 #include "base/decisions.h"
 #include "base/log.h"
+#include "store/gang_places.h"
 #include "store/steering.h"
 
 #include <gpuledger/error.h>
@@ -68,6 +69,81 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
         arrivals_renew(store_arrivals(call->extender->store), args->pod.uid);
 }
 
+/* --- a group ---------------------------------------------------------------------------------- */
+
+static const enum reason gang_reasons[] = {
+    [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
+    [GANG_NO_ROOM] = REASON_GANG_NO_ROOM, [GANG_BUSY] = REASON_GANG_BUSY,
+    [GANG_BACKOFF] = REASON_GANG_BACKOFF, [GANG_CAPPED] = REASON_GANG_CAPPED,
+    [GANG_LOST] = REASON_GANG_LOST,
+};
+
+static bool is_offered(const struct filter_args *args, const char *node)
+{
+    for (size_t i = 0; i < args->n_names; i++) {
+        if (g_str_equal(args->names[i], node))
+            return true;
+    }
+    return false;
+}
+
+/* Under the lock: asks for a place, among the nodes that kube-scheduler has left. */
+static enum gang_answer ask_gangs(const struct call *call, const struct ledger *ledger,
+                                  const struct request *request)
+{
+    struct store *store = call->extender->store;
+    const struct filter_args *args = &call->args;
+    const struct allocation *held = ledger_get(ledger, args->pod.uid);
+    struct gang_places_query query = {store,   &call->moment, &args->pod,
+                                      request, args->names,   args->n_names};
+
+    if (!store_join_gang(store, &args->pod, GANG_PENDING))
+        return GANG_CAPPED;
+    if (held && !is_offered(args, held->node->name))
+        gangs_lose(store_gangs(store), args->pod.uid);
+    return gangs_ask(store_gangs(store), &(struct gang_ask){
+                                             .uid = args->pod.uid,
+                                             .pool = g_intern_string(request->dialect->name),
+                                             .now_ms = call->moment.now_ms,
+                                             .take = gang_places_take,
+                                             .data = &query,
+                                         });
+}
+
+/* Under the lock. False: the pod is in no group that holds it back. */
+static bool ask_group(const struct call *call, const struct ledger *ledger,
+                      const struct request *request, enum reason *ret_reasons,
+                      struct taking *taking)
+{
+    struct store *store = call->extender->store;
+    const struct filter_args *args = &call->args;
+
+    if (!store_options(store)->gangs)
+        return false;
+    const enum gang_answer answer = ask_gangs(call, ledger, request);
+    if (answer == GANG_NONE)
+        return false;
+    const struct allocation *held = ledger_get(ledger, args->pod.uid);
+    const char *place = answer == GANG_YES && held ? held->node->name : NULL;
+    arrivals_ask(store_arrivals(store), args->pod.uid, call->moment.now_ms);
+    for (size_t i = 0; i < args->n_names; i++) {
+        const bool here = place && g_str_equal(args->names[i], place);
+        ret_reasons[i] = here    ? REASON_NONE
+                         : place ? REASON_GANG_PLACE
+                                 : gang_reasons[answer == GANG_YES ? GANG_LOST : answer];
+        if (here && taking->marks)
+            taking->marks[taking->n++] = passes_mark(held->node);
+    }
+    return true;
+}
+
+static bool is_of_group(enum reason reason)
+{
+    return reason >= REASON_GANG_PLACE && reason <= REASON_GANG_LOST;
+}
+
+/* --- what is left of it ------------------------------------------------------------------------ */
+
 /* Who found no node may have to be woken later. */
 static void note_outcome(struct extender *extender, const struct filter_args *args,
                          const struct request *request, const enum reason *reasons,
@@ -80,7 +156,7 @@ static void note_outcome(struct extender *extender, const struct filter_args *ar
     for (size_t i = 0; i < args->n_names && refused; i++) {
         refused = reasons[i] != REASON_NONE;
         /* There is room, which may not be needed in the end. */
-        freed = reasons[i] == REASON_EARLIER_POD ? 0 : freed;
+        freed = reasons[i] == REASON_EARLIER_POD || is_of_group(reasons[i]) ? 0 : freed;
     }
     if (refused)
         wake_note_refusal(extender->wake, &args->pod, freed);
@@ -144,9 +220,9 @@ static bool decide(struct call *call, struct json_arena *arena, enum reason *ret
     const struct allocation *held = ledger_get(ledger, args->pod.uid);
     const uint64_t freed = ledger_freed(ledger);
     bool decided = true;
-    if (held)
+    if (held && held->state != ALLOCATION_HELD)
         decided = keep_to_its_node(args, held->node->name, ret_reasons, error);
-    else
+    else if (!ask_group(call, ledger, request, ret_reasons, &taking))
         ask_nodes(call, ledger, request, ret_reasons, &taking);
     store_unlock(extender->store);
     if (taking.n > 0)

@@ -63,7 +63,7 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
 }
 
 /* Copies what the search needs, all of one moment. A pod that holds cards already needs no node
- * cleared. */
+ * cleared; and for one pod of a group nobody ends, since the others might find no room all the same. */
 static void look(struct preempt *preempt)
 {
     struct store *store = preempt->call.extender->store;
@@ -78,7 +78,9 @@ static void look(struct preempt *preempt)
         .patience_ns = options->patience_ms * 1000000,
     };
     preempt->budgets = budgets_copy(store_budgets(store));
-    if (!ledger_get(ledger, preempt->args.pod.uid))
+    if (!ledger_get(ledger, preempt->args.pod.uid) &&
+        gangs_judge(store_gangs(store), preempt->args.pod.uid, preempt->call.moment.now_ms) ==
+            GANG_NONE)
         copy_nodes(preempt, ledger);
     store_unlock(store);
 }

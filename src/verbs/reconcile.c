@@ -69,6 +69,7 @@ static bool drop_unsettled(struct store *store, const struct unsettled *unsettle
         number = observer_number(store_observer(store));
         store_notify(store, allocation->node->name, unsettled->uid);
         ledger_drop(ledger, unsettled->uid);
+        gangs_settle(store_gangs(store), unsettled->uid, false);
     }
     store_unlock(store);
     observer_tell(store_observer(store),

@@ -232,6 +232,14 @@ static bool has_room(struct store *store, const struct candidate *candidate,
     return found;
 }
 
+/* Under the store's lock: its group, if it has one, does not hold it back anyway. */
+static bool group_may_come(struct store *store, const char *uid, const struct moment *moment)
+{
+    const enum gang_answer answer = gangs_judge(store_gangs(store), uid, moment->now_ms);
+
+    return answer == GANG_NONE || answer == GANG_YES;
+}
+
 /* One at a time: there may be thousands, and others want the lock. */
 static void look(struct store *store, struct candidate *candidate, const struct demand *demand)
 {
@@ -239,9 +247,12 @@ static void look(struct store *store, struct candidate *candidate, const struct 
     struct ledger *ledger = store_decide(store, &moment);
 
     candidate->tried = ledger_freed(ledger);
-    candidate->gone = !store_pending(store, candidate->uid) || ledger_get(ledger, candidate->uid);
+    const struct allocation *held = ledger_get(ledger, candidate->uid);
+    const bool placed = held && held->state == ALLOCATION_HELD; /* by another pod of its group */
+    candidate->gone = !store_pending(store, candidate->uid) || (held && !placed);
     candidate->admitted = !candidate->gone && candidate->freed != candidate->tried &&
-                          has_room(store, candidate, &moment, demand);
+                          (placed || (group_may_come(store, candidate->uid, &moment) &&
+                                      has_room(store, candidate, &moment, demand)));
     store_unlock(store);
 }
 

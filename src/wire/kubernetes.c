@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/kubernetes.h"
 
+#include "wire/pod_group.h"
+
 #include "core/fail.h"
 
 #include <string.h>
@@ -12,6 +14,8 @@ const char *const feed_names[FEED_N] = {
     [FEED_BUDGETS] = "poddisruptionbudgets",
     [FEED_RESOURCE_QUOTAS] = "resourcequotas",
     [FEED_ELASTIC_QUOTAS] = "elasticquotas",
+    [FEED_POD_GROUPS] = "podgroups",
+    [FEED_NATIVE_POD_GROUPS] = "podgroups.scheduling.k8s.io",
 };
 
 const char *const outcome_names[OUTCOME_N] = {
@@ -29,31 +33,40 @@ struct pod_object {
     bool pod_level, keeps_away;
     const cJSON *containers;
     const cJSON *init_containers;
+    const cJSON *selector, *affinity, *tolerations; /* written only */
 };
 
 #define POD(KIND, member, path, flags) JSON_FIELD_##KIND(struct pod_object, member, path, flags)
-static const struct json_field pod_fields[] = {
-    POD(STRING, view.name, "metadata.name", JSON_REQUIRED),
-    POD(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),
-    POD(STRING, view.uid, "metadata.uid", 0),
-    POD(STRING, view.resource_version, "metadata.resourceVersion", 0),
-    POD(STRING, view.created, "metadata.creationTimestamp", 0),
-    POD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),
-    POD(PAIRS, view.labels, "metadata.labels", 0),
-    POD(PAIRS, view.annotations, "metadata.annotations", 0),
-    POD(STRING, view.node_name, "spec.nodeName", 0),
-    POD(STRING, view.scheduler_name, "spec.schedulerName", 0),
-    POD(INT64, view.priority, "spec.priority", 0),
-    POD(PAIRS, view.overhead, "spec.overhead", JSON_NUMBERS),
-    POD(ARRAY, containers, "spec.containers", 0),
-    POD(ARRAY, init_containers, "spec.initContainers", 0),
-    POD(STRING, view.phase, "status.phase", 0),
-    POD(STRING, view.status_reason, "status.reason", 0),
-    POD(STRING, view.status_message, "status.message", 0),
-    POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),
-    POD(PRESENT, view.started, "status.startTime", 0),
-    POD(PRESENT, pod_level, "spec.resources", 0),
-    POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity", 0),
+#define POD_FIELDS                                                                                 \
+    POD(STRING, view.name, "metadata.name", JSON_REQUIRED),                                        \
+        POD(STRING, view.ns, "metadata.namespace", JSON_REQUIRED),                                 \
+        POD(STRING, view.uid, "metadata.uid", 0),                                                  \
+        POD(STRING, view.resource_version, "metadata.resourceVersion", 0),                         \
+        POD(STRING, view.created, "metadata.creationTimestamp", 0),                                \
+        POD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),                           \
+        POD(PAIRS, view.labels, "metadata.labels", 0),                                             \
+        POD(PAIRS, view.annotations, "metadata.annotations", 0),                                   \
+        POD(STRING, view.node_name, "spec.nodeName", 0),                                           \
+        POD(STRING, view.scheduler_name, "spec.schedulerName", 0),                                 \
+        POD(INT64, view.priority, "spec.priority", 0),                                             \
+        POD(STRING, view.scheduling_group, "spec.schedulingGroup.podGroupName", 0),                \
+        POD(PAIRS, view.overhead, "spec.overhead", JSON_NUMBERS),                                  \
+        POD(ARRAY, containers, "spec.containers", 0),                                              \
+        POD(ARRAY, init_containers, "spec.initContainers", 0),                                     \
+        POD(STRING, view.phase, "status.phase", 0),                                                \
+        POD(STRING, view.status_reason, "status.reason", 0),                                       \
+        POD(STRING, view.status_message, "status.message", 0),                                     \
+        POD(STRING, view.nominated_node, "status.nominatedNodeName", 0),                           \
+        POD(PRESENT, view.started, "status.startTime", 0),                                         \
+        POD(PRESENT, pod_level, "spec.resources", 0),                                              \
+        POD(PRESENT, keeps_away, "spec.affinity.podAntiAffinity", 0)
+static const struct json_field pod_fields[] = {POD_FIELDS, JSON_FIELD_END};
+/* Where the members of a group may go matters to each of them: what a record says of one holds that, too. */
+static const struct json_field member_fields[] = {
+    POD_FIELDS,
+    POD(OBJECT, selector, "spec.nodeSelector", 0),
+    POD(OBJECT, affinity, "spec.affinity.nodeAffinity", 0),
+    POD(ARRAY, tolerations, "spec.tolerations", 0),
     JSON_FIELD_END,
 };
 
@@ -259,7 +272,6 @@ static void write_container(struct json_writer *writer, const struct container_v
     json_encode(writer, &(struct json_encoding){.fields = container_fields, .base = &object});
 }
 
-/* One of the pod's two lists of containers. */
 static void write_containers(struct json_writer *writer, const struct json_field *field,
                              const void *base)
 {
@@ -274,6 +286,29 @@ static void write_containers(struct json_writer *writer, const struct json_field
     json_end_array(writer);
 }
 
+static void write_tree(struct json_writer *writer, const cJSON *tree)
+{
+    if (tree)
+        json_value(writer, tree);
+    else
+        json_null(writer);
+}
+
+/* One of the pod's two lists of containers, or what is written as it was read. */
+static void write_list(struct json_writer *writer, const struct json_field *field, const void *base)
+{
+    const struct pod_object *object = base;
+
+    if (field->offset == offsetof(struct pod_object, selector))
+        write_tree(writer, object->selector);
+    else if (field->offset == offsetof(struct pod_object, affinity))
+        write_tree(writer, object->affinity);
+    else if (field->offset == offsetof(struct pod_object, tolerations))
+        write_tree(writer, object->tolerations);
+    else
+        write_containers(writer, field, base);
+}
+
 void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
 {
     struct pod_object object = {.view = *pod};
@@ -283,7 +318,16 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
     object.view.annotations = (struct string_pairs){kept, n};
     object.view.status_reason = object.view.status_message = NULL; /* a record says it otherwise */
     object.pod_level = pod->particular; /* one of its reasons stands for all */
-    json_encode(writer, &(struct json_encoding){pod_fields, &object, write_containers});
+    const bool member = pod->object && pod_group_claim(pod).name;
+    if (member) {
+        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod->object, "spec");
+        const cJSON *affinity = cJSON_GetObjectItemCaseSensitive(spec, "affinity");
+        object.selector = cJSON_GetObjectItemCaseSensitive(spec, "nodeSelector");
+        object.affinity = cJSON_GetObjectItemCaseSensitive(affinity, "nodeAffinity");
+        object.tolerations = cJSON_GetObjectItemCaseSensitive(spec, "tolerations");
+    }
+    json_encode(writer,
+                &(struct json_encoding){member ? member_fields : pod_fields, &object, write_list});
 }
 
 static void write_taints(struct json_writer *writer, const struct json_field *field,

@@ -18,9 +18,11 @@ enum feed {
     FEED_NODES,
     FEED_PODS,
     FEED_CONFIGMAPS,
-    FEED_BUDGETS,         /* nobody waits for it */
-    FEED_RESOURCE_QUOTAS, /* by option */
-    FEED_ELASTIC_QUOTAS,  /* by option */
+    FEED_BUDGETS,           /* nobody waits for it */
+    FEED_RESOURCE_QUOTAS,   /* by option */
+    FEED_ELASTIC_QUOTAS,    /* by option */
+    FEED_POD_GROUPS,        /* scheduling.x-k8s.io; by option */
+    FEED_NATIVE_POD_GROUPS, /* scheduling.k8s.io; by option */
     FEED_N
 };
 extern const char *const feed_names[FEED_N]; /* the resource's: "nodes", "poddisruptionbudgets" */

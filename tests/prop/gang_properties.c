@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups come whole or not at all, whatever is asked, deleted, killed or late. The world keeps its own
- * account of cards, Bindings and times, by pod number, and asks the rule for places only.
+ * Groups come whole or not at all, whatever is asked, deleted, killed or late. The world has the places,
+ * the cards, the Bindings and the times, by pod number; the rule only says when to take and to drop a
+ * place, and when a Binding is due.
  */
 #include "chance.h"
 #include "queue/gangs.h"
@@ -17,6 +18,7 @@
 
 struct pod {
     bool there, bound, due;
+    bool held;     /* it has a place, which is its booking's once that is due */
     bool waits;    /* in bind, and looks again when it wakes */
     unsigned born; /* part of its UID: a replacement has another */
 };
@@ -50,22 +52,39 @@ static int32_t used(struct world *w)
     int32_t n = 0;
     for (int g = 0; g < GANGS; g++) {
         for (int p = 0; p < PODS; p++) {
-            g_autofree char *id = uid(w, g, p);
-            const bool held = gangs_place(w->gangs, id) != NULL;
-            HOLDS(!held || w->groups[g].pods[p].there, "a place without a pod: %s", id);
-            n += w->groups[g].pods[p].bound || held;
+            const struct pod *pod = &w->groups[g].pods[p];
+            HOLDS(!pod->held || pod->there, "a place without a pod: %d-%d", g, p);
+            n += pod->bound || pod->held;
         }
     }
     return n;
 }
 
-static void place(void *data, const char *const *uids, size_t n, char **ret_nodes)
+static struct pod *find(struct world *w, const char *id)
+{
+    int g, p;
+    unsigned born;
+    HOLDS(sscanf(id, "%d-%d-%u", &g, &p, &born) == 3, "%s", id);
+    HOLDS(w->groups[g].pods[p].born == born, "%s is gone", id);
+    return &w->groups[g].pods[p];
+}
+
+static void take(void *data, const char *const *uids, size_t n, bool *ret_taken)
 {
     struct world *w = data;
     int32_t left = w->cards - used(w);
-    (void)uids;
-    for (size_t i = 0; i < n && left > 0; i++, left--)
-        ret_nodes[i] = g_strdup("n");
+    for (size_t i = 0; i < n && left > 0; i++, left--) {
+        struct pod *pod = find(w, uids[i]);
+        HOLDS(!pod->held && !pod->bound, "%s has a place already", uids[i]);
+        pod->held = ret_taken[i] = true;
+    }
+}
+
+static void drop(void *data, const char *id)
+{
+    struct pod *pod = find(data, id);
+    HOLDS(pod->held && !pod->due, "%s: nothing to drop", id);
+    pod->held = false;
 }
 
 static uint32_t bound_of(const struct group *group)
@@ -79,15 +98,25 @@ static uint32_t bound_of(const struct group *group)
 static void declare(struct world *w, int g, bool failed)
 {
     g_autofree char *name = g_strdup_printf("g%d", g);
-    const struct gang_terms terms = {"ns", name, "pool", w->groups[g].min, TIMEOUT_MS, failed};
-    HOLDS(gangs_declare(w->gangs, &terms, w->now_ms), "group %d", g);
+    g_autofree char *failure = failed ? g_strdup_printf("%u", ++w->born) : NULL;
+    HOLDS(gangs_declare(w->gangs,
+                        &(struct pod_group_view){.ns = "ns",
+                                                 .name = name,
+                                                 .min = w->groups[g].min,
+                                                 .timeout_ms = TIMEOUT_MS,
+                                                 .failure = failure},
+                        0),
+          "group %d", g);
 }
 
 static void join(struct world *w, int g, int p)
 {
     g_autofree char *name = g_strdup_printf("g%d", g), *id = uid(w, g, p);
     declare(w, g, false);
-    gangs_join(w->gangs, "ns", name, id, w->groups[g].pods[p].bound);
+    const struct pod_group_claim claim = {.name = name};
+    HOLDS(gangs_join(w->gangs, "ns", &claim, id,
+                     w->groups[g].pods[p].bound ? GANG_BOUND : GANG_PENDING),
+          "%s", id);
 }
 
 /* After an answer: a group that has not begun to bind has places for as many as it needs, or none. */
@@ -97,10 +126,9 @@ static void check_whole_or_none(struct world *w, int g)
     uint32_t held = 0;
 
     for (int p = 0; p < PODS; p++) {
-        g_autofree char *id = uid(w, g, p);
-        if (group->excused || group->pods[p].bound || group->pods[p].due)
+        if (group->excused || group->pods[p].bound || group->pods[p].due || group->pods[p].waits)
             return;
-        held += gangs_place(w->gangs, id) != NULL;
+        held += group->pods[p].held;
     }
     HOLDS(held == 0 || held >= group->min, "group %d holds %u of %u", g, held, group->min);
 }
@@ -108,10 +136,14 @@ static void check_whole_or_none(struct world *w, int g)
 static void ask(struct world *w, int g, int p)
 {
     g_autofree char *id = uid(w, g, p);
-    const struct gang_placer placer = {place, w};
-    if (w->groups[g].pods[p].there && !w->groups[g].pods[p].bound)
-        if (gangs_ask(w->gangs, id, &placer, w->now_ms) != GANG_NONE)
-            check_whole_or_none(w, g);
+    const struct pod *pod = &w->groups[g].pods[p];
+    enum gang_answer answer;
+    if (!pod->there || pod->bound || pod->due)
+        return;
+    answer = gangs_ask(w->gangs, &(struct gang_ask){id, "pool", w->now_ms, take, w});
+    HOLDS((answer == GANG_YES) == pod->held, "%s: answer %d, place %d", id, (int)answer, pod->held);
+    if (answer != GANG_NONE)
+        check_whole_or_none(w, g);
 }
 
 static void arrive(struct world *w, int g, int p)
@@ -122,8 +154,13 @@ static void arrive(struct world *w, int g, int p)
     if (!pod->there || pod->bound || pod->due)
         return;
     answer = gangs_arrive(w->gangs, id, w->now_ms);
-    pod->due = answer == GANG_YES;
+    HOLDS(answer != GANG_NONE || !pod->held, "%s has a place for nothing", id);
     pod->waits = answer == GANG_WAIT;
+    if (answer != GANG_YES)
+        return;
+    HOLDS(pod->held, "a Binding without a place: %s", id);
+    pod->due = true;
+    gangs_book(w->gangs, id);
 }
 
 static void deliver(struct world *w, int g, int p)
@@ -133,8 +170,7 @@ static void deliver(struct world *w, int g, int p)
     const bool ok = !chance_percent(2);
     if (!pod->due)
         return;
-    HOLDS(gangs_place(w->gangs, id), "a Binding without a place: %s", id);
-    pod->due = false;
+    pod->due = pod->held = false;
     pod->bound = ok;
     w->groups[g].excused |= !ok;
     gangs_settle(w->gangs, id, ok);
@@ -154,20 +190,23 @@ static void end(struct world *w, int g, int p)
     if (!pod->there)
         return;
     w->groups[g].excused |= pod->bound || pod->due || pod->waits;
-    *pod = (struct pod){0};
+    pod->held &= !pod->due; /* who takes a booking back is the bind */
+    pod->due = false;
     gangs_forget(w->gangs, id);
-    HOLDS(!gangs_place(w->gangs, id), "a place outlived %s", id);
+    HOLDS(!pod->held, "a place outlived %s", id);
+    *pod = (struct pod){0};
 }
 
 /* All that is in memory is gone; Bindings that were due never went out. */
 static void crash(struct world *w)
 {
     gangs_free(w->gangs);
-    w->gangs = gangs_new();
+    w->gangs = gangs_new(&(struct gang_keeper){drop, w});
     for (int g = 0; g < GANGS; g++) {
         for (int p = 0; p < PODS; p++) {
             w->groups[g].excused |= w->groups[g].pods[p].due || w->groups[g].pods[p].waits;
-            w->groups[g].pods[p].due = w->groups[g].pods[p].waits = false;
+            w->groups[g].pods[p].due = w->groups[g].pods[p].waits = w->groups[g].pods[p].held =
+                false;
             if (w->groups[g].pods[p].there)
                 join(w, g, p);
         }
@@ -179,10 +218,9 @@ static bool prepares(struct world *w, int g)
 {
     bool held = false;
     for (int p = 0; p < PODS; p++) {
-        g_autofree char *id = uid(w, g, p);
         if (w->groups[g].excused || w->groups[g].pods[p].bound)
             return false;
-        held |= gangs_place(w->gangs, id) != NULL;
+        held |= w->groups[g].pods[p].held;
     }
     return held;
 }
@@ -253,8 +291,9 @@ static void step(struct world *w)
 
 static void run(void)
 {
-    struct world w = {.gangs = gangs_new(), .cards = (int32_t)chance_between(2, 14)};
+    struct world w = {.cards = (int32_t)chance_between(2, 14)};
 
+    w.gangs = gangs_new(&(struct gang_keeper){drop, &w});
     for (int g = 0; g < GANGS; g++)
         w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS), .partly_ms = -1};
     for (int i = 0; i < STEPS; i++) {
@@ -267,8 +306,7 @@ static void run(void)
     pass(&w, TIMEOUT_MS + GANG_ASKED_MS);
     for (int g = 0; g < GANGS; g++) {
         for (int p = 0; p < PODS; p++) {
-            g_autofree char *id = uid(&w, g, p);
-            HOLDS(!gangs_place(w.gangs, id), "held after the deadline: %s", id);
+            HOLDS(!w.groups[g].pods[p].held, "held after the deadline: %d-%d", g, p);
         }
     }
     check(&w);

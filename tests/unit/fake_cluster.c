@@ -221,6 +221,30 @@ static void feed_elastic_quota(struct store *store, bool deleted, const cJSON *j
         store_apply_resource_quota(store, &view);
 }
 
+static void feed_group(struct store *store, bool deleted, const cJSON *json,
+                       struct json_arena *arena, bool native)
+{
+    struct pod_group_view view;
+
+    ck_assert(pod_group_view_decode(arena, json, native, &view, NULL));
+    if (deleted)
+        store_delete_pod_group(store, &view);
+    else
+        store_apply_pod_group(store, &view);
+}
+
+static void feed_pod_group(struct store *store, bool deleted, const cJSON *json,
+                           struct json_arena *arena)
+{
+    feed_group(store, deleted, json, arena, false);
+}
+
+static void feed_native_pod_group(struct store *store, bool deleted, const cJSON *json,
+                                  struct json_arena *arena)
+{
+    feed_group(store, deleted, json, arena, true);
+}
+
 void feed_event(struct store *store, enum feed feed, bool deleted, const char *object)
 {
     static void (*const feeders[FEED_N])(struct store *, bool, const cJSON *,
@@ -231,6 +255,8 @@ void feed_event(struct store *store, enum feed feed, bool deleted, const char *o
         [FEED_BUDGETS] = feed_budget,
         [FEED_RESOURCE_QUOTAS] = feed_resource_quota,
         [FEED_ELASTIC_QUOTAS] = feed_elastic_quota,
+        [FEED_POD_GROUPS] = feed_pod_group,
+        [FEED_NATIVE_POD_GROUPS] = feed_native_pod_group,
     };
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) error = NULL;

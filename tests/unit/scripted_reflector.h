@@ -114,6 +114,16 @@ void store_delete_resource_quota(struct store *store, const struct resource_quot
     note("-%s/%s", view->ns, view->name);
 }
 
+void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
+{
+    note("%s/%s=%u", view->ns, view->name, view->min);
+}
+
+void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
+{
+    note("-%s/%s", view->ns, view->name);
+}
+
 /* Until the trace reads exactly so. */
 static inline void expect_trace(const char *expected)
 {

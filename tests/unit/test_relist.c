@@ -72,6 +72,14 @@ void store_delete_resource_quota(struct store *store, const struct resource_quot
 {
 }
 
+void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
+{
+}
+
+void store_delete_pod_group(struct store *store, const struct pod_group_view *view)
+{
+}
+
 static void setup(void)
 {
     api_begin();

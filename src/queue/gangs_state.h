@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What gangs are made of, for gangs*.c alone. */
+#include "queue/gangs.h"
+
+/* KNOWN: without a place. HELD, ARRIVED (its bind waits), DUE (its bind goes on): with one that can be
+ * taken back. BOOKED: its Binding may be on its way. */
+enum gang_stage { KNOWN, HELD, ARRIVED, DUE, BOOKED, BOUND, PLAIN, GANG_STAGES };
+
+struct gang {
+    char *key, *ns, *name;
+    bool native, declared, whole;
+    uint32_t generation; /* of its object */
+    uint32_t min, fit;
+    int64_t timeout_ms, asked_ms, tried_ms, deadline_ms, backoff_ms, again_ms;
+    char *failure;
+    const char *pool;
+    uint32_t n[GANG_STAGES];
+    GPtrArray *members; /* in the order in which they came */
+};
+
+struct gang_member {
+    char *uid;
+    enum gang_stage stage;
+    struct gang *gang;
+};
+
+struct gangs {
+    struct gang_keeper keeper;
+    GHashTable *by_key, *by_uid;
+    GHashTable *tenants; /* namespace -> struct gang_tenant * */
+    GPtrArray *holding;  /* gangs with places */
+    GPtrArray *resting;  /* gangs that get none for a while */
+    bool news;
+};
+
+struct gang_tenant {
+    uint32_t n_gangs, n_places;
+};
+
+/* NULL: the namespace has too many. */
+struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native);
+/* NULL: the group has too many. */
+struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid);
+void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
+/* Of members that have a place, in a booking or not. */
+uint32_t gang_places(const struct gang *gang);
+void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);

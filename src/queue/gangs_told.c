@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of groups, for people and for a record. */
+#include "queue/gangs_state.h"
+
+#include "core/fail.h"
+
+#include <string.h>
+
+static const char *const stage_names[GANG_STAGES] = {
+    [KNOWN] = "known",   [HELD] = "held",   [ARRIVED] = "arrived", [DUE] = "due",
+    [BOOKED] = "booked", [BOUND] = "bound", [PLAIN] = "plain",
+};
+
+/* --- for people ------------------------------------------------------------------------------- */
+
+static struct gang_row row_of(const struct gang *gang)
+{
+    return (struct gang_row){
+        .ns = gang->ns,
+        .name = gang->name,
+        .min = gang->min,
+        .known = gang->members->len,
+        .held = gang_places(gang),
+        .bound = gang->n[BOUND],
+        .fit = gang->fit,
+        .deadline_ms = gang->deadline_ms,
+        .again_ms = gang->again_ms,
+        .whole = gang->whole,
+        .half = !gang->whole && gang->n[BOUND] > 0 && gang->n[BOUND] < gang->min &&
+                gang->n[DUE] + gang->n[BOOKED] == 0,
+    };
+}
+
+bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row)
+{
+    const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+
+    if (member)
+        *ret_row = row_of(member->gang);
+    return member != NULL;
+}
+
+static gint compare(gconstpointer a, gconstpointer b)
+{
+    const struct gang *const *left = a, *const *right = b;
+    const int order = strcmp((*left)->ns, (*right)->ns);
+    return order ? order : strcmp((*left)->key, (*right)->key);
+}
+
+static GPtrArray *in_order(const struct gangs *gangs)
+{
+    GPtrArray *all = g_ptr_array_new();
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, gangs->by_key);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((struct gang *)value)->members->len > 0)
+            g_ptr_array_add(all, value);
+    }
+    g_ptr_array_sort(all, compare);
+    return all;
+}
+
+void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
+                void *data)
+{
+    g_autoptr(GPtrArray) all = in_order(gangs);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct gang_row row = row_of(all->pdata[i]);
+        visit(&row, data);
+    }
+}
+
+/* --- for a record ----------------------------------------------------------------------------- */
+
+void gangs_encode(struct json_writer *writer, const struct gangs *gangs,
+                  void (*write_place)(struct json_writer *writer, void *data, const char *uid),
+                  void *data)
+{
+    g_autoptr(GPtrArray) all = in_order(gangs);
+
+    json_begin_object(writer);
+    json_key_array(writer, "groups");
+    for (guint i = 0; i < all->len; i++) {
+        const struct gang *gang = all->pdata[i];
+        json_begin_object(writer);
+        json_key_string(writer, "namespace", gang->ns);
+        json_key_string(writer, "name", gang->name);
+        json_key_bool(writer, "native", gang->native);
+        json_key_string(writer, "pool", gang->pool ? gang->pool : "");
+        json_key_int(writer, "min", gang->min);
+        json_key_int(writer, "timeout", gang->timeout_ms);
+        json_key_int(writer, "asked", gang->asked_ms);
+        json_key_bool(writer, "tried", gang->tried_ms >= 0);
+        json_key_int(writer, "triedAt", MAX(gang->tried_ms, 0));
+        json_key_int(writer, "deadline", gang->deadline_ms);
+        json_key_int(writer, "backoff", gang->backoff_ms);
+        json_key_int(writer, "again", gang->again_ms);
+        json_key_int(writer, "fit", gang->fit);
+        json_key_bool(writer, "whole", gang->whole);
+        json_key_array(writer, "members");
+        for (guint j = 0; j < gang->members->len; j++) {
+            const struct gang_member *member = gang->members->pdata[j];
+            json_begin_object(writer);
+            json_key_string(writer, "uid", member->uid);
+            json_key_string(writer, "stage", stage_names[member->stage]);
+            if (member->stage >= HELD && member->stage <= DUE)
+                write_place(writer, data, member->uid);
+            json_end_object(writer);
+        }
+        json_end_array(writer);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+struct group_object {
+    const char *ns, *name, *pool;
+    int64_t min, timeout, asked, tried_at, deadline, backoff, again, fit;
+    bool native, tried, whole;
+    const cJSON *members;
+};
+#define GROUP(KIND, member, path) JSON_FIELD_##KIND(struct group_object, member, path, 0)
+static const struct json_field group_fields[] = {
+    JSON_FIELD_STRING(struct group_object, ns, "namespace", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct group_object, name, "name", JSON_REQUIRED),
+    GROUP(BOOL, native, "native"),
+    GROUP(STRING, pool, "pool"),
+    GROUP(INT64, min, "min"),
+    GROUP(INT64, timeout, "timeout"),
+    GROUP(INT64, asked, "asked"),
+    GROUP(BOOL, tried, "tried"),
+    GROUP(INT64, tried_at, "triedAt"),
+    GROUP(INT64, deadline, "deadline"),
+    GROUP(INT64, backoff, "backoff"),
+    GROUP(INT64, again, "again"),
+    GROUP(INT64, fit, "fit"),
+    GROUP(BOOL, whole, "whole"),
+    GROUP(ARRAY, members, "members"),
+    JSON_FIELD_END,
+};
+
+struct member_object {
+    const char *uid, *stage;
+    const cJSON *place;
+};
+static const struct json_field member_fields[] = {
+    JSON_FIELD_STRING(struct member_object, uid, "uid", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct member_object, stage, "stage", JSON_REQUIRED),
+    JSON_FIELD_OBJECT(struct member_object, place, "place", 0),
+    JSON_FIELD_END,
+};
+
+/* Members come in the order in which they had come. */
+static bool decode_member(struct gangs *gangs, struct gang *gang, const struct member_object *said,
+                          guint at, bool (*hold)(void *data, const char *uid, const cJSON *place),
+                          void *data, GError **error)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, said->uid);
+    guint now_at;
+
+    if (!member) /* known by a call alone, or asks for no GPU */
+        member = gang_add(gangs, gang, said->uid);
+    if (!member || !g_ptr_array_find(gang->members, member, &now_at))
+        return true;
+    if (now_at != at && at < gang->members->len) {
+        gang->members->pdata[now_at] = gang->members->pdata[at];
+        gang->members->pdata[at] = member;
+    }
+    for (int stage = KNOWN; stage < GANG_STAGES; stage++) {
+        if (!g_str_equal(said->stage, stage_names[stage]))
+            continue;
+        if (stage >= HELD && stage <= DUE && !hold(data, said->uid, said->place))
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'place': it cannot be understood");
+        gang_set_stage(gangs, member, (enum gang_stage)stage);
+        return true;
+    }
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "field 'stage': there is none of that name");
+}
+
+bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                  bool (*hold)(void *data, const char *uid, const cJSON *place), void *data,
+                  GError **error)
+{
+    const cJSON *item, *each;
+
+    cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(object, "groups")) {
+        struct group_object said = {0};
+        guint at = 0;
+        if (!json_decode(arena, item, group_fields, &said, error))
+            return false;
+        struct gang *gang = gang_find_or_make(gangs, said.ns, said.name, said.native);
+        if (!gang)
+            continue;
+        cJSON_ArrayForEach (each, said.members) {
+            struct member_object member = {0};
+            if (!json_decode(arena, each, member_fields, &member, error) ||
+                !decode_member(gangs, gang, &member, at++, hold, data, error))
+                return false;
+        }
+        gang->pool = *said.pool ? g_intern_string(said.pool) : NULL;
+        gang->min = (uint32_t)said.min;
+        gang->timeout_ms = said.timeout;
+        gang->asked_ms = said.asked;
+        gang->tried_ms = said.tried ? said.tried_at : G_MININT64 / 2;
+        gang->deadline_ms = said.deadline;
+        gang->backoff_ms = said.backoff;
+        gang_rest(gangs, gang, said.again);
+        gang->fit = (uint32_t)said.fit;
+        gang->whole = said.whole;
+    }
+    gangs->news = false;
+    return true;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/gang_places.h"
+
+#include "queue/pod_rules.h"
+#include "store/booking.h"
+#include "store/feasibility.h"
+
+#include <gpuledger/ranking.h>
+
+/* Pods that any node takes alike. */
+struct kind {
+    const struct request *request;
+    const struct constraints *constraints;
+    int64_t priority;
+    GPtrArray *nodes;   /* those that may take one more; borrowed */
+    struct rank *ranks; /* of these, when they were first asked about */
+};
+
+struct taking {
+    const struct gang_places_query *query;
+    struct kind kinds[GANG_KINDS_MAX];
+    size_t n_kinds;
+    struct placement placement; /* too large to be made for each node */
+};
+
+/* A member as it is asked about: the first one as filter was told, the others as the watch has shown
+ * them. */
+struct member {
+    const char *uid;
+    const struct pod_rules *rules; /* NULL: of the first */
+    const struct request *request;
+    struct pod_view pod;
+};
+
+static bool find_member(const struct taking *taking, const char *uid, struct member *ret_member)
+{
+    const struct gang_places_query *query = taking->query;
+    const bool asked = g_str_equal(uid, query->pod->uid);
+
+    *ret_member = (struct member){
+        .uid = uid,
+        .rules = asked ? NULL : store_rules(query->store, uid),
+        .request = asked ? query->request : store_pending(query->store, uid),
+        .pod = {.uid = uid,
+                .ns = query->pod->ns,
+                .name = query->pod->name,
+                .priority =
+                    asked ? query->pod->priority : store_pending_priority(query->store, uid)},
+    };
+    if (!asked && ret_member->rules) {
+        ret_member->pod.name = ret_member->rules->name;
+        ret_member->pod.constraints = ret_member->rules->constraints;
+    }
+    /* Of whom it cannot be read where it may go there is no saying that it has a place. */
+    return ret_member->request && (asked || (ret_member->rules && ret_member->rules->constraints));
+}
+
+static void add_node(struct kind *kind, const struct node *node)
+{
+    if (node && node->dialect)
+        g_ptr_array_add(kind->nodes, (gpointer)node);
+}
+
+static struct kind make_kind(const struct taking *taking, const struct member *member)
+{
+    const struct gang_places_query *query = taking->query;
+    struct ledger *ledger = store_ledger(query->store);
+    struct kind kind = {member->request, member->pod.constraints, member->pod.priority,
+                        g_ptr_array_new(), NULL};
+    const GPtrArray *all = ledger_nodes(ledger);
+
+    for (size_t i = 0; !member->rules && i < query->n_names; i++)
+        add_node(&kind, ledger_node(ledger, query->names[i]));
+    for (guint i = 0; member->rules && i < all->len; i++)
+        add_node(&kind, all->pdata[i]);
+    return kind;
+}
+
+static void kind_clear(struct kind *kind)
+{
+    g_ptr_array_unref(kind->nodes);
+    g_free(kind->ranks);
+}
+
+static bool takes(struct feasibility *question, const struct member *member,
+                  const struct node *node, struct placement *ret_placement)
+{
+    return member->rules
+               ? feasibility_takes(question, node, ret_placement)
+               : node->present && feasibility_ask(question, node, ret_placement) == REASON_NONE;
+}
+
+/* Leaves the nodes that take such a pod, and what the policy thinks of them. */
+static void rank_nodes(struct taking *taking, struct kind *kind, struct feasibility *question,
+                       const struct member *member)
+{
+    const struct policy *policy = terms_rating(member->request->terms, question->admission.policy);
+    guint n = 0;
+
+    kind->ranks = g_new(struct rank, kind->nodes->len + 1);
+    for (guint i = 0; i < kind->nodes->len; i++) {
+        const struct node *node = kind->nodes->pdata[i];
+        if (!takes(question, member, node, &taking->placement))
+            continue;
+        ranking_rate(policy, question->seen, &taking->placement, question->admission.demand,
+                     &kind->ranks[n]);
+        kind->ranks[n].waits = question->waits;
+        kind->ranks[n].name = node->name;
+        kind->nodes->pdata[n++] = (gpointer)node;
+    }
+    g_ptr_array_set_size(kind->nodes, (gint)n);
+}
+
+/* The node that was found full for such pods is not asked about again. */
+static void leave_out(struct kind *kind, size_t at)
+{
+    kind->ranks[at] = kind->ranks[kind->nodes->len - 1];
+    g_ptr_array_remove_index_fast(kind->nodes, (guint)at);
+}
+
+static const struct node *choose(struct taking *taking, struct kind *kind,
+                                 struct feasibility *question, const struct member *member)
+{
+    const struct policy *policy = terms_rating(member->request->terms, question->admission.policy);
+
+    if (!kind->ranks)
+        rank_nodes(taking, kind, question, member);
+    while (kind->nodes->len > 0) {
+        const size_t best = ranking_winner(policy, kind->ranks, kind->nodes->len);
+        const struct node *node = kind->nodes->pdata[best];
+        if (takes(question, member, node, &taking->placement))
+            return node;
+        leave_out(kind, best);
+    }
+    return NULL;
+}
+
+/* NULL: there are too many. */
+static struct kind *find_kind(struct taking *taking, const struct member *member)
+{
+    for (size_t i = 0; member->rules && i < taking->n_kinds; i++) {
+        struct kind *kind = &taking->kinds[i];
+        if (kind->constraints && kind->priority == member->pod.priority &&
+            request_equal(kind->request, member->request) &&
+            constraints_equal(kind->constraints, member->pod.constraints))
+            return kind;
+    }
+    if (taking->n_kinds == GANG_KINDS_MAX)
+        return NULL;
+    taking->kinds[taking->n_kinds] = make_kind(taking, member);
+    return &taking->kinds[taking->n_kinds++];
+}
+
+static bool take_one(struct taking *taking, const char *uid)
+{
+    const struct gang_places_query *query = taking->query;
+    struct member member;
+    struct feasibility question;
+    const struct allocation *held = NULL;
+
+    if (!find_member(taking, uid, &member))
+        return false;
+    struct kind *kind = find_kind(taking, &member);
+    if (!kind)
+        return false;
+    feasibility_init(&question, query->store,
+                     &(struct feasibility_about){&member.pod, member.request, query->moment});
+    const struct node *node = choose(taking, kind, &question, &member);
+    feasibility_clear(&question);
+    if (node)
+        held = booking_hold(
+            store_ledger(query->store), node,
+            &(struct booking_entry){uid, member.pod.ns, member.pod.name, query->moment},
+            &taking->placement);
+    return held != NULL;
+}
+
+void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken)
+{
+    struct taking *taking = g_new0(struct taking, 1);
+
+    taking->query = data;
+    for (size_t i = 0; i < n; i++)
+        ret_taken[i] = take_one(taking, uids[i]);
+    for (size_t i = 0; i < taking->n_kinds; i++)
+        kind_clear(&taking->kinds[i]);
+    g_free(taking);
+}
+
+void gang_places_drop(void *data, const char *uid)
+{
+    struct store *store = data;
+    const struct allocation *held = ledger_get(store_ledger(store), uid);
+
+    if (!held || held->state != ALLOCATION_HELD)
+        return;
+    store_notify(store, held->node->name, uid);
+    ledger_drop(store_ledger(store), uid);
+}
+
+/* --- in a record ------------------------------------------------------------------------------ */
+
+void gang_places_write(struct json_writer *writer, void *data, const char *uid)
+{
+    const struct allocation *held = ledger_get(store_ledger(data), uid);
+
+    if (!held || held->state != ALLOCATION_HELD)
+        return;
+    json_key(writer, "place");
+    booking_encode(writer, held);
+}
+
+bool gang_places_read(void *data, const char *uid, const cJSON *place)
+{
+    struct store *store = data;
+    g_autoptr(json_arena) arena = json_arena_new();
+    const struct request *request = store_pending(store, uid);
+    const char *node;
+    struct allocation *held = place ? booking_decode(arena, place, &node) : NULL;
+
+    if (!held)
+        return false;
+    while (request && request->dialect != held->dialect)
+        request = request->alternative;
+    if (request) {
+        terms_unref(held->terms);
+        held->terms = terms_ref(request->terms);
+        held->host = request->host;
+    }
+    held->state = ALLOCATION_HELD;
+    held->waiting = false;
+    ledger_put(store_ledger(store), node, held);
+    return true;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Places for the pods of a group (queue/gangs.h): allocations that no Binding follows yet, so that everybody
+ * else finds the cards taken and the quotas used. Each pod is placed beside those before it, equal ones
+ * where the policy puts the first, as long as the node takes them. Under the store's lock.
+ */
+#include "store/store.h"
+
+/* Different pods of a group that are looked at one by one; of more, those that are like none before them
+ * get no place. */
+#define GANG_KINDS_MAX 8
+
+struct gang_places_query {
+    struct store *store;
+    const struct moment *moment;
+    /* Filter is asked about this member, and the nodes that kube-scheduler has left for it. */
+    const struct pod_view *pod;
+    const struct request *request;
+    const char *const *names;
+    size_t n_names;
+};
+
+/* As struct gang_ask wants it; `data` is a query. */
+void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken);
+
+/* As struct gang_keeper wants it; `data` is the store. */
+void gang_places_drop(void *data, const char *uid);
+
+/* As a record has a place, and back. */
+void gang_places_write(struct json_writer *writer, void *data, const char *uid);
+bool gang_places_read(void *data, const char *uid, const cJSON *place);
