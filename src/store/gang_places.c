@@ -11,9 +11,21 @@
 struct kind {
     const struct request *request;
     const struct constraints *constraints;
-    int64_t priority;
+    int64_t priority, size;
+    guint choice;       /* nodes that take such a pod while none of the group has a place */
     GPtrArray *nodes;   /* those that may take one more; borrowed */
     struct rank *ranks; /* of these, when they were first asked about */
+};
+
+/* A member as it is asked about: the one that is asked about as filter was told, the others as the watch
+ * has shown them. */
+struct member {
+    const char *uid;
+    const struct pod_rules *rules; /* NULL: of the one that is asked about */
+    const struct request *request;
+    struct pod_view pod;
+    struct kind *kind;
+    size_t at; /* in the caller's list */
 };
 
 struct taking {
@@ -21,15 +33,6 @@ struct taking {
     struct kind kinds[GANG_KINDS_MAX];
     size_t n_kinds;
     struct placement placement; /* too large to be made for each node */
-};
-
-/* A member as it is asked about: the first one as filter was told, the others as the watch has shown
- * them. */
-struct member {
-    const char *uid;
-    const struct pod_rules *rules; /* NULL: of the first */
-    const struct request *request;
-    struct pod_view pod;
 };
 
 static bool find_member(const struct taking *taking, const char *uid, struct member *ret_member)
@@ -65,14 +68,20 @@ static struct kind make_kind(const struct taking *taking, const struct member *m
 {
     const struct gang_places_query *query = taking->query;
     struct ledger *ledger = store_ledger(query->store);
-    struct kind kind = {member->request, member->pod.constraints, member->pod.priority,
-                        g_ptr_array_new(), NULL};
+    struct kind kind = {.request = member->request,
+                        .constraints = member->pod.constraints,
+                        .priority = member->pod.priority,
+                        .nodes = g_ptr_array_new()};
     const GPtrArray *all = ledger_nodes(ledger);
 
     for (size_t i = 0; !member->rules && i < query->n_names; i++)
         add_node(&kind, ledger_node(ledger, query->names[i]));
     for (guint i = 0; member->rules && i < all->len; i++)
         add_node(&kind, all->pdata[i]);
+    for (uint32_t i = 0; i < member->request->n_asks; i++) {
+        const struct card_ask *ask = &member->request->asks[i];
+        kind.size += ask->count * (ask->exclusive ? CORE_WHOLE : MAX(ask->core, 1));
+    }
     return kind;
 }
 
@@ -109,6 +118,7 @@ static void rank_nodes(struct taking *taking, struct kind *kind, struct feasibil
         kind->nodes->pdata[n++] = (gpointer)node;
     }
     g_ptr_array_set_size(kind->nodes, (gint)n);
+    kind->choice = n;
 }
 
 /* The node that was found full for such pods is not asked about again. */
@@ -118,13 +128,12 @@ static void leave_out(struct kind *kind, size_t at)
     g_ptr_array_remove_index_fast(kind->nodes, (guint)at);
 }
 
-static const struct node *choose(struct taking *taking, struct kind *kind,
-                                 struct feasibility *question, const struct member *member)
+static const struct node *choose(struct taking *taking, struct feasibility *question,
+                                 const struct member *member)
 {
+    struct kind *kind = member->kind;
     const struct policy *policy = terms_rating(member->request->terms, question->admission.policy);
 
-    if (!kind->ranks)
-        rank_nodes(taking, kind, question, member);
     while (kind->nodes->len > 0) {
         const size_t best = ranking_winner(policy, kind->ranks, kind->nodes->len);
         const struct node *node = kind->nodes->pdata[best];
@@ -147,31 +156,58 @@ static struct kind *find_kind(struct taking *taking, const struct member *member
     }
     if (taking->n_kinds == GANG_KINDS_MAX)
         return NULL;
-    taking->kinds[taking->n_kinds] = make_kind(taking, member);
-    return &taking->kinds[taking->n_kinds++];
+    struct kind *kind = &taking->kinds[taking->n_kinds++];
+    struct feasibility question;
+    *kind = make_kind(taking, member);
+    feasibility_init(&question, taking->query->store,
+                     &(struct feasibility_about){&member->pod, member->request, taking->query->moment});
+    rank_nodes(taking, kind, &question, member);
+    feasibility_clear(&question);
+    return kind;
 }
 
-static bool take_one(struct taking *taking, const char *uid)
+/* Who has the fewest nodes to choose from comes first, then who asks for most. */
+static gint compare_members(gconstpointer a, gconstpointer b)
+{
+    const struct member *left = a, *right = b;
+
+    if (left->kind->choice != right->kind->choice)
+        return left->kind->choice < right->kind->choice ? -1 : 1;
+    if (left->kind->size != right->kind->size)
+        return left->kind->size > right->kind->size ? -1 : 1;
+    return left->at < right->at ? -1 : left->at > right->at;
+}
+
+static GArray *list_members(struct taking *taking, const char *const *uids, size_t n)
+{
+    GArray *members = g_array_new(FALSE, FALSE, sizeof(struct member));
+
+    for (size_t i = 0; i < n; i++) {
+        struct member member;
+        if (!find_member(taking, uids[i], &member) || !(member.kind = find_kind(taking, &member)))
+            continue;
+        member.at = i;
+        g_array_append_val(members, member);
+    }
+    g_array_sort(members, compare_members);
+    return members;
+}
+
+static bool take_one(struct taking *taking, const struct member *member)
 {
     const struct gang_places_query *query = taking->query;
-    struct member member;
     struct feasibility question;
     const struct allocation *held = NULL;
 
-    if (!find_member(taking, uid, &member))
-        return false;
-    struct kind *kind = find_kind(taking, &member);
-    if (!kind)
-        return false;
     feasibility_init(&question, query->store,
-                     &(struct feasibility_about){&member.pod, member.request, query->moment});
-    const struct node *node = choose(taking, kind, &question, &member);
+                     &(struct feasibility_about){&member->pod, member->request, query->moment});
+    const struct node *node = choose(taking, &question, member);
     feasibility_clear(&question);
     if (node)
-        held = booking_hold(
-            store_ledger(query->store), node,
-            &(struct booking_entry){uid, member.pod.ns, member.pod.name, query->moment},
-            &taking->placement);
+        held = booking_hold(store_ledger(query->store), node,
+                            &(struct booking_entry){member->uid, member->pod.ns, member->pod.name,
+                                                    query->moment},
+                            &taking->placement);
     return held != NULL;
 }
 
@@ -180,8 +216,11 @@ void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_t
     struct taking *taking = g_new0(struct taking, 1);
 
     taking->query = data;
-    for (size_t i = 0; i < n; i++)
-        ret_taken[i] = take_one(taking, uids[i]);
+    g_autoptr(GArray) members = list_members(taking, uids, n);
+    for (guint i = 0; i < members->len; i++) {
+        const struct member *member = &g_array_index(members, struct member, i);
+        ret_taken[member->at] = take_one(taking, member);
+    }
     for (size_t i = 0; i < taking->n_kinds; i++)
         kind_clear(&taking->kinds[i]);
     g_free(taking);

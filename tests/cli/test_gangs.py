@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of pods that come whole or not at all: a saved cluster, and calls as kube-scheduler sends them."""
+
+import json
+import pathlib
+import signal
+import tempfile
+import threading
+import unittest
+
+from program import Server, call, listing, node, pod, run
+
+LABEL = "scheduling.x-k8s.io/pod-group"
+LIGHT = "pod-group.scheduling.sigs.k8s.io/"
+KOORDINATOR = "gang.scheduling.koordinator.sh/"
+
+
+def pod_group(name, least, native=False, status=None):
+    metadata = {"namespace": "test", "name": name, "uid": f"uid-{name}"}
+    if native:
+        made = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata,
+                "spec": {"schedulingPolicy": {"gang": {"minCount": least}}}}
+    else:
+        made = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": metadata,
+                "spec": {"minMember": least}}
+    return {**made, "status": status} if status else made
+
+
+def members(name, number, units=10, least=None, how="label"):
+    """Pending pods of a group; a card has ten units."""
+    made = []
+    for i in range(number):
+        one = pod(f"{name}-{i}", units)
+        if how == "label":
+            one["metadata"]["labels"] = {LABEL: name}
+        elif how == "light":
+            one["metadata"]["labels"] = {f"{LIGHT}name": name, f"{LIGHT}min-available": str(least)}
+        elif how == "koordinator":
+            one["metadata"].setdefault("annotations", {}).update(
+                {f"{KOORDINATOR}name": name, f"{KOORDINATOR}min-available": str(least)})
+        else:
+            one["spec"]["schedulingGroup"] = {"podGroupName": name}
+        made.append(one)
+    return made
+
+
+class Gangs(unittest.TestCase):
+    def start(self, *items, options=(), cards=4, nodes=("n1", "n2")):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.nodes = list(nodes)
+        snapshot = pathlib.Path(folder.name) / "cluster.json"
+        snapshot.write_text(listing(*(node(name, cards, 10) for name in nodes), *items))
+        self.server = Server("--gangs", *options, snapshot=snapshot)
+        self.addCleanup(self.server.__exit__)
+
+    def ask(self, wanted, nodes=None):
+        """Its node, or the reason why there is none."""
+        answer = self.server.filter(wanted, nodes or self.nodes)
+        if answer.get("NodeNames"):
+            [name] = answer["NodeNames"]
+            return name
+        reasons = set({**answer["FailedNodes"], **answer["FailedAndUnresolvableNodes"]}.values())
+        self.assertEqual(len(reasons), 1, answer)
+        return reasons.pop()
+
+    def bind(self, placed):
+        """All at once, as kube-scheduler's binding cycles do: what each came to."""
+        said = {}
+
+        def one(wanted, name):
+            said[wanted["metadata"]["name"]] = self.server.bind(wanted, name).get("Error", "")
+
+        threads = [threading.Thread(target=one, args=each) for each in placed]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return said
+
+    def used(self):
+        """Cards that are taken, by node."""
+        _, text = self.server.get("/api/v1/nodes")
+        return {each["name"]: sum(card["holders"] for card in each["cards"]) for each in json.loads(text)["nodes"]}
+
+    def whole(self, how, *objects):
+        pods = members("g", 8, least=8, how=how)
+        self.start(*objects, *pods)
+        placed = [(each, self.ask(each)) for each in pods]
+        self.assertEqual(sorted(name for _, name in placed), ["n1"] * 4 + ["n2"] * 4)
+        self.assertEqual(self.bind(placed), {each["metadata"]["name"]: "" for each in pods})
+
+    def test_a_group_comes_whole(self):
+        for how, objects in (("label", [pod_group("g", 8)]), ("native", [pod_group("g", 8, True)]),
+                             ("light", []), ("koordinator", [])):
+            with self.subTest(how):
+                self.whole(how, *objects)
+
+    def test_or_not_at_all(self):
+        """Eight on seven cards: nobody gets one, and others do."""
+        pods = members("g", 8)
+        single = pod("single", 10)
+        other = pod("other", 10)
+        self.start(pod_group("g", 8), *pods, single, other)
+        name = self.ask_any(single)
+        self.assertFalse(self.server.bind(single, name).get("Error"))
+        for each in pods:
+            self.assertIn("no room for the pod's group as a whole", self.ask(each))
+        self.assertEqual(sum(self.used().values()), 1)
+        self.assertTrue(self.server.filter(other, self.nodes)["NodeNames"])
+
+    def ask_any(self, wanted):
+        return self.server.filter(wanted, self.nodes)["NodeNames"][0]
+
+    def test_others_find_their_places_taken(self):
+        pods = members("g", 8)
+        single = pod("single", 10)
+        self.start(pod_group("g", 8), *pods, single)
+        self.assertIn(self.ask(pods[3]), self.nodes)
+        self.assertEqual(sum(self.used().values()), 8)
+        self.assertFalse(self.server.filter(single, self.nodes).get("NodeNames"))
+
+    def test_two_groups_do_not_block_each_other(self):
+        """Two of eight on twelve cards: one is whole, the other waits for all of it."""
+        first, second = members("a", 8), members("b", 8)
+        self.start(pod_group("a", 8), pod_group("b", 8), *first, *second, nodes=("n1", "n2", "n3"))
+        placed = []
+        for mine, other in zip(first, second):
+            placed.append((mine, self.ask(mine)))
+            self.assertIn("Another group of pods is being placed", self.ask(other))
+        self.assertEqual(set(self.bind(placed).values()), {""})
+        self.assertIn("no room for the pod's group as a whole", self.ask(second[0]))
+
+    def test_bind_waits_for_the_others(self):
+        """One that comes alone is told so, and keeps its place."""
+        pods = members("g", 2)
+        self.start(pod_group("g", 2), *pods, options=["--bind-timeout=4s"])
+        placed = [(each, self.ask(each)) for each in pods]
+        self.assertEqual(list(self.bind(placed[:1]).values()), ["The other pods of the pod's group have yet to come"])
+        self.assertEqual(sum(self.used().values()), 2)
+        self.assertEqual(set(self.bind(placed).values()), {""})
+
+    def test_who_is_missing_is_waited_for(self):
+        pods = members("g", 3)
+        self.start(pod_group("g", 4), *pods)
+        self.assertIn("has fewer pods than it needs", self.ask(pods[0]))
+        self.assertEqual(sum(self.used().values()), 0)
+
+    def test_a_group_that_nobody_declares(self):
+        pods = members("g", 3)
+        self.start(*pods)
+        self.assertIn("Nothing says how many pods", self.ask(pods[0]))
+
+    def test_a_pod_alone_is_no_gang(self):
+        [single] = members("g", 1)
+        self.start(pod_group("g", 1), single)
+        self.assertIn(self.server.filter(single, self.nodes)["NodeNames"][0], self.nodes)
+        self.assertEqual(sum(self.used().values()), 0)
+
+    def test_members_that_ask_for_no_gpu_are_there(self):
+        pods = members("g", 3)
+        pods[2]["spec"]["containers"][0].pop("resources")
+        self.start(pod_group("g", 3), *pods)
+        placed = [(each, self.ask(each)) for each in pods[:2]]
+        self.assertEqual(set(self.bind(placed).values()), {""})
+
+    def test_where_members_may_go(self):
+        """Those that select a node get places there, whoever is asked about first."""
+        pods = members("g", 4)
+        for each in pods[2:]:
+            each["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n2"}
+        free = node("n1", 4, 10)
+        free["metadata"]["labels"] = {**free["metadata"].get("labels", {}), "kubernetes.io/hostname": "n1"}
+        small = node("n2", 2, 10)
+        small["metadata"]["labels"] = {**small["metadata"].get("labels", {}), "kubernetes.io/hostname": "n2"}
+        self.start(pod_group("g", 4), *pods, free, small, nodes=())
+        self.nodes = ["n1", "n2"]
+        for each in pods[2:]:
+            self.assertEqual(self.ask(each, ["n2"]), "n2")
+        for each in pods[:2]:
+            self.assertEqual(self.ask(each), "n1")
+
+    def test_a_place_that_kube_scheduler_does_not_offer(self):
+        """Its place moves to a node that is left, if there is room."""
+        pods = members("g", 2)
+        self.start(pod_group("g", 2), *pods)
+        first = self.ask(pods[0])
+        other = next(name for name in self.nodes if name != first)
+        self.assertEqual(self.ask(pods[0], [other]), other)
+        self.assertEqual(sum(self.used().values()), 2)
+
+    def test_preemption_ends_nobody_for_a_part(self):
+        pods = members("g", 9)
+        self.start(pod_group("g", 9), *pods)
+        self.assertIn("no room for the pod's group as a whole", self.ask(pods[0]))
+        body = {"Pod": pods[0], "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-x"}], "NumPDBViolations": 0}}}
+        status, text = call("POST", f"{self.server.scheduler}/gpushare-scheduler/preempt", body)
+        self.assertEqual(status, 200, text)
+        self.assertFalse(json.loads(text)["NodeNameToMetaVictims"])
+
+    def test_a_record_holds_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "record"
+            pods, others = members("g", 6), members("h", 4)
+            pods[5]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n2"}
+            marked = [node(name, 4, 10) for name in ("n1", "n2")]
+            for each in marked:
+                each["metadata"].setdefault("labels", {})["kubernetes.io/hostname"] = each["metadata"]["name"]
+            self.start(pod_group("g", 6), pod_group("h", 4), *marked, *pods, *others, nodes=(),
+                       options=[f"--record={file}"])
+            self.nodes = ["n1", "n2"]
+            placed = [(each, self.ask(each)) for each in pods]
+            self.ask(others[0])
+            self.assertEqual(set(self.bind(placed).values()), {""})
+            self.ask(others[1])
+            self.server.signal(signal.SIGTERM)
+            self.server.exit_code()
+            told = json.loads(run("replay", file, "-o", "json").stdout)
+            self.assertEqual((told["different"], told["unchecked"]), (0, 0), told)
+            self.assertGreater(told["compared"], 12)
+
+    def test_without_the_option(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        snapshot = pathlib.Path(folder.name) / "cluster.json"
+        pods = members("g", 2)
+        snapshot.write_text(listing(node("n", 1, 10), pod_group("g", 2), *pods))
+        with Server(snapshot=snapshot) as server:
+            self.assertEqual(server.filter(pods[0], ["n"])["NodeNames"], ["n"])
+            self.assertFalse(server.bind(pods[0], "n").get("Error"))
+
+
+if __name__ == "__main__":
+    unittest.main()
