@@ -167,8 +167,13 @@ const char *backend_title(const struct backend *backend)
 
 bool backend_read(struct backend *backend, struct store *store, GError **error)
 {
-    static const enum feed order[] = {FEED_PODS, FEED_CONFIGMAPS, FEED_NODES, FEED_RESOURCE_QUOTAS,
-                                      FEED_ELASTIC_QUOTAS, FEED_POD_GROUPS, FEED_NATIVE_POD_GROUPS};
+    static const enum feed order[] = {FEED_PODS,
+                                      FEED_CONFIGMAPS,
+                                      FEED_NODES,
+                                      FEED_RESOURCE_QUOTAS,
+                                      FEED_ELASTIC_QUOTAS,
+                                      FEED_POD_GROUPS,
+                                      FEED_NATIVE_POD_GROUPS};
     struct cluster *cluster = backend_cluster(backend);
     for (size_t i = 0; i < G_N_ELEMENTS(order); i++) {
         if (!store_wants(store, order[i]))

@@ -61,7 +61,8 @@ void object_tree_complete(cJSON *tree, enum feed feed)
     cJSON *metadata = object_tree_descend(tree, "metadata");
 
     /* "/api/v1", "/apis/policy/v1" */
-    object_tree_set(tree, "apiVersion", feeds[feed].api + (strstr(feeds[feed].api, "/apis/") ? 6 : 5));
+    object_tree_set(tree, "apiVersion",
+                    feeds[feed].api + (strstr(feeds[feed].api, "/apis/") ? 6 : 5));
     object_tree_set(tree, "kind", feeds[feed].kind);
     if (feed != FEED_NODES && !*object_tree_get(metadata, "namespace"))
         object_tree_set(metadata, "namespace", "default");

@@ -159,8 +159,9 @@ static struct kind *find_kind(struct taking *taking, const struct member *member
     struct kind *kind = &taking->kinds[taking->n_kinds++];
     struct feasibility question;
     *kind = make_kind(taking, member);
-    feasibility_init(&question, taking->query->store,
-                     &(struct feasibility_about){&member->pod, member->request, taking->query->moment});
+    feasibility_init(
+        &question, taking->query->store,
+        &(struct feasibility_about){&member->pod, member->request, taking->query->moment});
     rank_nodes(taking, kind, &question, member);
     feasibility_clear(&question);
     return kind;
@@ -204,10 +205,10 @@ static bool take_one(struct taking *taking, const struct member *member)
     const struct node *node = choose(taking, &question, member);
     feasibility_clear(&question);
     if (node)
-        held = booking_hold(store_ledger(query->store), node,
-                            &(struct booking_entry){member->uid, member->pod.ns, member->pod.name,
-                                                    query->moment},
-                            &taking->placement);
+        held = booking_hold(
+            store_ledger(query->store), node,
+            &(struct booking_entry){member->uid, member->pod.ns, member->pod.name, query->moment},
+            &taking->placement);
     return held != NULL;
 }
 

@@ -26,6 +26,7 @@ SAME = [
     ("guard", ["base", "overlays/guard"], []),
     ("hami", ["base", "overlays/hami"], []),
     ("quotas", ["base", "overlays/quotas"], []),
+    ("gangs", ["base", "overlays/gangs"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),
     ("admission", ["base", "overlays/admission"], ["--admission"]),
     ("second-scheduler", ["base", "second-scheduler"], []),

@@ -200,13 +200,13 @@ class World:
             config["leaderElection"]["leaderElect"] = False
         return config
 
-    def scheduler_start(self, config=None, name="kube-scheduler"):
+    def scheduler_start(self, config=None, name="kube-scheduler", args=()):
         if config is None:
             legacy = self.version == "legacy"
             config = self.scheduler_config(
                 "legacy/scheduler-policy.json" if legacy else "scheduler/kube-scheduler.yaml"
             )
-        self.plane.scheduler_start(config, name)
+        self.plane.scheduler_start(config, name, args)
 
     def start(self, *args):
         """Extender and scheduler."""
