@@ -44,6 +44,7 @@ void explanation_free(struct explanation *explanation)
     g_array_unref(explanation->groups);
     remedies_free(explanation->remedies);
     preview_free(explanation->preview);
+    group_place_free(explanation->group);
     g_free(explanation);
 }
 
@@ -434,6 +435,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         store_unlock(copy);
     if (held) {
         explanation->asks = request ? request_text(NULL, request) : NULL;
+        explanation->group = group_place_find(store, NULL, pod, NULL);
     } else if (failure) {
         explanation->verdict = VERDICT_INVALID;
         explanation->failure = g_strdup(failure->message);
@@ -443,6 +445,9 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
             find_remedies(explanation, copy, cluster, pod, request);
             preview_preemption(explanation, store, copy, pod, request);
         }
+        explanation->group = group_place_find(store, copy, pod, request);
+        if (explanation->group) /* for one pod of a group nobody is ended */
+            g_clear_pointer(&explanation->preview, preview_free);
     }
     return explanation;
 }

@@ -8,6 +8,7 @@
  * (store/feasibility.h): nothing is changed anywhere. Any thread.
  */
 #include "store/cluster.h"
+#include "explain/group_place.h"
 #include "explain/preemption_preview.h"
 #include "store/feasibility.h"
 #include "explain/remedies.h"
@@ -73,6 +74,7 @@ struct explanation {
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
     struct remedies *remedies; /* VERDICT_REFUSED, else NULL */
+    struct group_place *group; /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
 };

@@ -174,6 +174,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     json_end_array(writer);
     remedies_encode(writer, explanation->remedies);
     preview_encode(writer, explanation->preview);
+    group_place_encode(writer, explanation->group);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
 }
@@ -259,6 +260,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
         g_string_append_printf(text, "Not looked at: %s\n", overlooked);
     if (explanation->verdict == VERDICT_PLACED)
         write_place(text, explanation);
+    group_place_write(text, explanation->group);
     if (explanation->groups->len > 0)
         write_groups(text, explanation);
     preview_write(text, explanation->preview);

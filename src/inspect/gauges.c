@@ -494,4 +494,5 @@ void view_metrics(struct store *store, int64_t cards_max, GString *reply)
                !store_is_sound(store));
     append_seals(store, reply);
     view_quotas_metrics(store, reply);
+    view_groups_metrics(store, reply);
 }

@@ -10,7 +10,7 @@
 
 struct waiting_rows {
     struct json_writer *writer;
-    guint n;
+    guint n, n_groups;
 };
 
 /* Under the lock; there are only so many. */
@@ -33,10 +33,36 @@ static bool write_waiting(const struct arrivals_row *row, void *data)
     return ++rows->n < VIEW_WAITING_PODS;
 }
 
+static const char *group_state(const struct gang_row *row)
+{
+    return row->whole ? "whole" : row->half ? "half" : row->held > 0 ? "placed" : "waiting";
+}
+
+/* Under the lock. Of those that wait, or are half. */
+static void write_group(const struct gang_row *row, void *data)
+{
+    struct waiting_rows *rows = data;
+    struct json_writer *writer = rows->writer;
+
+    if (row->whole || rows->n_groups == VIEW_WAITING_PODS)
+        return;
+    rows->n_groups++;
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", row->ns);
+    json_key_string(writer, "name", row->name);
+    json_key_string(writer, "state", group_state(row));
+    json_key_int(writer, "needs", row->min);
+    json_key_int(writer, "known", row->known);
+    json_key_int(writer, "held", row->held);
+    json_key_int(writer, "bound", row->bound);
+    json_key_int(writer, "fit", row->fit);
+    json_end_object(writer);
+}
+
 void view_waiting(struct store *store, GString *reply)
 {
     struct json_writer writer;
-    struct waiting_rows rows = {&writer, 0};
+    struct waiting_rows rows = {.writer = &writer};
 
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
@@ -46,7 +72,41 @@ void view_waiting(struct store *store, GString *reply)
     store_unlock(store);
     json_end_array(&writer);
     json_key_int(&writer, "total", total);
+    json_key_array(&writer, "groups");
+    store_lock(store);
+    gangs_each(store_gangs(store), write_group, &rows);
+    store_unlock(store);
+    json_end_array(&writer);
     json_end_object(&writer);
+}
+
+/* --- groups in metrics ------------------------------------------------------------------------ */
+
+enum { GROUPS_WAITING, GROUPS_PLACED, GROUPS_HALF, GROUPS_WHOLE, GROUPS_N };
+
+static void count_group(const struct gang_row *row, void *data)
+{
+    uint64_t *counts = data;
+
+    counts[row->whole      ? GROUPS_WHOLE
+           : row->half     ? GROUPS_HALF
+           : row->held > 0 ? GROUPS_PLACED
+                           : GROUPS_WAITING]++;
+}
+
+void view_groups_metrics(struct store *store, GString *reply)
+{
+    static const char *const states[GROUPS_N] = {"waiting", "placed", "half", "whole"};
+    uint64_t counts[GROUPS_N] = {0};
+
+    store_lock(store);
+    gangs_each(store_gangs(store), count_group, counts);
+    store_unlock(store);
+    g_string_append(reply, "# HELP gpuledger_groups Groups of pods that come together.\n"
+                           "# TYPE gpuledger_groups gauge\n");
+    for (int i = 0; i < GROUPS_N; i++)
+        g_string_append_printf(reply, "gpuledger_groups{state=\"%s\"} %" G_GUINT64_FORMAT "\n",
+                               states[i], counts[i]);
 }
 
 /* --- decisions ------------------------------------------------------------------------------ */

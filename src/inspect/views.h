@@ -43,6 +43,8 @@ void view_waiting(struct store *store, GString *reply);
 void view_quotas(struct store *store, GString *reply);
 /* The elastic ones as gauges, VIEW_QUOTAS keys of namespaces at most. */
 void view_quotas_metrics(struct store *store, GString *reply);
+/* Groups of pods by state. */
+void view_groups_metrics(struct store *store, GString *reply);
 
 /* GET /api/v1/decisions: what the verbs decided lately (base/decisions.h). */
 void view_decisions(GString *reply);

@@ -347,6 +347,19 @@ static GPtrArray *list_without(const struct gang *gang, struct gang_member *aske
     return without;
 }
 
+char **gangs_without(const struct gangs *gangs, const char *uid)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+
+    if (!member)
+        return NULL;
+    g_autoptr(GPtrArray) without = list_without(member->gang, member);
+    char **uids = g_new0(char *, without->len + 1);
+    for (guint i = 0; i < without->len; i++)
+        uids[i] = g_strdup(((struct gang_member *)without->pdata[i])->uid);
+    return uids;
+}
+
 static uint32_t count_fit(const struct gang *gang)
 {
     return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];

@@ -111,6 +111,9 @@ struct gang_row {
 };
 /* Texts are borrowed. False: the pod is in no group. */
 bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row);
+/* UIDs of the pods of its group that have no place, its own first if it has none; free with g_strfreev.
+ * NULL: it is in no group. */
+char **gangs_without(const struct gangs *gangs, const char *uid);
 /* Those with members, in order of namespace and name. */
 void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
                 void *data);

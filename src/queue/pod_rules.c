@@ -33,6 +33,18 @@ struct pod_rules *pod_rules_new(const struct pod_view *pod)
     return rules;
 }
 
+struct pod_rules *pod_rules_dup(const struct pod_rules *rules)
+{
+    struct pod_rules *copy = g_memdup2(rules, sizeof *rules);
+
+    copy->ns = g_strdup(rules->ns);
+    copy->name = g_strdup(rules->name);
+    copy->scheduler = g_strdup(rules->scheduler);
+    copy->constraints = constraints_dup(rules->constraints);
+    copy->why = g_strdup(rules->why);
+    return copy;
+}
+
 void pod_rules_free(struct pod_rules *rules)
 {
     if (!rules)

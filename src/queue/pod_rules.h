@@ -23,6 +23,7 @@ struct pod_rules {
 
 /* Never NULL; copies all it needs. */
 struct pod_rules *pod_rules_new(const struct pod_view *pod);
+struct pod_rules *pod_rules_dup(const struct pod_rules *rules);
 void pod_rules_free(struct pod_rules *rules); /* NULL is ignored */
 typedef struct pod_rules pod_rules;           /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(pod_rules, pod_rules_free)

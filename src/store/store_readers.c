@@ -41,6 +41,9 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
     g_hash_table_insert(copy->pending, g_strdup(uid), pending);
     arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
     nominations_copy(copy->nominations, store->nominations, uid, pending->request);
+    const struct pod_rules *rules = store->options.gangs ? store_rules(store, uid) : NULL;
+    if (rules) /* for who looks where a group would go */
+        g_hash_table_insert(copy->rules, g_strdup(uid), pod_rules_dup(rules));
 }
 
 static GPtrArray *pending_uids(struct store *store)

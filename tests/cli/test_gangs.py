@@ -190,6 +190,29 @@ class Gangs(unittest.TestCase):
         self.assertEqual(self.ask(pods[0], [other]), other)
         self.assertEqual(sum(self.used().values()), 2)
 
+    def test_explain_tells_how_many_fit(self):
+        pods = members("g", 9)
+        self.start(pod_group("g", 9), *pods)
+        told = json.loads(run("explain", "test/g-0", "--server", self.server.operations, "-ojson").stdout)
+        self.assertEqual(told["group"], {
+            "name": "g", "reason": "gang_no_room", "text": "There is no room for the pod's group as a whole",
+            "needs": 9, "known": 9, "fit": 8, "held": 0, "bound": 0, "half": False})
+        self.assertIsNone(told["preemption"])
+        self.assertEqual(sum(self.used().values()), 0)
+        text = run("explain", "test/g-0", "--server", self.server.operations).stdout
+        self.assertIn("GROUP       test/g needs 9 pods together: 9 known, 8 fit, 0 with a place, 0 bound", text)
+        [group] = json.loads(self.server.get("/api/v1/waiting")[1])["groups"]
+        self.assertEqual((group["state"], group["needs"], group["known"]), ("waiting", 9, 9))
+        self.assertIn('gpuledger_groups{state="waiting"} 1', self.server.get("/metrics")[1])
+
+    def test_explain_of_a_place(self):
+        pods = members("g", 2)
+        self.start(pod_group("g", 2), *pods)
+        self.ask(pods[0])
+        text = run("explain", "test/g-1", "--server", self.server.operations).stdout
+        self.assertIn("its group has a place for it there", text)
+        self.assertIn("2 known, 2 fit, 2 with a place, 0 bound", text)
+
     def test_preemption_ends_nobody_for_a_part(self):
         pods = members("g", 9)
         self.start(pod_group("g", 9), *pods)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain/group_place.h"
+
+#include "core/constraints.h"
+#include "store/gang_places.h"
+
+static const enum reason reasons[] = {
+    [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
+    [GANG_BUSY] = REASON_GANG_BUSY,       [GANG_BACKOFF] = REASON_GANG_BACKOFF,
+    [GANG_CAPPED] = REASON_GANG_CAPPED,
+};
+
+/* How many of the pods without a place would find one, the given one among them. */
+static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
+                              const struct request *request, const char *const *uids)
+{
+    const guint n = g_strv_length((char **)uids);
+    g_autofree bool *taken = g_new0(bool, n + 1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    struct moment moment;
+    const GPtrArray *nodes = ledger_nodes(store_decide(copy, &moment));
+    uint32_t fit = 0;
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->present && constraints_check(pod->constraints, node) == BARRIER_NONE)
+            g_ptr_array_add(names, (gpointer)node->name);
+    }
+    struct gang_places_query query = {
+        copy, &moment, pod, request, (const char *const *)names->pdata, names->len};
+    gang_places_take(&query, uids, n, taken);
+    for (guint i = 0; i < n; i++)
+        fit += taken[i];
+    store_unlock(copy);
+    return fit;
+}
+
+struct group_place *group_place_find(struct store *store, struct store *copy,
+                                     const struct pod_view *pod, const struct request *request)
+{
+    struct gang_row row;
+    struct moment moment;
+
+    if (!pod->uid)
+        return NULL;
+    store_decide(store, &moment);
+    const enum gang_answer answer = gangs_judge(store_gangs(store), pod->uid, moment.now_ms);
+    g_auto(GStrv) without =
+        answer == GANG_NONE ? NULL : gangs_without(store_gangs(store), pod->uid);
+    if (answer == GANG_NONE || !gangs_tell(store_gangs(store), pod->uid, &row)) {
+        store_unlock(store);
+        return NULL;
+    }
+    struct group_place *group = g_new(struct group_place, 1);
+    *group = (struct group_place){
+        .ns = g_strdup(row.ns),
+        .name = g_strdup(row.name),
+        .reason = answer == GANG_YES ? REASON_NONE : reasons[answer],
+        .needs = row.min,
+        .known = row.known,
+        .held = row.held,
+        .bound = row.bound,
+        .half = row.half,
+        .fit = row.bound + row.held,
+    };
+    store_unlock(store);
+    if (request && copy)
+        group->fit += count_fitting(copy, pod, request, (const char *const *)without);
+    if (group->reason == REASON_NONE && group->fit < group->needs)
+        group->reason = REASON_GANG_NO_ROOM;
+    return group;
+}
+
+void group_place_free(struct group_place *group)
+{
+    if (!group)
+        return;
+    g_free(group->ns);
+    g_free(group->name);
+    g_free(group);
+}
+
+void group_place_encode(struct json_writer *writer, const struct group_place *group)
+{
+    json_key(writer, "group");
+    if (!group) {
+        json_null(writer);
+        return;
+    }
+    json_begin_object(writer);
+    json_key_string(writer, "name", group->name);
+    json_key_string(writer, "reason",
+                    group->reason == REASON_NONE ? NULL : reason_info(group->reason)->code);
+    json_key_string(writer, "text",
+                    group->reason == REASON_NONE ? NULL : reason_info(group->reason)->text);
+    json_key_int(writer, "needs", group->needs);
+    json_key_int(writer, "known", group->known);
+    json_key_int(writer, "fit", group->fit);
+    json_key_int(writer, "held", group->held);
+    json_key_int(writer, "bound", group->bound);
+    json_key_bool(writer, "half", group->half);
+    json_end_object(writer);
+}
+
+void group_place_write(GString *text, const struct group_place *group)
+{
+    if (!group)
+        return;
+    g_string_append_printf(text, "\nGROUP       %s/%s", group->ns, group->name);
+    if (group->needs > 0)
+        g_string_append_printf(text, " needs %u pods together", group->needs);
+    g_string_append_printf(text, ": %u known, %u fit, %u with a place, %u bound%s\n", group->known,
+                           group->fit, group->held, group->bound,
+                           group->half ? "; it is half" : "");
+    if (group->reason != REASON_NONE)
+        g_string_append_printf(text, "            %s\n", reason_info(group->reason)->text);
+    g_string_append(text,
+                    "            Nobody is ended to make room for it: kube-scheduler does not ask "
+                    "extenders about groups\n");
+}
