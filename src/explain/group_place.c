@@ -2,7 +2,7 @@
 #include "explain/group_place.h"
 
 #include "core/constraints.h"
-#include "store/gang_places.h"
+#include "verbs/gang_places.h"
 
 static const enum reason reasons[] = {
     [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,

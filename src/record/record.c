@@ -2,7 +2,6 @@
 #include "record/record.h"
 
 #include "store/booking.h"
-#include "store/gang_places.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
 #include "wire/constraints.h"
@@ -308,7 +307,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         pod_group_view_encode(begin_object(record, writer, "object"), what->pod_group);
         break;
     case OBSERVED_GANGS:
-        gangs_encode(begin_object(record, writer, "object"), what->gangs, gang_places_write,
+        gangs_encode(begin_object(record, writer, "object"), what->gangs, store_write_place,
                      what->places);
         break;
     case OBSERVED_NODE_GONE:

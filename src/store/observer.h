@@ -62,7 +62,7 @@ struct observation {
     const struct resource_quota_view *resource_quota;
     const struct pod_group_view *pod_group;
     const struct gangs *gangs;
-    void *places; /* as gang_places_write wants it */
+    void *places; /* as store_write_place wants it */
     int trust; /* enum trust */
     bool paused, confirmed;
     const struct rejection *rejection;

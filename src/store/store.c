@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_state.h"
 
+#include "core/ledger.h"
 #include "policy/demand.h"
-#include "store/gang_places.h"
 #include "store/holds.h"
 
 #include <string.h>
@@ -20,6 +20,17 @@ static void pending_free(gpointer data)
     g_free(pending);
 }
 
+static void drop_place(void *data, const char *uid)
+{
+    struct store *store = data;
+    const struct allocation *held = ledger_get(store_ledger(store), uid);
+
+    if (!held || held->state != ALLOCATION_HELD)
+        return;
+    store_notify(store, held->node->name, uid);
+    ledger_drop(store_ledger(store), uid);
+}
+
 struct store *store_new(const struct store_options *options)
 {
     struct store *store = g_new0(struct store, 1);
@@ -35,7 +46,7 @@ struct store *store_new(const struct store_options *options)
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->hints = hints_new();
-    store->gangs = gangs_new(&(struct gang_keeper){gang_places_drop, store});
+    store->gangs = gangs_new(&(struct gang_keeper){drop_place, store});
     store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
@@ -84,6 +95,21 @@ struct sealing *store_sealing(const struct store *store)
 void store_set_trust(struct store *store, enum trust trust)
 {
     store->replayed_trust = trust;
+}
+
+void store_note_quotas(struct store *store)
+{
+    const GPtrArray *nodes = ledger_nodes(store->ledger);
+
+    for (guint i = 0; i < nodes->len; i++)
+        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
+    store_notify_all(store);
+}
+
+void store_tell_gangs(struct store *store)
+{
+    if (gangs_take_news(store->gangs))
+        store_note_quotas(store); /* on whatever node, likewise */
 }
 
 /* --- lock ----------------------------------------------------------------------------------- */

@@ -190,6 +190,8 @@ struct gangs *store_gangs(struct store *store);
 /* Under the lock: the pod is of the group that it names, if any. False: there is no more room for it in
  * that, or for the group. */
 bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role);
+/* The place of a group's pod for a record, under a key of its own; `data` is the store. */
+void store_write_place(struct json_writer *writer, void *data, const char *uid);
 /* Takes what a record says of groups; false: it cannot be understood. */
 bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
                        GError **error);

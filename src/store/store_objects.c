@@ -5,7 +5,7 @@
 #include "core/ledger.h"
 #include "core/node.h"
 #include "core/node_traits.h"
-#include "store/gang_places.h"
+#include "store/booking.h"
 #include "store/store_state.h"
 
 #include <string.h>
@@ -77,15 +77,6 @@ void store_delete_node(struct store *store, const char *name)
     store_notify(store, name, NULL);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_NODE_GONE, number, .key = name});
-}
-
-void store_note_quotas(struct store *store)
-{
-    const GPtrArray *nodes = ledger_nodes(store->ledger);
-
-    for (guint i = 0; i < nodes->len; i++)
-        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
-    store_notify_all(store);
 }
 
 /* The dialect whose quotas the ConfigMap has, if they are to be kept to. */
@@ -251,12 +242,6 @@ static enum feed feed_of_group(const struct pod_group_view *view)
     return view->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS;
 }
 
-void store_tell_gangs(struct store *store)
-{
-    if (gangs_take_news(store->gangs))
-        store_note_quotas(store); /* on whatever node, likewise */
-}
-
 bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role)
 {
     const struct pod_group_claim claim = pod_group_claim(pod);
@@ -307,11 +292,44 @@ void store_delete_pod_group(struct store *store, const struct pod_group_view *vi
                   &(struct observation){OBSERVED_POD_GROUP_GONE, number, .pod_group = view});
 }
 
+void store_write_place(struct json_writer *writer, void *data, const char *uid)
+{
+    const struct allocation *held = ledger_get(store_ledger(data), uid);
+
+    if (!held || held->state != ALLOCATION_HELD)
+        return;
+    json_key(writer, "place");
+    booking_encode(writer, held);
+}
+
+static bool read_place(void *data, const char *uid, const cJSON *place)
+{
+    struct store *store = data;
+    g_autoptr(json_arena) arena = json_arena_new();
+    const struct request *request = store_pending(store, uid);
+    const char *node;
+    struct allocation *held = place ? booking_decode(arena, place, &node) : NULL;
+
+    if (!held)
+        return false;
+    while (request && request->dialect != held->dialect)
+        request = request->alternative;
+    if (request) {
+        terms_unref(held->terms);
+        held->terms = terms_ref(request->terms);
+        held->host = request->host;
+    }
+    held->state = ALLOCATION_HELD;
+    held->waiting = false;
+    ledger_put(store_ledger(store), node, held);
+    return true;
+}
+
 bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
                        GError **error)
 {
     store_lock(store);
-    const bool learned = gangs_decode(store->gangs, arena, object, gang_places_read, store, error);
+    const bool learned = gangs_decode(store->gangs, arena, object, read_place, store, error);
     store_unlock(store);
     return learned;
 }

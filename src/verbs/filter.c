@@ -3,7 +3,7 @@
 #include "verbs/call.h"
 #include "base/decisions.h"
 #include "base/log.h"
-#include "store/gang_places.h"
+#include "verbs/gang_places.h"
 #include "store/steering.h"
 
 #include <gpuledger/error.h>

@@ -7,7 +7,7 @@ from program import ROOT, pod
 from walk import send
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
-OPTIONS = ("--hami-resource-quotas", "--elastic-quotas")
+OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--gangs")
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
 TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas",
@@ -115,6 +115,20 @@ def check_decisions(walk):
     walk.tap.ok(failed["result"] == "conflict" and failed["why"], "a bind that failed", failed)
 
 
+def check_groups(walk):
+    """Pods that come together, one too many for what is free."""
+    for number in range(2):
+        member = pod(f"g-{number}", 999)
+        member["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/name": "g",
+                                             "gang.scheduling.koordinator.sh/min-available": "2"}
+        walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=member, status=201)
+    [group] = walk.json("/api/v1/waiting")["groups"]
+    walk.tap.equal((group["name"], group["state"], group["needs"], group["known"]), ("g", "waiting", 2, 2), "a group waits")
+    group = walk.json("/api/v1/explain?pod=test/g-0")["group"]
+    walk.tap.equal((group["reason"], group["fit"]), ("gang_no_room", 0), "and none of it fits")
+
+
 def check_page(walk):
-    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_decisions):
+    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_decisions,
+                 check_groups):
         part(walk)

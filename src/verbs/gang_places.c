@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/gang_places.h"
+#include "verbs/gang_places.h"
 
 #include "queue/pod_rules.h"
 #include "store/booking.h"
@@ -225,50 +225,4 @@ void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_t
     for (size_t i = 0; i < taking->n_kinds; i++)
         kind_clear(&taking->kinds[i]);
     g_free(taking);
-}
-
-void gang_places_drop(void *data, const char *uid)
-{
-    struct store *store = data;
-    const struct allocation *held = ledger_get(store_ledger(store), uid);
-
-    if (!held || held->state != ALLOCATION_HELD)
-        return;
-    store_notify(store, held->node->name, uid);
-    ledger_drop(store_ledger(store), uid);
-}
-
-/* --- in a record ------------------------------------------------------------------------------ */
-
-void gang_places_write(struct json_writer *writer, void *data, const char *uid)
-{
-    const struct allocation *held = ledger_get(store_ledger(data), uid);
-
-    if (!held || held->state != ALLOCATION_HELD)
-        return;
-    json_key(writer, "place");
-    booking_encode(writer, held);
-}
-
-bool gang_places_read(void *data, const char *uid, const cJSON *place)
-{
-    struct store *store = data;
-    g_autoptr(json_arena) arena = json_arena_new();
-    const struct request *request = store_pending(store, uid);
-    const char *node;
-    struct allocation *held = place ? booking_decode(arena, place, &node) : NULL;
-
-    if (!held)
-        return false;
-    while (request && request->dialect != held->dialect)
-        request = request->alternative;
-    if (request) {
-        terms_unref(held->terms);
-        held->terms = terms_ref(request->terms);
-        held->host = request->host;
-    }
-    held->state = ALLOCATION_HELD;
-    held->waiting = false;
-    ledger_put(store_ledger(store), node, held);
-    return true;
 }

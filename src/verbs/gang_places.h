@@ -23,10 +23,3 @@ struct gang_places_query {
 
 /* As struct gang_ask wants it; `data` is a query. */
 void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken);
-
-/* As struct gang_keeper wants it; `data` is the store. */
-void gang_places_drop(void *data, const char *uid);
-
-/* As a record has a place, and back. */
-void gang_places_write(struct json_writer *writer, void *data, const char *uid);
-bool gang_places_read(void *data, const char *uid, const cJSON *place);
