@@ -30,6 +30,7 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     gangs->holding = g_ptr_array_new();
     gangs->resting = g_ptr_array_new();
+    gangs->unseen = g_ptr_array_new();
     return gangs;
 }
 
@@ -37,6 +38,7 @@ void gangs_free(struct gangs *gangs)
 {
     g_ptr_array_unref(gangs->holding);
     g_ptr_array_unref(gangs->resting);
+    g_ptr_array_unref(gangs->unseen);
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
     g_hash_table_unref(gangs->tenants);
@@ -242,10 +244,32 @@ struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char 
     return member;
 }
 
-bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
-                const char *uid, enum gang_role role)
+void gang_set_unseen(struct gangs *gangs, struct gang_member *member, int64_t unseen_ms)
 {
-    const enum gang_stage stage = role == GANG_BOUND ? BOUND : role == GANG_PLAIN ? PLAIN : KNOWN;
+    if (member->unseen_ms == 0 && unseen_ms != 0)
+        g_ptr_array_add(gangs->unseen, member);
+    if (member->unseen_ms != 0 && unseen_ms == 0)
+        g_ptr_array_remove_fast(gangs->unseen, member);
+    member->unseen_ms = unseen_ms;
+}
+
+static void note_source(struct gangs *gangs, struct gang_member *member, bool new,
+                        const struct gang_source *source)
+{
+    if (source->asked_ms == 0) {
+        member->generation = source->generation;
+        gang_set_unseen(gangs, member, 0);
+    } else if (new || member->unseen_ms != 0) {
+        gang_set_unseen(gangs, member, source->asked_ms);
+    }
+}
+
+bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
+                const char *uid, enum gang_role role, const struct gang_source *source)
+{
+    static const enum gang_stage stages[] = {
+        [GANG_PENDING] = KNOWN, [GANG_BOUND] = BOUND, [GANG_BOOKED] = BOOKED, [GANG_PLAIN] = PLAIN};
+    const enum gang_stage stage = stages[role];
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
     struct gang *gang = gang_find_or_make(gangs, ns, claim->name, claim->native);
 
@@ -255,11 +279,13 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
     }
     if (!gang)
         return false;
+    const bool new = !member;
     member = member ? member : gang_add(gangs, gang, uid);
     if (!member) {
         remove_if_empty(gangs, gang);
         return false;
     }
+    note_source(gangs, member, new, source);
     heed_claim(gangs, gang, claim);
     if (stage != KNOWN && member->stage != stage) {
         drop(gangs, member);
@@ -276,6 +302,7 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     if (!member)
         return false;
     gang = member->gang;
+    gang_set_unseen(gangs, member, 0);
     drop(gangs, member);
     gang->n[KNOWN]--;
     g_hash_table_remove(gangs->by_uid, uid);
@@ -287,6 +314,22 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     }
     remove_if_empty(gangs, gang);
     return true;
+}
+
+void gangs_sweep_pods(struct gangs *gangs, uint32_t generation)
+{
+    g_autoptr(GPtrArray) stale = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, gangs->by_uid);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct gang_member *member = value;
+        if (member->unseen_ms == 0 && member->generation != generation)
+            g_ptr_array_add(stale, g_strdup(member->uid));
+    }
+    for (guint i = 0; i < stale->len; i++)
+        gangs_forget(gangs, stale->pdata[i]);
 }
 
 /* --- filter ----------------------------------------------------------------------------------- */
@@ -516,6 +559,12 @@ static bool end_rests(struct gangs *gangs, int64_t now_ms)
 bool gangs_expire(struct gangs *gangs, int64_t now_ms)
 {
     bool any = end_rests(gangs, now_ms);
+
+    for (guint i = gangs->unseen->len; i > 0; i--) {
+        const struct gang_member *member = g_ptr_array_index(gangs->unseen, i - 1);
+        if (now_ms - member->unseen_ms >= GANG_UNSEEN_MS)
+            any |= gangs_forget(gangs, member->uid);
+    }
 
     if (gangs->holding->len == 0)
         return any;

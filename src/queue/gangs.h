@@ -24,7 +24,8 @@
 #define GANGS_NAMESPACE_MAX 1024 /* groups of a namespace */
 #define GANGS_PLACES_MAX 2048    /* places for a namespace */
 #define GANG_ASKED_MS 15000
-#define GANG_LOOK_MS 500 /* how often it is looked for places that were not there */
+#define GANG_UNSEEN_MS 60000 /* who is known by filter's word alone */
+#define GANG_LOOK_MS 500     /* how often it is looked for places that were not there */
 #define GANG_BACKOFF_MIN_MS 1000
 #define GANG_BACKOFF_MAX_MS 60000
 
@@ -49,12 +50,20 @@ void gangs_sweep(struct gangs *gangs, bool native, uint32_t generation);
 
 enum gang_role {
     GANG_PENDING,
-    GANG_BOUND, /* it has a node */
-    GANG_PLAIN, /* it asks for no GPU: nobody holds it back, and it counts as there */
+    GANG_BOUND,  /* it has a node */
+    GANG_BOOKED, /* what became of a Binding of it is not known yet */
+    GANG_PLAIN,  /* it asks for no GPU: nobody holds it back, and it counts as there */
+};
+/* Whose word it is that there is such a pod: the watch's, in a generation as above; or filter's. */
+struct gang_source {
+    uint32_t generation;
+    int64_t asked_ms; /* not 0: filter's */
 };
 /* A pod is of the group that it claims to be in. False: the group or the namespace has too many. */
 bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_claim *claim,
-                const char *uid, enum gang_role role);
+                const char *uid, enum gang_role role, const struct gang_source *source);
+/* A list of all pods has not named those of other generations. */
+void gangs_sweep_pods(struct gangs *gangs, uint32_t generation);
 /* The pod is gone. False: it was not known. */
 bool gangs_forget(struct gangs *gangs, const char *uid);
 
@@ -118,11 +127,12 @@ char **gangs_without(const struct gangs *gangs, const char *uid);
 void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
                 void *data);
 
-/* What has come of groups so far, but for places that are booked, as a record has it; and back, where the
- * same members and declarations are known: false: it cannot be understood. `hold` takes a place. */
-void gangs_encode(struct json_writer *writer, const struct gangs *gangs,
+/* What has come of groups so far, as a record has it; and back, where the same pods and declarations are
+ * known; false: it cannot be understood. The generation is the present one; `hold` takes a place. */
+void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_t generation,
                   void (*write_place)(struct json_writer *writer, void *data, const char *uid),
                   void *data);
 bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                  uint32_t generation,
                   bool (*hold)(void *data, const char *uid, const cJSON *place), void *data,
                   GError **error);

@@ -21,6 +21,8 @@ struct gang {
 
 struct gang_member {
     char *uid;
+    uint32_t generation; /* of the list or watch that named it last */
+    int64_t unseen_ms;   /* when filter told of it, which nothing else has done; 0: the watch has */
     enum gang_stage stage;
     struct gang *gang;
 };
@@ -31,6 +33,7 @@ struct gangs {
     GHashTable *tenants; /* namespace -> struct gang_tenant * */
     GPtrArray *holding;  /* gangs with places */
     GPtrArray *resting;  /* gangs that get none for a while */
+    GPtrArray *unseen;   /* members */
     bool news;
 };
 
@@ -42,6 +45,7 @@ struct gang_tenant {
 struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native);
 /* NULL: the group has too many. */
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid);
+void gang_set_unseen(struct gangs *gangs, struct gang_member *member, int64_t unseen_ms);
 void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
 /* Of members that have a place, in a booking or not. */
 uint32_t gang_places(const struct gang *gang);

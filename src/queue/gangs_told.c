@@ -75,7 +75,7 @@ void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *
 
 /* --- for a record ----------------------------------------------------------------------------- */
 
-void gangs_encode(struct json_writer *writer, const struct gangs *gangs,
+void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_t generation,
                   void (*write_place)(struct json_writer *writer, void *data, const char *uid),
                   void *data)
 {
@@ -106,6 +106,8 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs,
             json_begin_object(writer);
             json_key_string(writer, "uid", member->uid);
             json_key_string(writer, "stage", stage_names[member->stage]);
+            json_key_bool(writer, "listed", member->generation == generation);
+            json_key_int(writer, "unseen", member->unseen_ms);
             if (member->stage >= HELD && member->stage <= DUE)
                 write_place(writer, data, member->uid);
             json_end_object(writer);
@@ -145,11 +147,15 @@ static const struct json_field group_fields[] = {
 
 struct member_object {
     const char *uid, *stage;
+    bool listed;
+    int64_t unseen;
     const cJSON *place;
 };
 static const struct json_field member_fields[] = {
     JSON_FIELD_STRING(struct member_object, uid, "uid", JSON_REQUIRED),
     JSON_FIELD_STRING(struct member_object, stage, "stage", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct member_object, listed, "listed", 0),
+    JSON_FIELD_INT64(struct member_object, unseen, "unseen", 0),
     JSON_FIELD_OBJECT(struct member_object, place, "place", 0),
     JSON_FIELD_END,
 };
@@ -182,7 +188,18 @@ static bool decode_member(struct gangs *gangs, struct gang *gang, const struct m
     return fail_with(error, GPULEDGER_ERROR_INVALID, "field 'stage': there is none of that name");
 }
 
+static void note_named(struct gangs *gangs, const struct member_object *said, uint32_t generation)
+{
+    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, said->uid);
+
+    if (!member)
+        return;
+    member->generation = said->listed ? generation : generation - 1;
+    gang_set_unseen(gangs, member, said->unseen);
+}
+
 bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                  uint32_t generation,
                   bool (*hold)(void *data, const char *uid, const cJSON *place), void *data,
                   GError **error)
 {
@@ -201,6 +218,7 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
             if (!json_decode(arena, each, member_fields, &member, error) ||
                 !decode_member(gangs, gang, &member, at++, hold, data, error))
                 return false;
+            note_named(gangs, &member, generation);
         }
         gang->pool = *said.pool ? g_intern_string(said.pool) : NULL;
         gang->min = (uint32_t)said.min;

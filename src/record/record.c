@@ -307,8 +307,8 @@ static void write_fields(struct record *record, struct json_writer *writer,
         pod_group_view_encode(begin_object(record, writer, "object"), what->pod_group);
         break;
     case OBSERVED_GANGS:
-        gangs_encode(begin_object(record, writer, "object"), what->gangs, store_write_place,
-                     what->places);
+        gangs_encode(begin_object(record, writer, "object"), what->gangs, what->generation,
+                     store_write_place, what->places);
         break;
     case OBSERVED_NODE_GONE:
     case OBSERVED_POD_ENDED:

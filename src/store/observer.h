@@ -62,7 +62,8 @@ struct observation {
     const struct resource_quota_view *resource_quota;
     const struct pod_group_view *pod_group;
     const struct gangs *gangs;
-    void *places; /* as store_write_place wants it */
+    void *places;        /* as store_write_place wants it */
+    uint32_t generation; /* of the pods, for gangs */
     int trust; /* enum trust */
     bool paused, confirmed;
     const struct rejection *rejection;

@@ -187,9 +187,14 @@ struct hints *store_hints(struct store *store);
 
 /* Under the lock: the groups that come whole or not at all; none unless they are wanted. */
 struct gangs *store_gangs(struct store *store);
+/* Under the lock, after anything that may have changed what a group may have: whoever was refused for it,
+ * or waits, has another look. */
+void store_tell_gangs(struct store *store);
 /* Under the lock: the pod is of the group that it names, if any. False: there is no more room for it in
  * that, or for the group. */
 bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role);
+/* The same by filter's word, in which it waits. */
+bool store_join_asking(struct store *store, const struct pod_view *pod, int64_t now_ms);
 /* The place of a group's pod for a record, under a key of its own; `data` is the store. */
 void store_write_place(struct json_writer *writer, void *data, const char *uid);
 /* Takes what a record says of groups; false: it cannot be understood. */

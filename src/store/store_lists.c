@@ -87,12 +87,11 @@ static void sweep_pods(struct store *store)
         g_hash_table_iter_remove(&iter);
     }
     g_hash_table_iter_init(&iter, store->rules);
-    while (g_hash_table_iter_next(&iter, &key, &value)) {
-        if (((const struct pod_rules *)value)->generation == store->generation[FEED_PODS])
-            continue;
-        gangs_forget(store->gangs, key);
-        g_hash_table_iter_remove(&iter);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((const struct pod_rules *)value)->generation != store->generation[FEED_PODS])
+            g_hash_table_iter_remove(&iter);
     }
+    gangs_sweep_pods(store->gangs, store->generation[FEED_PODS]);
     store_tell_gangs(store);
 }
 

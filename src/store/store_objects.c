@@ -242,19 +242,35 @@ static enum feed feed_of_group(const struct pod_group_view *view)
     return view->native ? FEED_NATIVE_POD_GROUPS : FEED_POD_GROUPS;
 }
 
-bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role)
+static bool join(struct store *store, const struct pod_view *pod, enum gang_role role,
+                 const struct gang_source *source)
 {
     const struct pod_group_claim claim = pod_group_claim(pod);
+    const struct allocation *held = ledger_get(store->ledger, pod->uid);
     bool joined = true;
 
     if (!store->options.gangs)
         return true;
+    /* Old word of a pod whose Binding is under way, or has been seen. */
+    if (role == GANG_PENDING && held && held->state != ALLOCATION_HELD)
+        role = held->state == ALLOCATION_CONFIRMED ? GANG_BOUND : GANG_BOOKED;
     if (claim.name)
-        joined = gangs_join(store->gangs, pod->ns ? pod->ns : "", &claim, pod->uid, role);
+        joined = gangs_join(store->gangs, pod->ns ? pod->ns : "", &claim, pod->uid, role, source);
     else
         gangs_forget(store->gangs, pod->uid);
     store_tell_gangs(store);
     return joined;
+}
+
+bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role)
+{
+    return join(store, pod, role,
+                &(struct gang_source){.generation = store->generation[FEED_PODS]});
+}
+
+bool store_join_asking(struct store *store, const struct pod_view *pod, int64_t now_ms)
+{
+    return join(store, pod, GANG_PENDING, &(struct gang_source){.asked_ms = MAX(now_ms, 1)});
 }
 
 void store_apply_pod_group(struct store *store, const struct pod_group_view *view)
@@ -329,7 +345,8 @@ bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSO
                        GError **error)
 {
     store_lock(store);
-    const bool learned = gangs_decode(store->gangs, arena, object, read_place, store, error);
+    const bool learned = gangs_decode(store->gangs, arena, object, store->generation[FEED_PODS],
+                                      read_place, store, error);
     store_unlock(store);
     return learned;
 }

@@ -141,7 +141,8 @@ static bool tell_gangs(struct store *store)
 {
     return !store->options.gangs ||
            tell_known(store,
-                      (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store});
+                      (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store,
+                                           .generation = store->generation[FEED_PODS]});
 }
 
 static void tell_node(const struct node *node, void *data)

@@ -52,10 +52,6 @@ struct store {
 /* Under the lock: quotas leave more than before, on whatever node. */
 void store_note_quotas(struct store *store);
 
-/* Under the lock, after anything that may have changed what a group may have: whoever was refused for it
- * has another chance. */
-void store_tell_gangs(struct store *store);
-
 /* Under the lock: it is gone, whatever its state. False: it was not known. */
 bool store_forget_pod(struct store *store, const char *uid);
 

@@ -224,7 +224,7 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
     case GANG_NONE:
         return place(attempt, store, ledger, moment, error);
     case GANG_YES:
-        store_notify_all(store); /* the others' binds */
+        store_tell_gangs(store); /* if it has come just now: the others' binds wait */
         return held ? take_place(attempt, store, ledger, held, moment, error)
                     : place(attempt, store, ledger, moment, error);
     case GANG_WAIT:
@@ -269,14 +269,10 @@ enum attempt_step attempt_look(struct attempt *attempt, struct store *store, str
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-void attempt_conclude(struct store *store, const char *uid, enum bind_result result,
-                      const struct moment *moment)
+static void settle(struct ledger *ledger, const char *uid, enum bind_result result,
+                   const struct moment *moment)
 {
-    struct ledger *ledger = store_ledger(store);
     struct allocation *allocation = ledger_get(ledger, uid);
-
-    if (result != BIND_RESULT_UNKNOWN)
-        gangs_settle(store_gangs(store), uid, result == BIND_RESULT_BOUND);
 
     /* Gone: the watch has seen the pod's end. Confirmed: the watch knows better than we do. */
     if (!allocation || allocation->state == ALLOCATION_CONFIRMED)
@@ -288,6 +284,15 @@ void attempt_conclude(struct store *store, const char *uid, enum bind_result res
         ledger_set_state(ledger, allocation, ALLOCATION_UNKNOWN);
     else if (allocation->state == ALLOCATION_ASSUMED) /* else it is bound all the same */
         ledger_drop(ledger, uid);
+}
+
+void attempt_conclude(struct store *store, const char *uid, enum bind_result result,
+                      const struct moment *moment)
+{
+    settle(store_ledger(store), uid, result, moment);
+    /* Of what may be bound all the same the watch tells. */
+    if (result == BIND_RESULT_BOUND || !ledger_get(store_ledger(store), uid))
+        gangs_settle(store_gangs(store), uid, result == BIND_RESULT_BOUND);
 }
 
 void attempt_clear(struct attempt *attempt)

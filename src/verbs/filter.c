@@ -97,7 +97,7 @@ static enum gang_answer ask_gangs(const struct call *call, const struct ledger *
     struct gang_places_query query = {store,   &call->moment, &args->pod,
                                       request, args->names,   args->n_names};
 
-    if (!store_join_gang(store, &args->pod, GANG_PENDING))
+    if (!store_join_asking(store, &args->pod, call->moment.now_ms))
         return GANG_CAPPED;
     if (held && !is_offered(args, held->node->name))
         gangs_lose(store_gangs(store), args->pod.uid);

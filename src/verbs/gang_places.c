@@ -55,7 +55,8 @@ static bool find_member(const struct taking *taking, const char *uid, struct mem
         ret_member->pod.constraints = ret_member->rules->constraints;
     }
     /* Of whom it cannot be read where it may go there is no saying that it has a place. */
-    return ret_member->request && (asked || (ret_member->rules && ret_member->rules->constraints));
+    return ret_member->request && !ledger_get(store_ledger(query->store), uid) &&
+           (asked || (ret_member->rules && ret_member->rules->constraints));
 }
 
 static void add_node(struct kind *kind, const struct node *node)

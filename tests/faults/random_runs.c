@@ -166,8 +166,8 @@ static void start_program(void)
     static const int64_t timeouts_ms[] = {250, 1500, 9000, 27000};
 
     memset(server.known, 0, sizeof server.known);
-    world.options = (struct store_options){.policy = any_policy(),
-                                           .patience_ms = chance_between(0, 60000)};
+    world.options = (struct store_options){
+        .policy = any_policy(), .patience_ms = chance_between(0, 60000), .gangs = server.groups};
     if (chance_percent(50)) {
         world.options.hold_ms = chance_between(1, 120000);
         world.options.n_places = chance_between(0, 6);
@@ -195,6 +195,10 @@ static void start_program(void)
             world.client, world.store, (enum feed)feed,
             &(struct reflector_options){.page = chance_percent(30) ? 0 : chance_between(1, 8)},
             NULL);
+    for (int feed = FEED_POD_GROUPS; feed <= FEED_NATIVE_POD_GROUPS; feed++) { /* pods say it all */
+        store_list_begin(world.store, (enum feed)feed);
+        store_list_end(world.store, (enum feed)feed);
+    }
     world.budgets = (struct preempts_feed){world.store, &world.stopping};
     sim_spawn(preempts_feed_budgets, &world.budgets);
     schedulers_start(&world.extender, &world.stopping);
@@ -265,7 +269,8 @@ static void check_verdicts(void)
 {
     for (int i = 0; i < PODS; i++) {
         const struct pod *pod = &server.pods[i];
-        if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->units == 0)
+        if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->units == 0 ||
+            pod->group > 0)
             continue;
         int others_come; /* they take the pod all the same */
         int passing = schedulers_filter(pod, &others_come);
@@ -309,7 +314,8 @@ static void bind_all(void *data)
 {
     for (int i = 0; i < PODS; i++) {
         const struct pod *pod = &server.pods[i];
-        if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->terminating)
+        if (!pod->exists || pod->node >= 0 || pod->phase != PENDING || pod->terminating ||
+            pod->group > 0)
             continue;
         int passing = schedulers_filter(pod, NULL);
         for (int node = 0; node < NODES; node++) {
@@ -409,6 +415,7 @@ static void begin_world(void)
     counts.requests += server.n_requests;
     counts.granted += server.n_granted;
     server_reset();
+    server.groups = chance_percent(40);
     server.on_granted = truth_check_grant;
     happen_begin(chance_percent(50), token_file);
 

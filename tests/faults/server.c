@@ -79,6 +79,11 @@ char *server_pod_json(const struct pod *pod)
                                pod->annotations[key]);
         comma = ",";
     }
+    if (pod->group > 0)
+        g_string_append_printf(text,
+                               "%s\"gang.scheduling.koordinator.sh/name\":\"g%d\","
+                               "\"gang.scheduling.koordinator.sh/min-available\":\"%d\"",
+                               comma, pod->group, GROUPS_OF(pod->group));
     g_string_append_printf(text, "},\"creationTimestamp\":\"2026-01-02T03:04:%02dZ\"",
                            pod->label * 10 + pod->priority / 10);
     if (pod->label < 3)
@@ -174,6 +179,7 @@ struct pod *server_create_pod(int i, int units, int n_containers)
         .priority = (int)chance_below(3) * 10,
         .label = (int)chance_below(4),
         .particular = chance_percent(10),
+        .group = server.groups && chance_percent(30) ? 1 + (int)chance_below(GROUPS) : 0,
         .known = {-1, -1, -1},
     };
     g_snprintf(pod->name, sizeof pod->name, "p%d", i);

@@ -14,6 +14,8 @@
 #define NODES 4
 #define PODS 24
 #define CARDS_MAX 6
+#define GROUPS 3
+#define GROUPS_OF(group) ((group) + 1)
 
 enum resource { NODE, POD, CONFIGMAP, RESOURCES };
 enum pod_phase { PENDING, RUNNING, SUCCEEDED, FAILED };
@@ -27,6 +29,7 @@ struct pod {
     int n_containers; /* that ask for the units, together */
     int priority, label; /* and more by which others judge it */
     bool particular;
+    int group;     /* with whose pods it comes, GROUPS_OF of them at least; 0: with none */
     int node;      /* -1: unbound */
     enum pod_phase phase;
     bool terminating, started;
@@ -70,6 +73,7 @@ struct server {
     GHashTable *snapshots; /* token -> struct snapshot * */
     unsigned uids, tokens_given;
     int token, token_before; /* that are accepted; -1: none */
+    bool groups;             /* some pods are of groups */
     GHashTable *bound;       /* uid -> node's number + 1, of all that were ever bound */
 
     /* Up to which version the program has been told everything: */

@@ -115,7 +115,8 @@ static void join(struct world *w, int g, int p)
     declare(w, g, false);
     const struct pod_group_claim claim = {.name = name};
     HOLDS(gangs_join(w->gangs, "ns", &claim, id,
-                     w->groups[g].pods[p].bound ? GANG_BOUND : GANG_PENDING),
+                     w->groups[g].pods[p].bound ? GANG_BOUND : GANG_PENDING,
+                     &(struct gang_source){0}),
           "%s", id);
 }
 
