@@ -121,7 +121,8 @@ static bool same_state(const struct allocation *a, const struct allocation *b)
 static enum audit_cause find_cause(const struct allocation *told, const char *node,
                               const struct allocation *held)
 {
-    if (held && held->state == ALLOCATION_HELD && !told) /* a place in a group, which lapses by itself */
+    if (held && held->state == ALLOCATION_HELD &&
+        !told) /* a place in a group, which lapses by itself */
         return AUDIT_NONE;
     if (held && held->state != ALLOCATION_CONFIRMED)
         return AUDIT_UNCONFIRMED;
