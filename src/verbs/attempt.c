@@ -218,7 +218,6 @@ static enum attempt_step come(struct attempt *attempt, struct store *store, stru
     struct gangs *gangs = store_gangs(store);
     const char *uid = attempt->args->pod_uid;
 
-    attempt->grouped = false; /* its place may be gone since the last look */
     if (held && !g_str_equal(held->node->name, attempt->args->node))
         return refuse(attempt, BIND_RESULT_CONFLICT, error, reason_info(REASON_GANG_PLACE)->text);
     switch (gangs_arrive(gangs, uid, moment->now_ms)) {
@@ -262,6 +261,7 @@ enum attempt_step attempt_look(struct attempt *attempt, struct store *store, str
 
     if (attempt->call == 0)
         attempt->call = moment->number;
+    attempt->grouped = false; /* another bind may have taken its place since */
     read_request(attempt, store);
     if (held && held->state != ALLOCATION_HELD)
         return join_earlier(attempt, ledger, held, moment, error);
