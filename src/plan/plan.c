@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/plan.h"
+#include "plan/search.h"
 
 #include <string.h>
-
-struct search {
-    struct ledger *ledger;
-    const struct plan_query *query;
-    GPtrArray *steps; /* taken so far */
-    bool *moved;      /* of each pod of the query */
-    uint32_t tries;
-    bool gave_up;
-};
 
 static void step_free(void *data)
 {
@@ -32,26 +23,41 @@ static bool touches(const struct share *shares, uint32_t n, int32_t card)
     return false;
 }
 
-static bool is_goal_node(const struct plan_goal *goal, const struct node *node)
+static bool is_goal_node(const struct search *search, const struct node *node)
 {
+    const struct plan_goal *goal = &search->query->goal;
+
     return !goal->admit && strcmp(node->name, goal->node) == 0;
 }
 
-static const struct policy *policy_of(const struct search *search, const struct node *node)
+bool search_try(struct search *search)
+{
+    search->gave_up = search->gave_up || ++search->tries > PLAN_TRIES_MAX;
+    return !search->gave_up;
+}
+
+const struct policy *search_policy(const struct search *search, const struct node *node)
 {
     return node->policy ? node->policy : search->query->policy;
 }
 
-static bool admits(const struct search *search, const struct node *node, const struct plan_pod *pod)
+bool search_admits(const struct search *search, const struct node *node, const struct plan_pod *pod)
 {
     return node->present && !node->cordoned &&
            (!search->query->admits || search->query->admits(node, pod, search->query->data));
 }
 
-static bool is_in_the_way(const struct plan_goal *goal, const struct allocation *holder)
+bool search_is_in_the_way(const struct search *search, const struct allocation *holder)
 {
-    return is_goal_node(goal, holder->node) &&
-           touches(holder->shares, holder->n_shares, goal->card);
+    return is_goal_node(search, holder->node) &&
+           touches(holder->shares, holder->n_shares, search->query->goal.card);
+}
+
+bool search_refills(const struct search *search, const struct node *node,
+                    const struct placement *placement)
+{
+    return is_goal_node(search, node) &&
+           touches(placement->shares, placement->n_shares, search->query->goal.card);
 }
 
 /* Moves that are needed at least: who is to leave leaves by one move of his own. */
@@ -62,20 +68,30 @@ static uint32_t least_moves(const struct search *search)
     uint32_t n = 0;
 
     for (guint i = 0; node && i < node->allocations->len; i++)
-        n += is_in_the_way(goal, node->allocations->pdata[i]);
+        n += search_is_in_the_way(search, node->allocations->pdata[i]);
     return n;
 }
 
-static bool reached(struct search *search)
+static bool admits_goal(const struct search *search, const struct node *node)
 {
-    const struct plan_goal *goal = &search->query->goal;
+    return search_admits(search, node, NULL) &&
+           placement_fits(node, search->query->goal.admit, search_policy(search, node), NULL);
+}
 
-    if (!goal->admit)
-        return least_moves(search) == 0;
+/* After a step there is more room only where one has left. */
+bool search_reached(const struct search *search)
+{
     const GPtrArray *nodes = ledger_nodes(search->ledger);
-    for (guint i = 0; i < nodes->len; i++)
-        if (admits(search, nodes->pdata[i], NULL) &&
-            placement_fits(nodes->pdata[i], goal->admit, policy_of(search, nodes->pdata[i]), NULL))
+
+    if (!search->query->goal.admit)
+        return least_moves(search) == 0;
+    for (guint i = 0; i < search->steps->len; i++) {
+        const struct plan_step *step = search->steps->pdata[i];
+        if (admits_goal(search, ledger_node(search->ledger, step->from)))
+            return true;
+    }
+    for (guint i = 0; search->steps->len == 0 && i < nodes->len; i++)
+        if (admits_goal(search, nodes->pdata[i]))
             return true;
     return false;
 }
@@ -128,106 +144,146 @@ static struct allocation *successor_of(const struct allocation *old,
     return successor;
 }
 
-static bool advance(struct search *search, uint32_t left);
-
-/* Takes the step, looks further and takes it back, unless the goal is reached. */
-static bool try_step(struct search *search, size_t pod, const char *to,
-                     const struct placement *placement, uint32_t left)
+bool search_may_move(const struct search *search, size_t pod)
 {
     const struct plan_pod *plan_pod = &search->query->pods[pod];
     const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
-    struct allocation *frees = allocation_dup(old);
-    g_autofree char *from = g_strdup(old->node->name);
+
+    return !search->moved[pod] && old && !old->terminating &&
+           within_limits(search, plan_pod, old->node->name);
+}
+
+bool search_move(struct search *search, size_t pod, const char *to,
+                 const struct placement *placement)
+{
+    const struct plan_pod *plan_pod = &search->query->pods[pod];
+    const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
     struct allocation *takes = successor_of(old, placement);
-    struct allocation *copy = allocation_dup(takes);
-    g_autofree char *uid = g_strdup(takes->uid);
     enum reason reason;
 
+    struct plan_step *step = g_new(struct plan_step, 1);
+    *step = (struct plan_step){plan_pod, allocation_dup(old), allocation_dup(takes),
+                               g_strdup(old->node->name), g_strdup(to)};
     if (!ledger_reserve(search->ledger, to, takes, &reason)) {
-        allocation_free(copy);
-        allocation_free(frees);
+        step_free(step);
         return false;
     }
     ledger_drop(search->ledger, plan_pod->uid);
-    struct plan_step *step = g_new0(struct plan_step, 1);
-    *step = (struct plan_step){plan_pod, frees, copy, g_strdup(from), g_strdup(to)};
     g_ptr_array_add(search->steps, step);
     search->moved[pod] = true;
-    if (advance(search, left - 1))
-        return true;
-    search->moved[pod] = false;
-    ledger_drop(search->ledger, uid);
-    ledger_put(search->ledger, from, allocation_dup(frees));
-    g_ptr_array_set_size(search->steps, (int)search->steps->len - 1);
-    return false;
+    return true;
 }
 
-/* Where the policy, or any one card of the node, would have the pod. */
-static bool try_node(struct search *search, size_t pod, struct node *node, uint32_t left)
+void search_return(struct search *search, guint n)
 {
-    const struct plan_goal *goal = &search->query->goal;
+    while (search->steps->len > n) {
+        const struct plan_step *step = search->steps->pdata[search->steps->len - 1];
+        ledger_drop(search->ledger, step->takes->uid);
+        ledger_put(search->ledger, step->from, allocation_dup(step->frees));
+        search->moved[step->pod - search->query->pods] = false;
+        g_ptr_array_set_size(search->steps, (int)search->steps->len - 1);
+    }
+}
+
+/* --- every order and every card ----------------------------------------------------------------- */
+
+static bool advance(struct search *search, uint32_t left);
+
+/* Where the policy, or any one card of the node, would have the pod. */
+static bool try_node(struct search *search, size_t pod, const struct node *node, uint32_t left)
+{
     const struct request *request = search->query->pods[pod].request;
-    const struct policy *policy = policy_of(search, node);
-    bool each = !policy->foreseen && !request->alternative && request->n_asks == 1 &&
-                request->asks[0].count == 1 && !request->asks[0].device;
+    const struct policy *policy = search_policy(search, node);
+    const bool each = !policy->foreseen && !request->alternative && request->n_asks == 1 &&
+                      request->asks[0].count == 1 && !request->asks[0].device;
     g_autofree char *name = g_strdup(node->name);
+    const guint n = search->steps->len;
 
     for (int32_t i = 0; i < (each ? node->n_cards : 1); i++) {
         struct placement placement;
         int32_t pinned = each ? node->cards[i].index : CARD_UNKNOWN;
 
-        if (++search->tries > PLAN_TRIES_MAX) {
-            search->gave_up = true;
+        if (!search_try(search))
             return false;
-        }
-        if (placement_find(node, request, policy, NULL, pinned, &placement) != REASON_NONE)
+        if (placement_find(node, request, policy, NULL, pinned, &placement) != REASON_NONE ||
+            search_refills(search, node, &placement) || !search_move(search, pod, name, &placement))
             continue;
-        if (is_goal_node(goal, node) && touches(placement.shares, placement.n_shares, goal->card))
-            continue;
-        if (try_step(search, pod, name, &placement, left))
+        if (advance(search, left - 1))
             return true;
+        search_return(search, n);
         node = ledger_node(search->ledger, name);
     }
     return false;
 }
 
+/* Whether the pod's end alone would reach the goal. */
+static bool is_last(struct search *search, size_t pod)
+{
+    struct allocation *old = ledger_get(search->ledger, search->query->pods[pod].uid);
+    g_autofree char *name = g_strdup(old->node->name);
+    struct allocation *kept = allocation_dup(old);
+
+    ledger_drop(search->ledger, kept->uid);
+    const struct node *node = ledger_node(search->ledger, name);
+    const bool reached =
+        search_reached(search) || (search->query->goal.admit && admits_goal(search, node));
+    ledger_put(search->ledger, name, kept);
+    return reached;
+}
+
+/* By exactly so many moves more. */
 static bool advance(struct search *search, uint32_t left)
 {
     const struct plan_query *query = search->query;
-
     const uint32_t least = least_moves(search);
 
     if (left == 0)
-        return reached(search);
+        return search_reached(search);
     if (least > left)
         return false;
     for (size_t p = 0; p < query->n_pods && !search->gave_up; p++) {
-        const struct allocation *old = ledger_get(search->ledger, query->pods[p].uid);
-
-        if (search->moved[p] || !old || old->terminating ||
-            (least == left && !is_in_the_way(&query->goal, old)) ||
-            !within_limits(search, &query->pods[p], old->node->name))
+        if (!search_may_move(search, p) ||
+            (least == left &&
+             !search_is_in_the_way(search, ledger_get(search->ledger, query->pods[p].uid))) ||
+            (left == 1 && !is_last(search, p)))
             continue;
         for (guint n = 0; n < ledger_nodes(search->ledger)->len && !search->gave_up; n++) {
-            struct node *node = ledger_nodes(search->ledger)->pdata[n];
-            if (admits(search, node, &query->pods[p]) && try_node(search, p, node, left))
+            const struct node *node = ledger_nodes(search->ledger)->pdata[n];
+            if (search_admits(search, node, &query->pods[p]) && try_node(search, p, node, left))
                 return true;
         }
     }
     return false;
 }
 
-enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query,
+/* By as few moves as it takes, of fewer than `end`. */
+static bool find_fewer(struct search *search, uint32_t end)
+{
+    for (uint32_t n = 1; n < end && !search->gave_up; n++)
+        if (advance(search, n))
+            return true;
+    return false;
+}
+
+enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query, bool *ret_fewest,
                             GPtrArray **ret_steps)
 {
+    const uint32_t most = MIN(query->moves_max, PLAN_MOVES_MAX);
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
     struct search search = {ledger, query, g_ptr_array_new_with_free_func(step_free),
                             moved,  0,     false};
-    bool found = false;
 
-    for (uint32_t n = 0; !found && !search.gave_up && n <= MIN(query->moves_max, PLAN_MOVES_MAX);
-         n++)
-        found = advance(&search, n);
     *ret_steps = search.steps;
-    return found ? PLAN_FOUND : search.gave_up ? PLAN_GAVE_UP : PLAN_NONE;
+    *ret_fewest = true;
+    if (search_reached(&search))
+        return PLAN_FOUND;
+    const bool direct = direct_find(&search, most);
+    const uint32_t n = direct ? search.steps->len : most + 1;
+    search_return(&search, 0);
+    if (find_fewer(&search, n))
+        return PLAN_FOUND;
+    *ret_fewest = !search.gave_up;
+    if (direct && direct_find(&search, most)) /* it goes the same way again */
+        return PLAN_FOUND;
+    return search.gave_up ? PLAN_GAVE_UP : PLAN_NONE;
 }

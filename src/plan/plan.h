@@ -8,10 +8,13 @@
  *
  * A move books the successor while its predecessor still counts, then ends the predecessor, so no
  * order of the two over-commits a card. Every move is tried on the ledger that the moves before it
- * leave. A pod moves once at most. Numbers of moves are tried from none upwards, every order and
- * every card of each, until PLAN_TRIES_MAX moves have been tried; where the node side picks the
- * card itself, and where a pod takes several cards or devices, only the policy's own choice is
- * tried on each node.
+ * leave. A pod moves once at most.
+ *
+ * First those plans are looked at whose pods all leave one node and go straight to where there is room:
+ * that is quick, whatever the size of the cluster. Then every order and every card of fewer moves, from
+ * one move upwards, until PLAN_TRIES_MAX moves have been tried; where the node side picks the card
+ * itself, and where a pod takes several cards or devices, only the policy's own choice is tried on each
+ * node.
  */
 #include <gpuledger/placement.h>
 
@@ -24,6 +27,7 @@ struct plan_pod {
     const char *uid;
     const struct request *request;      /* what the successor will ask for */
     const char *owner;                  /* UID of its controller; NULL: nobody makes a successor */
+    int64_t cost;                       /* of as many moves those are taken that cost less */
     bool refuses;                       /* it has opted out of being moved */
     uint32_t n_budgets;                 /* at most PLAN_BUDGETS_MAX */
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
@@ -48,7 +52,7 @@ struct plan_query {
     uint32_t per_node;  /* the same, of pods that leave the node */
     bool uncontrolled;  /* pods without a controller may be moved too */
     /* What the ledger does not know of pod and node, such as selectors and taints; the pod is NULL
-     * for the one to admit. NULL: nothing else is in the way. */
+     * for the one to admit. NULL: nothing else is in the way. Asked about the same over and over. */
     bool (*admits)(const struct node *node, const struct plan_pod *pod, void *data);
     void *data;
 };
@@ -64,10 +68,11 @@ struct plan_step {
 enum plan_outcome {
     PLAN_FOUND,   /* no steps: the goal is reached as it is */
     PLAN_NONE,    /* no moves that are allowed reach it */
-    PLAN_GAVE_UP, /* PLAN_TRIES_MAX; there may be some */
+    PLAN_GAVE_UP, /* none was found in PLAN_TRIES_MAX tries */
 };
 
 /* Steps in order, each to be taken when the successor of the one before is Ready. Array of struct
- * plan_step, the caller's (g_ptr_array_unref); empty unless PLAN_FOUND. */
-enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query,
+ * plan_step, the caller's (g_ptr_array_unref); empty unless PLAN_FOUND. `ret_fewest`: it is certain that
+ * fewer do not reach the goal. */
+enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query, bool *ret_fewest,
                             GPtrArray **ret_steps);

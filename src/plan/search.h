@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The search for a plan: steps are taken on the ledger and taken back. For the files of this folder.
+ */
+#include "plan/plan.h"
+
+struct search {
+    struct ledger *ledger;
+    const struct plan_query *query;
+    GPtrArray *steps; /* taken so far: struct plan_step */
+    bool *moved;      /* of each pod of the query */
+    uint32_t tries;
+    bool gave_up;
+};
+
+/* Counts one more try; false: there were too many. */
+bool search_try(struct search *search);
+
+const struct policy *search_policy(const struct search *search, const struct node *node);
+
+/* The pod, NULL the one to admit, may be on the node as far as it can be told without cards. */
+bool search_admits(const struct search *search, const struct node *node,
+                   const struct plan_pod *pod);
+
+/* The pod is to leave for the goal, if that is a place to be emptied. */
+bool search_is_in_the_way(const struct search *search, const struct allocation *holder);
+/* The placement is in such a place. */
+bool search_refills(const struct search *search, const struct node *node,
+                    const struct placement *placement);
+
+/* The pod is there, has not moved, and the limits leave room for one more move of it. */
+bool search_may_move(const struct search *search, size_t pod);
+
+/* Takes the step if there is room for it while the predecessor still counts. */
+bool search_move(struct search *search, size_t pod, const char *to,
+                 const struct placement *placement);
+/* Takes back all steps but the first `n`. */
+void search_return(struct search *search, guint n);
+
+bool search_reached(const struct search *search);
+
+/* Reaches the goal by steps that each go straight to where there is room, and all leave one node or the
+ * place to be emptied. At most `most` steps. */
+bool direct_find(struct search *search, uint32_t most);
