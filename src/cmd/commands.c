@@ -165,6 +165,27 @@ const struct command commands[] = {
          "Reads the cluster by itself; the placement options should be those that serve runs "
          "with. Exit status 3: some pod fits nowhere else, or has stayed.",
      .run = drain_command_run},
+    {.name = "plan",
+     .bit = COMMAND_PLAN,
+     .words = "[NAMESPACE/POD]",
+     .max_words = 1,
+     .summary = "Show which pods to move so that a pod finds room, and move them",
+     .description =
+         "Looks for the fewest moves after which the pod fits on some node, or, with --empty, a "
+         "node or card holds nobody; of as many moves, those of the smallest pods. Each step is "
+         "shown with what it frees, where its successor finds room and what the next step waits "
+         "for. Pods stay whose controller is a DaemonSet or that have none, that are of a group, "
+         "that a PodDisruptionBudget keeps, or that carry an annotation of the descheduler, "
+         "Koordinator, cluster-autoscaler or Karpenter by which they opt out.\n\n"
+         "With --apply the first step is carried out, as drain does it: its eviction is tried "
+         "(dryRun=All), sent, and waited for until the successor is Ready. Then the cluster is "
+         "read again and the next plan made, until there is nothing left to do. It stops at the "
+         "first failure, and when a step has not brought the goal closer. Run again, it goes on "
+         "from there. No room is kept for the successors: a pod that asks earlier may take it.\n\n"
+         "Reads the cluster by itself; the placement options should be those that serve runs "
+         "with. Exit status: 0 the goal is, or can be, reached, 3 no such moves were found, 1 a "
+         "failure.",
+     .run = plan_command_run},
     {.name = "replay",
      .bit = COMMAND_REPLAY,
      .words = "FILE",

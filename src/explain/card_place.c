@@ -39,3 +39,37 @@ bool card_place_holds(const struct card_place *place, const struct allocation *a
     }
     return false;
 }
+
+const struct node *card_place_find(const struct card_place *place, const struct ledger *ledger,
+                                   GError **error)
+{
+    const struct node *node = ledger_node(ledger, place->node);
+
+    if (!node || !node->present)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
+                    place->node);
+    else if (place->card != CARD_UNKNOWN && node->n_cards == 0)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "node '%s' hands out devices by count, and only its plugin knows on which card "
+                    "they are; give the node alone",
+                    place->node);
+    else if (place->card != CARD_UNKNOWN && place->card >= node->n_cards)
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND,
+                    "node '%s' has no card %d, only 0 to %d", place->node, place->card,
+                    node->n_cards - 1);
+    else
+        return node;
+    return NULL;
+}
+
+void card_place_close(const struct card_place *place, struct ledger *ledger)
+{
+    const struct node *node = ledger_node(ledger, place->node);
+
+    if (!node || place->card == CARD_UNKNOWN)
+        return;
+    g_autoptr(GArray) indices = node->unhealthy ? g_array_copy(node->unhealthy)
+                                                : g_array_new(FALSE, FALSE, sizeof place->card);
+    g_array_append_val(indices, place->card);
+    ledger_set_unhealthy(ledger, place->node, (const int32_t *)(void *)indices->data, indices->len);
+}

@@ -16,3 +16,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(card_place, card_place_clear)
 
 /* Whether the allocation is there, or may be: of some it is not known on which card they are. */
 bool card_place_holds(const struct card_place *place, const struct allocation *allocation);
+
+/* The node, if the ledger has it and that card. NULL, with GPULEDGER_ERROR_NOT_FOUND or _INVALID. */
+const struct node *card_place_find(const struct card_place *place, const struct ledger *ledger,
+                                   GError **error);
+
+/* The card takes nobody any more, as others that are unhealthy; of a whole node nothing changes. */
+void card_place_close(const struct card_place *place, struct ledger *ledger);

@@ -132,48 +132,14 @@ static void empty(struct fit *fit, const struct node *node, const struct card_pl
     }
 }
 
-/* The card takes nobody any more, as others that are unhealthy. */
-static void close_card(struct ledger *ledger, const struct node *node, int32_t card)
-{
-    g_autoptr(GArray) indices =
-        node->unhealthy ? g_array_copy(node->unhealthy) : g_array_new(FALSE, FALSE, sizeof card);
-
-    g_array_append_val(indices, card);
-    ledger_set_unhealthy(ledger, node->name, (const int32_t *)(void *)indices->data, indices->len);
-}
-
 static void close_places(struct ledger *ledger, const GArray *places)
 {
     for (guint i = 0; i < places->len; i++) {
         const struct card_place *place = &g_array_index(places, struct card_place, i);
-        const struct node *node = ledger_node(ledger, place->node);
-        if (node && place->card != CARD_UNKNOWN)
-            close_card(ledger, node, place->card);
-        else if (node)
+        if (place->card == CARD_UNKNOWN && ledger_node(ledger, place->node))
             ledger_remove_node(ledger, place->node);
+        card_place_close(place, ledger);
     }
-}
-
-static bool read_place(const char *word, const struct ledger *ledger, struct card_place *ret_place,
-                       GError **error)
-{
-    const struct node *node;
-
-    if (!card_place_parse(word, ret_place, error))
-        return false;
-    node = ledger_node(ledger, ret_place->node);
-    if (!node || !node->present)
-        return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' is not known",
-                         ret_place->node);
-    if (ret_place->card != CARD_UNKNOWN && node->n_cards == 0)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "node '%s' hands out devices by count, and only its plugin knows on which "
-                         "card they are; give the node alone",
-                         ret_place->node);
-    if (ret_place->card >= node->n_cards && ret_place->card != CARD_UNKNOWN)
-        return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "node '%s' has no card %d, only 0 to %d",
-                         ret_place->node, ret_place->card, node->n_cards - 1);
-    return true;
 }
 
 /* Under the copy's lock: takes the places out of service, and their pods off them. */
@@ -191,9 +157,12 @@ static bool empty_places(struct fit *fit, struct store *copy, const char *const 
                              "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
         g_array_set_size(places, n + 1);
         struct card_place *place = &g_array_index(places, struct card_place, n);
-        if (!read_place(words[n], ledger, place, error))
+        const struct node *node = card_place_parse(words[n], place, error)
+                                      ? card_place_find(place, ledger, error)
+                                      : NULL;
+        if (!node)
             return false;
-        empty(fit, ledger_node(ledger, place->node), place, uids);
+        empty(fit, node, place, uids);
     }
     for (guint i = 0; i < uids->len; i++)
         ledger_drop(ledger, uids->pdata[i]);

@@ -2,6 +2,7 @@
 #include "maintain/eviction.h"
 
 #include "kube/clock.h"
+#include "wire/controller.h"
 #include "wire/kubernetes.h"
 
 #include <string.h>
@@ -9,7 +10,6 @@
 #define CALL_MS 10000
 #define TRY_MS 1500 /* less than Retry-After, so that who asks hears of a budget */
 #define PODS_MAX ((size_t)64 << 20)
-#define MIRROR "kubernetes.io/config.mirror"
 
 void evictee_clear(struct evictee *evictee)
 {
@@ -23,17 +23,6 @@ void evictee_clear(struct evictee *evictee)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-struct owner {
-    const char *uid, *kind;
-    bool controller;
-};
-static const struct json_field owner_fields[] = {
-    JSON_FIELD_STRING(struct owner, uid, "uid", 0),
-    JSON_FIELD_STRING(struct owner, kind, "kind", 0),
-    JSON_FIELD_BOOL(struct owner, controller, "controller", 0),
-    JSON_FIELD_END,
-};
-
 struct condition {
     const char *type, *status;
 };
@@ -46,7 +35,7 @@ static const struct json_field condition_fields[] = {
 struct pod {
     const char *ns, *name, *uid, *deleted, *phase;
     struct string_pairs annotations;
-    const cJSON *owners, *conditions;
+    const cJSON *conditions;
 };
 static const struct json_field pod_fields[] = {
     JSON_FIELD_STRING(struct pod, ns, "metadata.namespace", JSON_REQUIRED),
@@ -55,21 +44,9 @@ static const struct json_field pod_fields[] = {
     JSON_FIELD_STRING(struct pod, deleted, "metadata.deletionTimestamp", 0),
     JSON_FIELD_STRING(struct pod, phase, "status.phase", 0),
     JSON_FIELD_PAIRS(struct pod, annotations, "metadata.annotations", 0),
-    JSON_FIELD_ARRAY(struct pod, owners, "metadata.ownerReferences", 0),
     JSON_FIELD_ARRAY(struct pod, conditions, "status.conditions", 0),
     JSON_FIELD_END,
 };
-
-static bool find_owner(struct json_arena *arena, const cJSON *owners, struct owner *ret_owner)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach (item, owners) {
-        if (json_decode(arena, item, owner_fields, ret_owner, NULL) && ret_owner->controller)
-            return true;
-    }
-    return false;
-}
 
 static bool is_ready(struct json_arena *arena, const struct pod *pod)
 {
@@ -87,19 +64,19 @@ static bool is_ready(struct json_arena *arena, const struct pod *pod)
 static bool decode(struct json_arena *arena, const cJSON *object, struct evictee *ret_evictee,
                    GError **error)
 {
-    struct owner owner = {0};
+    struct controller controller;
     struct pod pod;
 
     if (!json_decode(arena, object, pod_fields, &pod, error))
         return false;
-    const bool owned = find_owner(arena, pod.owners, &owner);
+    const bool owned = controller_decode(arena, object, &controller);
     *ret_evictee = (struct evictee){
         .ns = g_strdup(pod.ns),
         .name = g_strdup(pod.name),
         .uid = g_strdup(pod.uid),
-        .owner = owned ? g_strdup(owner.uid) : NULL,
-        .owner_kind = owned ? g_strdup(owner.kind) : NULL,
-        .mirror = string_pairs_get(&pod.annotations, MIRROR) != NULL,
+        .owner = owned ? g_strdup(controller.uid) : NULL,
+        .owner_kind = owned ? g_strdup(controller.kind) : NULL,
+        .mirror = string_pairs_get(&pod.annotations, EVICTION_MIRROR) != NULL,
         .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
         .ready = !pod.deleted && is_ready(arena, &pod),
     };

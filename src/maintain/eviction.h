@@ -6,6 +6,8 @@
  */
 #include "kube/api_client.h"
 
+#define EVICTION_MIRROR "kubernetes.io/config.mirror" /* annotation of a pod of kubelet's own */
+
 /* A pod as the API server has it now, as far as it matters here. */
 struct evictee {
     char *ns, *name;

@@ -44,6 +44,7 @@ enum exit_code quotas_run(const struct config *config, const struct config_input
 enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code uncordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code drain_command_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code replay_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code certs_run(const struct config *config, const struct config_inputs *inputs);

@@ -147,6 +147,8 @@ struct config {
     int64_t until;  /* 0: to the end */
 
     bool dry_run;
+    char *empty; /* NODE or NODE/CARD */
+    int64_t max_moves, max_per_workload, max_per_node;
     bool apply;
     bool force;
     int64_t evict_timeout_ms;

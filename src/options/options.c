@@ -58,11 +58,11 @@ const char *const option_groups[GROUP_N] = {
 #define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
 #define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS)   /* they list objects */
 #define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
+#define MOVES (COMMAND_DRAIN | COMMAND_PLAN)        /* they read the cluster by themselves */
 #define CLUSTER                                                                                    \
-    (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_DRAIN | COMMAND_QUOTAS | VIEWS |     \
-     PLANS)
+    (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | MOVES | COMMAND_QUOTAS | VIEWS | PLANS)
 #define CORDONS (COMMAND_CORDON | COMMAND_UNCORDON) /* they ask the API server only */
-#define LOOKS (COMMAND_QUOTAS | COMMAND_SERVE | COMMAND_AUDIT | COMMAND_DRAIN | VIEWS | PLANS)
+#define LOOKS (COMMAND_QUOTAS | COMMAND_SERVE | COMMAND_AUDIT | MOVES | VIEWS | PLANS)
 #define READER (CLUSTER | COMMAND_SIMULATE) /* of a saved cluster */
 #define MINUTE_MS INT64_C(60000)
 
@@ -86,7 +86,7 @@ const struct option options[] = {
 #include "options/listener_rows.h"
 
     {"policy", CHOICE(policy, "NAME", "binpack", choices_policy),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | COMMAND_DRAIN | PLANS), .flags = OPTION_LIVE,
+     IN(PLACEMENT, COMMAND_SERVE | COMMAND_REPLAY | MOVES | PLANS), .flags = OPTION_LIVE,
      .help = "Which card of a node a pod gets, among those it fits on, and by prioritize which "
              "node."},
     {"prioritize", CHOICE(prioritize, "SHAPE", "winner", choices_prioritize),
@@ -157,7 +157,7 @@ const struct option options[] = {
              "limits.nvidia.com/gpucores, as HAMi's scheduler does: the API server counts nothing "
              "under them."},
     {"elastic-quotas", BOOL(elastic_quotas, "false"),
-     IN(PLACEMENT, COMMAND_SERVE | COMMAND_DRAIN | COMMAND_QUOTAS | PLANS),
+     IN(PLACEMENT, COMMAND_SERVE | MOVES | COMMAND_QUOTAS | PLANS),
      .help = "Keep namespaces to ElasticQuotas (scheduling.x-k8s.io/v1alpha1): no more than max, and "
              "above min only what others do not need within theirs. ResourceQuotas with the "
              "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "

@@ -53,7 +53,8 @@ enum command_bit {
     COMMAND_UNCORDON = 1 << 18,
     COMMAND_DRAIN = 1 << 19,
     COMMAND_QUOTAS = 1 << 20,
-    COMMAND_ANY = (1 << 21) - 1,
+    COMMAND_PLAN = 1 << 21,
+    COMMAND_ANY = (1 << 22) - 1,
 };
 
 enum option_group {

@@ -28,6 +28,7 @@ struct plan_pod {
     const struct request *request;      /* what the successor will ask for */
     const char *owner;                  /* UID of its controller; NULL: nobody makes a successor */
     int64_t cost;                       /* of as many moves those are taken that cost less */
+    const void *tag;                    /* the caller's own */
     bool refuses;                       /* it has opted out of being moved */
     uint32_t n_budgets;                 /* at most PLAN_BUDGETS_MAX */
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */

@@ -155,9 +155,7 @@ def scenario_cordon_drain(tap):
         tap.equal((annotation(world), answer.returncode), (None, 0), "and writes nothing")
 
         controller.start()
-        wait_for(lambda: all(
-            {c["type"]: c["status"] for c in world.client.get("Pod", name)["status"].get("conditions", [])}
-            .get("Ready") == "True" for name in names), 30, 0.2, "pods are Ready")
+        await_ready(world, names)
         world.client.create({
             "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
             "spec": {"minAvailable": 2, "selector": {}},
@@ -186,6 +184,74 @@ def scenario_cordon_drain(tap):
         holders = [pod["name"] for node in world.ops("/api/v1/nodes")["nodes"] if node["name"] == "n1"
                    for pod in node["pods"] for share in pod["shares"] if share["card"] == card]
         tap.equal(holders, [], "nobody is left on the card")
+        controller.stopped = True
+        controller.join()
+        world.verify("at last")
+
+
+def await_ready(world, names):
+    wait_for(lambda: all(
+        {c["type"]: c["status"] for c in world.client.get("Pod", name)["status"].get("conditions", [])}
+        .get("Ready") == "True" for name in names), 30, 0.2, "pods are Ready")
+
+
+def scenario_plan(tap):
+    """A pod for which no card has room gets one: plan shows the moves, and makes them one by one."""
+    with World(tap) as world:
+        world.start()
+        world.node("n1", [8])
+        person = Maintainer(world)
+        controller = Controller(world, 3)
+        names = [controller.make(), controller.make()]
+        world.await_running(names)
+        world.node("n2", [8])
+        world.pod("alone", 4)
+        world.await_running(["alone"])
+        world.node("n3", [6])
+        controller.start()
+        await_ready(world, names)
+        world.pod("big", 8)
+        world.refusal("big", "memory", 30)
+
+        answer = person.run("plan", "default/big", "-o", "json")
+        tap.equal((answer.returncode, answer.stderr), (0, ""), "a plan is found, with the rights of maintenance")
+        shown = json.loads(answer.stdout)
+        tap.equal({(step["name"], step["from"]) for step in shown["steps"]}, {(name, "n1") for name in names},
+                  "both pods leave the card that they share")
+        tap.equal({step["to"] for step in shown["steps"]}, {"n2", "n3"}, "each for where there is room")
+        tap.equal((shown["fewest"], shown["node"]), (True, "n1"), "fewer do not do")
+        tap.equal([stay["name"] for stay in shown["stays"]], ["alone"], "who has no controller stays")
+        tap.ok(all(world.fleet.phase(name) == "Running" for name in names), "nothing has moved yet")
+        explained = person.run("explain", "default/big")
+        tap.ok("gpuledger plan default/big" in explained.stdout, "explain names the command", explained.stdout)
+
+        world.client.create({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+            "spec": {"minAvailable": 2, "selector": {}},
+        })
+        budget = {"status": {"disruptionsAllowed": 0, "observedGeneration": 1, "currentHealthy": 3,
+                             "desiredHealthy": 3, "expectedPods": 3}}
+        world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+        answer = person.run("plan", "default/big", "--apply", "-o", "json")
+        tap.equal((answer.returncode, json.loads(answer.stdout)["moved"]), (3, 0),
+                  "a budget that gives nothing leaves no plan")
+        tap.ok({stay["name"] for stay in json.loads(answer.stdout)["stays"]} >= set(names), "which it says",
+               answer.stdout)
+        budget["status"]["disruptionsAllowed"] = 2
+        world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+
+        answer = person.run("plan", "default/big", "--apply", "-o", "json")
+        tap.equal(answer.returncode, 0, f"carried out: {answer.stderr}")
+        tap.equal((json.loads(answer.stdout)["moved"], json.loads(answer.stdout)["steps"]), (2, []), "by two moves")
+        tap.equal(answer.stderr.count("its successor is Ready"), 2, "each successor was waited for", answer.stderr)
+        world.await_running(["big"])
+        tap.equal(world.card("big")[0], "n1", "the pod has the card")
+        tap.ok(world.fleet.phase("alone") == "Running", "and nobody else has moved")
+        answer = person.run("plan", "default/big", "--apply")
+        tap.equal(answer.returncode, 0, "once more changes nothing", answer.stdout)
+
+        answer = person.run("plan", "--empty", "n2/0", "--apply", "--max-moves", "1")
+        tap.equal(answer.returncode, 3, "a card whose pod nobody makes again is not emptied", answer.stdout)
         controller.stopped = True
         controller.join()
         world.verify("at last")

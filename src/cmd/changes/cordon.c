@@ -3,6 +3,7 @@
  * The commands "cordon" and "uncordon": cards and nodes out of service for new pods, and back; and
  * "drain": where their pods would go, and, if so told, that they go.
  */
+#include "cmd/changes/places.h"
 #include "cmd/local.h"
 #include "core/fail.h"
 #include "explain/fit.h"
@@ -11,7 +12,6 @@
 #include "options/print.h"
 #include "options/table.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 static const char *shown(const char *value)
@@ -56,38 +56,24 @@ static void encode_changes(const GPtrArray *changes, bool dry_run, GString *text
     json_end_object(&writer);
 }
 
-static struct api_client *open_client(const struct config *config, GError **error)
+/* The words of the command line; ends with NULL. */
+static GPtrArray *list_words(const struct config *config)
 {
-    struct kube_config *kube = kube_config_load_default(config->kubeconfig, config->context, error);
+    GPtrArray *words = g_ptr_array_new();
 
-    signal(SIGPIPE, SIG_IGN);
-    return kube ? api_client_new(kube, error) : NULL;
+    for (guint i = 0; i < config->words->len; i++)
+        g_ptr_array_add(words, config->words->pdata[i]);
+    g_ptr_array_add(words, NULL);
+    return words;
 }
 
-/* What the words of the command line mean. */
-struct order {
-    struct api_client *client;
-    bool open; /* back into service */
-};
-
-/* Carries it out for each place. Array of struct service_change; NULL, with an error: those before it have
- * been carried out. */
-static GPtrArray *set_places(const struct config *config, const struct order *order, GError **error)
+static GPtrArray *set_places(const struct config *config, struct api_client *client, bool open,
+                             GError **error)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(service_change_free);
+    g_autoptr(GPtrArray) words = list_words(config);
+    const struct places_order order = {client, (const char *const *)words->pdata, open};
 
-    for (guint i = 0; i < config->words->len; i++) {
-        g_auto(card_place) place = {0};
-        const struct service_query query = {order->client, &place, &config->dialects, order->open,
-                                            config->dry_run};
-        if (!card_place_parse(config->words->pdata[i], &place, error))
-            return NULL;
-        GPtrArray *changes = card_service_set(&query, error);
-        if (!changes)
-            return NULL;
-        g_ptr_array_extend_and_steal(all, changes);
-    }
-    return g_steal_pointer(&all);
+    return places_set(config, &order, error);
 }
 
 static enum exit_code run(const struct config *config, bool open)
@@ -100,9 +86,9 @@ static enum exit_code run(const struct config *config, bool open)
         complain("which node or card? " PROGRAM " %s NODE[/CARD]", open ? "uncordon" : "cordon");
         return EXIT_USAGE;
     }
-    g_autoptr(api_client) client = open_client(config, &failure);
+    g_autoptr(api_client) client = places_client(config, &failure);
     if (client)
-        changes = set_places(config, &(struct order){client, open}, &failure);
+        changes = set_places(config, client, open, &failure);
     if (!changes)
         return print_answer(config, text, failure);
     if (print_is_document(config))
@@ -128,12 +114,9 @@ enum exit_code uncordon_run(const struct config *config, const struct config_inp
 
 static struct fit *look(const struct config *config, GError **error)
 {
-    g_autoptr(GPtrArray) places = g_ptr_array_new();
+    g_autoptr(GPtrArray) places = list_words(config);
     struct local local;
 
-    for (guint i = 0; i < config->words->len; i++)
-        g_ptr_array_add(places, config->words->pdata[i]);
-    g_ptr_array_add(places, NULL);
     if (!local_open(config, &local, error))
         return NULL;
     struct fit *fit = fit_find(
@@ -207,9 +190,9 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
                          " of %u pods fit nowhere else; --force evicts them all "
                          "the same",
                          fit->stranded, fit->moves->len);
-    client = open_client(config, error);
+    client = places_client(config, error);
     if (client)
-        changes = set_places(config, &(struct order){client, false}, error);
+        changes = set_places(config, client, false, error);
     if (!changes)
         return false;
     for (guint i = 0; i < fit->moves->len; i++) {

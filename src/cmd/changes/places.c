@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/changes/places.h"
+
+#include "maintain/card_service.h"
+
+#include <signal.h>
+
+struct api_client *places_client(const struct config *config, GError **error)
+{
+    struct kube_config *kube = kube_config_load_default(config->kubeconfig, config->context, error);
+
+    signal(SIGPIPE, SIG_IGN);
+    return kube ? api_client_new(kube, error) : NULL;
+}
+
+GPtrArray *places_set(const struct config *config, const struct places_order *order, GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(service_change_free);
+
+    for (const char *const *word = order->words; *word; word++) {
+        g_auto(card_place) place = {0};
+        const struct service_query query = {order->client, &place, &config->dialects, order->open,
+                                            config->dry_run};
+        if (!card_place_parse(*word, &place, error))
+            return NULL;
+        GPtrArray *changes = card_service_set(&query, error);
+        if (!changes)
+            return NULL;
+        g_ptr_array_extend_and_steal(all, changes);
+    }
+    return g_steal_pointer(&all);
+}

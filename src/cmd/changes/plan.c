@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command "plan": which pods to move so that a pod finds room, or a card or node is empty; and, if so
+ * told, that they move. What is carried out is the first step of the plan, as the cluster then is; then
+ * the cluster is read again, and another plan made. So it goes on from wherever it was cut off, and stops
+ * where things do not come closer to the goal.
+ */
+#include "base/small_file.h"
+#include "cmd/changes/places.h"
+#include "cmd/local.h"
+#include "core/constraints.h"
+#include "core/fail.h"
+#include "explain/explain.h"
+#include "maintain/drain.h"
+#include "maintain/relocation.h"
+#include "options/print.h"
+#include "options/table.h"
+#include "snapshot/manifest.h"
+#include "wire/constraints.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GET_POD_MS 30000
+
+/* What the command line asks for: a pod of the cluster, one in a file, or a place to be emptied. */
+struct goal {
+    char *ns, *name;
+    char *file;
+    struct card_place place;
+};
+
+static void goal_clear(struct goal *goal)
+{
+    g_free(goal->ns);
+    g_free(goal->name);
+    g_free(goal->file);
+    card_place_clear(&goal->place);
+}
+typedef struct goal goal_cleared;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(goal_cleared, goal_clear)
+
+static bool read_goal(const struct config *config, struct goal *goal, GError **error)
+{
+    const char *word = config->words->len ? config->words->pdata[0] : "";
+    const char *slash = strchr(word, '/');
+    const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
+
+    if (n != 1)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, or --empty "
+                         "NODE[/CARD]");
+    if (*config->empty && !card_place_parse(config->empty, &goal->place, error))
+        return fail_within(error, "option '--empty': ");
+    if (*config->empty)
+        return true;
+    if (*config->filename) {
+        goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+        return goal->file || fail_within(error, "option '--filename': ");
+    }
+    if (!slash || slash == word || !slash[1] || strchr(slash + 1, '/'))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected a pod, NAMESPACE/NAME",
+                         word);
+    goal->ns = g_strndup(word, (gsize)(slash - word));
+    goal->name = g_strdup(slash + 1);
+    return true;
+}
+
+/* The pod to admit. */
+static bool read_pod(const struct local *local, const struct goal *goal, struct json_arena *arena,
+                     struct pod_view *ret_pod, GError **error)
+{
+    struct manifest manifest;
+
+    if (!goal->file)
+        return explain_read_pod(backend_cluster(local->backend), arena, goal->ns, goal->name,
+                                g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod, error);
+    if (!manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error))
+        return fail_within(error, "option '--filename': ");
+    *ret_pod = manifest.pod;
+    return true;
+}
+
+/* Reads the cluster, and makes a plan for it of at most so many moves. */
+static struct relocation *look(const struct config *config, const struct goal *goal,
+                               uint32_t moves_max, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct relocation *relocation = NULL;
+    struct local local;
+    struct pod_view pod;
+
+    if (!local_open(config, &local, error))
+        return NULL;
+    const struct relocation_query query = {
+        .store = local.store,
+        .cluster = backend_cluster(local.backend),
+        .admit = goal->place.node ? NULL : &pod,
+        .empty = goal->place.node ? &goal->place : NULL,
+        .moves_max = moves_max,
+        .per_owner = (uint32_t)config->max_per_workload,
+        .per_node = (uint32_t)config->max_per_node,
+        .force = config->force,
+    };
+    if (goal->place.node || read_pod(&local, goal, arena, &pod, error))
+        relocation = relocation_find(&query, error);
+    local_close(&local);
+    return relocation;
+}
+
+/* --- what is shown ------------------------------------------------------------------------------ */
+
+/* What the step after this one waits for. Free with g_free. */
+static char *awaited(const struct relocation_step *step)
+{
+    return step->owner_kind ? g_strdup_printf("a Ready pod of its %s", step->owner_kind)
+                            : g_strdup("its end");
+}
+
+static void write_steps(const struct relocation *plan, GString *text)
+{
+    static const char *const headings[] = {"STEP", "POD",      "FROM", "FREES",
+                                           "TO",   "WAITS FOR"};
+    struct table *table = table_new(G_N_ELEMENTS(headings), headings);
+
+    for (guint i = 0; i < plan->steps->len; i++) {
+        const struct relocation_step *step =
+            &g_array_index(plan->steps, struct relocation_step, i);
+        g_autofree char *waits = awaited(step);
+        table_cell(table, "%u", i + 1);
+        table_cell(table, "%s/%s", step->ns, step->name);
+        table_cell(table, "%s", step->from);
+        table_cell(table, "%s", step->frees);
+        table_cell(table, "%s, %s", step->to, step->takes);
+        table_cell(table, "%s", waits);
+    }
+    table_write(table, text);
+    table_free(table);
+}
+
+static void write_stays(const struct relocation *plan, GString *text)
+{
+    static const char *const headings[] = {"STAYS", "NODE", "WHY"};
+    struct table *table = table_new(G_N_ELEMENTS(headings), headings);
+
+    for (guint i = 0; i < plan->stays->len; i++) {
+        const struct relocation_stay *stay =
+            &g_array_index(plan->stays, struct relocation_stay, i);
+        table_cell(table, "%s/%s", stay->ns, stay->name);
+        table_cell(table, "%s", stay->node);
+        table_cell(table, "%s", stay->why);
+    }
+    g_string_append_c(text, '\n');
+    table_write(table, text);
+    table_free(table);
+}
+
+static void write_overlooked(const struct relocation *plan, GString *text)
+{
+    for (guint i = 0; i < plan->steps->len; i++) {
+        const struct relocation_step *step =
+            &g_array_index(plan->steps, struct relocation_step, i);
+        g_autofree char *overlooked = overlooked_tell(step->overlooked);
+        if (overlooked)
+            g_string_append_printf(text, "Not looked at of %s/%s: %s\n", step->ns, step->name,
+                                   overlooked);
+    }
+}
+
+static void write_plan(const struct relocation *plan, GString *text)
+{
+    const guint n = plan->steps->len;
+
+    g_string_append_printf(text, "%s: ", plan->goal);
+    if (!plan->reached)
+        g_string_append_printf(text, "%s\n", plan->why);
+    else if (n == 0)
+        g_string_append(text, "there is, as it is\n");
+    else
+        g_string_append_printf(text, "%u move%s%s\n", n, n == 1 ? "" : "s",
+                               plan->fewest ? "" : " (fewer may do)");
+    if (plan->n_looked < plan->n_nodes)
+        g_string_append_printf(text, "Looked at the pods of %u nodes of %u, those with the most free.\n",
+                               plan->n_looked, plan->n_nodes);
+    if (n > 0) {
+        g_string_append_c(text, '\n');
+        write_steps(plan, text);
+    }
+    if (plan->reached && plan->node)
+        g_string_append_printf(text, "\nThe pod: %s%s%s\n", plan->node, plan->cards ? ", " : "",
+                               plan->cards ? plan->cards : "");
+    write_overlooked(plan, text);
+    if (!plan->reached && plan->stays->len > 0)
+        write_stays(plan, text);
+}
+
+static void encode_step(struct json_writer *writer, const struct relocation_step *step)
+{
+    g_autofree char *waits = awaited(step);
+
+    json_begin_object(writer);
+    json_key_string(writer, "namespace", step->ns);
+    json_key_string(writer, "name", step->name);
+    json_key_string(writer, "from", step->from);
+    json_key_string(writer, "frees", step->frees);
+    json_key_string(writer, "to", step->to);
+    json_key_string(writer, "takes", step->takes);
+    json_key_string(writer, "waitsFor", waits);
+    overlooked_encode(writer, step->overlooked);
+    json_end_object(writer);
+}
+
+static void encode_plan(const struct relocation *plan, guint moved, GString *text)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_string(&writer, "goal", plan->goal);
+    json_key_bool(&writer, "reached", plan->reached);
+    json_key_bool(&writer, "fewest", plan->fewest);
+    json_key_string(&writer, "why", plan->why);
+    json_key_string(&writer, "node", plan->node);
+    json_key_string(&writer, "cards", plan->cards);
+    json_key_int(&writer, "moved", moved);
+    json_key_int(&writer, "nodes", plan->n_nodes);
+    json_key_int(&writer, "nodesLookedAt", plan->n_looked);
+    json_key_array(&writer, "steps");
+    for (guint i = 0; i < plan->steps->len; i++)
+        encode_step(&writer, &g_array_index(plan->steps, struct relocation_step, i));
+    json_end_array(&writer);
+    json_key_array(&writer, "stays");
+    for (guint i = 0; i < plan->stays->len; i++) {
+        const struct relocation_stay *stay =
+            &g_array_index(plan->stays, struct relocation_stay, i);
+        json_begin_object(&writer);
+        json_key_string(&writer, "namespace", stay->ns);
+        json_key_string(&writer, "name", stay->name);
+        json_key_string(&writer, "node", stay->node);
+        json_key_string(&writer, "why", stay->why);
+        json_end_object(&writer);
+    }
+    json_end_array(&writer);
+    json_end_object(&writer);
+}
+
+static enum exit_code print(const struct config *config, const struct relocation *plan, guint moved)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (print_is_document(config))
+        encode_plan(plan, moved, text);
+    else
+        write_plan(plan, text);
+    while (text->len > 0 && text->str[text->len - 1] == '\n')
+        g_string_truncate(text, text->len - 1);
+    return print_answer(config, text, NULL);
+}
+
+/* --- what is carried out ------------------------------------------------------------------------ */
+
+static void print_progress(void *data, const char *text)
+{
+    fprintf(stderr, "%s\n", text);
+}
+
+/* The pod of the first step goes, and its successor is Ready. */
+static bool take_step(const struct config *config, struct api_client *client,
+                      const struct relocation_step *step, GError **error)
+{
+    struct drain_pod pod = {.ns = step->ns, .name = step->name};
+    const struct drain_query query = {
+        .client = client,
+        .pods = &pod,
+        .n_pods = 1,
+        .force = config->force,
+        .timeout_ms = config->evict_timeout_ms,
+        .progress = print_progress,
+    };
+    bool ok = drain_run(&query, error);
+
+    if (ok && pod.state == DRAIN_STAYS)
+        ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
+                       pod.why);
+    g_free(pod.why);
+    return ok;
+}
+
+/* Until the goal is reached: step by step, each of a plan of its own. `plan` is the first, and then the
+ * last. */
+static bool apply(const struct config *config, const struct goal *goal, struct relocation **plan,
+                  guint *ret_moved, GError **error)
+{
+    const char *const words[] = {config->empty, NULL};
+    g_autoptr(api_client) client = places_client(config, error);
+
+    if (!client)
+        return false;
+    if (goal->place.node) {
+        g_autoptr(GPtrArray) changes =
+            places_set(config, &(struct places_order){client, words, false}, error);
+        if (!changes)
+            return false;
+    }
+    while ((*plan)->reached && (*plan)->steps->len > 0) {
+        const guint left = (*plan)->steps->len;
+
+        if (!take_step(config, client, &g_array_index((*plan)->steps, struct relocation_step, 0),
+                       error))
+            return false;
+        ++*ret_moved;
+        struct relocation *next = look(config, goal, (uint32_t)config->max_moves, error);
+        if (!next)
+            return false;
+        relocation_free(*plan);
+        *plan = next;
+        if (next->reached && next->steps->len >= left)
+            return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                             "stopped after %u move%s: as many are needed as before the last, since "
+                             "other pods came or went, or its successor took the room",
+                             *ret_moved, *ret_moved == 1 ? "" : "s");
+    }
+    if (!(*plan)->reached)
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u moves: %s",
+                         *ret_moved, (*plan)->why);
+    return true;
+}
+
+enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
+{
+    g_autoptr(GError) failure = NULL;
+    g_auto(goal_cleared) goal = {0};
+    guint moved = 0;
+
+    if (!read_goal(config, &goal, &failure)) {
+        complain("%s", failure->message);
+        return EXIT_USAGE;
+    }
+    if (config->apply && *config->snapshot) {
+        complain("option '--apply': a saved cluster has no pods to evict");
+        return EXIT_USAGE;
+    }
+    g_autoptr(relocation) plan = look(config, &goal, (uint32_t)config->max_moves, &failure);
+    if (!plan) {
+        complain("%s", failure->message);
+        return EXIT_FAILED;
+    }
+    if (config->apply && plan->reached && !apply(config, &goal, &plan, &moved, &failure)) {
+        print(config, plan, moved);
+        complain("%s", failure->message);
+        return EXIT_FAILED;
+    }
+    const enum exit_code code = print(config, plan, moved);
+    return code == EXIT_OK && !plan->reached ? EXIT_DIFFERENT : code;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/movers.h"
+
+#include "maintain/eviction.h"
+#include "wire/constraints.h"
+#include "wire/pod_group.h"
+
+#define LIST_MS 30000
+
+struct movers {
+    struct cluster *cluster;
+    bool force;
+    struct json_arena *arena;
+    GPtrArray *list; /* struct mover */
+};
+
+static void mover_free(void *data)
+{
+    struct mover *mover = data;
+
+    request_free(mover->request);
+    g_free(mover->stays);
+    g_free(mover);
+}
+
+struct movers *movers_new(struct cluster *cluster, bool force)
+{
+    struct movers *movers = g_new(struct movers, 1);
+
+    *movers = (struct movers){cluster, force, json_arena_new(),
+                              g_ptr_array_new_with_free_func(mover_free)};
+    return movers;
+}
+
+void movers_free(struct movers *movers)
+{
+    if (!movers)
+        return;
+    g_ptr_array_unref(movers->list);
+    json_arena_free(movers->arena);
+    g_free(movers);
+}
+
+guint movers_n(const struct movers *movers)
+{
+    return movers->list->len;
+}
+
+const struct mover *movers_get(const struct movers *movers, guint i)
+{
+    return movers->list->pdata[i];
+}
+
+/* --- who stays ---------------------------------------------------------------------------------- */
+
+/* Annotations by which a pod opts out. */
+static const struct opt_out {
+    const char *key;
+    const char *value; /* NULL: any but "false" */
+} opt_outs[] = {
+    {"descheduler.alpha.kubernetes.io/prefer-no-eviction", NULL},
+    {"descheduler.alpha.kubernetes.io/eviction-in-progress", NULL},
+    {"scheduling.koordinator.sh/refuse-to-migrate", NULL},
+    {"scheduling.koordinator.sh/eviction-cost", "2147483647"},
+    {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+    {"karpenter.sh/do-not-disrupt", "true"},
+};
+
+static const char *opted_out(const struct pod_view *pod)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(opt_outs); i++) {
+        const char *value = string_pairs_get(&pod->annotations, opt_outs[i].key);
+        if (value && (opt_outs[i].value ? g_str_equal(value, opt_outs[i].value)
+                                        : !g_str_equal(value, "false")))
+            return opt_outs[i].key;
+    }
+    return NULL;
+}
+
+/* Under the store's lock. A budget that has something to give has it again when the successor is Ready,
+ * so it does not matter how many pods draw on it. */
+static const char *short_of_budget(const struct store *store, const char *uid)
+{
+    const struct allocation *holder = ledger_get(store_ledger(store), uid);
+    const struct budgets *budgets = store_budgets(store);
+    g_autofree int64_t *allowed = g_new0(int64_t, budgets_n(budgets) + 1);
+    uint32_t places[2];
+    const uint32_t n =
+        holder ? budgets_of(budgets, holder, places, G_N_ELEMENTS(places)) : 0;
+
+    budgets_allowed(budgets, allowed);
+    if (n > 1)
+        return "several PodDisruptionBudgets cover it, and the Eviction API refuses such pods";
+    return n == 1 && allowed[places[0]] <= 0 ? "its PodDisruptionBudget has nothing to give now"
+                                             : NULL;
+}
+
+/* NULL: it may be moved. Free with g_free. */
+static char *why_stays(const struct movers *movers, const struct mover *mover)
+{
+    const struct pod_group_claim group = pod_group_claim(&mover->view);
+    const char *opt_out = opted_out(&mover->view);
+
+    if (string_pairs_get(&mover->view.annotations, EVICTION_MIRROR))
+        return g_strdup("it is kubelet's own: remove its file from the node");
+    if (g_strcmp0(mover->controller.kind, "DaemonSet") == 0)
+        return g_strdup("its DaemonSet would make it again on this node");
+    if (opt_out)
+        return g_strdup_printf("its annotation %s says so", opt_out);
+    if (group.name)
+        return g_strdup_printf("it is of the group '%s', which would wait for it", group.name);
+    if (mover->view.terminating)
+        return g_strdup("it ends already");
+    if (!mover->controller.uid && !movers->force)
+        return g_strdup("nobody makes it again; --force ends it");
+    return NULL;
+}
+
+/* --- pods --------------------------------------------------------------------------------------- */
+
+static void read_mover(const struct movers *movers, const struct pod_view *pod,
+                       const struct dialect_options *dialects, struct mover *mover)
+{
+    g_autoptr(GError) failure = NULL;
+
+    *mover = (struct mover){.view = *pod, .uid = pod->uid};
+    if (pod->object)
+        controller_decode(movers->arena, pod->object, &mover->controller);
+    mover->stays = why_stays(movers, mover);
+    mover->view.uid = NULL;
+    mover->view.node_name = NULL;
+    if (constraints_decode(movers->arena, &mover->view, &failure))
+        mover->request = dialect_read_request(&mover->view, dialects, &failure);
+    if (failure && !mover->stays)
+        mover->stays = g_strdup(failure->message);
+}
+
+bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error)
+{
+    const struct dialect_options *dialects = &store_options(store)->dialects;
+    struct pod_view *pods;
+    size_t n;
+
+    if (movers->cluster->ops->list_pods_on(movers->cluster, movers->arena, node,
+                                           g_get_monotonic_time() / 1000 + LIST_MS, &pods, &n,
+                                           error) != OUTCOME_OK) {
+        g_prefix_error(error, "pods of node '%s': ", node);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct mover *mover = g_new(struct mover, 1);
+        read_mover(movers, &pods[i], dialects, mover);
+        if (!mover->request && !mover->stays) { /* it asks for no GPU */
+            mover_free(mover);
+            continue;
+        }
+        store_lock(store);
+        const bool holds = ledger_get(store_ledger(store), mover->uid) != NULL;
+        const char *lack = mover->stays ? NULL : short_of_budget(store, mover->uid);
+        store_unlock(store);
+        mover->stays = lack ? g_strdup(lack) : mover->stays;
+        if (holds)
+            g_ptr_array_add(movers->list, mover);
+        else
+            mover_free(mover);
+    }
+    return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The pods of some nodes that hold a GPU: what their successors will ask for, and whether they may be
+ * moved. They stay if nobody makes them again or their controller would do so on the same node, if they
+ * are of a group, which would wait for them, if they carry what another program heeds, or if a
+ * PodDisruptionBudget has nothing to give:
+ *
+ *   descheduler.alpha.kubernetes.io/prefer-no-eviction, …/eviction-in-progress    kubernetes-sigs/descheduler
+ *   scheduling.koordinator.sh/refuse-to-migrate, …/eviction-cost: 2147483647      Koordinator
+ *   cluster-autoscaler.kubernetes.io/safe-to-evict: "false"                       cluster-autoscaler
+ *   karpenter.sh/do-not-disrupt: "true"                                           Karpenter
+ *
+ * One thread.
+ */
+#include "store/cluster.h"
+#include "wire/controller.h"
+
+/* Borrowed from the movers. */
+struct mover {
+    struct pod_view view; /* as its successor would be: without UID and node */
+    const char *uid;
+    struct controller controller; /* UID NULL: nobody makes it again */
+    struct request *request;
+    char *stays; /* why; NULL: it may be moved */
+};
+
+struct movers;
+
+/* Of the cluster. `force`: those that nobody makes again may be moved as well. */
+struct movers *movers_new(struct cluster *cluster, bool force);
+void movers_free(struct movers *movers);
+typedef struct movers movers; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(movers, movers_free)
+
+/* Reads the pods of that node; the store's lock is taken, not held. False, with an error: they cannot be
+ * read. */
+bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error);
+
+/* In the order in which they were read. */
+guint movers_n(const struct movers *movers);
+const struct mover *movers_get(const struct movers *movers, guint i);

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search knows cards, selectors, taints and sums of nodes. What else may refuse a pod, such as a
+ * quota, an older pod or a node that is left out, is seen when the plan is tried as a whole; then that
+ * pod is barred from that node, and another plan is looked for.
+ */
+#include "maintain/relocation.h"
+
+#include "core/fail.h"
+#include "explain/trial.h"
+#include "maintain/movers.h"
+#include "plan/plan.h"
+#include "policy/what_if.h"
+#include "store/amounts.h"
+#include "wire/constraints.h"
+
+#include <string.h>
+
+#define ROUNDS_MAX 16
+#define BAR_FORMAT "%s\n%s" /* UID, "" for the pod to admit, and node */
+
+struct work {
+    const struct relocation_query *query;
+    struct relocation *found;
+    struct store *copy; /* the cluster as it is, but that the place to be emptied is closed */
+    struct json_arena *arena;
+    struct pod_view admit;
+    struct request *request; /* of the pod to admit, or NULL */
+    struct movers *movers;
+    GHashTable *barred; /* texts of BAR_FORMAT */
+    enum reason reason; /* why the pod to admit was refused at last */
+};
+
+static void clear_step(void *data)
+{
+    struct relocation_step *step = data;
+
+    g_free(step->ns);
+    g_free(step->name);
+    g_free(step->from);
+    g_free(step->frees);
+    g_free(step->to);
+    g_free(step->takes);
+    g_free(step->owner_kind);
+}
+
+static void clear_stay(void *data)
+{
+    struct relocation_stay *stay = data;
+
+    g_free(stay->ns);
+    g_free(stay->name);
+    g_free(stay->node);
+    g_free(stay->why);
+}
+
+static struct relocation *relocation_new(void)
+{
+    struct relocation *relocation = g_new0(struct relocation, 1);
+
+    relocation->steps = g_array_new(FALSE, TRUE, sizeof(struct relocation_step));
+    g_array_set_clear_func(relocation->steps, clear_step);
+    relocation->stays = g_array_new(FALSE, TRUE, sizeof(struct relocation_stay));
+    g_array_set_clear_func(relocation->stays, clear_stay);
+    return relocation;
+}
+
+void relocation_free(struct relocation *relocation)
+{
+    if (!relocation)
+        return;
+    g_array_unref(relocation->steps);
+    g_array_unref(relocation->stays);
+    g_free(relocation->goal);
+    g_free(relocation->node);
+    g_free(relocation->cards);
+    g_free(relocation->why);
+    g_free(relocation);
+}
+
+static void work_clear(struct work *work)
+{
+    movers_free(work->movers);
+    request_free(work->request);
+    store_free(work->copy);
+    g_hash_table_unref(work->barred);
+    json_arena_free(work->arena);
+}
+typedef struct work work_cleared;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(work_cleared, work_clear)
+
+/* --- what is barred ----------------------------------------------------------------------------- */
+
+static void bar(struct work *work, const char *uid, const char *node)
+{
+    g_hash_table_add(work->barred, g_strdup_printf(BAR_FORMAT, uid ? uid : "", node));
+}
+
+static bool is_barred(const struct work *work, const char *uid, const char *node)
+{
+    if (g_hash_table_size(work->barred) == 0)
+        return false;
+    g_autofree char *key = g_strdup_printf(BAR_FORMAT, uid ? uid : "", node);
+    return g_hash_table_contains(work->barred, key);
+}
+
+static const struct policy *policy_of(const struct work *work, const struct node *node)
+{
+    return node->policy ? node->policy : store_options(work->copy)->policy;
+}
+
+/* What kube-scheduler leaves the node out for, sums of the node included. */
+static bool may_be_on(const struct pod_view *pod, const struct request *request,
+                      const struct node *node)
+{
+    const struct host left = node_host_free(node), *asked = &request->host;
+
+    return node->present && constraints_check(pod->constraints, node) == BARRIER_NONE &&
+           asked->pods <= left.pods && asked->cpu <= left.cpu && asked->memory <= left.memory;
+}
+
+static bool admits(const struct node *node, const struct plan_pod *pod, void *data)
+{
+    const struct work *work = data;
+    const struct mover *mover = pod ? pod->tag : NULL;
+
+    return !is_barred(work, pod ? pod->uid : NULL, node->name) &&
+           (mover ? may_be_on(&mover->view, mover->request, node)
+                  : may_be_on(&work->admit, work->request, node));
+}
+
+/* --- whose pods are looked at ------------------------------------------------------------------- */
+
+struct candidate {
+    char *node;
+    int64_t free; /* bytes of its cards */
+};
+
+static void clear_candidate(void *data)
+{
+    g_free(((struct candidate *)data)->node);
+}
+
+static gint compare_candidates(gconstpointer a, gconstpointer b)
+{
+    const struct candidate *one = a, *other = b;
+
+    return one->free != other->free ? (one->free < other->free ? 1 : -1)
+                                    : strcmp(one->node, other->node);
+}
+
+/* The pod would find room if nobody were there. */
+static bool fits_when_empty(const struct work *work, const struct node *node)
+{
+    g_autoptr(what_if) what_if = what_if_new(node);
+
+    for (guint i = 0; i < what_if->allocations->len; i++)
+        what_if_without(what_if, what_if->allocations->pdata[i]);
+    return placement_fits(what_if->node, work->request, policy_of(work, node), NULL);
+}
+
+static int64_t free_memory(const struct node *node)
+{
+    int64_t sum = 0;
+
+    for (int32_t i = 0; i < node->n_cards; i++)
+        sum += MAX(node->cards[i].memory - node->cards[i].memory_used, 0);
+    for (int32_t i = 0; i < node->n_pools; i++)
+        sum += MAX(node->pools[i].capacity - node->pools[i].used, 0) *
+               MAX(node->pools[i].memory, 1);
+    return sum;
+}
+
+/* Nodes to look at: of a pod to admit those that it may be on, else the one to be emptied first. */
+static GArray *list_candidates(const struct work *work)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(struct candidate));
+    const GPtrArray *nodes = ledger_nodes(store_lock(work->copy));
+
+    g_array_set_clear_func(list, clear_candidate);
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        const bool emptied = work->query->empty && g_str_equal(node->name, work->query->empty->node);
+        if (!emptied && (!node->present || node->cordoned ||
+                         (work->request &&
+                          (constraints_check(work->admit.constraints, node) != BARRIER_NONE ||
+                           !fits_when_empty(work, node)))))
+            continue;
+        const struct candidate one = {g_strdup(node->name),
+                                      emptied ? INT64_MAX : free_memory(node)};
+        g_array_append_val(list, one);
+    }
+    store_unlock(work->copy);
+    g_array_sort(list, compare_candidates);
+    return list;
+}
+
+static bool look(struct work *work, GError **error)
+{
+    g_autoptr(GArray) list = list_candidates(work);
+
+    work->found->n_nodes = list->len;
+    work->found->n_looked = MIN(list->len, RELOCATION_NODES_MAX);
+    for (guint i = 0; i < work->found->n_looked; i++)
+        if (!movers_read(work->movers, work->query->store,
+                         g_array_index(list, struct candidate, i).node, error))
+            return false;
+    return true;
+}
+
+/* --- the plan as a whole ------------------------------------------------------------------------ */
+
+static bool place(struct store *trial, const struct mover *mover, const struct plan_step *step)
+{
+    struct placement placement;
+    struct feasibility question;
+    struct moment moment;
+    struct ledger *ledger = store_decide(trial, &moment);
+    const struct node *node = ledger_node(ledger, step->to);
+    const struct trial_pod pod = {&mover->view, mover->request, &moment};
+
+    ledger_drop(ledger, step->pod->uid);
+    feasibility_init(&question, trial,
+                     &(struct feasibility_about){pod.view, pod.request, &moment});
+    const bool takes = feasibility_takes(&question, node, &placement);
+    feasibility_clear(&question);
+    const bool placed = takes && trial_put(trial, &pod, step->takes->uid, node, &placement);
+    store_unlock(trial);
+    return placed;
+}
+
+/* Each pod ends and its successor is placed. False: one was refused, and is barred from that node. */
+static bool try_steps(struct work *work, struct store *trial, const GPtrArray *steps)
+{
+    for (guint i = 0; i < steps->len; i++) {
+        const struct plan_step *step = steps->pdata[i];
+        if (place(trial, step->pod->tag, step))
+            continue;
+        bar(work, step->pod->uid, step->to);
+        return false;
+    }
+    return true;
+}
+
+/* The node should take the pod to admit, and does not. */
+static void bar_admit(struct work *work, struct feasibility *question, const struct node *node)
+{
+    work->reason = feasibility_ask(question, node, NULL);
+    bar(work, NULL, node->name);
+}
+
+static void bar_all(struct work *work, struct feasibility *question, const GPtrArray *steps)
+{
+    const GPtrArray *nodes = ledger_nodes(question->ledger);
+
+    for (guint i = 0; i < steps->len; i++) {
+        const struct plan_step *step = steps->pdata[i];
+        bar_admit(work, question, ledger_node(question->ledger, step->from));
+    }
+    for (guint i = 0; steps->len == 0 && i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (may_be_on(&work->admit, work->request, node) &&
+            placement_fits(node, work->request, policy_of(work, node), NULL))
+            bar_admit(work, question, node);
+    }
+}
+
+/* Some node takes the pod to admit; else those that should have are barred. */
+static bool try_admit(struct work *work, struct store *trial, const GPtrArray *steps)
+{
+    struct placement placement;
+    struct feasibility question;
+    struct moment moment;
+
+    store_decide(trial, &moment);
+    const struct trial_pod pod = {&work->admit, work->request, &moment};
+    const struct node *node = trial_choose(trial, &pod, &placement);
+    if (node) {
+        work->found->node = g_strdup(node->name);
+        work->found->cards = shares_text(node, placement.shares, placement.n_shares);
+    } else {
+        feasibility_init(&question, trial,
+                         &(struct feasibility_about){pod.view, pod.request, &moment});
+        bar_all(work, &question, steps);
+        feasibility_clear(&question);
+    }
+    store_unlock(trial);
+    return node != NULL;
+}
+
+static bool try_all(struct work *work, const GPtrArray *steps)
+{
+    g_autoptr(store) trial = store_copy(work->copy);
+
+    return try_steps(work, trial, steps) && (!work->request || try_admit(work, trial, steps));
+}
+
+/* --- the search --------------------------------------------------------------------------------- */
+
+/* Bytes; one GiB for each device that is handed out by count. */
+static int64_t cost_of(const struct allocation *holder)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < holder->n_shares; i++) {
+        const struct share *share = &holder->shares[i];
+        sum += share->device ? (int64_t)share->devices << 30
+                             : card_bytes(holder->node, NULL, share->memory);
+    }
+    return sum;
+}
+
+/* Under the copy's lock. Array of struct plan_pod. */
+static GArray *list_pods(const struct work *work)
+{
+    GArray *pods = g_array_new(FALSE, TRUE, sizeof(struct plan_pod));
+
+    for (guint i = 0; i < movers_n(work->movers); i++) {
+        const struct mover *mover = movers_get(work->movers, i);
+        const struct allocation *holder = ledger_get(store_ledger(work->copy), mover->uid);
+        if (mover->stays || !holder)
+            continue;
+        const struct plan_pod pod = {
+            .uid = mover->uid,
+            .request = mover->request,
+            .owner = mover->controller.uid,
+            .cost = cost_of(holder),
+            .tag = mover,
+        };
+        g_array_append_val(pods, pod);
+    }
+    return pods;
+}
+
+static void keep_step(struct work *work, const struct plan_step *step)
+{
+    const struct mover *mover = step->pod->tag;
+    const struct ledger *ledger = store_ledger(work->copy);
+    const struct relocation_step kept = {
+        .ns = g_strdup(mover->view.ns),
+        .name = g_strdup(mover->view.name),
+        .from = g_strdup(step->from),
+        .frees = shares_text(ledger_node(ledger, step->from), step->frees->shares,
+                             step->frees->n_shares),
+        .to = g_strdup(step->to),
+        .takes = shares_text(ledger_node(ledger, step->to), step->takes->shares,
+                             step->takes->n_shares),
+        .owner_kind = g_strdup(mover->controller.kind),
+        .overlooked = mover->view.constraints ? mover->view.constraints->overlooked : 0,
+    };
+
+    g_array_append_val(work->found->steps, kept);
+}
+
+/* One plan, on a copy of its own. */
+static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray **ret_steps)
+{
+    const struct relocation_query *query = work->query;
+    g_autoptr(store) ground = store_copy(work->copy);
+    const struct plan_query asked = {
+        .goal = {work->request, query->empty ? query->empty->node : NULL,
+                 query->empty ? query->empty->card : CARD_UNKNOWN},
+        .pods = (const struct plan_pod *)(const void *)pods->data,
+        .n_pods = pods->len,
+        .policy = store_options(ground)->policy,
+        .moves_max = query->moves_max,
+        .per_owner = query->per_owner,
+        .per_node = query->per_node,
+        .uncontrolled = query->force,
+        .admits = admits,
+        .data = work,
+    };
+    struct ledger *ledger = store_lock(ground);
+    const enum plan_outcome outcome = plan_make(ledger, &asked, &work->found->fewest, ret_steps);
+
+    store_unlock(ground);
+    return outcome;
+}
+
+/* Until a plan holds as a whole. */
+static void find(struct work *work)
+{
+    enum plan_outcome outcome = PLAN_GAVE_UP;
+
+    store_lock(work->copy);
+    g_autoptr(GArray) pods = list_pods(work);
+    store_unlock(work->copy);
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        g_autoptr(GPtrArray) steps = NULL;
+        outcome = search(work, pods, &steps);
+        if (outcome != PLAN_FOUND)
+            break;
+        if (!try_all(work, steps))
+            continue;
+        store_lock(work->copy);
+        for (guint i = 0; i < steps->len; i++)
+            keep_step(work, steps->pdata[i]);
+        store_unlock(work->copy);
+        work->found->reached = true;
+        work->found->fewest = work->found->fewest && round == 0;
+        return;
+    }
+    work->found->fewest = outcome == PLAN_NONE;
+}
+
+/* --- words -------------------------------------------------------------------------------------- */
+
+static void keep_stays(struct work *work)
+{
+    for (guint i = 0; i < movers_n(work->movers); i++) {
+        const struct mover *mover = movers_get(work->movers, i);
+        const struct allocation *holder;
+
+        if (!mover->stays)
+            continue;
+        store_lock(work->copy);
+        holder = ledger_get(store_ledger(work->copy), mover->uid);
+        const struct relocation_stay stay = {g_strdup(mover->view.ns), g_strdup(mover->view.name),
+                                             g_strdup(holder ? holder->node->name : ""),
+                                             g_strdup(mover->stays)};
+        const bool counts = holder && (work->request || (g_str_equal(stay.node, work->query->empty->node) &&
+                                       card_place_holds(work->query->empty, holder)));
+        store_unlock(work->copy);
+        if (counts)
+            g_array_append_val(work->found->stays, stay);
+        else
+            clear_stay((void *)&stay);
+    }
+}
+
+static char *why_not(const struct work *work)
+{
+    const struct relocation *found = work->found;
+
+    if (work->request && found->n_nodes == 0)
+        return g_strdup("no node would take it, even if nobody were there");
+    if (work->reason != REASON_NONE)
+        return g_strdup_printf("room can be made, but the pod is refused all the same: %s",
+                               reason_info(work->reason)->text);
+    if (!work->request && found->stays->len > 0)
+        return g_strdup_printf("%u of its pods may not be moved", found->stays->len);
+    return g_strdup_printf(found->fewest && found->n_looked == found->n_nodes
+                               ? "no order of at most %u moves does it"
+                               : "no moves were found, of at most %u; not all were tried",
+                           work->query->moves_max);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------- */
+
+/* A goal that is there already leaves nothing to look for. */
+static bool read_admit(struct work *work, GError **error)
+{
+    GError *failure = NULL;
+
+    work->admit = *work->query->admit;
+    work->admit.node_name = NULL;
+    if (constraints_decode(work->arena, &work->admit, &failure))
+        work->request =
+            dialect_read_request(&work->admit, &store_options(work->copy)->dialects, &failure);
+    if (failure) {
+        g_propagate_prefixed_error(error, failure, "%s/%s: ", work->admit.ns, work->admit.name);
+        return false;
+    }
+    if (!work->request)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s asks for no GPU", work->admit.ns,
+                         work->admit.name);
+    g_autofree char *asks = request_text(NULL, work->request);
+    work->found->goal =
+        g_strdup_printf("room for %s/%s (%s)", work->admit.ns, work->admit.name, asks);
+    if (pod_view_is_bound(work->query->admit)) {
+        work->found->reached = work->found->fewest = true;
+        work->found->node = g_strdup(work->query->admit->node_name);
+    }
+    return true;
+}
+
+static bool read_empty(struct work *work, GError **error)
+{
+    const struct card_place *place = work->query->empty;
+    struct ledger *ledger = store_lock(work->copy);
+    const bool known = card_place_find(place, ledger, error) != NULL;
+
+    if (known)
+        card_place_close(place, ledger);
+    store_unlock(work->copy);
+    work->found->goal = place->card == CARD_UNKNOWN
+                            ? g_strdup_printf("nobody on %s", place->node)
+                            : g_strdup_printf("nobody on %s/%d", place->node, place->card);
+    return known;
+}
+
+struct relocation *relocation_find(const struct relocation_query *query, GError **error)
+{
+    g_autoptr(relocation) found = relocation_new();
+    g_auto(work_cleared) work = {
+        .query = query,
+        .found = found,
+        .copy = store_copy(query->store),
+        .arena = json_arena_new(),
+        .movers = movers_new(query->cluster, query->force),
+        .barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+    };
+
+    if (!(query->admit ? read_admit(&work, error) : read_empty(&work, error)))
+        return NULL;
+    if (found->reached)
+        return g_steal_pointer(&found);
+    if (!look(&work, error))
+        return NULL;
+    keep_stays(&work);
+    find(&work);
+    if (!found->reached)
+        found->why = why_not(&work);
+    return g_steal_pointer(&found);
+}

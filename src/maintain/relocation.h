@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which pods of a cluster to move so that a pod finds room, or a card or node is empty: plan/plan.h with
+ * what the ledger alone does not know. Everything is found out on copies of the store, and what is found
+ * is tried once more as a whole with the question that the verbs ask (store/feasibility.h): nothing is
+ * changed anywhere. One thread.
+ */
+#include "explain/card_place.h"
+#include "store/cluster.h"
+
+#define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
+
+/* Either `admit` or `empty`. */
+struct relocation_query {
+    struct store *store;
+    struct cluster *cluster;         /* asked for the pods of nodes */
+    const struct pod_view *admit;    /* bound already: nothing is to be done */
+    const struct card_place *empty;
+    uint32_t moves_max; /* these as in struct plan_query */
+    uint32_t per_owner;
+    uint32_t per_node;
+    bool force;         /* pods that nobody makes again may be moved, too */
+};
+
+struct relocation_step {
+    char *ns, *name;
+    char *from, *frees; /* node, and what of it: "card 1 (8GiB)" */
+    char *to, *takes;   /* where its successor finds room */
+    char *owner_kind;   /* NULL: nobody makes a successor */
+    unsigned overlooked; /* of the pod: bits of enum overlooked */
+};
+
+/* A pod that was looked at and may not be moved. */
+struct relocation_stay {
+    char *ns, *name, *node, *why;
+};
+
+struct relocation {
+    char *goal;         /* "room for ml/big (8GiB of one card)" */
+    bool reached;       /* after these steps; without any: as it is */
+    bool fewest;        /* it is certain that fewer do not do, or, if it is not reached, that none do */
+    GArray *steps;      /* struct relocation_step, in order */
+    GArray *stays;      /* struct relocation_stay */
+    char *node, *cards; /* of the pod to admit, if it is reached */
+    char *why;          /* it is not reached; for people */
+    guint n_nodes;      /* that might take the pod, or lend room */
+    guint n_looked;     /* of these, whose pods were looked at */
+};
+
+/* NULL, with an error: the pod asks for no GPU, the place is not known, pods cannot be read. */
+struct relocation *relocation_find(const struct relocation_query *query, GError **error);
+void relocation_free(struct relocation *relocation); /* NULL is ignored */
+typedef struct relocation relocation;                /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(relocation, relocation_free)

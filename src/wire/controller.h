@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who makes a pod again when it has ended: of metadata.ownerReferences the one with "controller": true.
+ * Source: meta/v1 OwnerReference.
+ */
+#include "json/json.h"
+
+/* Borrowed from the arena. */
+struct controller {
+    const char *uid;
+    const char *kind; /* "ReplicaSet" */
+};
+
+/* False: the object has none that can be read. */
+bool controller_decode(struct json_arena *arena, const cJSON *object,
+                       struct controller *ret_controller);

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command "plan". Its moves are carried out through the real verbs, over random clusters of many
+dialects: each pod ends, its successor is filtered and bound where the plan has it, and in the end the
+goal is there. GPULEDGER_SEED repeats a run, GPULEDGER_EVENTS says how many clusters there are."""
+
+import copy
+import json
+import os
+import pathlib
+import random
+import tempfile
+import unittest
+
+from program import Server, call, listing, run
+from test_fit import gpus
+import test_remedies
+from test_remedies import DIALECTS, admit, make_pod
+
+SEED = int(os.environ.get("GPULEDGER_SEED") or random.randrange(1 << 32))
+CLUSTERS = int(os.environ.get("GPULEDGER_EVENTS") or 40)
+OPT_OUTS = {
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction": "",
+    "descheduler.alpha.kubernetes.io/eviction-in-progress": "true",
+    "scheduling.koordinator.sh/refuse-to-migrate": "true",
+    "scheduling.koordinator.sh/eviction-cost": "2147483647",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+
+
+def own(pod, uid="owner", kind="ReplicaSet"):
+    pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "Tower", "name": "no", "uid": "no"},
+        {"apiVersion": "apps/v1", "kind": kind, "name": uid, "uid": uid, "controller": True}]
+    return pod
+
+
+def held(name, units, node, card, **annotations):
+    """A pod of gpushare that runs."""
+    pod = make_pod(name, {"aliyun.com/gpu-mem": str(units)}, {
+        "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": str(units),
+        "ALIYUN_COM_GPU_MEM_DEV": "16", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
+        "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1700000000000000000", **annotations})
+    pod["spec"]["nodeName"] = node
+    pod["status"]["phase"] = "Running"
+    return own(pod, f"owner-{name}")
+
+
+def wants(units, name="asked"):
+    return make_pod(name, {"aliyun.com/gpu-mem": str(units)})
+
+
+class Plan(unittest.TestCase):
+    write, fill = test_remedies.Remedies.write, test_remedies.Remedies.fill
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.seen = {}
+
+    def plan(self, cluster, *arguments, code=0):
+        result = run("plan", *arguments, "--snapshot", cluster, "-ojson")
+        self.assertEqual((result.returncode, result.stderr), (code, ""), f"seed {SEED}")
+        plan = json.loads(result.stdout)
+        self.assertEqual(plan["reached"], code == 0)
+        return plan
+
+    def of(self, items, *arguments, code=0):
+        return self.plan(self.write("cluster.json", listing(*items)), *arguments, code=code)
+
+    def moves(self, plan):
+        return [(step["name"], step["from"], step["to"]) for step in plan["steps"]]
+
+    # --- random clusters ---------------------------------------------------------------------------
+
+    def carry_out(self, server, items, plan):
+        pods = {pod["metadata"]["name"]: pod for pod in items if pod["kind"] == "Pod"}
+        for step in plan["steps"]:
+            gone = pods[step["name"]]
+            self.assertEqual(gone["spec"]["nodeName"], step["from"])
+            successor = make_pod(f"{step['name']}-again",
+                                 gone["spec"]["containers"][0]["resources"]["limits"])
+            call("DELETE", f"{server.operations}/api/v1/snapshot/pods/test/{step['name']}")
+            self.assertEqual(admit(server, successor, [step["to"]]), step["to"],
+                             f"seed {SEED}: {plan}")
+
+    def test_its_moves_are_carried_out(self):
+        chance = random.Random(SEED)
+        reached = {}
+        for number in range(CLUSTERS):
+            name = sorted(DIALECTS)[number % len(DIALECTS)]
+            items, _ = self.fill(chance, DIALECTS[name])
+            nodes = [each["metadata"]["name"] for each in items if each["kind"] == "Node"]
+            opened = [each["metadata"]["name"] for each in items if each["kind"] == "Node"
+                      and not each.get("spec", {}).get("unschedulable")]
+            for number_of_pod, pod in enumerate(each for each in items if each["kind"] == "Pod"):
+                if chance.random() < 0.9:
+                    own(pod, f"owner-{number_of_pod % 4}")
+            cluster = self.write("cluster.json", listing(*items))
+            asked = make_pod("asked", DIALECTS[name].ask(chance))
+            emptied = chance.choice(nodes)
+            goal = chance.choice((("-f", self.write("asked.json", asked)), ("--empty", emptied)))
+            result = run("plan", *goal, "--snapshot", cluster, "-ojson")
+            self.assertIn(result.returncode, (0, 3), result.stderr)
+            plan = json.loads(result.stdout)
+            if not plan["reached"]:
+                self.assertTrue(plan["why"] and not plan["steps"], f"seed {SEED}: {plan}")
+                continue
+            reached[len(plan["steps"])] = reached.get(len(plan["steps"]), 0) + 1
+            with Server(snapshot=cluster) as server:
+                self.carry_out(server, items, plan)
+                if goal[0] == "-f":
+                    self.assertIsNotNone(admit(server, asked, opened, plan["node"]),
+                                         f"seed {SEED}: {plan}")
+                else:
+                    there = json.loads(server.get(f"/api/v1/nodes/{emptied}",
+                                                  server.operations)[1])
+                    self.assertEqual(there["pods"], [], f"seed {SEED}: {plan}")
+        self.assertTrue(set(reached) & {1, 2, 3}, f"seed {SEED}: no plan had a move: {reached}")
+
+    # --- by hand -----------------------------------------------------------------------------------
+
+    CLUSTER = [gpus("n1", 2, 16), gpus("n2", 2, 16), held("a", 4, "n1", 0), held("b", 6, "n1", 1),
+               held("c", 8, "n2", 0), held("d", 10, "n2", 1)]
+
+    def test_the_fewest_and_smallest(self):
+        plan = self.of([*self.CLUSTER, wants(16)], "test/asked")
+        self.assertEqual(self.moves(plan), [("a", "n1", "n2")])
+        self.assertEqual((plan["fewest"], plan["node"], plan["cards"]), (True, "n1", "card 0 (16GiB)"))
+        self.assertEqual(plan["steps"][0]["frees"], "card 0 (4GiB)")
+        self.assertEqual(plan["steps"][0]["waitsFor"], "a Ready pod of its ReplicaSet")
+
+    def test_what_is_there_needs_no_move(self):
+        self.assertEqual(self.of([*self.CLUSTER, wants(10)], "test/asked")["steps"], [])
+        bound = self.of(self.CLUSTER, "test/a")
+        self.assertEqual((bound["steps"], bound["node"]), ([], "n1"))
+
+    def test_a_card(self):
+        self.assertEqual(self.moves(self.of(self.CLUSTER, "--empty", "n1/1")), [("b", "n1", "n2")])
+        items = copy.deepcopy(self.CLUSTER)
+        items[0]["metadata"]["annotations"] = {"gpuledger.io/cordoned-cards": "0"}
+        self.assertEqual(self.moves(self.of(items, "--empty", "n1/1")), [("b", "n1", "n2")])
+
+    def test_who_opts_out_stays(self):
+        for key, value in OPT_OUTS.items():
+            items = copy.deepcopy(self.CLUSTER)
+            items[2]["metadata"]["annotations"][key] = value
+            plan = self.of([*items, wants(16)], "test/asked")
+            self.assertNotIn("a", [step["name"] for step in plan["steps"]], key)
+            self.assertEqual([(stay["name"], key in stay["why"]) for stay in plan["stays"]],
+                             [("a", True)], key)
+            plan = self.of(items, "--empty", "n1/0", code=3)
+            self.assertEqual([stay["name"] for stay in plan["stays"]], ["a"], key)
+
+    def test_who_cannot_come_back_stays(self):
+        for change, why in ((lambda pod: own(pod, kind="DaemonSet"), "DaemonSet"),
+                            (lambda pod: pod["metadata"].pop("ownerReferences"), "--force"),
+                            (lambda pod: pod["metadata"]["annotations"].update(
+                                {"kubernetes.io/config.mirror": "x"}), "kubelet"),
+                            (lambda pod: pod["metadata"].update(
+                                {"labels": {"scheduling.x-k8s.io/pod-group": "team"}}), "'team'")):
+            items = copy.deepcopy(self.CLUSTER)
+            change(items[2])
+            plan = self.of(items, "--empty", "n1/0", code=3)
+            self.assertIn(why, plan["stays"][0]["why"])
+        items = copy.deepcopy(self.CLUSTER)
+        items[2]["metadata"].pop("ownerReferences")
+        plan = self.of(items, "--empty", "n1/0", "--force")
+        self.assertEqual(plan["steps"][0]["waitsFor"], "its end")
+
+    def test_limits(self):
+        items = copy.deepcopy(self.CLUSTER)
+        for pod in items[2:4]:
+            own(pod, "one")
+        self.assertEqual(len(self.of(items, "--empty", "n1")["steps"]), 2)
+        for limit in ("--max-moves", "--max-per-workload", "--max-per-node"):
+            plan = self.of(items, "--empty", "n1", f"{limit}=1", code=3)
+            self.assertEqual(plan["steps"], [], limit)
+
+    def test_where_the_successor_may_not_be(self):
+        items = copy.deepcopy(self.CLUSTER)
+        items[2]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+        self.assertNotIn("a", [step["name"] for step in
+                               self.of([*items, wants(16)], "test/asked")["steps"]])
+        items = copy.deepcopy(self.CLUSTER)
+        items[1]["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+        self.of(items, "--empty", "n1/1", "--max-moves=1")
+        self.assertEqual(self.moves(self.of(items, "--empty", "n1/1", "--max-moves=1")),
+                         [("b", "n1", "n1")])
+
+    def test_what_no_move_helps(self):
+        plan = self.of([*self.CLUSTER, wants(17)], "test/asked", code=3)
+        self.assertIn("even if nobody were there", plan["why"])
+
+    def test_the_table(self):
+        cluster = self.write("cluster.json", listing(*self.CLUSTER, wants(16)))
+        result = run("plan", "test/asked", "--snapshot", cluster)
+        self.assertEqual(result.stdout.splitlines()[0],
+                         "room for test/asked (16 units of memory of one card): 1 move")
+        self.assertIn("1      test/a   n1     card 0 (4GiB)", result.stdout)
+        self.assertEqual(result.stdout.splitlines()[-1], "The pod: n1, card 0 (16GiB)")
+
+    def test_errors(self):
+        cluster = self.write("cluster.json", listing(*self.CLUSTER))
+        for arguments, code, said in (
+                ((), 2, "what is the goal?"), (("a",), 2, "NAMESPACE/NAME"),
+                (("test/a", "--empty", "n1"), 2, "what is the goal?"),
+                (("--empty", "n1/x"), 2, "option '--empty'"), (("--empty", "n9"), 1, "'n9' is not known"),
+                (("--empty", "n1/2"), 1, "only 0 to 1"), (("test/none",), 1, "there is no pod"),
+                (("-f", "/none"), 2, "option '--filename'"),
+                (("test/a", "--apply"), 2, "no pods to evict"),
+                (("test/a", "--max-moves", "0"), 2, "max-moves")):
+            result = run("plan", *arguments, "--snapshot", cluster)
+            self.assertEqual(result.returncode, code, arguments)
+            self.assertIn(said, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
