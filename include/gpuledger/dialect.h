@@ -281,6 +281,8 @@ enum admission dialect_admit(const struct node *node, const struct admission_que
 /* The same without where and why, and so much cheaper. */
 enum admission dialect_admits(const struct node *node, const struct admission_query *query);
 
+/* Whether some node side there reads what the pod asks for, room or not. */
+bool dialect_serves(const struct node *node, const struct request *request);
 /* Whether the end of a pod may keep this one from a node: where the node side picks the card itself. */
 bool dialect_is_fickle(const struct request *request);
 /* Whether the pod asks for a share of one card, and who is not on that card, or may not be, does not keep

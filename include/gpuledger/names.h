@@ -52,6 +52,7 @@
 #pragma redefine_extname dialect_read_sketch gpuledger_dialect_read_sketch
 #pragma redefine_extname dialect_read_topology gpuledger_dialect_read_topology
 #pragma redefine_extname dialect_reads gpuledger_dialect_reads
+#pragma redefine_extname dialect_serves gpuledger_dialect_serves
 #pragma redefine_extname dialect_wait_ends gpuledger_dialect_wait_ends
 #pragma redefine_extname dialect_why_wait gpuledger_dialect_why_wait
 #pragma redefine_extname dialects gpuledger_dialects

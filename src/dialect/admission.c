@@ -231,6 +231,11 @@ int64_t dialect_wait_ends(const struct node *node, const struct admission_query 
                : in_flight.since_ns + query->patience_ns;
 }
 
+bool dialect_serves(const struct node *node, const struct request *request)
+{
+    return node->dialect && pick_alternative(node, request);
+}
+
 bool dialect_asks_one_card(const struct node *node, const struct request *request)
 {
     const struct card_ask *ask = &request->asks[0];

@@ -324,6 +324,7 @@ static struct explanation *new_explanation(const struct pod_view *pod)
 
     explanation->ns = g_strdup(pod->ns);
     explanation->name = g_strdup(pod->name);
+    explanation->known = pod->uid != NULL;
     explanation->nodes = g_array_new(FALSE, FALSE, sizeof(struct explained_node));
     g_array_set_clear_func(explanation->nodes, clear_node);
     explanation->groups = g_array_new(FALSE, FALSE, sizeof(struct explained_group));

@@ -65,6 +65,7 @@ struct explained_place {
 
 struct explanation {
     char *ns, *name;
+    bool known; /* the cluster has the pod */
     enum verdict verdict;
     char *asks;   /* "8GiB of one card"; NULL: nothing that can be read */
     char *dialects; /* that read it, "gpushare, volcano"; NULL likewise */

@@ -250,6 +250,23 @@ static void write_place(GString *text, const struct explanation *explanation)
     g_string_append_printf(text, "%s\n", place->neighbours->len ? "" : "nobody");
 }
 
+/* A remedy that moves pods says what it comes to; the plan says in which order, and can do it. */
+static void write_plan_hint(GString *text, const struct explanation *explanation)
+{
+    const GArray *remedies = explanation->remedies ? explanation->remedies->single : NULL;
+
+    for (guint i = 0; explanation->known && remedies && i < remedies->len; i++) {
+        if (g_array_index(remedies, struct remedy, i).kind != REMEDY_MOVE)
+            continue;
+        g_string_append_printf(
+            text,
+            "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "
+            "step; with --apply it makes them.\n",
+            explanation->ns, explanation->name);
+        return;
+    }
+}
+
 void explanation_write(GString *text, const struct explanation *explanation, bool wide)
 {
     g_autofree char *summary = summarize(explanation);
@@ -265,6 +282,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
         write_groups(text, explanation);
     preview_write(text, explanation->preview);
     remedies_write(text, explanation->remedies);
+    write_plan_hint(text, explanation);
     if (wide && explanation->nodes->len > 0)
         write_nodes(text, explanation);
 }

@@ -157,9 +157,8 @@ static bool empty_places(struct fit *fit, struct store *copy, const char *const 
                              "at most %d nodes can be drained at a time", FIT_DRAIN_MAX);
         g_array_set_size(places, n + 1);
         struct card_place *place = &g_array_index(places, struct card_place, n);
-        const struct node *node = card_place_parse(words[n], place, error)
-                                      ? card_place_find(place, ledger, error)
-                                      : NULL;
+        const struct node *node =
+            card_place_parse(words[n], place, error) ? card_place_find(place, ledger, error) : NULL;
         if (!node)
             return false;
         empty(fit, node, place, uids);

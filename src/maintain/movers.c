@@ -3,6 +3,7 @@
 
 #include "maintain/eviction.h"
 #include "wire/constraints.h"
+#include "wire/opt_out.h"
 #include "wire/pod_group.h"
 
 #define LIST_MS 30000
@@ -53,30 +54,6 @@ const struct mover *movers_get(const struct movers *movers, guint i)
 
 /* --- who stays ---------------------------------------------------------------------------------- */
 
-/* Annotations by which a pod opts out. */
-static const struct opt_out {
-    const char *key;
-    const char *value; /* NULL: any but "false" */
-} opt_outs[] = {
-    {"descheduler.alpha.kubernetes.io/prefer-no-eviction", NULL},
-    {"descheduler.alpha.kubernetes.io/eviction-in-progress", NULL},
-    {"scheduling.koordinator.sh/refuse-to-migrate", NULL},
-    {"scheduling.koordinator.sh/eviction-cost", "2147483647"},
-    {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
-    {"karpenter.sh/do-not-disrupt", "true"},
-};
-
-static const char *opted_out(const struct pod_view *pod)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(opt_outs); i++) {
-        const char *value = string_pairs_get(&pod->annotations, opt_outs[i].key);
-        if (value && (opt_outs[i].value ? g_str_equal(value, opt_outs[i].value)
-                                        : !g_str_equal(value, "false")))
-            return opt_outs[i].key;
-    }
-    return NULL;
-}
-
 /* Under the store's lock. A budget that has something to give has it again when the successor is Ready,
  * so it does not matter how many pods draw on it. */
 static const char *short_of_budget(const struct store *store, const char *uid)
@@ -85,8 +62,7 @@ static const char *short_of_budget(const struct store *store, const char *uid)
     const struct budgets *budgets = store_budgets(store);
     g_autofree int64_t *allowed = g_new0(int64_t, budgets_n(budgets) + 1);
     uint32_t places[2];
-    const uint32_t n =
-        holder ? budgets_of(budgets, holder, places, G_N_ELEMENTS(places)) : 0;
+    const uint32_t n = holder ? budgets_of(budgets, holder, places, G_N_ELEMENTS(places)) : 0;
 
     budgets_allowed(budgets, allowed);
     if (n > 1)
@@ -99,7 +75,7 @@ static const char *short_of_budget(const struct store *store, const char *uid)
 static char *why_stays(const struct movers *movers, const struct mover *mover)
 {
     const struct pod_group_claim group = pod_group_claim(&mover->view);
-    const char *opt_out = opted_out(&mover->view);
+    const char *opt_out = opt_out_of(&mover->view);
 
     if (string_pairs_get(&mover->view.annotations, EVICTION_MIRROR))
         return g_strdup("it is kubelet's own: remove its file from the node");

@@ -3,13 +3,8 @@
 /*
  * The pods of some nodes that hold a GPU: what their successors will ask for, and whether they may be
  * moved. They stay if nobody makes them again or their controller would do so on the same node, if they
- * are of a group, which would wait for them, if they carry what another program heeds, or if a
- * PodDisruptionBudget has nothing to give:
- *
- *   descheduler.alpha.kubernetes.io/prefer-no-eviction, …/eviction-in-progress    kubernetes-sigs/descheduler
- *   scheduling.koordinator.sh/refuse-to-migrate, …/eviction-cost: 2147483647      Koordinator
- *   cluster-autoscaler.kubernetes.io/safe-to-evict: "false"                       cluster-autoscaler
- *   karpenter.sh/do-not-disrupt: "true"                                           Karpenter
+ * are of a group, which would wait for them, if an annotation says so (wire/opt_out.h), or if a
+ * PodDisruptionBudget has nothing to give.
  *
  * One thread.
  */

@@ -109,14 +109,16 @@ static const struct policy *policy_of(const struct work *work, const struct node
     return node->policy ? node->policy : store_options(work->copy)->policy;
 }
 
-/* What kube-scheduler leaves the node out for, sums of the node included. */
+/* The node side reads what the pod asks for, and kube-scheduler does not leave the node out, by its sums
+ * neither. */
 static bool may_be_on(const struct pod_view *pod, const struct request *request,
                       const struct node *node)
 {
     const struct host left = node_host_free(node), *asked = &request->host;
 
-    return node->present && constraints_check(pod->constraints, node) == BARRIER_NONE &&
-           asked->pods <= left.pods && asked->cpu <= left.cpu && asked->memory <= left.memory;
+    return node->present && dialect_serves(node, request) &&
+           constraints_check(pod->constraints, node) == BARRIER_NONE && asked->pods <= left.pods &&
+           asked->cpu <= left.cpu && asked->memory <= left.memory;
 }
 
 static bool admits(const struct node *node, const struct plan_pod *pod, void *data)
@@ -166,8 +168,8 @@ static int64_t free_memory(const struct node *node)
     for (int32_t i = 0; i < node->n_cards; i++)
         sum += MAX(node->cards[i].memory - node->cards[i].memory_used, 0);
     for (int32_t i = 0; i < node->n_pools; i++)
-        sum += MAX(node->pools[i].capacity - node->pools[i].used, 0) *
-               MAX(node->pools[i].memory, 1);
+        sum +=
+            MAX(node->pools[i].capacity - node->pools[i].used, 0) * MAX(node->pools[i].memory, 1);
     return sum;
 }
 
@@ -180,11 +182,12 @@ static GArray *list_candidates(const struct work *work)
     g_array_set_clear_func(list, clear_candidate);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const bool emptied = work->query->empty && g_str_equal(node->name, work->query->empty->node);
+        const bool emptied =
+            work->query->empty && g_str_equal(node->name, work->query->empty->node);
         if (!emptied && (!node->present || node->cordoned ||
                          (work->request &&
                           (constraints_check(work->admit.constraints, node) != BARRIER_NONE ||
-                           !fits_when_empty(work, node)))))
+                           !dialect_serves(node, work->request) || !fits_when_empty(work, node)))))
             continue;
         const struct candidate one = {g_strdup(node->name),
                                       emptied ? INT64_MAX : free_memory(node)};
@@ -220,8 +223,7 @@ static bool place(struct store *trial, const struct mover *mover, const struct p
     const struct trial_pod pod = {&mover->view, mover->request, &moment};
 
     ledger_drop(ledger, step->pod->uid);
-    feasibility_init(&question, trial,
-                     &(struct feasibility_about){pod.view, pod.request, &moment});
+    feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});
     const bool takes = feasibility_takes(&question, node, &placement);
     feasibility_clear(&question);
     const bool placed = takes && trial_put(trial, &pod, step->takes->uid, node, &placement);
@@ -343,8 +345,8 @@ static void keep_step(struct work *work, const struct plan_step *step)
         .frees = shares_text(ledger_node(ledger, step->from), step->frees->shares,
                              step->frees->n_shares),
         .to = g_strdup(step->to),
-        .takes = shares_text(ledger_node(ledger, step->to), step->takes->shares,
-                             step->takes->n_shares),
+        .takes =
+            shares_text(ledger_node(ledger, step->to), step->takes->shares, step->takes->n_shares),
         .owner_kind = g_strdup(mover->controller.kind),
         .overlooked = mover->view.constraints ? mover->view.constraints->overlooked : 0,
     };
@@ -418,8 +420,9 @@ static void keep_stays(struct work *work)
         const struct relocation_stay stay = {g_strdup(mover->view.ns), g_strdup(mover->view.name),
                                              g_strdup(holder ? holder->node->name : ""),
                                              g_strdup(mover->stays)};
-        const bool counts = holder && (work->request || (g_str_equal(stay.node, work->query->empty->node) &&
-                                       card_place_holds(work->query->empty, holder)));
+        const bool counts =
+            holder && (work->request || (g_str_equal(stay.node, work->query->empty->node) &&
+                                         card_place_holds(work->query->empty, holder)));
         store_unlock(work->copy);
         if (counts)
             g_array_append_val(work->found->stays, stay);

@@ -14,20 +14,20 @@
 /* Either `admit` or `empty`. */
 struct relocation_query {
     struct store *store;
-    struct cluster *cluster;         /* asked for the pods of nodes */
-    const struct pod_view *admit;    /* bound already: nothing is to be done */
+    struct cluster *cluster;      /* asked for the pods of nodes */
+    const struct pod_view *admit; /* bound already: nothing is to be done */
     const struct card_place *empty;
     uint32_t moves_max; /* these as in struct plan_query */
     uint32_t per_owner;
     uint32_t per_node;
-    bool force;         /* pods that nobody makes again may be moved, too */
+    bool force; /* pods that nobody makes again may be moved, too */
 };
 
 struct relocation_step {
     char *ns, *name;
-    char *from, *frees; /* node, and what of it: "card 1 (8GiB)" */
-    char *to, *takes;   /* where its successor finds room */
-    char *owner_kind;   /* NULL: nobody makes a successor */
+    char *from, *frees;  /* node, and what of it: "card 1 (8GiB)" */
+    char *to, *takes;    /* where its successor finds room */
+    char *owner_kind;    /* NULL: nobody makes a successor */
     unsigned overlooked; /* of the pod: bits of enum overlooked */
 };
 
@@ -37,11 +37,11 @@ struct relocation_stay {
 };
 
 struct relocation {
-    char *goal;         /* "room for ml/big (8GiB of one card)" */
-    bool reached;       /* after these steps; without any: as it is */
-    bool fewest;        /* it is certain that fewer do not do, or, if it is not reached, that none do */
-    GArray *steps;      /* struct relocation_step, in order */
-    GArray *stays;      /* struct relocation_stay */
+    char *goal;    /* "room for ml/big (8GiB of one card)" */
+    bool reached;  /* after these steps; without any: as it is */
+    bool fewest;   /* it is certain that fewer do not do, or, if it is not reached, that none do */
+    GArray *steps; /* struct relocation_step, in order */
+    GArray *stays; /* struct relocation_stay */
     char *node, *cards; /* of the pod to admit, if it is reached */
     char *why;          /* it is not reached; for people */
     guint n_nodes;      /* that might take the pod, or lend room */

@@ -1,191 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Every order of moves, and every card of every node. */
 #include "plan/search.h"
-
-#include <string.h>
-
-static void step_free(void *data)
-{
-    struct plan_step *step = data;
-
-    allocation_free(step->frees);
-    allocation_free(step->takes);
-    g_free(step->from);
-    g_free(step->to);
-    g_free(step);
-}
-
-static bool touches(const struct share *shares, uint32_t n, int32_t card)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (card == CARD_UNKNOWN || shares[i].device || shares[i].card == CARD_UNKNOWN ||
-            shares[i].card == card)
-            return true;
-    return false;
-}
-
-static bool is_goal_node(const struct search *search, const struct node *node)
-{
-    const struct plan_goal *goal = &search->query->goal;
-
-    return !goal->admit && strcmp(node->name, goal->node) == 0;
-}
-
-bool search_try(struct search *search)
-{
-    search->gave_up = search->gave_up || ++search->tries > PLAN_TRIES_MAX;
-    return !search->gave_up;
-}
-
-const struct policy *search_policy(const struct search *search, const struct node *node)
-{
-    return node->policy ? node->policy : search->query->policy;
-}
-
-bool search_admits(const struct search *search, const struct node *node, const struct plan_pod *pod)
-{
-    return node->present && !node->cordoned &&
-           (!search->query->admits || search->query->admits(node, pod, search->query->data));
-}
-
-bool search_is_in_the_way(const struct search *search, const struct allocation *holder)
-{
-    return is_goal_node(search, holder->node) &&
-           touches(holder->shares, holder->n_shares, search->query->goal.card);
-}
-
-bool search_refills(const struct search *search, const struct node *node,
-                    const struct placement *placement)
-{
-    return is_goal_node(search, node) &&
-           touches(placement->shares, placement->n_shares, search->query->goal.card);
-}
-
-/* Moves that are needed at least: who is to leave leaves by one move of his own. */
-static uint32_t least_moves(const struct search *search)
-{
-    const struct plan_goal *goal = &search->query->goal;
-    const struct node *node = goal->admit ? NULL : ledger_node(search->ledger, goal->node);
-    uint32_t n = 0;
-
-    for (guint i = 0; node && i < node->allocations->len; i++)
-        n += search_is_in_the_way(search, node->allocations->pdata[i]);
-    return n;
-}
-
-static bool admits_goal(const struct search *search, const struct node *node)
-{
-    return search_admits(search, node, NULL) &&
-           placement_fits(node, search->query->goal.admit, search_policy(search, node), NULL);
-}
-
-/* After a step there is more room only where one has left. */
-bool search_reached(const struct search *search)
-{
-    const GPtrArray *nodes = ledger_nodes(search->ledger);
-
-    if (!search->query->goal.admit)
-        return least_moves(search) == 0;
-    for (guint i = 0; i < search->steps->len; i++) {
-        const struct plan_step *step = search->steps->pdata[i];
-        if (admits_goal(search, ledger_node(search->ledger, step->from)))
-            return true;
-    }
-    for (guint i = 0; search->steps->len == 0 && i < nodes->len; i++)
-        if (admits_goal(search, nodes->pdata[i]))
-            return true;
-    return false;
-}
-
-/* Whether the limits leave room for one more move of the pod. */
-static bool within_limits(const struct search *search, const struct plan_pod *pod, const char *from)
-{
-    const struct plan_query *query = search->query;
-    uint32_t of_owner = 0, of_node = 0;
-
-    if (pod->refuses || (!pod->owner && !query->uncontrolled))
-        return false;
-    for (guint i = 0; i < search->steps->len; i++) {
-        const struct plan_step *step = search->steps->pdata[i];
-        of_owner += g_strcmp0(step->pod->owner, pod->owner) == 0;
-        of_node += strcmp(step->from, from) == 0;
-    }
-    if ((query->per_owner && pod->owner && of_owner >= query->per_owner) ||
-        (query->per_node && of_node >= query->per_node))
-        return false;
-    for (uint32_t b = 0; b < pod->n_budgets; b++) {
-        int64_t drawn = 1;
-
-        for (guint i = 0; i < search->steps->len; i++) {
-            const struct plan_step *step = search->steps->pdata[i];
-            for (uint32_t k = 0; k < step->pod->n_budgets; k++)
-                drawn += step->pod->budgets[k] == pod->budgets[b];
-        }
-        if (pod->budgets[b] >= query->n_allowed || drawn > query->allowed[pod->budgets[b]])
-            return false;
-    }
-    return true;
-}
-
-static struct allocation *successor_of(const struct allocation *old,
-                                       const struct placement *placement)
-{
-    const struct request *request = placement->request;
-    g_autofree char *uid = g_strconcat("after ", old->uid, NULL);
-    struct allocation *successor = allocation_new(uid, old->ns, old->name, placement->n_shares);
-
-    successor->dialect = request->dialect;
-    successor->state = ALLOCATION_ASSUMED;
-    successor->terms = terms_ref(request->terms);
-    successor->oversubscribes = request->terms && request->terms->oversubscribes;
-    successor->host = request->host;
-    successor->match_amount = request->match_amount;
-    successor->priority = old->priority;
-    memcpy(successor->shares, placement->shares, placement->n_shares * sizeof *placement->shares);
-    return successor;
-}
-
-bool search_may_move(const struct search *search, size_t pod)
-{
-    const struct plan_pod *plan_pod = &search->query->pods[pod];
-    const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
-
-    return !search->moved[pod] && old && !old->terminating &&
-           within_limits(search, plan_pod, old->node->name);
-}
-
-bool search_move(struct search *search, size_t pod, const char *to,
-                 const struct placement *placement)
-{
-    const struct plan_pod *plan_pod = &search->query->pods[pod];
-    const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
-    struct allocation *takes = successor_of(old, placement);
-    enum reason reason;
-
-    struct plan_step *step = g_new(struct plan_step, 1);
-    *step = (struct plan_step){plan_pod, allocation_dup(old), allocation_dup(takes),
-                               g_strdup(old->node->name), g_strdup(to)};
-    if (!ledger_reserve(search->ledger, to, takes, &reason)) {
-        step_free(step);
-        return false;
-    }
-    ledger_drop(search->ledger, plan_pod->uid);
-    g_ptr_array_add(search->steps, step);
-    search->moved[pod] = true;
-    return true;
-}
-
-void search_return(struct search *search, guint n)
-{
-    while (search->steps->len > n) {
-        const struct plan_step *step = search->steps->pdata[search->steps->len - 1];
-        ledger_drop(search->ledger, step->takes->uid);
-        ledger_put(search->ledger, step->from, allocation_dup(step->frees));
-        search->moved[step->pod - search->query->pods] = false;
-        g_ptr_array_set_size(search->steps, (int)search->steps->len - 1);
-    }
-}
-
-/* --- every order and every card ----------------------------------------------------------------- */
 
 static bool advance(struct search *search, uint32_t left);
 
@@ -226,7 +41,7 @@ static bool is_last(struct search *search, size_t pod)
     ledger_drop(search->ledger, kept->uid);
     const struct node *node = ledger_node(search->ledger, name);
     const bool reached =
-        search_reached(search) || (search->query->goal.admit && admits_goal(search, node));
+        search_reached(search) || (search->query->goal.admit && search_admits_goal(search, node));
     ledger_put(search->ledger, name, kept);
     return reached;
 }
@@ -235,7 +50,7 @@ static bool is_last(struct search *search, size_t pod)
 static bool advance(struct search *search, uint32_t left)
 {
     const struct plan_query *query = search->query;
-    const uint32_t least = least_moves(search);
+    const uint32_t least = search_least_moves(search);
 
     if (left == 0)
         return search_reached(search);
@@ -270,7 +85,7 @@ enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *quer
 {
     const uint32_t most = MIN(query->moves_max, PLAN_MOVES_MAX);
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
-    struct search search = {ledger, query, g_ptr_array_new_with_free_func(step_free),
+    struct search search = {ledger, query, g_ptr_array_new_with_free_func(search_step_free),
                             moved,  0,     false};
 
     *ret_steps = search.steps;

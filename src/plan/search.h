@@ -39,6 +39,12 @@ bool search_move(struct search *search, size_t pod, const char *to,
 void search_return(struct search *search, guint n);
 
 bool search_reached(const struct search *search);
+/* The pod to admit has room on the node. */
+bool search_admits_goal(const struct search *search, const struct node *node);
+/* Moves that are needed at least: who is to leave leaves by one move of his own. */
+uint32_t search_least_moves(const struct search *search);
+
+void search_step_free(void *step);
 
 /* Reaches the goal by steps that each go straight to where there is room, and all leave one node or the
  * place to be emptied. At most `most` steps. */

@@ -45,7 +45,8 @@ LINES_MAX = 0.15
 
 # Only dialects know dialects' keys. Others name what people write in options' help texts.
 KEYS_FOLDER = "src/dialect/"
-KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.")  # groups are of no dialect, though Koordinator names some
+# Groups and opt-outs are of no dialect, though Koordinator names some.
+KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/wire/opt_out.")
 NO_DIALECTS = {"gpuledger.io", "kubernetes.io"}  # whose keys are everybody's
 
 # Only core changes the ledger's nodes. Others change copies of them, to see what would be.

@@ -20,7 +20,7 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain",
+COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain", "plan",
             "completion", "man", "version", "help"]
 
 

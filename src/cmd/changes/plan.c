@@ -47,9 +47,10 @@ static bool read_goal(const struct config *config, struct goal *goal, GError **e
     const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
 
     if (n != 1)
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, or --empty "
-                         "NODE[/CARD]");
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, or --empty "
+            "NODE[/CARD]");
     if (*config->empty && !card_place_parse(config->empty, &goal->place, error))
         return fail_within(error, "option '--empty': ");
     if (*config->empty)
@@ -119,13 +120,11 @@ static char *awaited(const struct relocation_step *step)
 
 static void write_steps(const struct relocation *plan, GString *text)
 {
-    static const char *const headings[] = {"STEP", "POD",      "FROM", "FREES",
-                                           "TO",   "WAITS FOR"};
+    static const char *const headings[] = {"STEP", "POD", "FROM", "FREES", "TO", "WAITS FOR"};
     struct table *table = table_new(G_N_ELEMENTS(headings), headings);
 
     for (guint i = 0; i < plan->steps->len; i++) {
-        const struct relocation_step *step =
-            &g_array_index(plan->steps, struct relocation_step, i);
+        const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, i);
         g_autofree char *waits = awaited(step);
         table_cell(table, "%u", i + 1);
         table_cell(table, "%s/%s", step->ns, step->name);
@@ -144,8 +143,7 @@ static void write_stays(const struct relocation *plan, GString *text)
     struct table *table = table_new(G_N_ELEMENTS(headings), headings);
 
     for (guint i = 0; i < plan->stays->len; i++) {
-        const struct relocation_stay *stay =
-            &g_array_index(plan->stays, struct relocation_stay, i);
+        const struct relocation_stay *stay = &g_array_index(plan->stays, struct relocation_stay, i);
         table_cell(table, "%s/%s", stay->ns, stay->name);
         table_cell(table, "%s", stay->node);
         table_cell(table, "%s", stay->why);
@@ -158,8 +156,7 @@ static void write_stays(const struct relocation *plan, GString *text)
 static void write_overlooked(const struct relocation *plan, GString *text)
 {
     for (guint i = 0; i < plan->steps->len; i++) {
-        const struct relocation_step *step =
-            &g_array_index(plan->steps, struct relocation_step, i);
+        const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, i);
         g_autofree char *overlooked = overlooked_tell(step->overlooked);
         if (overlooked)
             g_string_append_printf(text, "Not looked at of %s/%s: %s\n", step->ns, step->name,
@@ -180,7 +177,8 @@ static void write_plan(const struct relocation *plan, GString *text)
         g_string_append_printf(text, "%u move%s%s\n", n, n == 1 ? "" : "s",
                                plan->fewest ? "" : " (fewer may do)");
     if (plan->n_looked < plan->n_nodes)
-        g_string_append_printf(text, "Looked at the pods of %u nodes of %u, those with the most free.\n",
+        g_string_append_printf(text,
+                               "Looked at the pods of %u nodes of %u, those with the most free.\n",
                                plan->n_looked, plan->n_nodes);
     if (n > 0) {
         g_string_append_c(text, '\n');
@@ -231,8 +229,7 @@ static void encode_plan(const struct relocation *plan, guint moved, GString *tex
     json_end_array(&writer);
     json_key_array(&writer, "stays");
     for (guint i = 0; i < plan->stays->len; i++) {
-        const struct relocation_stay *stay =
-            &g_array_index(plan->stays, struct relocation_stay, i);
+        const struct relocation_stay *stay = &g_array_index(plan->stays, struct relocation_stay, i);
         json_begin_object(&writer);
         json_key_string(&writer, "namespace", stay->ns);
         json_key_string(&writer, "name", stay->name);
@@ -315,10 +312,11 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
         relocation_free(*plan);
         *plan = next;
         if (next->reached && next->steps->len >= left)
-            return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
-                             "stopped after %u move%s: as many are needed as before the last, since "
-                             "other pods came or went, or its successor took the room",
-                             *ret_moved, *ret_moved == 1 ? "" : "s");
+            return fail_with(
+                error, GPULEDGER_ERROR_UNAVAILABLE,
+                "stopped after %u move%s: as many are needed as before the last, since "
+                "other pods came or went, or its successor took the room",
+                *ret_moved, *ret_moved == 1 ? "" : "s");
     }
     if (!(*plan)->reached)
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u moves: %s",
