@@ -170,6 +170,23 @@ class Plan(unittest.TestCase):
         plan = self.of(items, "--empty", "n1/0", "--force")
         self.assertEqual(plan["steps"][0]["waitsFor"], "its end")
 
+    def test_who_is_kept_by_a_budget_stays(self):
+        def budget(name, allowed):
+            return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                    "metadata": {"name": name, "namespace": "test", "uid": name},
+                    "spec": {"selector": {"matchLabels": {"app": "a"}}},
+                    "status": {"disruptionsAllowed": allowed}}
+
+        items = copy.deepcopy(self.CLUSTER)
+        items[2]["metadata"]["labels"] = {"app": "a"}
+        plan = self.of([*items, budget("one", 0)], "--empty", "n1/0", code=3)
+        self.assertEqual([(stay["name"], "nothing to give" in stay["why"]) for stay in plan["stays"]],
+                         [("a", True)])
+        self.assertEqual(self.moves(self.of([*items, budget("one", 1)], "--empty", "n1/0")),
+                         [("a", "n1", "n2")])
+        plan = self.of([*items, budget("one", 1), budget("two", 1)], "--empty", "n1/0", code=3)
+        self.assertIn("several PodDisruptionBudgets", plan["stays"][0]["why"])
+
     def test_limits(self):
         items = copy.deepcopy(self.CLUSTER)
         for pod in items[2:4]:

@@ -93,9 +93,10 @@ static struct relocation *look(const struct config *config, const struct goal *g
 
     if (!local_open(config, &local, error))
         return NULL;
+    struct cluster *cluster = backend_cluster(local.backend);
     const struct relocation_query query = {
         .store = local.store,
-        .cluster = backend_cluster(local.backend),
+        .cluster = cluster,
         .admit = goal->place.node ? NULL : &pod,
         .empty = goal->place.node ? &goal->place : NULL,
         .moves_max = moves_max,
@@ -103,7 +104,9 @@ static struct relocation *look(const struct config *config, const struct goal *g
         .per_node = (uint32_t)config->max_per_node,
         .force = config->force,
     };
-    if (goal->place.node || read_pod(&local, goal, arena, &pod, error))
+    /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
+    if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
+        (goal->place.node || read_pod(&local, goal, arena, &pod, error)))
         relocation = relocation_find(&query, error);
     local_close(&local);
     return relocation;
