@@ -243,7 +243,7 @@ def scenario_plan(tap):
         answer = person.run("plan", "default/big", "--apply", "-o", "json")
         tap.equal(answer.returncode, 0, f"carried out: {answer.stderr}")
         tap.equal((json.loads(answer.stdout)["moved"], json.loads(answer.stdout)["steps"]), (2, []), "by two moves")
-        tap.equal(answer.stderr.count("its successor is Ready"), 2, "each successor was waited for", answer.stderr)
+        tap.equal(answer.stderr.count("its successor is Ready"), 2, f"each successor was waited for: {answer.stderr}")
         world.await_running(["big"])
         tap.equal(world.card("big")[0], "n1", "the pod has the card")
         tap.ok(world.fleet.phase("alone") == "Running", "and nobody else has moved")
