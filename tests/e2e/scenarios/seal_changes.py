@@ -4,6 +4,7 @@
 import contextlib
 import json
 import shutil
+import urllib.request
 
 from kubeapi import ApiError, pod_object, wait_for
 from scenarios.replicas import (NODES, PATIENCE_S, PROBED, REFUSAL, Load, Replica, audit_of,
@@ -14,6 +15,7 @@ from world import SYSTEM, World
 KEYS = f"--seal-secret={SYSTEM}/{SECRET}"
 ROTATION_S = 300  # a new key signs after two minutes
 BINDS = 40
+BUMP = 500  # more than `change` writes
 STAYS = 6  # pods that live through it all
 # No node side plays, so a pod would wait for one of its size as long as anybody waits: all differ in size.
 
@@ -156,6 +158,16 @@ def scenario_seal_mixed(tap):
         tap.ok(not truth.broken, "0 double grants", "\n".join(truth.broken))
 
 
+def bump_revision(plane):
+    """What etcd's own restore is told to do for Kubernetes, --bump-revision: no version of an object is given
+    out a second time, so whoever watches from a version of the lost days is told that it is gone."""
+    for _ in range(BUMP):
+        request = urllib.request.Request(f"http://127.0.0.1:{plane.state.etcd_port}/v3/kv/put", method="POST",
+                                         data=b'{"key":"YnVtcA==","value":""}')
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+            reply.read()
+
+
 def restore(world, change):
     """etcd as it was before `change`."""
     plane = world.plane
@@ -171,6 +183,7 @@ def restore(world, change):
     shutil.rmtree(data)
     shutil.move(backup, data)
     plane.etcd_start()
+    bump_revision(plane)
     plane.apiserver_start()
 
 
