@@ -74,7 +74,9 @@ static bool read_pod(struct step *step, bool *ret_goes, GError **error)
         evictee_read(step->query->client, pod->ns, pod->name, &step->evictee, &failure);
 
     *ret_goes = false;
-    if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_OK && step->evictee.ended)) {
+    const bool other =
+        outcome == OUTCOME_OK && pod->uid && g_strcmp0(step->evictee.uid, pod->uid) != 0;
+    if (outcome == OUTCOME_NOT_FOUND || other || (outcome == OUTCOME_OK && step->evictee.ended)) {
         g_clear_error(&failure);
         pod->state = DRAIN_GONE;
         return true;

@@ -84,7 +84,7 @@ static char *why_stays(const struct movers *movers, const struct mover *mover)
     if (opt_out)
         return g_strdup_printf("its annotation %s says so", opt_out);
     if (group.name)
-        return g_strdup_printf("it is of the group '%s', which would wait for it", group.name);
+        return g_strdup_printf("it is of the group '%.63s', which would wait for it", group.name);
     if (mover->view.terminating)
         return g_strdup("it ends already");
     if (!mover->controller.uid && !movers->force)

@@ -37,6 +37,7 @@ static void clear_step(void *data)
 
     g_free(step->ns);
     g_free(step->name);
+    g_free(step->uid);
     g_free(step->from);
     g_free(step->frees);
     g_free(step->to);
@@ -341,6 +342,7 @@ static void keep_step(struct work *work, const struct plan_step *step)
     const struct relocation_step kept = {
         .ns = g_strdup(mover->view.ns),
         .name = g_strdup(mover->view.name),
+        .uid = g_strdup(mover->uid),
         .from = g_strdup(step->from),
         .frees = shares_text(ledger_node(ledger, step->from), step->frees->shares,
                              step->frees->n_shares),

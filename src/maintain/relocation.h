@@ -24,7 +24,7 @@ struct relocation_query {
 };
 
 struct relocation_step {
-    char *ns, *name;
+    char *ns, *name, *uid;
     char *from, *frees;  /* node, and what of it: "card 1 (8GiB)" */
     char *to, *takes;    /* where its successor finds room */
     char *owner_kind;    /* NULL: nobody makes a successor */

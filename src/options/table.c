@@ -30,12 +30,25 @@ void table_free(struct table *table)
     g_free(table);
 }
 
+/* Words of tenants may stand in it, which must not steer somebody's terminal. */
+static char *as_one_line(const char *text)
+{
+    char *line = g_utf8_make_valid(text, -1);
+
+    for (char *at = line; *at; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at)))
+            memset(at, '?', (size_t)(g_utf8_next_char(at) - at));
+    return line;
+}
+
 void table_cell(struct table *table, const char *format, ...)
 {
     va_list arguments;
+
     va_start(arguments, format);
-    g_ptr_array_add(table->cells, g_strdup_vprintf(format, arguments));
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
+    g_ptr_array_add(table->cells, as_one_line(text));
 }
 
 static size_t column_width(const struct table *table, size_t column)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/controller.h"
 
+#define KIND_MAX 63
+
 struct pod {
     const cJSON *owners;
 };
@@ -20,6 +22,16 @@ static const struct json_field owner_fields[] = {
     JSON_FIELD_END,
 };
 
+/* Pods may be made with any text here, and people are shown it. */
+static const char *checked_kind(const char *kind)
+{
+    size_t n = 0;
+
+    while (g_ascii_isalnum(kind[n]) && n <= KIND_MAX)
+        n++;
+    return n > 0 && n <= KIND_MAX && !kind[n] ? kind : "controller";
+}
+
 bool controller_decode(struct json_arena *arena, const cJSON *object,
                        struct controller *ret_controller)
 {
@@ -33,6 +45,7 @@ bool controller_decode(struct json_arena *arena, const cJSON *object,
         if (!json_decode(arena, item, owner_fields, &owner, NULL) || !owner.controls)
             continue;
         *ret_controller = owner.controller;
+        ret_controller->kind = checked_kind(owner.controller.kind);
         return true;
     }
     return false;

@@ -9,7 +9,7 @@
 /* Borrowed from the arena. */
 struct controller {
     const char *uid;
-    const char *kind; /* "ReplicaSet" */
+    const char *kind; /* "ReplicaSet"; "controller" for what can be no kind */
 };
 
 /* False: the object has none that can be read. */

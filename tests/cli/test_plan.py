@@ -12,7 +12,7 @@ import random
 import tempfile
 import unittest
 
-from program import Server, call, listing, run
+from program import ROOT, Server, call, listing, run
 from test_fit import gpus
 import test_remedies
 from test_remedies import DIALECTS, admit, make_pod
@@ -210,6 +210,25 @@ class Plan(unittest.TestCase):
     def test_what_no_move_helps(self):
         plan = self.of([*self.CLUSTER, wants(17)], "test/asked", code=3)
         self.assertIn("even if nobody were there", plan["why"])
+
+    def test_cards_of_another_dialect_lend_no_room(self):
+        result = run("plan", "research/notebook-xl", "--snapshot", ROOT / "examples/wall/cluster.json", "-ojson")
+        plan = json.loads(result.stdout)
+        self.assertEqual((plan["reached"], len(plan["steps"])), (True, 2), result.stdout)
+        self.assertEqual({step["to"][:3] for step in plan["steps"]}, {"t4-"})
+
+    def test_words_of_tenants_reach_no_terminal(self):
+        items = copy.deepcopy(self.CLUSTER)
+        items[2]["metadata"]["annotations"]["gang.scheduling.koordinator.sh/name"] = "\x1b[2J" + "x" * 5000
+        own(items[3], kind="\x1b]0;owned\x07")
+        cluster = self.write("cluster.json", listing(*items))
+        stays = run("plan", "--empty", "n1/0", "--snapshot", cluster).stdout
+        moves = run("plan", "--empty", "n1/1", "--snapshot", cluster).stdout
+        self.assertIn("a Ready pod of its controller", moves)
+        self.assertIn("which would wait for it", stays)
+        for text in (stays, moves):
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f]")
+            self.assertLess(max(map(len, text.splitlines())), 250)
 
     def test_the_table(self):
         cluster = self.write("cluster.json", listing(*self.CLUSTER, wants(16)))

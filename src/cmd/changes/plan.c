@@ -268,7 +268,7 @@ static void print_progress(void *data, const char *text)
 static bool take_step(const struct config *config, struct api_client *client,
                       const struct relocation_step *step, GError **error)
 {
-    struct drain_pod pod = {.ns = step->ns, .name = step->name};
+    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid};
     const struct drain_query query = {
         .client = client,
         .pods = &pod,
