@@ -157,6 +157,7 @@ static bool add_cause(struct json_arena *arena, struct table *table, const cJSON
     if (cause.count == 0)
         return true;
     add_cell(table, cause.cause);
+    table_tone(table, TONE_WRONG);
     table_cell(table, "%" G_GINT64_FORMAT, cause.count);
     add_cell(table, cause.text);
     if (wide)

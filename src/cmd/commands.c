@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/views.h"
 #include "options/command.h"
 
 #include <stdio.h>
@@ -54,6 +55,19 @@ const struct command commands[] = {
          "others use, how much it has above it, and what its waiting pods ask for. Limits "
          "that are fixed have a max only.\n\n" LOCALLY,
      .run = quotas_run},
+    {.name = "top",
+     .bit = COMMAND_TOP,
+     .words = "[namespaces|nodes|models]",
+     .max_words = 1,
+     .word_choices = usage_names,
+     .summary = "Show who has most of the GPUs, and what is left",
+     .description =
+         "Asks a running extender. First the whole cluster in cards, whatever the dialect: "
+         "handed out, free, free but of no use to the pods that are expected, out of service, and "
+         "who has waited longest. Then a row for each namespace, node or model, the largest "
+         "first. What a pod has of a card is the larger of its parts of memory and compute.\n\n"
+         "With --watch the table is drawn anew every two seconds.\n\n" LOCALLY,
+     .run = top_run},
     {.name = "inspect",
      .bit = COMMAND_INSPECT,
      .words = "[NODE]",

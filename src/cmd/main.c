@@ -2,6 +2,8 @@
 #include "base/version.h"
 #include "options/command.h"
 #include "options/nearest.h"
+#include "options/print.h"
+#include "options/table.h"
 
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -34,6 +36,13 @@ static enum exit_code unknown_command(const char *name)
     return EXIT_USAGE;
 }
 
+/* Those of a command that takes only some. */
+static bool knows_words(const struct command *command, const GPtrArray *words)
+{
+    return !command->word_choices || words->len == 0 ||
+           g_strv_contains(command->word_choices, words->pdata[0]);
+}
+
 static enum exit_code run(const struct command *command, const struct config_inputs *inputs)
 {
     g_autoptr(GError) error = NULL;
@@ -52,7 +61,11 @@ static enum exit_code run(const struct command *command, const struct config_inp
     } else if (config->output == OUTPUT_NAME && !(command->bit & (COMMAND_NODES | COMMAND_PODS))) {
         complain("option '--output': name is for nodes and pods; %s has no objects of its own",
                  command->name);
+    } else if (!knows_words(command, config->words)) {
+        complain("'" PROGRAM " %s' does not know '%s'; it takes %s", command->name,
+                 (const char *)config->words->pdata[0], command->words);
     } else {
+        tables_paint(print_has_colours(config));
         code = command->run(config, inputs);
     }
     config_free(config);

@@ -308,6 +308,21 @@ static void handle_quotas(void *context, const struct http_request *request,
     view_quotas(operations->extender->store, response->body);
 }
 
+static void handle_usage(void *context, const struct http_request *request,
+                         struct http_response *response)
+{
+    const struct operations *operations = context;
+    const char *by = http_request_query(request, "by");
+    enum usage_by chosen = USAGE_NAMESPACES;
+
+    while (by && usage_names[chosen] && !g_str_equal(by, usage_names[chosen]))
+        chosen++;
+    if (by && !usage_names[chosen])
+        http_response_fail(response, 400, "'by' is namespaces, nodes or models");
+    else
+        view_usage(operations->extender->store, chosen, response->body);
+}
+
 static void handle_decisions(void *context, const struct http_request *request,
                              struct http_response *response)
 {
@@ -367,11 +382,12 @@ const struct route operations_routes[] = {
      "pods that ask for a GPU and have no node, in order of arrival", ROUTE_TAGGED},
     {"GET", "/api/v1/decisions", JSON, handle_decisions, "what was decided lately, and why",
      ROUTE_TAGGED},
+    {"GET", "/api/v1/usage", JSON, handle_usage,
+     "who has how much, by ?by=namespaces, nodes or models", ROUTE_TAGGED},
     {"GET", "/api/v1/quotas", JSON, handle_quotas, "limits of namespaces, and what counts",
      ROUTE_TAGGED},
     {"GET", "/api/v1/explain", JSON, questions_explain,
-     "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide",
-     ROUTE_QUESTION},
+     "why ?pod=NAMESPACE/NAME is where it is, or nowhere; ?output=table or wide", ROUTE_QUESTION},
     {"POST", "/api/v1/explain", JSON, questions_explain, "the same of a pod that is sent",
      ROUTE_QUESTION},
     {"POST", "/api/v1/fit", JSON, questions_fit,

@@ -46,6 +46,14 @@ void view_quotas_metrics(struct store *store, GString *reply);
 /* Groups of pods by state. */
 void view_groups_metrics(struct store *store, GString *reply);
 
+/* GET /api/v1/usage?by=: the cluster's sums, and a row for each of these, the largest first. Of more pods
+ * that wait than VIEW_USAGE_WAITING only the number is told. */
+enum usage_by { USAGE_NAMESPACES, USAGE_NODES, USAGE_MODELS };
+extern const char *const usage_names[]; /* NULL ends them */
+#define VIEW_USAGE_ROWS 1000
+#define VIEW_USAGE_WAITING 1000
+void view_usage(struct store *store, enum usage_by by, GString *reply);
+
 /* GET /api/v1/decisions: what the verbs decided lately (base/decisions.h). */
 void view_decisions(GString *reply);
 

@@ -130,3 +130,13 @@ bool choices_output(size_t i, struct choice *ret_choice)
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
 }
+
+bool choices_color(size_t i, struct choice *ret_choice)
+{
+    static const struct choice choices[] = {
+        {"auto", "on a terminal, unless NO_COLOR is set or TERM is dumb", COLOR_AUTO},
+        {"always", "also into files and pipes", COLOR_ALWAYS},
+        {"never", "nowhere", COLOR_NEVER},
+    };
+    return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}

@@ -45,7 +45,10 @@
      .help = "Sort the rows by the column with this heading, numbers by their size; with a minus "
              "before it, the largest first."},
     {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
-     .help = "Go on asking, every two seconds, and print the rows that have changed."},
+     .help = "Go on asking, every two seconds, and print the rows that have changed; top draws its "
+             "table anew."},
+    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | COMMAND_AUDIT | MOVES | CORDONS | COMMAND_SIMULATE),
+     .help = "Whether tables have colours."},
     {"dry-run", BOOL(dry_run, "false"), IN(MAINTENANCE, CORDONS), .flags = OPTION_FLAG_ONLY,
      .help = "Show what would be written, and write nothing."},
     {"empty", TEXT(empty, "NODE[/CARD]", ""), IN(MAINTENANCE, COMMAND_PLAN),

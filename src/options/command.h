@@ -41,6 +41,7 @@ enum exit_code explain_run(const struct config *config, const struct config_inpu
 enum exit_code audit_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code resume_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code quotas_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code top_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code uncordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code drain_command_run(const struct config *config, const struct config_inputs *inputs);

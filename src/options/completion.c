@@ -233,6 +233,5 @@ enum exit_code completion_run(const struct config *config, const struct config_i
             return EXIT_OK;
         }
     }
-    complain("no completion for '%s'; there is one for bash, zsh and fish", name);
-    return EXIT_USAGE;
+    return EXIT_USAGE; /* main has complained */
 }

@@ -43,6 +43,12 @@ enum output_format {
     OUTPUT_JSONPATH,
 };
 
+enum color_when {
+    COLOR_AUTO,
+    COLOR_ALWAYS,
+    COLOR_NEVER,
+};
+
 #define OPTIONS_MAX 128
 
 struct config {
@@ -141,6 +147,7 @@ struct config {
     int64_t output; /* enum output_format */
     char *output_template; /* of OUTPUT_JSONPATH; else perhaps NULL */
     char *sort_by;         /* "": as the server sends it */
+    int64_t color;         /* enum color_when */
     bool watch;
     bool all_namespaces;
     char *service;  /* "NAMESPACE/NAME"; "": --server is asked directly */

@@ -55,8 +55,9 @@ const char *const option_groups[GROUP_N] = {
 #define CERTS IN(CERTIFICATES, COMMAND_CERTS), .flags = OPTION_FLAG_ONLY
 
 #define PLANS (COMMAND_EXPLAIN | COMMAND_FIT) /* they answer as serve would */
-#define VIEWS (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT) /* they show the ledger */
-#define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS)   /* they list objects */
+#define VIEWS                                                                                      \
+    (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT | COMMAND_TOP) /* they show the ledger */
+#define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS | COMMAND_TOP) /* they list objects */
 #define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
 #define MOVES (COMMAND_DRAIN | COMMAND_PLAN) /* they read the cluster by themselves */
 #define CLUSTER                                                                                    \

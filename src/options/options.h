@@ -54,7 +54,9 @@ enum command_bit {
     COMMAND_DRAIN = 1 << 19,
     COMMAND_QUOTAS = 1 << 20,
     COMMAND_PLAN = 1 << 21,
-    COMMAND_ANY = (1 << 22) - 1,
+    COMMAND_TOP = 1 << 22,
+    COMMAND_MIGRATE = 1 << 23,
+    COMMAND_ANY = (1 << 24) - 1,
 };
 
 enum option_group {

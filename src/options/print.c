@@ -6,11 +6,21 @@
 #include "options/yaml_text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 bool print_is_document(const struct config *config)
 {
     return config->output == OUTPUT_JSON || config->output == OUTPUT_YAML ||
            config->output == OUTPUT_JSONPATH;
+}
+
+bool print_has_colours(const struct config *config)
+{
+    const char *no = g_getenv("NO_COLOR"); /* no-color.org: set and not empty */
+
+    if (config->color != COLOR_AUTO)
+        return config->color == COLOR_ALWAYS;
+    return isatty(STDOUT_FILENO) && !(no && *no) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
 }
 
 static bool write_template(const struct config *config, const GString *body, GString *text,

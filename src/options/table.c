@@ -7,18 +7,51 @@
 
 #define GAP 3
 
+struct cell {
+    char *text;
+    enum tone tone;
+};
+
 struct table {
     size_t n_columns;
-    GPtrArray *cells; /* char *, headings first */
+    GArray *cells; /* struct cell, headings first */
 };
+
+/* Select Graphic Rendition (ECMA-48, 8.3.117): what every terminal knows. */
+static const char *const tones[] = {
+    [TONE_HEADING] = "1",
+    [TONE_GOOD] = "32",
+    [TONE_CARE] = "33",
+    [TONE_WRONG] = "31",
+};
+
+static bool painted;
+
+static void cell_clear(gpointer data)
+{
+    g_free(((struct cell *)data)->text);
+}
+
+static void add_cell(struct table *table, char *text, enum tone tone)
+{
+    const struct cell cell = {text, tone};
+
+    g_array_append_val(table->cells, cell);
+}
+
+static const struct cell *cell_at(const struct table *table, size_t i)
+{
+    return &g_array_index(table->cells, struct cell, i);
+}
 
 struct table *table_new(size_t n_columns, const char *const *headings)
 {
     struct table *table = g_new0(struct table, 1);
     table->n_columns = n_columns;
-    table->cells = g_ptr_array_new_with_free_func(g_free);
+    table->cells = g_array_new(FALSE, FALSE, sizeof(struct cell));
+    g_array_set_clear_func(table->cells, cell_clear);
     for (size_t i = 0; i < n_columns; i++)
-        g_ptr_array_add(table->cells, g_strdup(headings[i]));
+        add_cell(table, g_strdup(headings[i]), TONE_HEADING);
     return table;
 }
 
@@ -26,7 +59,7 @@ void table_free(struct table *table)
 {
     if (!table)
         return;
-    g_ptr_array_unref(table->cells);
+    g_array_unref(table->cells);
     g_free(table);
 }
 
@@ -48,14 +81,24 @@ void table_cell(struct table *table, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_ptr_array_add(table->cells, as_one_line(text));
+    add_cell(table, as_one_line(text), TONE_PLAIN);
+}
+
+void table_tone(struct table *table, enum tone tone)
+{
+    g_array_index(table->cells, struct cell, table->cells->len - 1).tone = tone;
+}
+
+void tables_paint(bool colours)
+{
+    painted = colours;
 }
 
 static size_t column_width(const struct table *table, size_t column)
 {
     size_t width = 0;
     for (size_t i = column; i < table->cells->len; i += table->n_columns)
-        width = MAX(width, (size_t)g_utf8_strlen(table->cells->pdata[i], -1));
+        width = MAX(width, (size_t)g_utf8_strlen(cell_at(table, i)->text, -1));
     return width;
 }
 
@@ -64,12 +107,16 @@ static void append_row(const struct table *table, const size_t *widths, size_t f
     size_t owed = 0; /* spaces that come only if something follows them */
 
     for (size_t i = 0; i < table->n_columns; i++) {
-        const char *cell = table->cells->pdata[first + i];
-        if (*cell) {
-            g_string_append_printf(text, "%*s%s", (int)owed, "", cell);
+        const struct cell *cell = cell_at(table, first + i);
+        if (*cell->text) {
+            g_string_append_printf(text, "%*s", (int)owed, "");
+            if (painted && cell->tone != TONE_PLAIN)
+                g_string_append_printf(text, "\033[%sm%s\033[0m", tones[cell->tone], cell->text);
+            else
+                g_string_append(text, cell->text);
             owed = 0;
         }
-        owed += widths[i] - (size_t)g_utf8_strlen(cell, -1) + GAP;
+        owed += widths[i] - (size_t)g_utf8_strlen(cell->text, -1) + GAP;
     }
     g_string_append_c(text, '\n');
 }
@@ -101,7 +148,7 @@ void table_write_new(const struct table *table, GHashTable *seen, GString *text)
     for (size_t i = 0; i + table->n_columns <= table->cells->len; i += table->n_columns) {
         g_autoptr(GString) cells = g_string_new(NULL);
         for (size_t j = 0; j < table->n_columns; j++)
-            g_string_append_printf(cells, "%s\t", (char *)table->cells->pdata[i + j]);
+            g_string_append_printf(cells, "%s\t", cell_at(table, i + j)->text);
         if (!g_hash_table_contains(seen, cells->str))
             append_row(table, widths, i, text);
         g_hash_table_add(now, g_strdup(cells->str));
@@ -146,8 +193,8 @@ static int compare_cells(const char *a, const char *b)
 static int compare_rows(const void *a, const void *b, void *data)
 {
     const struct order *order = data;
-    char *const *left = a, *const *right = b;
-    const int compared = compare_cells(left[order->column], right[order->column]);
+    const struct cell *left = a, *right = b;
+    const int compared = compare_cells(left[order->column].text, right[order->column].text);
 
     return order->backwards ? -compared : compared;
 }
@@ -158,7 +205,7 @@ static bool find_column(const struct table *table, const char *heading, size_t *
     g_autoptr(GString) names = g_string_new(NULL);
 
     for (size_t i = 0; i < table->n_columns; i++) {
-        const char *name = table->cells->pdata[i];
+        const char *name = cell_at(table, i)->text;
         if (g_ascii_strcasecmp(name, heading) == 0) {
             *ret_column = i;
             return true;
@@ -178,7 +225,7 @@ bool table_sort(struct table *table, const char *heading, GError **error)
     if (!find_column(table, heading + order.backwards, &order.column, error))
         return false;
     if (n_rows > 1)
-        g_qsort_with_data(table->cells->pdata + n, (int)n_rows - 1, n * sizeof(char *),
-                          compare_rows, &order);
+        g_qsort_with_data(&g_array_index(table->cells, struct cell, n), (int)n_rows - 1,
+                          n * sizeof(struct cell), compare_rows, &order);
     return true;
 }

@@ -16,6 +16,19 @@ void table_free(struct table *table);
 /* The next cell, row by row. */
 void table_cell(struct table *table, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/* How a cell looks in colours. Whoever prints none loses no word by it. */
+enum tone {
+    TONE_PLAIN,
+    TONE_HEADING,
+    TONE_GOOD,
+    TONE_CARE,  /* look at it */
+    TONE_WRONG, /* do something */
+};
+/* Of the last cell. */
+void table_tone(struct table *table, enum tone tone);
+/* Whether tables are written in colours, as terminals understand them: said once, before the first. */
+void tables_paint(bool colours);
+
 /* Sorts the rows by the column of that heading, in any case of letters; '-' before it: backwards. Cells
  * that begin with numbers go by these. False: there is no such column; the error names those there are. */
 bool table_sort(struct table *table, const char *heading, GError **error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "queue/elastic_quotas.h"
 
+#include "core/bytes.h"
 #include "core/ledger.h"
 #include "queue/holding.h"
+#include "queue/share_amounts.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -11,8 +13,6 @@
 #define KEY_GPUS "gpuledger.io/gpus"
 #define KEY_MEMORY "gpuledger.io/gpu-memory"
 #define UNIT 1000 /* thousandths */
-#define KIB 1024
-#define AMOUNT_MAX (INT64_MAX / 4096) /* so that sums do not overflow */
 
 /* One key of one object. */
 struct limit {
@@ -169,7 +169,7 @@ static bool read_amount(const char *key, const char *text, int64_t *ret_amount, 
     }
     if (!quantity_parse(text, &units, NULL))
         return quantity_parse_thousandths(text, ret_amount, error);
-    *ret_amount = MIN(units, AMOUNT_MAX / UNIT) * UNIT;
+    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / UNIT) * UNIT;
     return true;
 }
 
@@ -195,7 +195,7 @@ static bool read_amounts(const struct resource_quota_view *view, bool is_max, GA
             return false;
         }
         struct limit *limit = limit_of(limits, key);
-        *(is_max ? &limit->max : &limit->min) = MIN(amount, AMOUNT_MAX);
+        *(is_max ? &limit->max : &limit->min) = MIN(amount, SHARE_AMOUNT_MAX);
     }
     return true;
 }
@@ -392,104 +392,15 @@ struct measuring {
     const char *key;
 };
 
-static int64_t divide_up(int64_t amount, int64_t by)
-{
-    return by > 0 ? (amount + by - 1) / by : 0;
-}
-
-/* Of a device that kubelet hands out by count, in thousandths of a card. */
-static int64_t device_part(const struct share *share)
-{
-    struct instance_size size;
-
-    if (share->replicas > 0)
-        return divide_up(UNIT, share->replicas);
-    if (share->device && dialect_read_instance(share->device, &size) && size.slices > 0)
-        return divide_up(size.slices * UNIT, 7); /* of a card's slices, MIG's user guide */
-    return UNIT;
-}
-
-/* Of the share's card, or the node's largest if that is not known. */
-static int64_t card_size(const struct node *node, const struct share *share)
-{
-    const struct card *card = node_share_card(node, share);
-    int64_t most = 0;
-
-    if (card)
-        return card->memory;
-    for (int32_t i = 0; i < node->n_cards; i++)
-        most = MAX(most, node->cards[i].memory);
-    return most;
-}
-
-static int64_t memory_of(const struct node *node, const struct share *share)
-{
-    const int64_t bytes = card_bytes(node, node_share_card(node, share), share->memory);
-
-    return MIN(bytes, AMOUNT_MAX / UNIT);
-}
-
-static int64_t gpus(const struct node *node, const struct share *share)
-{
-    const int64_t size = share->device ? 0 : card_size(node, share);
-
-    if (share->device)
-        return share->devices * device_part(share);
-    if (share->exclusive || size == 0)
-        return share->exclusive ? UNIT : share->core;
-    return MAX(share->core, divide_up(memory_of(node, share) * UNIT, size));
-}
-
-static int64_t kib_of(const struct node *node, const struct share *share)
-{
-    const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
-    struct instance_size size;
-    int64_t bytes = 0;
-
-    if (!share->device)
-        bytes = share->exclusive ? card_size(node, share) : memory_of(node, share);
-    else if (pool && pool->memory > 0)
-        bytes = pool->memory * share->devices;
-    else if (dialect_read_instance(share->device, &size))
-        bytes = size.memory * share->devices;
-    return divide_up(bytes, KIB);
-}
-
-/* In the units of the resource by which pods of the dialect ask. */
-static int64_t own_units(const struct node *node, const struct share *share,
-                         const struct measuring *measuring)
-{
-    const struct dialect_words *words = &measuring->dialect->words;
-    const char *key = measuring->key;
-    const int64_t unit = words->memory_unit ? words->memory_unit : node->memory_unit;
-    int64_t most = 0;
-
-    if (share->device)
-        return g_str_equal(share->device, key) ? share->devices * UNIT : 0;
-    if (g_strcmp0(words->memory, key) == 0)
-        most = share->memory.kind == AMOUNT_NODE_UNITS
-                   ? share->memory.value * UNIT
-                   : divide_up(memory_of(node, share), unit) * UNIT;
-    if (g_strcmp0(words->percent, key) == 0)
-        most = MAX(most, divide_up(memory_of(node, share) * 100, card_size(node, share)) * UNIT);
-    if (g_strcmp0(words->core, key) == 0)
-        most = MAX(most, share->core * INT64_C(100) * UNIT / CORE_WHOLE);
-    if (g_strcmp0(words->whole, key) == 0 && share->exclusive)
-        most = MAX(most, words->whole_units * INT64_C(1) * UNIT);
-    if (g_strcmp0(words->count, key) == 0)
-        most = MAX(most, UNIT);
-    return most;
-}
-
 static int64_t measure(const struct node *node, const struct share *share, const void *data)
 {
     const struct measuring *measuring = data;
 
     if (g_str_equal(measuring->key, KEY_GPUS))
-        return gpus(node, share);
+        return share_gpus(node, share);
     if (g_str_equal(measuring->key, KEY_MEMORY))
-        return kib_of(node, share);
-    return measuring->dialect ? own_units(node, share, measuring) : 0;
+        return share_kib(node, share);
+    return measuring->dialect ? share_units(node, share, measuring->dialect, measuring->key) : 0;
 }
 
 static int64_t amount_of(const struct elastic_quotas *quotas, guint key,
@@ -500,7 +411,7 @@ static int64_t amount_of(const struct elastic_quotas *quotas, guint key,
 
     query.measure = measure;
     query.data = &measuring;
-    return MIN(holding_peak(&query), AMOUNT_MAX);
+    return MIN(holding_peak(&query), SHARE_AMOUNT_MAX);
 }
 
 /* --- counting ----------------------------------------------------------------------------------- */

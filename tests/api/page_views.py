@@ -10,7 +10,7 @@ CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
 OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--gangs")
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
-TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas",
+TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas", "/api/v1/usage",
           "/api/v1/audit")
 
 
@@ -91,6 +91,41 @@ def check_elastic(walk):
     walk.tap.equal(vision["borrowed"], vision["used"] - vision["min"], "which it has borrowed")
 
 
+def usage(walk, by):
+    answer = walk.json(f"/api/v1/usage?by={by}")
+    return answer["cluster"], {row["name"]: row for row in answer["rows"]}, [row["usedGpuThousandths"] for row in answer["rows"]]
+
+
+def check_usage(walk):
+    """Held against the wall, node by node, and against what quotas count."""
+    wall = walk.json("/api/v1/wall")["nodes"]
+    cluster, nodes, order = usage(walk, "nodes")
+    walk.tap.equal(order, sorted(order, reverse=True), "the node that gives most comes first")
+    for node in wall:
+        size = 1000 * len(node["cards"]) + sum(pool["devices"] * pool["size"] for pool in node["pools"])
+        given = sum(card["given"] for card in node["cards"]) + sum(pool["used"] * pool["size"] for pool in node["pools"])
+        shut = sum(1000 - card["given"] for card in node["cards"] if card["state"] != "open")
+        out = size - given if node["cordoned"] else shut
+        row = nodes[node["name"]]
+        walk.tap.equal((row["gpuThousandths"], row["usedGpuThousandths"], row["outOfServiceGpuThousandths"], row["pods"]),
+                       (size, given, out, len(node["pods"])), f"{node['name']}: as the wall has it")
+        walk.tap.equal(size, given + out + row["usableGpuThousandths"] + row["uselessGpuThousandths"], "nothing is missing")
+    _, models, _ = usage(walk, "models")
+    for key in ("gpuThousandths", "usedGpuThousandths"):
+        sums = {key: sum(row[key] for row in rows.values()) for rows in (nodes, models)}
+        walk.tap.equal(sums, {key: cluster[key]}, f"{key}: nodes and models come to the same")
+    _, spaces, _ = usage(walk, "namespaces")
+    walk.tap.equal((sum(row["pods"] for row in spaces.values()), sum(row["waiting"] for row in spaces.values())),
+                   (cluster["pods"], cluster["waiting"]), "every pod is of a namespace")
+    first = walk.json("/api/v1/waiting")["pods"][0]
+    walk.tap.equal((cluster["oldestWaiting"], cluster["oldestCreated"]),
+                   (f"{first['namespace']}/{first['name']}", first["created"]), "who has waited longest")
+    elastic = {(each["namespace"], each["key"]): each for each in walk.json("/api/v1/quotas")["elastic"]}
+    walk.tap.equal(spaces["vision"]["usedGpuThousandths"], round(1000 * elastic["vision", "gpuledger.io/gpus"]["used"]),
+                   "a namespace has what its quota counts")
+    walk.json("/api/v1/usage?by=pods", status=400)
+
+
 def check_decisions(walk):
     """Asked again with the same answer, it is the same decision."""
     walk.tap.equal(walk.json("/api/v1/decisions")["decisions"], [], "nothing was decided yet")
@@ -129,6 +164,6 @@ def check_groups(walk):
 
 
 def check_page(walk):
-    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_decisions,
+    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_usage, check_decisions,
                  check_groups):
         part(walk)

@@ -20,8 +20,8 @@ KUBECONFIG = json.dumps({
     "users": [{"name": "x", "user": {}}],
     "current-context": "x",
 })
-COMMANDS = ["serve", "nodes", "pods", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain", "plan",
-            "completion", "man", "version", "help"]
+COMMANDS = ["serve", "nodes", "pods", "top", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain",
+            "plan", "completion", "man", "version", "help"]
 
 
 def options_of(command):
@@ -272,7 +272,7 @@ class Completion(Case):
             if shutil.which(shell):
                 subprocess.run([shell, "-n"], input=script, text=True, check=True)
         self.fails(
-            2, "no completion for 'tcsh'; there is one for bash, zsh and fish", "completion", "tcsh"
+            2, "'gpuledger completion' does not know 'tcsh'; it takes bash|zsh|fish", "completion", "tcsh"
         )
         self.fails(
             2, "for which shell? 'gpuledger completion bash', zsh or fish", "completion"

@@ -192,9 +192,9 @@ static void *accept_all(void *data)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         struct connection *connection = g_new0(struct connection, 1);
         *connection = (struct connection){server, fd};
+        pthread_mutex_lock(&server->lock); /* it is counted before it answers */
         if (pthread_create(&thread, NULL, serve, connection) != 0)
             g_error("no thread for a connection");
-        pthread_mutex_lock(&server->lock);
         g_array_append_val(server->connections, thread);
         pthread_mutex_unlock(&server->lock);
     }

@@ -97,6 +97,8 @@ static const struct answer_case {
     {OPERATIONS, "GET", "/api/v1/wall?after=n1", NULL, NULL, 200, JSON, "~\"next\":null"},
     {OPERATIONS, "GET", "/api/v1/waiting", NULL, NULL, 200, JSON, "~\"total\":"},
     {OPERATIONS, "GET", "/api/v1/decisions", NULL, NULL, 200, JSON, "~{\"decisions\":["},
+    {OPERATIONS, "GET", "/api/v1/usage?by=pods", NULL, NULL, 400, JSON,
+     "{\"error\":\"'by' is namespaces, nodes or models\"}"},
     {OPERATIONS, "GET", "/api/v1/quotas", NULL, NULL, 200, JSON,
      "{\"quotas\":[],\"total\":0,\"elastic\":[],\"elasticTotal\":0}"},
     {OPERATIONS, "GET", "/api/v1/nodes", NULL, NULL, 200, JSON, "~{\"nodes\":[{\"name\":\"n1\""},

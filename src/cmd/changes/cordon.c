@@ -142,6 +142,7 @@ static void write_moves(const struct fit *fit, const struct drain_pod *pods, GSt
         table_cell(table, "%s/%s", move->ns, move->name);
         table_cell(table, "%s", move->from);
         table_cell(table, "%s", move->to ? move->to : "nowhere");
+        table_tone(table, move->to ? TONE_PLAIN : TONE_WRONG);
         table_cell(table, "%s%s%s", pods ? drain_states[pods[i].state] : "there", why ? ": " : "",
                    why ? why : "");
     }

@@ -133,6 +133,7 @@ static void write_steps(const struct relocation *plan, GString *text)
         table_cell(table, "%s/%s", step->ns, step->name);
         table_cell(table, "%s", step->from);
         table_cell(table, "%s", step->frees);
+        table_tone(table, TONE_GOOD);
         table_cell(table, "%s, %s", step->to, step->takes);
         table_cell(table, "%s", waits);
     }

@@ -7,6 +7,7 @@
 #include "client/client.h"
 #include "store/store.h"
 #include "options/command.h"
+#include "options/print.h"
 #include "options/table.h"
 
 struct listing {
@@ -16,9 +17,12 @@ struct listing {
     bool (*make_document)(const struct config *config, const GString *body, GString *text,
                           GError **error);
     const char *names; /* of the document: as jsonpath_write has it */
+    /* What stands above the rows; NULL: nothing. With it, --watch draws all anew instead of adding rows. */
+    bool (*write_summary)(const struct config *config, const GString *body, GString *text,
+                          GError **error);
     /* NULL: /api/v1/nodes. Else the path to be asked for, and what a cluster alone says instead. */
     const char *path;
-    void (*view)(struct store *store, GString *reply);
+    void (*view)(struct store *store, const struct config *config, GString *reply);
 };
 
 /* `node` NULL: all. The exit status; what went wrong has been complained about. */

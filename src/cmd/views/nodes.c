@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands "nodes" and "inspect": the ledger as tables. */
-#include "cmd/listing.h"
+#include "cmd/views/listing.h"
 #include "cmd/local.h"
 #include "core/bytes.h"
 #include "options/print.h"
@@ -62,7 +62,7 @@ static const char *unit_name(const struct node_row *node)
     return node->memory_unit == MIB ? "MiB" : "GiB";
 }
 
-static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",   "LARGEST FREE",
+static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",    "LARGEST FREE",
                                        "PODS", "UNPLACED",           "USELESS", "DIALECTS"};
 #define COLUMNS_NARROW 4
 
@@ -70,10 +70,11 @@ static const char *const headings[] = {"NAME", "CARDS (USED/TOTAL)", "FREE",   "
 struct card_sums {
     GString *text;
     int64_t left, largest;
+    bool closed; /* one of them */
 };
 
-static bool add_cards(struct json_arena *arena, const struct node_row *node,
-                      struct card_sums *sums, GError **error)
+static bool add_cards(struct json_arena *arena, const struct node_row *node, struct card_sums *sums,
+                      GError **error)
 {
     const cJSON *element;
 
@@ -88,6 +89,7 @@ static bool add_cards(struct json_arena *arena, const struct node_row *node,
             sums->left += card.left;
             sums->largest = MAX(sums->largest, card.left);
         }
+        sums->closed = sums->closed || !card.healthy || card.closed;
     }
     if (node->cards->child)
         g_string_append(sums->text, unit_name(node));
@@ -140,7 +142,9 @@ static bool add_node(struct json_arena *arena, struct table *table, const cJSON 
         !add_cards(arena, &node, &sums, error) || !add_pools(arena, &node, text, error))
         return false;
     table_cell(table, "%s%s", node.name, node.present ? "" : " (gone)");
+    table_tone(table, node.present ? TONE_PLAIN : TONE_WRONG);
     table_cell(table, "%s", text->len ? text->str : "-");
+    table_tone(table, sums.closed ? TONE_CARE : TONE_PLAIN);
     add_memory_cell(table, &node, sums.left);
     add_memory_cell(table, &node, sums.largest);
     if (wide) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "pods": who holds which card, a row for each pod. */
-#include "cmd/listing.h"
+#include "cmd/views/listing.h"
 #include "core/bytes.h"
 #include "json/json.h"
 
@@ -46,7 +46,7 @@ static const struct json_field share_fields[] = {
     JSON_FIELD_END,
 };
 
-static const char *const headings[] = {"NAMESPACE", "NAME",    "NODE", "CARDS", "MEMORY",
+static const char *const headings[] = {"NAMESPACE", "NAME",    "NODE",    "CARDS", "MEMORY",
                                        "STATE",     "COMPUTE", "DIALECT", "UID"};
 #define COLUMNS_NARROW 6
 
@@ -94,6 +94,13 @@ static void add_amounts(struct table *table, int64_t memory, int64_t unit)
         table_cell(table, "-");
 }
 
+static enum tone tone_of(const struct pod_row *pod)
+{
+    if (g_str_equal(pod->state, "held") || g_str_equal(pod->state, "unknown"))
+        return TONE_WRONG;
+    return pod->waiting ? TONE_CARE : TONE_PLAIN;
+}
+
 static bool add_pod(struct json_arena *arena, struct table *table, const struct pod_row *pod,
                     int64_t unit, bool wide, GError **error)
 {
@@ -111,6 +118,7 @@ static bool add_pod(struct json_arena *arena, struct table *table, const struct 
     table_cell(table, "%s", cards->len ? cards->str : "?");
     add_amounts(table, holding.memory, unit);
     table_cell(table, "%s", pod->waiting ? "waiting" : pod->state);
+    table_tone(table, tone_of(pod));
     if (wide) {
         if (holding.core > 0)
             table_cell(table, "%.2f", (double)holding.core / 1000);

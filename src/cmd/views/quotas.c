@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command "quotas": what namespaces may have, have, lend and borrow. */
-#include "cmd/listing.h"
+#include "cmd/views/listing.h"
 #include "inspect/views.h"
 #include "json/json.h"
 
@@ -99,12 +99,17 @@ static struct table *make_rows(const struct config *config, const GString *body,
     return table;
 }
 
+static void view(struct store *store, const struct config *config, GString *reply)
+{
+    view_quotas(store, reply);
+}
+
 enum exit_code quotas_run(const struct config *config, const struct config_inputs *inputs)
 {
     const struct listing listing = {
         .make_rows = make_rows,
         .path = "/api/v1/quotas",
-        .view = view_quotas,
+        .view = view,
     };
 
     return listing_run(config, NULL, &listing);

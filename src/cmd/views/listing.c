@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/listing.h"
+#include "cmd/views/listing.h"
 
 #include "cmd/local.h"
 #include "core/fail.h"
@@ -10,7 +10,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#define SCREEN_CLEAR "\033[H\033[2J" /* ECMA-48: CUP, ED */
 #define WATCH_PAUSE_US (2 * G_USEC_PER_SEC)
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -26,7 +28,7 @@ static bool look_at_cluster(const struct config *config, const struct node_query
     if (!local_open(config, &local, error))
         return false;
     if (query->listing && query->listing->view)
-        query->listing->view(local.store, ret_body);
+        query->listing->view(local.store, config, ret_body);
     else
         found = (query->table ? view_nodes_table : view_nodes)(local.store, name, ret_body);
     if (!found)
@@ -73,9 +75,10 @@ static bool write_rows(const struct config *config, const struct listing *listin
     struct table *table = listing->make_rows(config, body, error);
     if (!table)
         return fail_within(error, "the answer is not understood: ");
-    const bool ok = !*config->sort_by || table_sort(table, config->sort_by, error);
+    const bool ok = (!*config->sort_by || table_sort(table, config->sort_by, error)) &&
+                    (!listing->write_summary || listing->write_summary(config, body, text, error));
 
-    if (ok && config->watch)
+    if (ok && config->watch && !listing->write_summary)
         table_write_new(table, printed->rows, text);
     else if (ok)
         table_write(table, text);
@@ -114,6 +117,8 @@ static enum exit_code show(const struct config *config, const struct node_query 
         (rows ? write_rows : write_document)(config, listing, body, printed, text, &failure);
     if (!failure && text->len == 0)
         return EXIT_OK; /* --watch, and nothing new */
+    if (rows && config->watch && listing->write_summary && isatty(STDOUT_FILENO))
+        fputs(SCREEN_CLEAR, stdout);
     const enum exit_code code = print_answer(config, text, failure);
     fflush(stdout);
     return code;
