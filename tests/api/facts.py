@@ -13,7 +13,7 @@ SILENT = re.compile(r"\.md$|^tests/api/|/corpus/|\.sum$|^LICENSE$")
 
 # Shell commands that documents may use; of what they do nothing is known here.
 FOREIGN = {"cd", "cmp", "curl", "docker", "git", "helm", "kind", "kubectl", "kustomize", "meson", "mkdir", "ninja",
-           "pkg-config", "python3"}
+           "pkg-config", "podman", "python3"}
 
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")
 

@@ -5,15 +5,15 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pathlib
 import platform
-import re
-import subprocess
 import tarfile
 
 from enclosure import run
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 PAUSE = "registry.k8s.io/pause:3.6"
 POD = "gpuledger.test/pod:1"
 BUSYBOX = "docker.io/library/busybox:1.36"
@@ -101,12 +101,11 @@ def small(folder):
 
 
 def gpuledger(folder, binary, name=GPULEDGER):
-    """The built program with its libraries, and the settings of the Containerfile's last stage."""
-    files = {"usr/bin/gpuledger": binary}
-    for line in subprocess.run(["ldd", binary], stdout=subprocess.PIPE, text=True,
-                               check=True).stdout.splitlines():
-        found = re.search(r"(/\S+) \(0x", line)
-        if found:
-            files[found[1].lstrip("/")] = found[1]
-    return write(folder / "gpuledger.tar", [name], _layer(files), User="65532:65532",
+    """What the Containerfile's last stage is made of, and its settings."""
+    root = folder / "gpuledger-root"
+    run(ROOT / "manifests/image/gather.py", "image", binary, root)
+    paths = {str(path.relative_to(root)): path for path in sorted(root.rglob("*"))}
+    files = {name: path for name, path in paths.items() if path.is_file() and not path.is_symlink()}
+    links = {name: os.readlink(path) for name, path in paths.items() if path.is_symlink()}
+    return write(folder / "gpuledger.tar", [name], _layer(files, links), User="65532:65532",
                  Entrypoint=["/usr/bin/gpuledger"], Cmd=["serve"])
