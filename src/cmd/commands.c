@@ -200,6 +200,21 @@ const struct command commands[] = {
          "with. Exit status: 0 the goal is, or can be, reached, 3 no such moves were found, 1 a "
          "failure.",
      .run = plan_command_run},
+    {.name = "migrate",
+     .bit = COMMAND_MIGRATE,
+     .words = "",
+     .summary = "Show how to take another scheduler's place, and what is in the way",
+     .description =
+         "Looks at a cluster whose GPUs another scheduler shares out (--from), and says what it "
+         "found of "
+         "it, what stands in the way (pods that gpuledger would refuse, cards that it cannot read, "
+         "pods beyond what their card has), what will be different, the steps, and the way back. "
+         "It "
+         "changes nothing, and may be run as often as you like, also between the steps.\n\n"
+         "Reads the cluster by itself, or a saved one with --snapshot; the options should be those "
+         "that serve will run with.\n\n"
+         "Exit status: 0 nothing stands in the way, 3 something does, 1 it could not be found out.",
+     .run = migrate_run},
     {.name = "replay",
      .bit = COMMAND_REPLAY,
      .words = "FILE",

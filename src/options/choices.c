@@ -3,6 +3,7 @@
 
 #include "verbs/extender.h"
 #include "base/log.h"
+#include "migrate/peers.h"
 #include "policy/policy_choice.h"
 #include "simulate/simulation.h"
 
@@ -139,4 +140,12 @@ bool choices_color(size_t i, struct choice *ret_choice)
         {"never", "nowhere", COLOR_NEVER},
     };
     return choose(choices, G_N_ELEMENTS(choices), i, ret_choice);
+}
+
+bool choices_peer(size_t i, struct choice *ret_choice)
+{
+    if (!peers[i].name)
+        return false;
+    *ret_choice = (struct choice){peers[i].name, peers[i].title, (int64_t)i};
+    return true;
 }

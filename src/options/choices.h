@@ -17,4 +17,5 @@ bool choices_gpu_manager(size_t i, struct choice *ret_choice);
 bool choices_log_level(size_t i, struct choice *ret_choice);
 bool choices_log_format(size_t i, struct choice *ret_choice);
 bool choices_output(size_t i, struct choice *ret_choice);
+bool choices_peer(size_t i, struct choice *ret_choice);
 bool choices_color(size_t i, struct choice *ret_choice);

@@ -38,7 +38,7 @@
      .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
              "most."},
     {"output", CHOICE(output, "FORMAT", "table", choices_output),
-     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | MOVES | CORDONS), .flags = OPTION_FLAG_ONLY, .letter = 'o',
+     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | COMMAND_MIGRATE | MOVES | CORDONS), .flags = OPTION_FLAG_ONLY, .letter = 'o',
      .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
     {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,
@@ -47,8 +47,11 @@
     {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
      .help = "Go on asking, every two seconds, and print the rows that have changed; top draws its "
              "table anew."},
-    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | COMMAND_AUDIT | MOVES | CORDONS | COMMAND_SIMULATE),
+    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE),
      .help = "Whether tables have colours."},
+    {"from", CHOICE(from, "SCHEDULER", "gpushare", choices_peer), IN(MAINTENANCE, COMMAND_MIGRATE),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "The scheduler whose place gpuledger takes. It must be said."},
     {"dry-run", BOOL(dry_run, "false"), IN(MAINTENANCE, CORDONS), .flags = OPTION_FLAG_ONLY,
      .help = "Show what would be written, and write nothing."},
     {"empty", TEXT(empty, "NODE[/CARD]", ""), IN(MAINTENANCE, COMMAND_PLAN),

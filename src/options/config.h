@@ -153,6 +153,7 @@ struct config {
     char *service;  /* "NAMESPACE/NAME"; "": --server is asked directly */
     int64_t until;  /* 0: to the end */
 
+    int64_t from; /* of peers */
     bool dry_run;
     char *empty; /* NODE or NODE/CARD */
     int64_t max_moves, max_per_workload, max_per_node;

@@ -45,8 +45,8 @@ LINES_MAX = 0.15
 
 # Only dialects know dialects' keys. Others name what people write in options' help texts.
 KEYS_FOLDER = "src/dialect/"
-# Groups and opt-outs are of no dialect, though Koordinator names some.
-KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/wire/opt_out.")
+# Groups and opt-outs are of no dialect, though Koordinator names some. Who comes from another scheduler knows its words.
+KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/wire/opt_out.", "src/migrate/peers.")
 NO_DIALECTS = {"gpuledger.io", "kubernetes.io"}  # whose keys are everybody's
 
 # Only core changes the ledger's nodes. Others change copies of them, to see what would be.
@@ -267,7 +267,7 @@ def is_ours(name):
 
 def check(tap):
     tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "queue", "store", "verbs", "inspect",
-                      "explain", "record", "audit", "simulate", "kube", "snapshot", "maintain", "http",
+                      "explain", "record", "audit", "migrate", "simulate", "kube", "snapshot", "maintain", "http",
                        "options", "client", "cmd"],
               "ARCHITECTURE.md has the table of folders")
     check_sizes(tap)

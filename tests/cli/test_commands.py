@@ -21,7 +21,7 @@ KUBECONFIG = json.dumps({
     "current-context": "x",
 })
 COMMANDS = ["serve", "nodes", "pods", "top", "inspect", "explain", "fit", "audit", "resume", "cordon", "uncordon", "drain",
-            "plan", "completion", "man", "version", "help"]
+            "plan", "migrate", "completion", "man", "version", "help"]
 
 
 def options_of(command):

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From another scheduler to gpuledger and back: its node side stays, pods that run keep their cards, new ones get
+others, and the other scheduler counts them all."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+from hami import uuid_of
+from hardware import NO_CARD
+from kubeapi import wait_for
+from scenarios import elastic, hami, tencent, volcano
+from world import World, program
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "migrate"))
+from left import ALL, GIB, SIZE  # noqa: E402
+
+OLD = {"old-0": ("n0", 0, 10), "old-1": ("n0", 0, 4), "old-2": ("n0", 1, 12), "old-3": ("n1", 0, 8)}
+NEW = {"new-0": 6, "new-1": 3, "new-2": 7, "new-3": 1}
+MIB_CARDS = [SIZE * 1024, SIZE * 1024]
+
+
+def place_as(world, left, name, place, number):
+    """As the other scheduler does it: its annotations, then the Binding; one pod after the other."""
+    node, card, gib = place
+    pod = left.pod(name, gib, owner="web")
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": pod["spec"]}
+    created = world.client.create(body)
+    if left.name == "hami":
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        world.client.patch("Node", node, {"metadata": {"annotations": {"hami.io/mutex.lock": f"{stamp},default,{name}"}}})
+    metadata = {"annotations": left.placed(node, card, gib, number), "labels": left.labels(node)}
+    world.client.patch("Pod", name, {"metadata": metadata})
+    world.client.request("POST", f"/api/v1/namespaces/default/pods/{name}/binding", {
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": {"name": name, "namespace": "default", "uid": created["metadata"]["uid"]},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
+    world.await_running([name])
+
+
+def new_pods(world, left):
+    """Their template names no other scheduler any more."""
+    for name, gib in NEW.items():
+        spec = left.pod(name, gib)["spec"]
+        spec.pop("schedulerName", None)
+        world.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+                             "spec": spec})
+    world.await_running(NEW, 120, nudge=True)
+
+
+def running(world):
+    return {starts[0].pod: sorted((start.node, start.card) for start in starts)
+            for starts in world.fleet.hardware.running().values()}
+
+
+def ledger(world, left):
+    return {(node["name"], left.key(node["name"], card["index"])): card["memoryUsedBytes"] / GIB
+            for node in world.ops("/api/v1/nodes")["nodes"] for card in node["cards"] if card["memoryUsedBytes"]}
+
+
+def looked_at(world, name):
+    answer = subprocess.run([program(), "migrate", "--from", name, f"--kubeconfig={world.kubeconfig()}", "-o", "json"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    world.tap.equal((answer.returncode, answer.stderr), (0, ""), "nothing stands in the way")
+    return json.loads(answer.stdout)
+
+
+def manage(world, found):
+    """kube-scheduler's configuration with the resources that the steps name."""
+    config = world.scheduler_config()
+    named = [line.split("name: ")[1].split(",")[0] for step in found["steps"]
+             for line in (step["command"] or "").splitlines() if "ignoredByScheduler" in line]
+    config["extenders"][0]["managedResources"] = [{"name": name, "ignoredByScheduler": True} for name in named]
+    return config
+
+
+def migrate(world, left, *options):
+    tap = world.tap
+    for number, (name, place) in enumerate(OLD.items(), 1):
+        place_as(world, left, name, place, number)
+    before = running(world)
+    said = {name: world.client.get("Pod", name)["metadata"].get("annotations") for name in OLD}
+    tap.equal({name: cards for name, cards in before.items() if cards and cards[0][1] == NO_CARD}, {},
+              "the other scheduler's pods run")
+
+    found = looked_at(world, left.name)
+    tap.equal((found["nodes"], found["pods"], found["waiting"], found["underWay"]), (2, 4, 0, 0), "what it has left is seen")
+    if left.name == "hami":
+        world.kustomize("overlays/hami")
+    world.extender_start(*options)
+    world.scheduler_start(manage(world, found))
+    new_pods(world, left)
+
+    after = running(world)
+    tap.equal({name: after.get(name) for name in OLD}, before, "pods that run have kept their cards")
+    tap.equal({name: world.client.get("Pod", name)["metadata"].get("annotations") for name in OLD}, said,
+              "and nobody has touched their annotations")
+    tap.ok(not world.fleet.hardware.overcommits, "no card carries too much", world.fleet.hardware.overcommits)
+    tap.equal([start.pod for start in world.fleet.hardware.starts if start.card == NO_CARD], [], "each pod got a card")
+    tap.ok(not world.fleet.failures, "the players are well", world.fleet.failures)
+    audit = subprocess.run([program(), "audit", "-s", f"http://127.0.0.1:{world.ops_port}"], stdout=subprocess.PIPE,
+                           text=True, check=False)
+    tap.ok(audit.returncode == 0, "the audit finds nothing", audit.stdout)
+    return found
+
+
+def go_back(world, left, found):
+    """What the other scheduler counts at its start is what there is."""
+    tap = world.tap
+    held = ledger(world, left)
+    world.extender_stop()
+    if left.name == "elastic":
+        missing = dict(left.held(world.client.items("Pod")))
+        tap.ok(missing != held, "without the label it misses some")
+        tap.ok("assumed" in "\n".join(step["command"] or "" for step in found["back"]), "which the way back says")
+        for name in NEW:
+            world.client.patch("Pod", name, {"metadata": {"labels": {"elasticgpu.io/assumed": "true"}}})
+
+    def counted():
+        return dict(left.held(world.client.items("Pod")))
+
+    try:
+        wait_for(lambda: counted() == held, 30)
+    except TimeoutError:
+        pass
+    tap.equal(counted(), held, "on the way back the other scheduler counts what the ledger had")
+    tap.ok(max(counted().values()) <= SIZE, "no card beyond its size", counted())
+
+
+def scenario_migrate_gpushare(tap):
+    """From gpushare's extender."""
+    left = ALL["gpushare"]
+    with World(tap) as world:
+        for name in ("n0", "n1"):
+            world.node(name, [SIZE, SIZE])
+        go_back(world, left, migrate(world, left, "--gpushare-memory-unit=GiB"))
+
+
+def scenario_migrate_hami(tap):
+    """From HAMi's scheduler, with the node's lock."""
+    left = ALL["hami"]
+    with World(tap) as world:
+        for name in ("n0", "n1"):
+            hami.add_node(world, name, "hami-v2.10", hami.cards_of(name, MIB_CARDS))
+        tap.equal(left.key("n0", 1), uuid_of("n0", 1), "the cards are called so")
+        go_back(world, left, migrate(world, left))
+
+
+def scenario_migrate_tencent(tap):
+    """From gpu-admission."""
+    left = ALL["gpu-admission"]
+    with tencent.TencentWorld(tap) as world:
+        for name in ("n0", "n1"):
+            world.node(name, [SIZE * GIB, SIZE * GIB])
+        go_back(world, left, migrate(world, left))
+
+
+def scenario_migrate_volcano(tap):
+    """From Volcano's scheduler, whose pods then name none."""
+    left = ALL["volcano"]
+    with World(tap) as world:
+        for name in ("n0", "n1"):
+            volcano.add_node(world, name, "95b591b6-share", MIB_CARDS)
+        go_back(world, left, migrate(world, left))
+
+
+def scenario_migrate_elastic(tap):
+    """From elastic-gpu-scheduler, which needs labels on the way back."""
+    left = ALL["elastic"]
+    with World(tap) as world:
+        for name in ("n0", "n1"):
+            elastic.add_node(world, name, "elasticgpu.io", 2)
+        go_back(world, left, migrate(world, left))
