@@ -195,7 +195,9 @@ const struct command commands[] = {
          "(dryRun=All), sent, and waited for until the successor is Ready. Then the cluster is "
          "read again and the next plan made, until there is nothing left to do. It stops at the "
          "first failure, and when a step has not brought the goal closer. Run again, it goes on "
-         "from there. No room is kept for the successors: a pod that asks earlier may take it.\n\n"
+         "from there. Meanwhile the cards that the pod will have are cordoned. No room is kept for "
+         "the "
+         "successors: a pod that asks earlier may take it.\n\n"
          "Reads the cluster by itself; the placement options should be those that serve runs "
          "with. Exit status: 0 the goal is, or can be, reached, 3 no such moves were found, 1 a "
          "failure.",

@@ -454,6 +454,11 @@ void node_set_health(struct node *node, struct card *card, bool healthy, enum cl
     node_summarize(node);
 }
 
+void node_set_cordoned(struct node *node, bool cordoned)
+{
+    node->cordoned = cordoned;
+}
+
 void node_set_topology(struct node *node, const struct topology *topology)
 {
     free_hardware(node);

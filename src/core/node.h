@@ -38,6 +38,9 @@ void node_apply_health(struct node *node);
 /* What is told of one card, until health is applied again. */
 void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure);
 
+/* kube-scheduler's own mark. */
+void node_set_cordoned(struct node *node, bool cordoned);
+
 /* Whether every share fits its card or pool beside what is there, several on one added up. */
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation);
 

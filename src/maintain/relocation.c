@@ -55,6 +55,11 @@ static void clear_stay(void *data)
     g_free(stay->why);
 }
 
+static void clear_place(void *place)
+{
+    card_place_clear(place);
+}
+
 static struct relocation *relocation_new(void)
 {
     struct relocation *relocation = g_new0(struct relocation, 1);
@@ -63,6 +68,8 @@ static struct relocation *relocation_new(void)
     g_array_set_clear_func(relocation->steps, clear_step);
     relocation->stays = g_array_new(FALSE, TRUE, sizeof(struct relocation_stay));
     g_array_set_clear_func(relocation->stays, clear_stay);
+    relocation->places = g_array_new(FALSE, TRUE, sizeof(struct card_place));
+    g_array_set_clear_func(relocation->places, clear_place);
     return relocation;
 }
 
@@ -72,6 +79,7 @@ void relocation_free(struct relocation *relocation)
         return;
     g_array_unref(relocation->steps);
     g_array_unref(relocation->stays);
+    g_array_unref(relocation->places);
     g_free(relocation->goal);
     g_free(relocation->node);
     g_free(relocation->cards);
@@ -268,6 +276,33 @@ static void bar_all(struct work *work, struct feasibility *question, const GPtrA
     }
 }
 
+static void keep_places(struct relocation *found, const struct node *node,
+                        const struct placement *placement)
+{
+    for (uint32_t i = 0; i < placement->n_shares; i++) {
+        const struct share *share = &placement->shares[i];
+        const int32_t card = share->device ? CARD_UNKNOWN : share->card;
+        bool known = false;
+
+        for (guint j = 0; j < found->places->len; j++)
+            known = known || g_array_index(found->places, struct card_place, j).card == card;
+        const struct card_place place = {g_strdup(node->name), card};
+        if (known)
+            g_free(place.node);
+        else
+            g_array_append_val(found->places, place);
+    }
+}
+
+static void set_kept(const struct work *work, struct store *store, bool cordoned)
+{
+    struct ledger *ledger = store_lock(store);
+
+    for (size_t i = 0; i < work->query->n_kept; i++)
+        card_place_set_cordon(&work->query->kept[i], ledger, cordoned);
+    store_unlock(store);
+}
+
 /* Some node takes the pod to admit; else those that should have are barred. */
 static bool try_admit(struct work *work, struct store *trial, const GPtrArray *steps)
 {
@@ -280,6 +315,7 @@ static bool try_admit(struct work *work, struct store *trial, const GPtrArray *s
     const struct node *node = trial_choose(trial, &pod, &placement);
     if (node) {
         work->found->node = g_strdup(node->name);
+        keep_places(work->found, node, &placement);
         work->found->cards = shares_text(node, placement.shares, placement.n_shares);
     } else {
         feasibility_init(&question, trial,
@@ -295,7 +331,11 @@ static bool try_all(struct work *work, const GPtrArray *steps)
 {
     g_autoptr(store) trial = store_copy(work->copy);
 
-    return try_steps(work, trial, steps) && (!work->request || try_admit(work, trial, steps));
+    set_kept(work, trial, true);
+    if (!try_steps(work, trial, steps))
+        return false;
+    set_kept(work, trial, false);
+    return !work->request || try_admit(work, trial, steps);
 }
 
 /* --- the search --------------------------------------------------------------------------------- */
@@ -506,6 +546,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         .barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
 
+    set_kept(&work, work.copy, false);
     if (!(query->admit ? read_admit(&work, error) : read_empty(&work, error)))
         return NULL;
     if (found->reached)

@@ -17,6 +17,9 @@ struct relocation_query {
     struct cluster *cluster;      /* asked for the pods of nodes */
     const struct pod_view *admit; /* bound already: nothing is to be done */
     const struct card_place *empty;
+    /* Cordoned by whoever asks, for the pod to admit: open to it, and to nobody who moves. */
+    const struct card_place *kept;
+    size_t n_kept;
     uint32_t moves_max; /* these as in struct plan_query */
     uint32_t per_owner;
     uint32_t per_node;
@@ -43,6 +46,7 @@ struct relocation {
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
     char *node, *cards; /* of the pod to admit, if it is reached */
+    GArray *places;     /* the same, struct card_place: cards, or the node where they go by count */
     char *why;          /* it is not reached; for people */
     guint n_nodes;      /* that might take the pod, or lend room */
     guint n_looked;     /* of these, whose pods were looked at */

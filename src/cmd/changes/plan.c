@@ -6,6 +6,7 @@
  * where things do not come closer to the goal.
  */
 #include "base/small_file.h"
+#include "cmd/changes/keeping.h"
 #include "cmd/changes/places.h"
 #include "cmd/local.h"
 #include "core/constraints.h"
@@ -82,9 +83,9 @@ static bool read_pod(const struct local *local, const struct goal *goal, struct 
     return true;
 }
 
-/* Reads the cluster, and makes a plan for it of at most so many moves. */
+/* Reads the cluster, and makes a plan for it. `kept`: what is kept for the pod to admit, or NULL. */
 static struct relocation *look(const struct config *config, const struct goal *goal,
-                               uint32_t moves_max, GError **error)
+                               const GArray *kept, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct relocation *relocation = NULL;
@@ -99,7 +100,9 @@ static struct relocation *look(const struct config *config, const struct goal *g
         .cluster = cluster,
         .admit = goal->place.node ? NULL : &pod,
         .empty = goal->place.node ? &goal->place : NULL,
-        .moves_max = moves_max,
+        .kept = kept ? (const struct card_place *)(const void *)kept->data : NULL,
+        .n_kept = kept ? kept->len : 0,
+        .moves_max = (uint32_t)config->max_moves,
         .per_owner = (uint32_t)config->max_per_workload,
         .per_node = (uint32_t)config->max_per_node,
         .force = config->force,
@@ -294,6 +297,7 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
 {
     const char *const words[] = {config->empty, NULL};
     g_autoptr(api_client) client = places_client(config, error);
+    g_autoptr(keeping) keeping = client ? keeping_new(config, client) : NULL;
 
     if (!client)
         return false;
@@ -306,11 +310,12 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
     while ((*plan)->reached && (*plan)->steps->len > 0) {
         const guint left = (*plan)->steps->len;
 
-        if (!take_step(config, client, &g_array_index((*plan)->steps, struct relocation_step, 0),
+        if (!keeping_set(keeping, (*plan)->places, error) ||
+            !take_step(config, client, &g_array_index((*plan)->steps, struct relocation_step, 0),
                        error))
             return false;
         ++*ret_moved;
-        struct relocation *next = look(config, goal, (uint32_t)config->max_moves, error);
+        struct relocation *next = look(config, goal, keeping_places(keeping), error);
         if (!next)
             return false;
         relocation_free(*plan);
@@ -342,7 +347,7 @@ enum exit_code plan_command_run(const struct config *config, const struct config
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
-    g_autoptr(relocation) plan = look(config, &goal, (uint32_t)config->max_moves, &failure);
+    g_autoptr(relocation) plan = look(config, &goal, NULL, &failure);
     if (!plan) {
         complain("%s", failure->message);
         return EXIT_FAILED;
