@@ -4,6 +4,7 @@
 #include "explain/explain.h"
 #include "explain/fit.h"
 #include "http/answers.h"
+#include "maintain/relocation.h"
 #include "snapshot/fit_body.h"
 
 #include <gpuledger/error.h>
@@ -103,4 +104,60 @@ void questions_fit(void *context, const struct http_request *request, struct htt
         fit_encode(&writer, fit);
     else
         fit_write(response->body, fit);
+}
+
+/* --- moves ------------------------------------------------------------------------------------ */
+
+#define MOVES 8 /* as the command plan has it, unless it is told */
+#define MOVES_MAX 16
+
+static bool read_moves(const struct http_request *request, uint32_t *ret_moves, GError **error)
+{
+    const char *text = http_request_query(request, "moves");
+    guint64 moves = MOVES;
+
+    if (text && !g_ascii_string_to_unsigned(text, 10, 1, MOVES_MAX, &moves, NULL)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                    "'moves' is a number from 1 to %d", MOVES_MAX);
+        return false;
+    }
+    *ret_moves = (uint32_t)moves;
+    return true;
+}
+
+static struct relocation *find_plan(const struct extender *extender,
+                                    const struct http_request *request, struct json_arena *arena,
+                                    GError **error)
+{
+    const char *empty = http_request_query(request, "empty");
+    g_auto(card_place) place = {0};
+    struct pod_view pod;
+    struct relocation_query query = {.store = extender->store, .cluster = extender->cluster};
+
+    if (!store_check_synced(extender->store, error) ||
+        !read_moves(request, &query.moves_max, error))
+        return NULL;
+    if (empty ? !card_place_parse(empty, &place, error)
+              : !read_pod(extender, request, arena, &pod, error))
+        return NULL;
+    query.admit = empty ? NULL : &pod;
+    query.empty = empty ? &place : NULL;
+    return relocation_find(&query, error);
+}
+
+void questions_plan(void *context, const struct http_request *request,
+                    struct http_response *response)
+{
+    const struct operations *operations = context;
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) failure = NULL;
+    struct json_writer writer;
+
+    g_autoptr(relocation) plan = find_plan(operations->extender, request, arena, &failure);
+    if (!plan) {
+        http_response_fail(response, http_error_status(failure), "%s", failure->message);
+        return;
+    }
+    json_writer_init(&writer, response->body);
+    relocation_encode(&writer, plan, 0);
 }

@@ -7,6 +7,7 @@
  * changed anywhere. One thread.
  */
 #include "explain/card_place.h"
+#include "json/json.h"
 #include "store/cluster.h"
 
 #define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
@@ -57,3 +58,9 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
 void relocation_free(struct relocation *relocation); /* NULL is ignored */
 typedef struct relocation relocation;                /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(relocation, relocation_free)
+
+/* What the step after this one waits for; free with g_free. */
+char *relocation_awaits(const struct relocation_step *step);
+
+/* `moved`: so many moves have been made before. */
+void relocation_encode(struct json_writer *writer, const struct relocation *plan, guint moved);

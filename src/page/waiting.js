@@ -3,6 +3,7 @@
 import { get } from './api.js';
 import { $, clock, el, plural, setText, short, since, words } from './dom.js';
 import { colour } from './model.js';
+import { planButton } from './plan.js';
 
 const SHOWN_MAX = 20;     // pods with elements
 const ANSWER_S = 60;      // how long an explanation is taken for true
@@ -39,7 +40,7 @@ export function remediesOf(data) {
     ...data.pairs.map((pair) => ({ text: changes(pair.changes), node: pair.node }))];
 }
 
-export function explanationView(data) {
+export function explanationView(data, asked) {
   const parts = [el('p', { class: `verdict ${data.verdict}` }, data.summary)];
   if (data.failure) parts.push(el('p', { class: 'bad' }, data.failure));
   if (data.place) parts.push(el('p', null, `${data.place.cards} of `, nodeLink(data.place.node), ` (${data.place.state})`));
@@ -52,6 +53,7 @@ export function explanationView(data) {
   const { preemption } = data;
   if (preemption?.pods.length) parts.push(el('p', null, `Preemption would end, on ${preemption.node}: ${preemption.pods.map((pod) => `${pod.namespace}/${pod.name}`).join(', ')}.`));
   else if (preemption?.whyNot) parts.push(el('p', { class: 'hint' }, `Preemption ends nobody: ${preemption.whyNot}`));
+  if (data.verdict === 'refused' && asked) parts.push(planButton(asked, nodeLink));
   if (data.notLookedAt.length) parts.push(el('p', { class: 'hint' }, `Not looked at: ${data.notLookedAt.join(', ')}`));
   return parts;
 }
@@ -74,7 +76,9 @@ function brief(item) {
 
 function fill(item) {
   item.brief.replaceChildren(...brief(item).filter(Boolean));
-  item.full.replaceChildren(...(item.data && item.more.open ? explanationView(item.data) : []));
+  const shown = item.data && item.more.open ? JSON.stringify(item.data) : '';
+  if (shown !== item.shown) item.full.replaceChildren(...(shown ? explanationView(item.data, { pod: item.key }) : []));
+  item.shown = shown;
   item.more.hidden = !item.data;
 }
 
@@ -82,7 +86,7 @@ function build(pod, key) {
   const dot = el('i', { class: 'dot', 'aria-hidden': 'true' });
   dot.style.background = colour(pod.namespace);
   const age = el('span', { class: 'age', title: pod.created });
-  const item = { key, age, brief: el('div', { class: 'brief' }), full: el('div', { class: 'full' }), at: 0 };
+  const item = { key, age, brief: el('div', { class: 'brief' }), full: el('div', { class: 'full' }), shown: '', at: 0 };
   item.asks = el('p', { class: 'what' });
   item.more = el('details', { ontoggle: () => fill(item) }, el('summary', null, 'all nodes and remedies'), item.full);
   item.li = el('li', { class: 'pending' },
@@ -103,6 +107,24 @@ function update(item, pod) {
 
 export const oldest = (pods) => Math.min(...pods.map((pod) => (pod.created ? Date.parse(pod.created) / 1000 : Infinity)));
 
+const STATES = { waiting: 'waits for room for all', placed: 'has room, and is being bound', half: 'is half: some of it runs' };
+
+// Groups come whole or not at all: how many of those that are needed have a place.
+function groupItem(group) {
+  const there = group.held + group.bound;
+  const title = `${group.namespace}/${group.name}`;
+  const bar = el('meter', { min: 0, max: Math.max(group.needs, 1), value: Math.min(there, group.needs), 'aria-label': `${there} of ${group.needs} have a place` });
+  return el('li', { class: `gang ${group.state}` },
+    el('span', { class: 'pod', title }, el('b', null, short(group.name, 40)), el('span', null, group.namespace)), bar,
+    el('span', { class: 'why' }, `${there} of ${group.needs} have a place · ${STATES[group.state] ?? group.state}${group.state === 'waiting' ? ` · ${group.fit} would fit now` : ''}${group.known < group.needs ? ` · only ${plural(group.known, 'pod')} of it known` : ''}`));
+}
+
+function groupList(groups) {
+  if (!groups.length) return [];
+  return [el('ul', { class: 'gangs', 'aria-label': 'Groups of pods' }, groups.slice(0, GROUPS_MAX).map(groupItem)),
+    ...(groups.length > GROUPS_MAX ? [el('p', { class: 'hint' }, `and ${plural(groups.length - GROUPS_MAX, 'group')} more`)] : [])];
+}
+
 export function drawWaiting(data) {
   const body = $('waiting').querySelector('.body');
   const seen = new Set();
@@ -121,7 +143,7 @@ export function drawWaiting(data) {
     items.delete(key);
   }
   const rest = data.total - seen.size;
-  body.replaceChildren(...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
+  body.replaceChildren(...groupList(data.groups), ...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
     ...(rest > 0 ? [el('p', { class: 'hint' }, `and ${plural(rest, 'pod')} that came later`)] : []));
   setText($('n-waiting'), data.total ? String(data.total) : '');
 }

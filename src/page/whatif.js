@@ -55,7 +55,7 @@ export function startWhatIf(showNode) {
     const nodes = drain.value.split(/[\s,]+/).filter(Boolean);
     answer.replaceChildren(el('p', { class: 'hint' }, 'asking…'));
     const jobs = [post('api/v1/fit', fitBody(manifest, Number(replicas.value), nodes), 'application/yaml').then((fit) => fitView(fit, showNode), failed)];
-    if (manifest.trim()) jobs.push(post('api/v1/explain', manifest, 'application/yaml').then(explanationView, failed));
+    if (manifest.trim()) jobs.push(post('api/v1/explain', manifest, 'application/yaml').then((data) => explanationView(data, { manifest }), failed));
     const [fit, why] = await Promise.all(jobs);
     answer.replaceChildren(el('h3', null, 'How many fit'), ...fit, ...(why ? [el('h3', null, 'One of them, now'), ...why] : []));
   }

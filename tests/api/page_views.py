@@ -126,6 +126,31 @@ def check_usage(walk):
     walk.json("/api/v1/usage?by=pods", status=400)
 
 
+def check_plan(walk):
+    """Who moves is where it is said to be, and leaves for where there is room."""
+    plan = walk.json("/api/v1/plan?pod=research/notebook-xl")
+    walk.tap.ok(plan["reached"] and plan["steps"], "moves make room", plan)
+    nodes = {node["name"]: node for node in walk.json("/api/v1/nodes")["nodes"]}
+    for step in plan["steps"]:
+        there = {(each["namespace"], each["name"]) for each in nodes[step["from"]]["pods"]}
+        walk.tap.ok((step["namespace"], step["name"]) in there, f"{step['name']} is on {step['from']}")
+    walk.tap.ok(any(step["from"] == plan["node"] for step in plan["steps"]), "somebody leaves the node that takes it")
+    stuck = walk.json("/api/v1/plan?empty=l4-0&moves=1")
+    walk.tap.ok(not stuck["reached"] and stuck["why"], "26 pods do not leave in one move", stuck)
+    alone = walk.ask("operations", "POST", "/api/v1/plan", body=pod("new", 2))
+    walk.tap.equal((alone["reached"], alone["steps"]), (True, []), "there is room for a small one")
+    lonely = pod("lonely", 14)
+    walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=lonely, status=201)
+    walk.json("/api/v1/plan?pod=test/nobody", status=404)
+    walk.json("/api/v1/plan?empty=nowhere", status=404)
+    for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1"):
+        walk.json(f"/api/v1/plan?{query}", status=400)
+    walk.ask("operations", "POST", "/api/v1/plan", body="[", status=400)
+    walk.ask("operations", "DELETE", "/api/v1/snapshot/pods/test/lonely", status=204, media=None)
+    kept = walk.json("/api/v1/plan?empty=t4-3")
+    walk.tap.equal([(each["name"], each["node"]) for each in kept["stays"]], [("new", "t4-3")], "nobody makes it again")
+
+
 def check_decisions(walk):
     """Asked again with the same answer, it is the same decision."""
     walk.tap.equal(walk.json("/api/v1/decisions")["decisions"], [], "nothing was decided yet")
@@ -165,5 +190,5 @@ def check_groups(walk):
 
 def check_page(walk):
     for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_usage, check_decisions,
-                 check_groups):
+                 check_plan, check_groups):
         part(walk)

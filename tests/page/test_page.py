@@ -171,6 +171,48 @@ class Shows(Case):
         tab.wait("document.querySelector('#waiting .groups')")
         self.assert_quiet(tab)
 
+    def test_the_moves_that_make_room(self):
+        """As the extender plans them; a look later they are still there."""
+        tab = self.tab()
+        tab.wait("document.querySelectorAll('#waiting .pending').length === 6")
+        item = "[...document.querySelectorAll('#waiting .pending')].find((each) => each.innerText.startsWith('notebook-xl'))"
+        tab.wait(f"!{item}.querySelector('details').hidden")
+        tab.run(f"{item}.querySelector('details summary').click()")
+        tab.wait(f"{item}.querySelector('.ask-plan')")
+        tab.run(f"{item}.querySelector('.ask-plan').click()")
+        tab.wait(f"{item}.querySelector('.moves')")
+        plan = json.loads(self.server.get("/api/v1/plan?pod=research/notebook-xl")[1])
+        self.assertGreater(len(plan["steps"]), 0)
+        rows = tab.run(f"[...{item}.querySelectorAll('.moves tbody tr')].map((row) => row.innerText)")
+        self.assertEqual(len(rows), len(plan["steps"]))
+        for row, step in zip(rows, plan["steps"]):
+            for word in (f"{step['namespace']}/{step['name']}", step["from"], step["frees"], step["to"], step["takes"]):
+                self.assertIn(word, row)
+        self.assertIn("gpuledger plan research/notebook-xl --apply", tab.run(f"{item}.innerText"))
+        hopeless = item.replace("notebook-xl", "diarizer")
+        tab.run(f"{hopeless}.querySelector('details summary').click()")
+        tab.wait(f"{hopeless}.querySelector('.ask-plan')")
+        tab.run(f"{hopeless}.querySelector('.ask-plan').click()")
+        tab.wait(f"{hopeless}.innerText.includes('No moves make')")
+        self.assert_quiet(tab)
+
+    def test_groups_and_how_far_they_are(self):
+        with Server("--gangs", snapshot=CLUSTER) as server:
+            for number in range(3):
+                member = pod(f"g-{number}", 999)
+                member["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/name": "train",
+                                                     "gang.scheduling.koordinator.sh/min-available": "4"}
+                self.assertEqual(call("POST", f"{server.operations}/api/v1/snapshot/pods", member)[0], 201)
+            tab = self.tab(server=server)
+            tab.wait("document.querySelector('#waiting .gang')")
+            said = text(tab, "#waiting .gang")
+            self.assertIn("train", said)
+            self.assertIn("0 of 4 have a place", said)
+            self.assertIn("only 3 pods of it known", said)
+            self.assertEqual(tab.run("document.querySelector('.gang meter').ariaLabel ?? document.querySelector('.gang meter')"
+                                     ".getAttribute('aria-label')"), "0 of 4 have a place")
+            self.assert_quiet(tab)
+
     def test_quotas_as_bars(self):
         tab = self.tab()
         tab.run("document.querySelector('.tabs [data-tab=quotas]').click()")

@@ -117,13 +117,6 @@ static struct relocation *look(const struct config *config, const struct goal *g
 
 /* --- what is shown ------------------------------------------------------------------------------ */
 
-/* What the step after this one waits for. Free with g_free. */
-static char *awaited(const struct relocation_step *step)
-{
-    return step->owner_kind ? g_strdup_printf("a Ready pod of its %s", step->owner_kind)
-                            : g_strdup("its end");
-}
-
 static void write_steps(const struct relocation *plan, GString *text)
 {
     static const char *const headings[] = {"STEP", "POD", "FROM", "FREES", "TO", "WAITS FOR"};
@@ -131,7 +124,7 @@ static void write_steps(const struct relocation *plan, GString *text)
 
     for (guint i = 0; i < plan->steps->len; i++) {
         const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, i);
-        g_autofree char *waits = awaited(step);
+        g_autofree char *waits = relocation_awaits(step);
         table_cell(table, "%u", i + 1);
         table_cell(table, "%s/%s", step->ns, step->name);
         table_cell(table, "%s", step->from);
@@ -199,63 +192,17 @@ static void write_plan(const struct relocation *plan, GString *text)
         write_stays(plan, text);
 }
 
-static void encode_step(struct json_writer *writer, const struct relocation_step *step)
-{
-    g_autofree char *waits = awaited(step);
-
-    json_begin_object(writer);
-    json_key_string(writer, "namespace", step->ns);
-    json_key_string(writer, "name", step->name);
-    json_key_string(writer, "from", step->from);
-    json_key_string(writer, "frees", step->frees);
-    json_key_string(writer, "to", step->to);
-    json_key_string(writer, "takes", step->takes);
-    json_key_string(writer, "waitsFor", waits);
-    overlooked_encode(writer, step->overlooked);
-    json_end_object(writer);
-}
-
-static void encode_plan(const struct relocation *plan, guint moved, GString *text)
-{
-    struct json_writer writer;
-
-    json_writer_init(&writer, text);
-    json_begin_object(&writer);
-    json_key_string(&writer, "goal", plan->goal);
-    json_key_bool(&writer, "reached", plan->reached);
-    json_key_bool(&writer, "fewest", plan->fewest);
-    json_key_string(&writer, "why", plan->why);
-    json_key_string(&writer, "node", plan->node);
-    json_key_string(&writer, "cards", plan->cards);
-    json_key_int(&writer, "moved", moved);
-    json_key_int(&writer, "nodes", plan->n_nodes);
-    json_key_int(&writer, "nodesLookedAt", plan->n_looked);
-    json_key_array(&writer, "steps");
-    for (guint i = 0; i < plan->steps->len; i++)
-        encode_step(&writer, &g_array_index(plan->steps, struct relocation_step, i));
-    json_end_array(&writer);
-    json_key_array(&writer, "stays");
-    for (guint i = 0; i < plan->stays->len; i++) {
-        const struct relocation_stay *stay = &g_array_index(plan->stays, struct relocation_stay, i);
-        json_begin_object(&writer);
-        json_key_string(&writer, "namespace", stay->ns);
-        json_key_string(&writer, "name", stay->name);
-        json_key_string(&writer, "node", stay->node);
-        json_key_string(&writer, "why", stay->why);
-        json_end_object(&writer);
-    }
-    json_end_array(&writer);
-    json_end_object(&writer);
-}
-
 static enum exit_code print(const struct config *config, const struct relocation *plan, guint moved)
 {
     g_autoptr(GString) text = g_string_new(NULL);
+    struct json_writer writer;
 
-    if (print_is_document(config))
-        encode_plan(plan, moved, text);
-    else
+    if (print_is_document(config)) {
+        json_writer_init(&writer, text);
+        relocation_encode(&writer, plan, moved);
+    } else {
         write_plan(plan, text);
+    }
     while (text->len > 0 && text->str[text->len - 1] == '\n')
         g_string_truncate(text, text->len - 1);
     return print_answer(config, text, NULL);
