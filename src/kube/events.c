@@ -215,17 +215,6 @@ static void letter_clear(struct letter *letter)
 typedef struct letter letter;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(letter, letter_clear)
 
-/* The pod's name and the time in hexadecimal digits, as everybody names them. */
-static char *event_name(const char *pod, int64_t time_us)
-{
-    g_autofree char *time = g_strdup_printf(".%" G_GINT64_MODIFIER "x", time_us * 1000);
-    g_autofree char *start = g_strndup(pod, EVENT_NAME_MAX - strlen(time));
-
-    for (size_t n = strlen(start); n > 0 && !g_ascii_isalnum(start[n - 1]); n--)
-        start[n - 1] = '\0';
-    return g_strconcat(start, time, NULL);
-}
-
 static enum outcome send_letter(struct events *events, const struct letter *letter,
                                 GError **error)
 {

@@ -122,6 +122,18 @@ static bool evict(struct step *step, GError **error)
     }
 }
 
+/* Whoever misses the pod finds out why. Nothing else depends on it. */
+static void announce(struct step *step)
+{
+    g_autoptr(GError) failure = NULL;
+
+    if (!step->pod->note ||
+        eviction_tell(step->query->client, &step->evictee, step->pod->note, &failure) == OUTCOME_OK)
+        return;
+    g_autofree char *text = g_strdup_printf("no Event could be written: %s", failure->message);
+    tell(step, text);
+}
+
 /* Until the pod with this UID is gone. */
 static bool await_end(struct step *step, GError **error)
 {
@@ -179,8 +191,10 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
     if (step.evictee.owner && eviction_count_ready(query->client, pod->ns, step.evictee.owner,
                                                    &n_ready, &failure) != OUTCOME_OK)
         return fail_pod(pod, error, failure);
-    if (!evict(&step, error) || !await_end(&step, error) ||
-        (step.evictee.owner && !await_successor(&step, n_ready, error)))
+    if (!evict(&step, error))
+        return false;
+    announce(&step);
+    if (!await_end(&step, error) || (step.evictee.owner && !await_successor(&step, n_ready, error)))
         return false;
     pod->state = DRAIN_EVICTED;
     tell(&step, step.evictee.owner ? "evicted, and its successor is Ready" : "evicted");

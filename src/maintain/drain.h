@@ -21,6 +21,7 @@ extern const char *const drain_states[]; /* "stays", … */
 struct drain_pod {
     const char *ns, *name; /* borrowed */
     const char *uid;       /* another pod of that name is left alone; NULL: any. Borrowed */
+    const char *note;      /* why it ends, for an Event; NULL: none. Borrowed */
     enum drain_state state;
     char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
 };

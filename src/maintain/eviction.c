@@ -188,3 +188,40 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     g_propagate_error(error, g_steal_pointer(&failure));
     return later ? EVICTION_LATER : EVICTION_FAILED;
 }
+
+enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
+                           const char *note, GError **error)
+{
+    const int64_t now_us = g_get_real_time();
+    g_autofree char *ns = transport_escape(evictee->ns, "namespace", error);
+    g_autofree char *time = micro_time_format(now_us);
+    g_autofree char *name = event_name(evictee->name, now_us);
+    g_autofree char *instance = g_strndup(g_get_host_name(), EVENT_WORD_MAX);
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!ns)
+        return OUTCOME_REFUSED;
+    g_autofree char *path = g_strdup_printf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
+    json_writer_init(&writer, body);
+    event_encode(&writer, &(struct event_object){
+                              .ns = evictee->ns,
+                              .name = name,
+                              .pod = evictee->name,
+                              .pod_uid = evictee->uid,
+                              .time = time,
+                              .reason = "GPUPodMoved",
+                              .action = "Evicting",
+                              .controller = "gpuledger.io/maintenance",
+                              .instance = instance,
+                              .note = note,
+                              .normal = true,
+                          });
+    const struct api_call call = {.method = "POST",
+                                  .path = path,
+                                  .body = body,
+                                  .deadline_ms = clock_ms() + CALL_MS,
+                                  .once = true};
+    return api_client_call(client, &call, reply, error);
+}

@@ -34,6 +34,10 @@ enum eviction {
 enum eviction eviction_send(struct api_client *client, const struct evictee *evictee, bool try,
                             GError **error);
 
+/* An Event that tells the pod's owner why it ends. Once; OUTCOME_OK, or an error. */
+enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
+                           const char *note, GError **error);
+
 /* How many pods of that controller are Ready, and not about to end. OUTCOME_OK, or an error. */
 enum outcome eviction_count_ready(struct api_client *client, const char *ns, const char *owner,
                                   guint *ret_n, GError **error);

@@ -421,6 +421,16 @@ void node_annotation_encode(struct json_writer *writer, const struct node_annota
 
 /* --- events --------------------------------------------------------------------------------- */
 
+char *event_name(const char *pod, int64_t time_us)
+{
+    g_autofree char *time = g_strdup_printf(".%" G_GINT64_MODIFIER "x", time_us * 1000);
+    g_autofree char *start = g_strndup(pod, EVENT_NAME_MAX - strlen(time));
+
+    for (size_t n = strlen(start); n > 0 && !g_ascii_isalnum(start[n - 1]); n--)
+        start[n - 1] = '\0';
+    return g_strconcat(start, time, NULL);
+}
+
 void event_encode(struct json_writer *writer, const struct event_object *event)
 {
     json_begin_object(writer);
@@ -431,7 +441,7 @@ void event_encode(struct json_writer *writer, const struct event_object *event)
     json_key_string(writer, "namespace", event->ns);
     json_end_object(writer);
     json_key_string(writer, "eventTime", event->time);
-    json_key_string(writer, "type", "Warning");
+    json_key_string(writer, "type", event->normal ? "Normal" : "Warning");
     json_key_string(writer, "reason", event->reason);
     json_key_string(writer, "action", event->action);
     json_key_string(writer, "reportingController", event->controller);

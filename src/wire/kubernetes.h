@@ -110,7 +110,7 @@ void node_annotation_encode(struct json_writer *writer, const struct node_annota
 #define EVENT_NAME_MAX 253
 #define EVENT_WORD_MAX 128 /* reason, action, instance */
 
-/* A Warning about a pod or a Node: the body of POST /apis/events.k8s.io/v1/namespaces/{ns}/events.
+/* About a pod or a Node: the body of POST /apis/events.k8s.io/v1/namespaces/{ns}/events.
  * Borrowed strings, within the limits above. */
 struct event_object {
     const char *ns; /* the pod's, and therefore the event's; EVENT_NODE_NAMESPACE if it is a Node's */
@@ -124,7 +124,10 @@ struct event_object {
     const char *controller; /* a qualified name: "example.com/scheduler" */
     const char *instance;
     const char *note;
+    bool normal; /* else a Warning */
 };
+/* The pod's name and the time in hexadecimal digits, as everybody names Events. Free with g_free. */
+char *event_name(const char *pod, int64_t time_us);
 void event_encode(struct json_writer *writer, const struct event_object *event);
 
 /* As a merge patch: that it has happened `count` times by now, at least 2, lately at that time. */

@@ -198,7 +198,10 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
         return false;
     for (guint i = 0; i < fit->moves->len; i++) {
         const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);
-        pods[i] = (struct drain_pod){.ns = move->ns, .name = move->name};
+        pods[i] =
+            (struct drain_pod){.ns = move->ns,
+                               .name = move->name,
+                               .note = "gpuledger drain takes its card or node out of service"};
     }
     return drain_run(
         &(struct drain_query){

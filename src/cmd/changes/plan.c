@@ -219,7 +219,11 @@ static void print_progress(void *data, const char *text)
 static bool take_step(const struct config *config, struct api_client *client,
                       const struct relocation_step *step, GError **error)
 {
-    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid};
+    /* It does not say for whom: that is another tenant's affair. */
+    g_autofree char *note = g_strdup_printf(
+        "gpuledger plan makes room on %s; there is room for the pod's successor on %s", step->from,
+        step->to);
+    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid, .note = note};
     const struct drain_query query = {
         .client = client,
         .pods = &pod,

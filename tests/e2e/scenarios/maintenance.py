@@ -272,6 +272,9 @@ def scenario_plan(tap):
         tap.equal(answer.stderr.count("its successor is Ready"), moved, f"each successor was waited for: {answer.stderr}")
         world.await_running(["big"])
         tap.equal(world.card("big")[0], "n1", "the pod has the card")
+        told = [text for why, _, text in world.client.events() if why == "GPUPodMoved"]
+        tap.ok(len(told) >= 2 and all("makes room on n1" in text and "big" not in text for text in told),
+               "an Event says why each pod ended, and not for whom", told)
         tap.ok(world.fleet.phase("alone") == "Running", "and nobody else has moved")
         tap.equal(world.client.get("Pod", "thief")["spec"].get("nodeName"), None, "who came for the room has none")
         world.client.delete("Pod", "thief")
