@@ -198,9 +198,13 @@ const struct command commands[] = {
          "from there. Meanwhile the cards that the pod will have are cordoned. No room is kept for "
          "the "
          "successors: a pod that asks earlier may take it.\n\n"
-         "Reads the cluster by itself; the placement options should be those that serve runs "
-         "with. Exit status: 0 the goal is, or can be, reached, 3 no such moves were found, 1 a "
-         "failure.",
+         "Asks a running extender; with --kubeconfig, --context or --snapshot on the command line, "
+         "and "
+         "with --apply, the cluster is read and looked at alone. The placement options should then "
+         "be "
+         "those that serve runs with. Exit status: 0 the goal is, or can be, reached, 3 no such "
+         "moves "
+         "were found, 1 a failure.",
      .run = plan_command_run},
     {.name = "migrate",
      .bit = COMMAND_MIGRATE,

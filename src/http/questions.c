@@ -5,6 +5,7 @@
 #include "explain/fit.h"
 #include "http/answers.h"
 #include "maintain/relocation.h"
+#include "plan/plan.h"
 #include "snapshot/fit_body.h"
 
 #include <gpuledger/error.h>
@@ -109,20 +110,32 @@ void questions_fit(void *context, const struct http_request *request, struct htt
 /* --- moves ------------------------------------------------------------------------------------ */
 
 #define MOVES 8 /* as the command plan has it, unless it is told */
-#define MOVES_MAX 16
 
-static bool read_moves(const struct http_request *request, uint32_t *ret_moves, GError **error)
+/* A number from `least` to PLAN_MOVES_MAX; without it `ret_n` stays as it is. */
+static bool read_number(const struct http_request *request, const char *name, guint least,
+                        uint32_t *ret_n, GError **error)
 {
-    const char *text = http_request_query(request, "moves");
-    guint64 moves = MOVES;
+    const char *text = http_request_query(request, name);
+    guint64 n = *ret_n;
 
-    if (text && !g_ascii_string_to_unsigned(text, 10, 1, MOVES_MAX, &moves, NULL)) {
+    if (text && !g_ascii_string_to_unsigned(text, 10, least, PLAN_MOVES_MAX, &n, NULL)) {
         g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                    "'moves' is a number from 1 to %d", MOVES_MAX);
+                    "'%s' is a number from %u to %d", name, least, PLAN_MOVES_MAX);
         return false;
     }
-    *ret_moves = (uint32_t)moves;
+    *ret_n = (uint32_t)n;
     return true;
+}
+
+static bool read_force(const struct http_request *request, bool *ret_force, GError **error)
+{
+    const char *text = http_request_query(request, "force");
+
+    *ret_force = g_strcmp0(text, "true") == 0;
+    if (!text || *ret_force || g_str_equal(text, "false"))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "'force' is true or false");
+    return false;
 }
 
 static struct relocation *find_plan(const struct extender *extender,
@@ -132,10 +145,14 @@ static struct relocation *find_plan(const struct extender *extender,
     const char *empty = http_request_query(request, "empty");
     g_auto(card_place) place = {0};
     struct pod_view pod;
-    struct relocation_query query = {.store = extender->store, .cluster = extender->cluster};
+    struct relocation_query query = {
+        .store = extender->store, .cluster = extender->cluster, .moves_max = MOVES};
 
     if (!store_check_synced(extender->store, error) ||
-        !read_moves(request, &query.moves_max, error))
+        !read_number(request, "moves", 1, &query.moves_max, error) ||
+        !read_number(request, "perWorkload", 0, &query.per_owner, error) ||
+        !read_number(request, "perNode", 0, &query.per_node, error) ||
+        !read_force(request, &query.force, error))
         return NULL;
     if (empty ? !card_place_parse(empty, &place, error)
               : !read_pod(extender, request, arena, &pod, error))

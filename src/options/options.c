@@ -58,7 +58,7 @@ const char *const option_groups[GROUP_N] = {
 #define VIEWS                                                                                      \
     (COMMAND_NODES | COMMAND_PODS | COMMAND_INSPECT | COMMAND_TOP) /* they show the ledger */
 #define ROWS (COMMAND_NODES | COMMAND_PODS | COMMAND_QUOTAS | COMMAND_TOP) /* they list objects */
-#define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | PLANS)
+#define CLIENT (COMMAND_QUOTAS | VIEWS | COMMAND_AUDIT | COMMAND_RESUME | COMMAND_PLAN | PLANS)
 #define MOVES (COMMAND_DRAIN | COMMAND_PLAN) /* they read the cluster by themselves */
 #define CLUSTER                                                                                    \
     (COMMAND_SERVE | COMMAND_AUDIT | COMMAND_RESUME | MOVES | COMMAND_MIGRATE | COMMAND_QUOTAS |   \

@@ -238,6 +238,26 @@ class Plan(unittest.TestCase):
         self.assertIn("1      test/a   n1     card 0 (4GiB)", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "The pod: n1, card 0 (16GiB)")
 
+    def test_a_running_extender_says_the_same(self):
+        cluster = ROOT / "examples" / "wall" / "cluster.json"
+        with Server(snapshot=cluster) as server:
+            asked = ("--server", server.address("operations"))
+            for words in (("research/notebook-xl",), ("training/llm-eval",), ("--empty", "t4-3/1"),
+                          ("--empty", "l4-0", "--max-moves", "2"), ("research/notebook-xl", "--max-moves", "1"),
+                          ("research/notebook-xl", "--max-per-node", "1"),
+                          ("-f", ROOT / "examples" / "pods" / "binpack.yaml")):
+                for output in ("table", "json"):
+                    alone = run("plan", *words, "--snapshot", cluster, "-o", output)
+                    there = run("plan", *words, *asked, "-o", output)
+                    self.assertIn(alone.returncode, (0, 3), alone.stderr)
+                    self.assertEqual((there.returncode, there.stdout, there.stderr),
+                                     (alone.returncode, alone.stdout, alone.stderr), words)
+            answer = run("plan", "a/b", "--apply", *asked)
+            self.assertEqual(answer.returncode, 2)
+            self.assertIn("--apply", answer.stderr)
+            answer = run("plan", "research/nobody", *asked)
+            self.assertEqual(answer.returncode, 1)
+
     def test_errors(self):
         cluster = self.write("cluster.json", listing(*self.CLUSTER))
         for arguments, code, said in (

@@ -99,7 +99,7 @@ static const struct answer_case {
     {OPERATIONS, "GET", "/api/v1/decisions", NULL, NULL, 200, JSON, "~{\"decisions\":["},
     {OPERATIONS, "GET", "/api/v1/plan?pod=x", NULL, NULL, 400, JSON, "~which pod?"},
     {OPERATIONS, "GET", "/api/v1/plan?empty=n1&moves=99", NULL, NULL, 400, JSON,
-     "{\"error\":\"'moves' is a number from 1 to 16\"}"},
+     "{\"error\":\"'moves' is a number from 1 to 64\"}"},
     {OPERATIONS, "GET", "/api/v1/usage?by=pods", NULL, NULL, 400, JSON,
      "{\"error\":\"'by' is namespaces, nodes or models\"}"},
     {OPERATIONS, "GET", "/api/v1/quotas", NULL, NULL, 200, JSON,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command "plan": which pods to move so that a pod finds room, or a card or node is empty; and, if so
- * told, that they move. What is carried out is the first step of the plan, as the cluster then is; then
+ * told, that they move. A running extender is asked, unless the command line names a cluster or they are to move. What is carried out is the first step of the plan, as the cluster then is; then
  * the cluster is read again, and another plan made. So it goes on from wherever it was cut off, and stops
  * where things do not come closer to the goal.
  */
 #include "base/small_file.h"
+#include "client/client.h"
 #include "cmd/changes/keeping.h"
 #include "cmd/changes/places.h"
 #include "cmd/local.h"
-#include "core/constraints.h"
 #include "core/fail.h"
 #include "explain/explain.h"
 #include "maintain/drain.h"
@@ -17,7 +17,6 @@
 #include "options/print.h"
 #include "options/table.h"
 #include "snapshot/manifest.h"
-#include "wire/constraints.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -117,95 +116,215 @@ static struct relocation *look(const struct config *config, const struct goal *g
 
 /* --- what is shown ------------------------------------------------------------------------------ */
 
-static void write_steps(const struct relocation *plan, GString *text)
+/* As relocation_encode has them, here or at the server. */
+struct answer {
+    const char *goal, *why, *node, *cards;
+    bool reached, fewest;
+    int64_t nodes, looked;
+    const cJSON *steps, *stays;
+};
+static const struct json_field answer_fields[] = {
+    JSON_FIELD_STRING(struct answer, goal, "goal", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct answer, why, "why", 0),
+    JSON_FIELD_STRING(struct answer, node, "node", 0),
+    JSON_FIELD_STRING(struct answer, cards, "cards", 0),
+    JSON_FIELD_BOOL(struct answer, reached, "reached", JSON_REQUIRED),
+    JSON_FIELD_BOOL(struct answer, fewest, "fewest", 0),
+    JSON_FIELD_INT64(struct answer, nodes, "nodes", 0),
+    JSON_FIELD_INT64(struct answer, looked, "nodesLookedAt", 0),
+    JSON_FIELD_ARRAY(struct answer, steps, "steps", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct answer, stays, "stays", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+/* A step, or who stays: what a row lacks is not there. */
+struct row {
+    const char *ns, *name, *from, *frees, *to, *takes, *waits, *node, *why;
+    const cJSON *overlooked;
+};
+static const struct json_field row_fields[] = {
+    JSON_FIELD_STRING(struct row, ns, "namespace", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct row, name, "name", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct row, from, "from", 0),
+    JSON_FIELD_STRING(struct row, frees, "frees", 0),
+    JSON_FIELD_STRING(struct row, to, "to", 0),
+    JSON_FIELD_STRING(struct row, takes, "takes", 0),
+    JSON_FIELD_STRING(struct row, waits, "waitsFor", 0),
+    JSON_FIELD_STRING(struct row, node, "node", 0),
+    JSON_FIELD_STRING(struct row, why, "why", 0),
+    JSON_FIELD_ARRAY(struct row, overlooked, "notLookedAt", 0),
+    JSON_FIELD_END,
+};
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "-";
+}
+
+static bool write_steps(struct json_arena *arena, const cJSON *steps, GString *text, GError **error)
 {
     static const char *const headings[] = {"STEP", "POD", "FROM", "FREES", "TO", "WAITS FOR"};
     struct table *table = table_new(G_N_ELEMENTS(headings), headings);
+    const cJSON *item;
+    unsigned n = 0;
+    bool ok = true;
 
-    for (guint i = 0; i < plan->steps->len; i++) {
-        const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, i);
-        g_autofree char *waits = relocation_awaits(step);
-        table_cell(table, "%u", i + 1);
-        table_cell(table, "%s/%s", step->ns, step->name);
-        table_cell(table, "%s", step->from);
-        table_cell(table, "%s", step->frees);
+    cJSON_ArrayForEach (item, steps) {
+        struct row row = {0};
+        ok = ok && json_decode(arena, item, row_fields, &row, error);
+        if (!ok)
+            break;
+        table_cell(table, "%u", ++n);
+        table_cell(table, "%s/%s", row.ns, row.name);
+        table_cell(table, "%s", or_none(row.from));
+        table_cell(table, "%s", or_none(row.frees));
         table_tone(table, TONE_GOOD);
-        table_cell(table, "%s, %s", step->to, step->takes);
-        table_cell(table, "%s", waits);
+        table_cell(table, "%s, %s", or_none(row.to), or_none(row.takes));
+        table_cell(table, "%s", or_none(row.waits));
     }
-    table_write(table, text);
+    if (ok)
+        table_write(table, text);
     table_free(table);
+    return ok;
 }
 
-static void write_stays(const struct relocation *plan, GString *text)
+static bool write_stays(struct json_arena *arena, const cJSON *stays, GString *text, GError **error)
 {
     static const char *const headings[] = {"STAYS", "NODE", "WHY"};
     struct table *table = table_new(G_N_ELEMENTS(headings), headings);
+    const cJSON *item;
+    bool ok = true;
 
-    for (guint i = 0; i < plan->stays->len; i++) {
-        const struct relocation_stay *stay = &g_array_index(plan->stays, struct relocation_stay, i);
-        table_cell(table, "%s/%s", stay->ns, stay->name);
-        table_cell(table, "%s", stay->node);
-        table_cell(table, "%s", stay->why);
+    cJSON_ArrayForEach (item, stays) {
+        struct row row = {0};
+        ok = ok && json_decode(arena, item, row_fields, &row, error);
+        if (!ok)
+            break;
+        table_cell(table, "%s/%s", row.ns, row.name);
+        table_cell(table, "%s", or_none(row.node));
+        table_cell(table, "%s", or_none(row.why));
     }
     g_string_append_c(text, '\n');
-    table_write(table, text);
+    if (ok)
+        table_write(table, text);
     table_free(table);
+    return ok;
 }
 
-static void write_overlooked(const struct relocation *plan, GString *text)
+static bool write_overlooked(struct json_arena *arena, const cJSON *steps, GString *text,
+                             GError **error)
 {
-    for (guint i = 0; i < plan->steps->len; i++) {
-        const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, i);
-        g_autofree char *overlooked = overlooked_tell(step->overlooked);
-        if (overlooked)
-            g_string_append_printf(text, "Not looked at of %s/%s: %s\n", step->ns, step->name,
-                                   overlooked);
+    const cJSON *item, *word;
+
+    cJSON_ArrayForEach (item, steps) {
+        struct row row = {0};
+        if (!json_decode(arena, item, row_fields, &row, error))
+            return false;
+        if (!row.overlooked || !row.overlooked->child)
+            continue;
+        g_string_append_printf(text, "Not looked at of %s/%s: ", row.ns, row.name);
+        cJSON_ArrayForEach (word, row.overlooked) {
+            const char *what = cJSON_GetStringValue(word);
+            g_string_append_printf(text, "%s%s", word == row.overlooked->child ? "" : ", ",
+                                   or_none(what));
+        }
+        g_string_append_c(text, '\n');
     }
+    return true;
 }
 
-static void write_plan(const struct relocation *plan, GString *text)
+static void write_verdict(const struct answer *plan, GString *text)
 {
-    const guint n = plan->steps->len;
+    const int n = cJSON_GetArraySize(plan->steps);
 
     g_string_append_printf(text, "%s: ", plan->goal);
     if (!plan->reached)
-        g_string_append_printf(text, "%s\n", plan->why);
+        g_string_append_printf(text, "%s\n", or_none(plan->why));
     else if (n == 0)
         g_string_append(text, "there is, as it is\n");
     else
-        g_string_append_printf(text, "%u move%s%s\n", n, n == 1 ? "" : "s",
+        g_string_append_printf(text, "%d move%s%s\n", n, n == 1 ? "" : "s",
                                plan->fewest ? "" : " (fewer may do)");
-    if (plan->n_looked < plan->n_nodes)
+    if (plan->looked < plan->nodes)
         g_string_append_printf(text,
-                               "Looked at the pods of %u nodes of %u, those with the most free.\n",
-                               plan->n_looked, plan->n_nodes);
-    if (n > 0) {
+                               "Looked at the pods of %" G_GINT64_FORMAT
+                               " nodes of %" G_GINT64_FORMAT ", those with the most free.\n",
+                               plan->looked, plan->nodes);
+}
+
+static bool write_plan(struct json_arena *arena, const struct answer *plan, GString *text,
+                       GError **error)
+{
+    write_verdict(plan, text);
+    if (plan->steps->child) {
         g_string_append_c(text, '\n');
-        write_steps(plan, text);
+        if (!write_steps(arena, plan->steps, text, error))
+            return false;
     }
     if (plan->reached && plan->node)
         g_string_append_printf(text, "\nThe pod: %s%s%s\n", plan->node, plan->cards ? ", " : "",
                                plan->cards ? plan->cards : "");
-    write_overlooked(plan, text);
-    if (!plan->reached && plan->stays->len > 0)
-        write_stays(plan, text);
+    return write_overlooked(arena, plan->steps, text, error) &&
+           (plan->reached || !plan->stays->child || write_stays(arena, plan->stays, text, error));
 }
 
-static enum exit_code print(const struct config *config, const struct relocation *plan, guint moved)
+static enum exit_code print(const struct config *config, const GString *body)
 {
+    g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GString) text = g_string_new(NULL);
-    struct json_writer writer;
+    g_autoptr(GError) failure = NULL;
+    const cJSON *document = json_parse(arena, body->str, body->len, &failure);
+    struct answer plan = {0};
 
-    if (print_is_document(config)) {
-        json_writer_init(&writer, text);
-        relocation_encode(&writer, plan, moved);
-    } else {
-        write_plan(plan, text);
-    }
+    if (!document || !json_decode(arena, document, answer_fields, &plan, &failure) ||
+        (!print_is_document(config) && !write_plan(arena, &plan, text, &failure)))
+        g_prefix_error(&failure, "the answer is not understood: ");
     while (text->len > 0 && text->str[text->len - 1] == '\n')
         g_string_truncate(text, text->len - 1);
-    return print_answer(config, text, NULL);
+    const enum exit_code code =
+        print_answer(config, print_is_document(config) ? body : text, failure);
+    return code == EXIT_OK && !plan.reached ? EXIT_DIFFERENT : code;
+}
+
+static enum exit_code print_plan(const struct config *config, const struct relocation *plan,
+                                 guint moved)
+{
+    g_autoptr(GString) body = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, body);
+    relocation_encode(&writer, plan, moved);
+    return print(config, body);
+}
+
+/* --- a running extender ----------------------------------------------------------------------- */
+
+static enum exit_code ask_server(const struct config *config, const struct goal *goal)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) path = g_string_new(NULL);
+    g_autofree char *title = goal->ns ? g_strdup_printf("%s/%s", goal->ns, goal->name) : NULL;
+
+    g_string_printf(path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&force=%s",
+                    (int)config->max_moves, (int)config->max_per_workload,
+                    (int)config->max_per_node, config->force ? "true" : "false");
+    if (title || *config->empty) {
+        g_autofree char *escaped = g_uri_escape_string(title ? title : config->empty, "/", FALSE);
+        g_string_append_printf(path, "&%s=%s", title ? "pod" : "empty", escaped);
+    }
+    const struct client_request request = {
+        .path = path->str,
+        .accept = "application/json",
+        .post = goal->file != NULL,
+        .body = goal->file,
+        .length = goal->file ? strlen(goal->file) : 0,
+    };
+    g_autoptr(client) client = client_open(config, &failure);
+    if (client && client_get(client, &request, body, &failure))
+        return print(config, body);
+    complain("%s", failure->message);
+    return EXIT_FAILED;
 }
 
 /* --- what is carried out ------------------------------------------------------------------------ */
@@ -289,7 +408,16 @@ enum exit_code plan_command_run(const struct config *config, const struct config
     g_autoptr(GError) failure = NULL;
     g_auto(goal_cleared) goal = {0};
     guint moved = 0;
+    bool alone;
 
+    if (!local_choose(config, &alone))
+        return EXIT_USAGE;
+    if (config->apply &&
+        (config_on_command_line(config, "server") || config_on_command_line(config, "service"))) {
+        complain("option '--apply': pods are evicted at the API server, and no extender is asked; "
+                 "--kubeconfig names it");
+        return EXIT_USAGE;
+    }
     if (!read_goal(config, &goal, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
@@ -298,16 +426,17 @@ enum exit_code plan_command_run(const struct config *config, const struct config
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
+    if (!alone && !config->apply)
+        return ask_server(config, &goal);
     g_autoptr(relocation) plan = look(config, &goal, NULL, &failure);
     if (!plan) {
         complain("%s", failure->message);
         return EXIT_FAILED;
     }
     if (config->apply && plan->reached && !apply(config, &goal, &plan, &moved, &failure)) {
-        print(config, plan, moved);
+        print_plan(config, plan, moved);
         complain("%s", failure->message);
         return EXIT_FAILED;
     }
-    const enum exit_code code = print(config, plan, moved);
-    return code == EXIT_OK && !plan->reached ? EXIT_DIFFERENT : code;
+    return print_plan(config, plan, moved);
 }
