@@ -462,15 +462,25 @@ static void append_seals(struct store *store, GString *reply)
     store_unlock(store);
 }
 
+static void count_plan(const char *node, const char *plan, void *data)
+{
+    ++*(unsigned *)data;
+}
+
 static void append_states(struct store *store, GString *reply)
 {
     const struct ledger *ledger = store_lock(store);
     size_t n[VIEW_STATES_N];
+    unsigned n_plans = 0;
 
     for (size_t i = 0; i < VIEW_STATES_N; i++)
         n[i] = ledger_count(ledger, (enum allocation_state)i);
     append_left_out(reply, store_rejects(store));
+    store_plans_each(store, count_plan, &n_plans);
     store_unlock(store);
+    append_help(reply, "gpuledger_nodes_planned",
+                "Nodes on which 'gpuledger plan --apply' is at work.");
+    g_string_append_printf(reply, "gpuledger_nodes_planned %u\n", n_plans);
     append_help(reply, "gpuledger_allocations", "Pods in the ledger by state.");
     for (size_t i = 0; i < VIEW_STATES_N; i++)
         g_string_append_printf(reply, "gpuledger_allocations{state=\"%s\"} %zu\n", view_states[i],

@@ -128,8 +128,14 @@ static void write_pod(struct json_writer *writer, const struct node_copy *node,
     json_end_object(writer);
 }
 
+/* What is known of nodes beside the ledger. */
+struct marks {
+    GHashTable *left_out; /* a set of names */
+    GHashTable *plans;    /* name -> text */
+};
+
 static void write_node(struct json_writer *writer, const struct node_copy *node,
-                       GHashTable *left_out)
+                       const struct marks *marks)
 {
     json_begin_object(writer);
     json_key_string(writer, "name", node->name);
@@ -140,7 +146,8 @@ static void write_node(struct json_writer *writer, const struct node_copy *node,
     json_key_bool(writer, "present", node->present);
     json_key_bool(writer, "cordoned", node->cordoned);
     json_key_bool(writer, "paused", node->paused);
-    json_key_bool(writer, "leftOut", g_hash_table_contains(left_out, node->name));
+    json_key_bool(writer, "leftOut", g_hash_table_contains(marks->left_out, node->name));
+    json_key_string(writer, "plan", g_hash_table_lookup(marks->plans, node->name));
     json_key_int(writer, "fragmented", node->fragmented);
     json_key_array(writer, "cards");
     for (int32_t i = 0; i < node->n_cards; i++)
@@ -162,10 +169,17 @@ static void add_left_out(const struct rejects_pause *pause, void *data)
     g_hash_table_add(data, g_strdup(pause->node));
 }
 
+static void add_plan(const char *node, const char *plan, void *data)
+{
+    g_hash_table_insert(data, g_strdup(node), g_strdup(plan));
+}
+
 void view_wall(struct store *store, const char *after, GString *reply)
 {
     g_autoptr(GHashTable) left_out =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    const struct marks marks = {left_out, plans};
     g_autoptr(node_reader) reader = node_reader_new(store, NULL, true);
     g_autofree char *last = NULL;
     const GArray *nodes;
@@ -174,6 +188,7 @@ void view_wall(struct store *store, const char *after, GString *reply)
 
     store_lock(store);
     rejects_each(store_rejects(store), NULL, add_left_out, left_out);
+    store_plans_each(store, add_plan, plans);
     store_unlock(store);
     node_reader_begin_after(reader, after);
 
@@ -183,7 +198,7 @@ void view_wall(struct store *store, const char *after, GString *reply)
     while (n < VIEW_WALL_NODES && (nodes = node_reader_next(reader))) {
         for (guint i = 0; i < nodes->len && n < VIEW_WALL_NODES; i++, n++) {
             const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-            write_node(&writer, node, left_out);
+            write_node(&writer, node, &marks);
             g_free(last);
             last = g_strdup(node->name);
         }

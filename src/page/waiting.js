@@ -2,7 +2,7 @@
 // Pods that wait for a GPU: why, how close they are to one, and what would help.
 import { get } from './api.js';
 import { $, clock, el, plural, setText, short, since, words } from './dom.js';
-import { colour } from './model.js';
+import { colour, model } from './model.js';
 import { planButton } from './plan.js';
 
 const SHOWN_MAX = 20;     // pods with elements
@@ -125,6 +125,13 @@ function groupList(groups) {
     ...(groups.length > GROUPS_MAX ? [el('p', { class: 'hint' }, `and ${plural(groups.length - GROUPS_MAX, 'group')} more`)] : [])];
 }
 
+// What 'plan --apply' does now, as it says on the nodes whose cards it keeps.
+function planList() {
+  const running = model.nodes.filter((node) => node.plan);
+  return running.length ? [el('ul', { class: 'gangs', 'aria-label': 'Plans that are carried out' },
+    running.slice(0, GROUPS_MAX).map((node) => el('li', { class: 'running' }, el('span', { class: 'tag' }, 'moving'), ' ', nodeLink(node.name), ` ${node.plan}`)))] : [];
+}
+
 export function drawWaiting(data) {
   const body = $('waiting').querySelector('.body');
   const seen = new Set();
@@ -143,7 +150,7 @@ export function drawWaiting(data) {
     items.delete(key);
   }
   const rest = data.total - seen.size;
-  body.replaceChildren(...groupList(data.groups), ...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
+  body.replaceChildren(...planList(), ...groupList(data.groups), ...(data.total ? [list] : [el('p', { class: 'empty' }, 'Nobody waits.')]),
     ...(rest > 0 ? [el('p', { class: 'hint' }, `and ${plural(rest, 'pod')} that came later`)] : []));
   setText($('n-waiting'), data.total ? String(data.total) : '');
 }

@@ -55,6 +55,7 @@ struct store *store_new(const struct store_options *options)
     store->waits = waits_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
+    store->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -82,6 +83,7 @@ void store_free(struct store *store)
     waits_free(store->waits);
     rejects_free(store->rejects);
     sealing_free(store->sealing);
+    g_hash_table_unref(store->plans);
     g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
@@ -238,6 +240,19 @@ struct nominees store_nominees(const struct store *store, const struct admission
         .uid = uid,
         .priority = priority,
     };
+}
+
+void store_plans_each(const struct store *store,
+                      void (*visit)(const char *node, const char *plan, void *data), void *data)
+{
+    GHashTableIter iter;
+    gpointer node, plan;
+
+    g_hash_table_iter_init(&iter, store->plans);
+    while (g_hash_table_iter_next(&iter, &node, &plan)) {
+        if (ledger_node(store->ledger, node))
+            visit(node, plan, data);
+    }
 }
 
 const char *store_named_cards(const struct store *store, const char *uid)

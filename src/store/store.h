@@ -221,6 +221,13 @@ bool store_reject_pod(struct store *store, const char *uid, const struct rejecti
 bool store_resume_node(struct store *store, const char *name);
 /* Under the lock. */
 const struct rejects *store_rejects(const struct store *store);
+
+/* An annotation of a Node: what 'plan --apply' does there, for people. At most so many bytes are read. */
+#define STORE_PLAN "gpuledger.io/plan"
+#define STORE_PLAN_MAX 300
+/* Under the lock, in no order. */
+void store_plans_each(const struct store *store,
+                      void (*visit)(const char *node, const char *plan, void *data), void *data);
 /* Takes what a record says of rejected pods; false: it cannot be understood. */
 bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
                          GError **error);

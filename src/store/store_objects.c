@@ -23,6 +23,17 @@ static void mark_node(struct store *store, const struct node_view *view)
     quotas_set_node(store->quotas, view->name, model, pool);
 }
 
+static void note_plan(struct store *store, const struct node_view *view)
+{
+    const char *plan = string_pairs_get(&view->annotations, STORE_PLAN);
+
+    if (plan && *plan)
+        g_hash_table_replace(store->plans, g_strdup(view->name),
+                             g_utf8_make_valid(plan, (gssize)strnlen(plan, STORE_PLAN_MAX)));
+    else
+        g_hash_table_remove(store->plans, view->name);
+}
+
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
@@ -52,6 +63,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     };
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     mark_node(store, view);
+    note_plan(store, view);
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)))
         ledger_mark_freed(store->ledger, view->name);
@@ -73,6 +85,7 @@ void store_delete_node(struct store *store, const char *name)
     const uint64_t number = observer_number(store->observer);
     ledger_remove_node(store->ledger, name);
     rejects_forget_node(store->rejects, name);
+    g_hash_table_remove(store->plans, name);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

@@ -37,6 +37,7 @@ struct store {
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct sealing *sealing; /* pods by their seals */
+    GHashTable *plans;       /* node name -> char *: what is being done there */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];

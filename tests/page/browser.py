@@ -28,7 +28,7 @@ class Browser:
     """The process. Tabs are made by tab()."""
 
     def __init__(self):
-        self._profile = tempfile.TemporaryDirectory(prefix="gpuledger-page-")
+        self._profile = tempfile.TemporaryDirectory(prefix="gpuledger-page-", ignore_cleanup_errors=True)  # its children may still write
         read, self._write = os.pipe()
         self._read, write = os.pipe()
 

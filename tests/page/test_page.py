@@ -196,6 +196,21 @@ class Shows(Case):
         tab.wait(f"{hopeless}.innerText.includes('No moves make')")
         self.assert_quiet(tab)
 
+    def test_what_a_plan_is_doing(self):
+        cluster = json.loads(CLUSTER.read_text(encoding="utf-8"))
+        node = next(item for item in cluster["items"] if item["kind"] == "Node" and item["metadata"]["name"] == "t4-4")
+        node["metadata"].setdefault("annotations", {})["gpuledger.io/plan"] = "room for ml/big: move 1 of 2 " + "<b>x</b>" * 99
+        file = self.directory / "planned.json"
+        file.write_text(json.dumps(cluster), encoding="utf-8")
+        with Server(snapshot=file) as server:
+            tab = self.tab(server=server)
+            tab.wait("document.querySelector('#waiting .running')")
+            said = text(tab, "#waiting .running")
+            self.assertIn("t4-4 room for ml/big: move 1 of 2 <b>x</b>", said)
+            self.assertLess(len(said), 400)
+            self.assertIn("gpuledger_nodes_planned 1\n", server.get("/metrics")[1])
+            self.assert_quiet(tab)
+
     def test_groups_and_how_far_they_are(self):
         with Server("--gangs", snapshot=CLUSTER) as server:
             for number in range(3):

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/changes/keeping.h"
 
+#include "core/fail.h"
+#include "json/json.h"
+#include "kube/clock.h"
 #include "options/command.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,13 +13,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define CALL_MS 10000
 #define BY_SIGNAL 128 /* as shells tell it */
 
 struct keeping {
     const struct config *config;
     struct api_client *client;
-    GMutex lock;    /* of what follows, also while it is written */
-    GArray *places; /* struct card_place */
+    GMutex lock;     /* of what follows, also while it is written */
+    GArray *places;  /* struct card_place */
+    GPtrArray *told; /* char *: nodes with an annotation */
     pthread_t watcher;
 };
 
@@ -67,9 +73,48 @@ static bool open_places(struct keeping *keeping, const GArray *wanted, GError **
     return true;
 }
 
+/* Sets the annotation of a Node, or takes it away: `text` NULL. */
+static bool annotate(const struct keeping *keeping, const char *node, const char *text,
+                     GError **error)
+{
+    g_autofree char *escaped = transport_escape(node, "node", error);
+    g_autoptr(GString) body = g_string_new(NULL);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    if (!escaped)
+        return false;
+    g_autofree char *path = g_strconcat("/api/v1/nodes/", escaped, NULL);
+    json_writer_init(&writer, body);
+    json_begin_object(&writer);
+    json_key_object(&writer, "metadata");
+    json_key_object(&writer, "annotations");
+    json_key_string(&writer, STORE_PLAN, text);
+    json_end_object(&writer);
+    json_end_object(&writer);
+    json_end_object(&writer);
+    const struct api_call call = {
+        .method = "PATCH", .path = path, .body = body, .deadline_ms = clock_ms() + CALL_MS};
+    const enum outcome outcome = api_client_call(keeping->client, &call, reply, error);
+    return outcome == OUTCOME_OK || fail_within(error, "node %s: ", node);
+}
+
+/* Under the lock. */
+static void fall_silent(struct keeping *keeping)
+{
+    for (guint i = 0; i < keeping->told->len; i++) {
+        g_autoptr(GError) failure = NULL;
+        if (!annotate(keeping, keeping->told->pdata[i], NULL, &failure))
+            complain("its annotation " STORE_PLAN " stays: %s", failure->message);
+    }
+    g_ptr_array_set_size(keeping->told, 0);
+}
+
 static void open_or_complain(struct keeping *keeping)
 {
     g_autoptr(GError) failure = NULL;
+
+    fall_silent(keeping);
 
     if (open_places(keeping, NULL, &failure))
         return;
@@ -109,6 +154,7 @@ struct keeping *keeping_new(const struct config *config, struct api_client *clie
     keeping->client = client;
     keeping->places = g_array_new(FALSE, FALSE, sizeof(struct card_place));
     g_array_set_clear_func(keeping->places, clear_place);
+    keeping->told = g_ptr_array_new_with_free_func(g_free);
     g_mutex_init(&keeping->lock);
     end_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -126,6 +172,7 @@ void keeping_free(struct keeping *keeping)
     pthread_join(keeping->watcher, NULL);
     g_mutex_clear(&keeping->lock);
     g_array_unref(keeping->places);
+    g_ptr_array_unref(keeping->told);
     g_free(keeping);
 }
 
@@ -144,6 +191,27 @@ bool keeping_set(struct keeping *keeping, const GArray *places, GError **error)
                            copy); /* also if it is not known whether it was written */
         ok = write_place(keeping, place, false, error);
     }
+    g_mutex_unlock(&keeping->lock);
+    return ok;
+}
+
+static bool is_told(const struct keeping *keeping, const char *node)
+{
+    return g_ptr_array_find_with_equal_func(keeping->told, node, g_str_equal, NULL);
+}
+
+bool keeping_tell(struct keeping *keeping, const char *text, GError **error)
+{
+    bool ok = true;
+
+    g_mutex_lock(&keeping->lock);
+    for (guint i = 0; i < keeping->places->len; i++) {
+        const char *node = g_array_index(keeping->places, struct card_place, i).node;
+        if (!is_told(keeping, node))
+            g_ptr_array_add(keeping->told, g_strdup(node));
+    }
+    for (guint i = 0; ok && i < keeping->told->len; i++)
+        ok = annotate(keeping, keeping->told->pdata[i], text, error);
     g_mutex_unlock(&keeping->lock);
     return ok;
 }

@@ -360,6 +360,20 @@ static bool take_step(const struct config *config, struct api_client *client,
     return ok;
 }
 
+/* For whoever looks at the node: since when, what for, how far. */
+static bool tell_step(struct keeping *keeping, const struct relocation *plan, guint moved,
+                      GError **error)
+{
+    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    g_autofree char *text =
+        g_strdup_printf("%s: move %u of %u, %s/%s leaves %s (since %s)", plan->goal, moved + 1,
+                        moved + plan->steps->len, step->ns, step->name, step->from, time);
+
+    return keeping_tell(keeping, text, error);
+}
+
 /* Until the goal is reached: step by step, each of a plan of its own. `plan` is the first, and then the
  * last. */
 static bool apply(const struct config *config, const struct goal *goal, struct relocation **plan,
@@ -381,6 +395,7 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
         const guint left = (*plan)->steps->len;
 
         if (!keeping_set(keeping, (*plan)->places, error) ||
+            !tell_step(keeping, *plan, *ret_moved, error) ||
             !take_step(config, client, &g_array_index((*plan)->steps, struct relocation_step, 0),
                        error))
             return false;

@@ -251,14 +251,18 @@ def scenario_plan(tap):
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
         tap.equal(process.returncode, 130, f"a signal ends it: {said}")
-        tap.equal(annotation(world), None, "and the card is open again")
+        tap.equal((annotation(world), annotation(world, "gpuledger.io/plan")), (None, None), "and the card is open again")
         wait_for(lambda: sum(pod["metadata"]["name"].startswith("web") for pod in world.client.items("Pod")) == 2, 30)
         await_ready(world, [pod["metadata"]["name"] for pod in world.client.items("Pod")
                             if pod["metadata"]["name"].startswith("web")])
 
         # Whoever asks for the room that is made, while it is made, does not get it.
+        told_steps = []
+
         def steal():
             wait_for(lambda: annotation(world) == "0", 60)
+            wait_for(lambda: annotation(world, "gpuledger.io/plan"), 60, 0.01)
+            told_steps.append(annotation(world, "gpuledger.io/plan"))
             world.pod("thief", 2, spec={"nodeSelector": {"kubernetes.io/hostname": "n1"}, "priority": 0})
 
         thief = threading.Thread(target=steal)
@@ -267,6 +271,9 @@ def scenario_plan(tap):
         thief.join()
         tap.equal(answer.returncode, 0, f"carried out: {answer.stderr}")
         tap.equal((annotation(world), unhealthy(world) or None), (None, None), "the card is open again")
+        tap.ok(told_steps and "room for default/big" in told_steps[0] and "leaves n1 (since " in told_steps[0],
+               "meanwhile the node said what was being done", told_steps)
+        tap.equal(annotation(world, "gpuledger.io/plan"), None, "and says it no more")
         moved = json.loads(answer.stdout)["moved"]
         tap.ok(moved in (1, 2) and json.loads(answer.stdout)["steps"] == [], "by the moves that were left", answer.stdout)
         tap.equal(answer.stderr.count("its successor is Ready"), moved, f"each successor was waited for: {answer.stderr}")
