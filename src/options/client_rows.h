@@ -47,7 +47,7 @@
     {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
      .help = "Go on asking, every two seconds, and print the rows that have changed; top draws its "
              "table anew."},
-    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE),
+    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE),
      .help = "Whether tables have colours."},
     {"from", CHOICE(from, "SCHEDULER", "gpushare", choices_peer), IN(MAINTENANCE, COMMAND_MIGRATE),
      .flags = OPTION_FLAG_ONLY,

@@ -6,6 +6,7 @@
 #include "options/yaml_text.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 bool print_is_document(const struct config *config)
@@ -32,6 +33,54 @@ static bool write_template(const struct config *config, const GString *body, GSt
     return document && jsonpath_write(config->output_template, document, text, error);
 }
 
+/* --- columns and sentences -------------------------------------------------------------------- */
+
+/* Select Graphic Rendition, as tables have it; its length, or 0. */
+static size_t rendition(const char *at)
+{
+    size_t n = 2;
+
+    if (at[0] != '\033' || at[1] != '[')
+        return 0;
+    n += strspn(at + n, "0123456789");
+    return at[n] == 'm' ? n + 1 : 0;
+}
+
+/* Words of tenants may stand in it, which must not steer somebody's terminal. */
+static void append_safely(GString *text, const char *line, bool colours)
+{
+    for (const char *at = line; *at;) {
+        const size_t n = colours ? rendition(at) : 0;
+        const char *next = n > 0 ? at + n : g_utf8_next_char(at);
+        if (n == 0 && *at != '\t' && g_unichar_iscntrl(g_utf8_get_char(at)))
+            g_string_append_c(text, '?');
+        else
+            g_string_append_len(text, at, next - at);
+        at = next;
+    }
+}
+
+/* "NODES  REASON  CLOSEST" */
+static bool is_heading(const char *line)
+{
+    return strspn(line, G_CSET_A_2_Z " (/)") == strlen(line) && strpbrk(line, G_CSET_A_2_Z);
+}
+
+/* What a server or a command has written for people. Tables are in colours already. */
+static void write_for_people(const GString *body, bool colours, GString *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(body->str, (gssize)body->len);
+    g_auto(GStrv) lines = g_strsplit(valid, "\n", -1);
+
+    for (size_t i = 0; lines[i]; i++) {
+        const bool bold = colours && is_heading(lines[i]);
+        g_string_append(text, i > 0 ? "\n" : "");
+        g_string_append(text, bold ? "\033[1m" : "");
+        append_safely(text, lines[i], colours);
+        g_string_append(text, bold ? "\033[0m" : "");
+    }
+}
+
 enum exit_code print_answer(const struct config *config, const GString *body,
                             const GError *failure)
 {
@@ -45,6 +94,10 @@ enum exit_code print_answer(const struct config *config, const GString *body,
     } else if (!failure && config->output == OUTPUT_JSONPATH) {
         text = made;
         write_template(config, body, made, &unclear);
+    }
+    if (!failure && !print_is_document(config) && config->output != OUTPUT_NAME) {
+        text = made;
+        write_for_people(body, print_has_colours(config), made);
     }
     if (failure || unclear) {
         complain("%s", (failure ? failure : unclear)->message);

@@ -4,9 +4,11 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -118,6 +120,29 @@ class Colours(unittest.TestCase):
         painted = run("nodes", "--snapshot", CLUSTER, "--color", "always").stdout
         self.assertIn(ESCAPE, painted)
         self.assertEqual(re.sub(r"\x1b\[\d+m", "", painted), run("nodes", "--snapshot", CLUSTER).stdout)
+
+    def test_sentences_have_bold_headings(self):
+        words = ("explain", "research/notebook-xl", "--snapshot", CLUSTER)
+        painted, plain = run(*words, "--color=always").stdout, run(*words).stdout
+        self.assertEqual(re.sub(r"\x1b\[\d+m", "", painted), plain)
+        self.assertIn("\x1b[1mNODES  REASON", painted)
+        self.assertNotIn(ESCAPE, plain)
+
+    def test_what_tenants_write_steers_no_terminal(self):
+        """Where colours are wanted no more than a colour gets through."""
+        cluster = json.loads(CLUSTER.read_text(encoding="utf-8"))
+        for item in cluster["items"]:
+            if item["kind"] == "Pod" and item["metadata"]["name"].startswith("labeler"):
+                item["metadata"]["namespace"] = "v\x1b]0;owned\x07\x1b[2J\x9b"
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "cluster.json"
+            file.write_text(json.dumps(cluster), encoding="utf-8")
+            for color in ("always", "never"):
+                for words in (("explain", "research/notebook-xl"), ("inspect",), ("pods",), ("top",)):
+                    text = run(*words, "--snapshot", file, "--color", color).stdout
+                    self.assertGreater(len(text), 100)
+                    self.assertNotRegex(re.sub(r"\x1b\[\d+m", "", text) if color == "always" else text,
+                                        "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]", words)
 
     def test_documents_have_none(self):
         for output in ("json", "yaml", "name"):
