@@ -36,7 +36,7 @@ def run(*arguments, env=None, stdout=subprocess.PIPE):
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE,
+        timeout=4 * PATIENCE,
         check=False,
     )
 

@@ -50,7 +50,10 @@ def cluster():
         "ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_POD": "2", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
         "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1", "ALIYUN_COM_GPU_MEM_DEV": "10"}},
         spec={"nodeName": "n1"}, status={"phase": "Running"})
-    return listing(node("n1", 2, 10), whole, holder, pod("next", 3), pod("huge", 9000))
+    quota = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota",
+             "metadata": {"namespace": "test", "name": "gpus", "uid": "quota"},
+             "spec": {"min": {"gpuledger.io/gpus": "0"}, "max": {"gpuledger.io/gpus": "4"}}}
+    return listing(node("n1", 2, 10), whole, holder, pod("next", 3), pod("huge", 9000), quota)
 
 
 class Scraped(unittest.TestCase):
@@ -64,7 +67,7 @@ class Scraped(unittest.TestCase):
         snapshot.write_text(cluster())
         cls.server = cls.enterClassContext(Server(
             f"--tls-cert={certificate}", f"--tls-key={key}", "--pod-metrics", "--audit-interval=1s",
-            "--policy=fgd", snapshot=snapshot))
+            "--elastic-quotas", "--policy=fgd", snapshot=snapshot))
         cls.port = free_port()
         rules = [str(path) for path in RULES]
         (cls.folder / "prometheus.yaml").write_text(yaml.safe_dump({
