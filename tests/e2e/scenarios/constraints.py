@@ -198,6 +198,7 @@ def scenario_constraints_pods(tap):
         world.client.create(pod_object("idle-again", spec={"nodeSelector": {
             "kubernetes.io/hostname": "spare"}}))
         with contextlib.suppress(TimeoutError):
-            wait_for(lambda: found(world).get("asked"), PATIENCE_S, what="the pod has its node")
+            wait_for(lambda: found(world).get("asked") and found(world).get("idle-again"), PATIENCE_S,
+                     what="both pods have a node")
         tap.equal(found(world), {"needed": "full", "asked": "full", "idle-again": "spare"},
                   "and the pod is where it was foretold")
