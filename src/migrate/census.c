@@ -229,6 +229,11 @@ bool census_add(struct census *census, const cJSON *pod, GError **error)
 
     if (!json_decode(arena, pod, pod_fields, &row, error))
         return false;
+    if (!is_plain(row.ns) || !is_plain(row.name)) {
+        g_autofree char *shown = g_strescape(row.name, NULL);
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "no API server lets a pod be called '%s'",
+                         shown);
+    }
     if (g_strcmp0(row.phase, "Succeeded") == 0 || g_strcmp0(row.phase, "Failed") == 0)
         return true;
     if (is_called(&row, census->peer->schedulers))

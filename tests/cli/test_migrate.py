@@ -132,6 +132,14 @@ class Migrate(unittest.TestCase):
         self.assertNotIn("rm -rf", answer.stdout)
         self.assertNotIn("reboot", answer.stdout)
 
+    def test_a_pod_cannot_be_called_a_command(self):
+        """In a saved cluster that somebody has edited."""
+        left = ALL["gpushare"]
+        evil = left.pod("gpushare-schd-extender-x\nreboot", 0)
+        answer = self.ask("gpushare", [*left.objects(), evil])
+        self.assertEqual((answer.returncode, answer.stdout), (1, ""))
+        self.assertIn("called 'gpushare-schd-extender-x\\nreboot'", answer.stderr)
+
     def test_commands_are_commands(self):
         for name, left in ALL.items():
             found = self.document(name, left.objects())
