@@ -81,6 +81,7 @@ void relocation_free(struct relocation *relocation)
     g_array_unref(relocation->stays);
     g_array_unref(relocation->places);
     g_free(relocation->goal);
+    g_free(relocation->uid);
     g_free(relocation->node);
     g_free(relocation->cards);
     g_free(relocation->why);
@@ -509,6 +510,7 @@ static bool read_admit(struct work *work, GError **error)
     if (!work->request)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s asks for no GPU", work->admit.ns,
                          work->admit.name);
+    work->found->uid = g_strdup(work->admit.uid);
     g_autofree char *asks = request_text(NULL, work->request);
     work->found->goal =
         g_strdup_printf("room for %s/%s (%s)", work->admit.ns, work->admit.name, asks);

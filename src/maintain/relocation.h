@@ -46,6 +46,7 @@ struct relocation {
     bool fewest;   /* it is certain that fewer do not do, or, if it is not reached, that none do */
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
+    char *uid;     /* of the pod to admit; NULL: it need not exist */
     char *node, *cards; /* of the pod to admit, if it is reached */
     GArray *places;     /* the same, struct card_place: cards, or the node where they go by count */
     char *why;          /* it is not reached; for people */

@@ -55,6 +55,7 @@ struct store *store_new(const struct store_options *options)
     store->waits = waits_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
+    store->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
@@ -84,6 +85,7 @@ void store_free(struct store *store)
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->plans);
+    g_hash_table_unref(store->kept);
     g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);

@@ -225,6 +225,8 @@ const struct rejects *store_rejects(const struct store *store);
 /* An annotation of a Node: what 'plan --apply' does there, for people. At most so many bytes are read. */
 #define STORE_PLAN "gpuledger.io/plan"
 #define STORE_PLAN_MAX 300
+/* Likewise, the UID of the pod for which: room is kept for it there as for one that is nominated. */
+#define STORE_KEPT "gpuledger.io/kept-for"
 /* Under the lock, in no order. */
 void store_plans_each(const struct store *store,
                       void (*visit)(const char *node, const char *plan, void *data), void *data);

@@ -23,6 +23,36 @@ static void mark_node(struct store *store, const struct node_view *view)
     quotas_set_node(store->quotas, view->name, model, pool);
 }
 
+/* Under the lock. */
+static void nominate(struct store *store, const char *uid, const char *node)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    const struct pod_view pod = {
+        .uid = uid, .priority = pending ? pending->priority : 0, .nominated_node = node};
+
+    if (pending)
+        nominations_note(store->nominations, &pod, pending->request);
+}
+
+/* Under the lock. For one pod on each node, which may not be known yet. */
+static void note_kept(struct store *store, const char *node, const char *uid)
+{
+    GHashTableIter iter;
+    gpointer other, place;
+
+    g_hash_table_iter_init(&iter, store->kept);
+    while (g_hash_table_iter_next(&iter, &other, &place)) {
+        if (!g_str_equal(place, node) || g_strcmp0(other, uid) == 0)
+            continue;
+        nominate(store, other, NULL);
+        g_hash_table_iter_remove(&iter);
+    }
+    if (!uid || !*uid)
+        return;
+    g_hash_table_replace(store->kept, g_strdup(uid), g_strdup(node));
+    nominate(store, uid, node);
+}
+
 static void note_plan(struct store *store, const struct node_view *view)
 {
     const char *plan = string_pairs_get(&view->annotations, STORE_PLAN);
@@ -64,6 +94,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     mark_node(store, view);
     note_plan(store, view);
+    note_kept(store, view->name, string_pairs_get(&view->annotations, STORE_KEPT));
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)))
         ledger_mark_freed(store->ledger, view->name);
@@ -86,6 +117,7 @@ void store_delete_node(struct store *store, const char *name)
     ledger_remove_node(store->ledger, name);
     rejects_forget_node(store->rejects, name);
     g_hash_table_remove(store->plans, name);
+    note_kept(store, name, NULL);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

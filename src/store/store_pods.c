@@ -382,7 +382,11 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     const bool grouped = store->options.gangs && pod_group_claim(pod).name;
     arrivals_add(store->arrivals,
                  &(struct arrivals_pod){pod, pending->request, facts, plain, grouped});
-    nominations_note(store->nominations, pod, pending->request);
+    struct pod_view nominated = *pod;
+    const char *kept = g_hash_table_lookup(store->kept, pod->uid);
+    if (kept)
+        nominated.nominated_node = kept;
+    nominations_note(store->nominations, &nominated, pending->request);
     const bool changed = old != NULL;
     request_free(old); /* nobody borrows it any more */
     return changed;

@@ -37,6 +37,7 @@ struct store {
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct sealing *sealing; /* pods by their seals */
+    GHashTable *kept;        /* uid -> char *: the node on which room is kept for the pod */
     GHashTable *plans;       /* node name -> char *: what is being done there */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];

@@ -238,6 +238,17 @@ class Plan(unittest.TestCase):
         self.assertIn("1      test/a   n1     card 0 (4GiB)", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "The pod: n1, card 0 (16GiB)")
 
+    def test_room_that_a_node_keeps_for_a_pod(self):
+        """gpuledger.io/kept-for: whoever asks first, the pod gets it; nobody is refused without it."""
+        big, thief = wants(8, "big"), wants(2, "thief")
+        for kept, passes in (("uid-big", False), ("uid-other", True), (None, True)):
+            node = gpus("n1", 1, 8)
+            if kept:
+                node["metadata"]["annotations"] = {"gpuledger.io/kept-for": kept}
+            with Server(snapshot=self.write("kept.json", listing(node, big, thief))) as server:
+                self.assertEqual(server.filter(thief, ["n1"])["NodeNames"], ["n1"] if passes else [], kept)
+                self.assertEqual(server.filter(big, ["n1"])["NodeNames"], ["n1"], kept)
+
     def test_a_running_extender_says_the_same(self):
         cluster = ROOT / "examples" / "wall" / "cluster.json"
         with Server(snapshot=cluster) as server:

@@ -73,9 +73,9 @@ static bool open_places(struct keeping *keeping, const GArray *wanted, GError **
     return true;
 }
 
-/* Sets the annotation of a Node, or takes it away: `text` NULL. */
+/* Sets the annotations of a Node, or takes them away: NULL. */
 static bool annotate(const struct keeping *keeping, const char *node, const char *text,
-                     GError **error)
+                     const char *uid, GError **error)
 {
     g_autofree char *escaped = transport_escape(node, "node", error);
     g_autoptr(GString) body = g_string_new(NULL);
@@ -90,6 +90,7 @@ static bool annotate(const struct keeping *keeping, const char *node, const char
     json_key_object(&writer, "metadata");
     json_key_object(&writer, "annotations");
     json_key_string(&writer, STORE_PLAN, text);
+    json_key_string(&writer, STORE_KEPT, uid);
     json_end_object(&writer);
     json_end_object(&writer);
     json_end_object(&writer);
@@ -104,7 +105,7 @@ static void fall_silent(struct keeping *keeping)
 {
     for (guint i = 0; i < keeping->told->len; i++) {
         g_autoptr(GError) failure = NULL;
-        if (!annotate(keeping, keeping->told->pdata[i], NULL, &failure))
+        if (!annotate(keeping, keeping->told->pdata[i], NULL, NULL, &failure))
             complain("its annotation " STORE_PLAN " stays: %s", failure->message);
     }
     g_ptr_array_set_size(keeping->told, 0);
@@ -114,9 +115,9 @@ static void open_or_complain(struct keeping *keeping)
 {
     g_autoptr(GError) failure = NULL;
 
+    const bool open = open_places(keeping, NULL, &failure);
     fall_silent(keeping);
-
-    if (open_places(keeping, NULL, &failure))
+    if (open)
         return;
     for (guint i = 0; i < keeping->places->len; i++) {
         g_autofree char *word = word_of(&g_array_index(keeping->places, struct card_place, i));
@@ -200,7 +201,7 @@ static bool is_told(const struct keeping *keeping, const char *node)
     return g_ptr_array_find_with_equal_func(keeping->told, node, g_str_equal, NULL);
 }
 
-bool keeping_tell(struct keeping *keeping, const char *text, GError **error)
+bool keeping_tell(struct keeping *keeping, const char *text, const char *uid, GError **error)
 {
     bool ok = true;
 
@@ -211,7 +212,7 @@ bool keeping_tell(struct keeping *keeping, const char *text, GError **error)
             g_ptr_array_add(keeping->told, g_strdup(node));
     }
     for (guint i = 0; ok && i < keeping->told->len; i++)
-        ok = annotate(keeping, keeping->told->pdata[i], text, error);
+        ok = annotate(keeping, keeping->told->pdata[i], text, uid, error);
     g_mutex_unlock(&keeping->lock);
     return ok;
 }

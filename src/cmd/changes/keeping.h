@@ -20,8 +20,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(keeping, keeping_free)
 /* These places, struct card_place, instead of those that were kept before. False: some may be. */
 bool keeping_set(struct keeping *keeping, const GArray *places, GError **error);
 
-/* What is being done, for whoever looks at these nodes: a line. */
-bool keeping_tell(struct keeping *keeping, const char *text, GError **error);
+/* What is being done, for whoever looks at these nodes: a line; and for which pod, its UID or NULL: the
+ * extender keeps room there for it, once the cards are open. */
+bool keeping_tell(struct keeping *keeping, const char *text, const char *uid, GError **error);
 
 /* What is kept: struct card_place; empty: nothing. */
 const GArray *keeping_places(const struct keeping *keeping);

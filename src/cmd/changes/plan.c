@@ -22,6 +22,8 @@
 #include <string.h>
 
 #define GET_POD_MS 30000
+#define HAND_OVER_MS 60000
+#define LOOK_US G_TIME_SPAN_SECOND
 
 /* What the command line asks for: a pod of the cluster, one in a file, or a place to be emptied. */
 struct goal {
@@ -371,7 +373,30 @@ static bool tell_step(struct keeping *keeping, const struct relocation *plan, gu
         g_strdup_printf("%s: move %u of %u, %s/%s leaves %s (since %s)", plan->goal, moved + 1,
                         moved + plan->steps->len, step->ns, step->name, step->from, time);
 
-    return keeping_tell(keeping, text, error);
+    return keeping_tell(keeping, text, plan->uid, error);
+}
+
+/* The cards are open, and the extender keeps the room for the pod while the nodes say so: until it has a
+ * node, for so long as an eviction may take. */
+static bool hand_over(const struct config *config, struct keeping *keeping, const struct goal *goal,
+                      GError **error)
+{
+    g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct card_place));
+    const gint64 until =
+        g_get_monotonic_time() + MIN(config->evict_timeout_ms, HAND_OVER_MS) * 1000;
+    bool bound = !goal->ns;
+
+    if (!keeping_set(keeping, none, error))
+        return false;
+    while (!bound && g_get_monotonic_time() < until) {
+        g_autoptr(relocation) now = NULL;
+        g_usleep(LOOK_US);
+        now = look(config, goal, NULL, NULL);
+        bound = now && now->uid && now->reached && now->places->len == 0;
+    }
+    if (!bound)
+        complain("%s/%s has no node yet; the room is not kept any longer", goal->ns, goal->name);
+    return true;
 }
 
 /* Until the goal is reached: step by step, each of a plan of its own. `plan` is the first, and then the
@@ -415,7 +440,7 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
     if (!(*plan)->reached)
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u moves: %s",
                          *ret_moved, (*plan)->why);
-    return true;
+    return *ret_moved == 0 || goal->place.node || hand_over(config, keeping, goal, error);
 }
 
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
