@@ -33,7 +33,7 @@ static const struct json_field condition_fields[] = {
 };
 
 struct pod {
-    const char *ns, *name, *uid, *deleted, *phase;
+    const char *ns, *name, *uid, *deleted, *node, *phase;
     struct string_pairs annotations;
     const cJSON *conditions;
 };
@@ -42,6 +42,7 @@ static const struct json_field pod_fields[] = {
     JSON_FIELD_STRING(struct pod, name, "metadata.name", JSON_REQUIRED),
     JSON_FIELD_STRING(struct pod, uid, "metadata.uid", JSON_REQUIRED),
     JSON_FIELD_STRING(struct pod, deleted, "metadata.deletionTimestamp", 0),
+    JSON_FIELD_STRING(struct pod, node, "spec.nodeName", 0),
     JSON_FIELD_STRING(struct pod, phase, "status.phase", 0),
     JSON_FIELD_PAIRS(struct pod, annotations, "metadata.annotations", 0),
     JSON_FIELD_ARRAY(struct pod, conditions, "status.conditions", 0),
@@ -77,6 +78,7 @@ static bool decode(struct json_arena *arena, const cJSON *object, struct evictee
         .owner = owned ? g_strdup(controller.uid) : NULL,
         .owner_kind = owned ? g_strdup(controller.kind) : NULL,
         .mirror = string_pairs_get(&pod.annotations, EVICTION_MIRROR) != NULL,
+        .placed = pod.node && *pod.node,
         .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
         .ready = !pod.deleted && is_ready(arena, &pod),
     };

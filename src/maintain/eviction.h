@@ -15,6 +15,7 @@ struct evictee {
     char *owner;      /* UID of its controller; NULL: nobody makes it again */
     char *owner_kind; /* likewise: "ReplicaSet" */
     bool mirror;      /* of a file of its node: only kubelet ends it */
+    bool placed;      /* it has a node */
     bool ended, ready;
 };
 void evictee_clear(struct evictee *evictee);

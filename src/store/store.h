@@ -227,6 +227,7 @@ const struct rejects *store_rejects(const struct store *store);
 #define STORE_PLAN_MAX 300
 /* Likewise, the UID of the pod for which: room is kept for it there as for one that is nominated. */
 #define STORE_KEPT "gpuledger.io/kept-for"
+#define STORE_KEPT_MAX 128 /* longer ones are none */
 /* Under the lock, in no order. */
 void store_plans_each(const struct store *store,
                       void (*visit)(const char *node, const char *plan, void *data), void *data);

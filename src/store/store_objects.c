@@ -47,7 +47,7 @@ static void note_kept(struct store *store, const char *node, const char *uid)
         nominate(store, other, NULL);
         g_hash_table_iter_remove(&iter);
     }
-    if (!uid || !*uid)
+    if (!uid || !*uid || strlen(uid) > STORE_KEPT_MAX)
         return;
     g_hash_table_replace(store->kept, g_strdup(uid), g_strdup(node));
     nominate(store, uid, node);

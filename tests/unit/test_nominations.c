@@ -103,6 +103,37 @@ START_TEST(a_nomination_ends)
 }
 END_TEST
 
+/* n1 with two cards of 10, as before, and an annotation or none. */
+static void keep_for(const char *uid)
+{
+    struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}};
+    struct string_pair marks[] = {{"gpuledger.io/kept-for", uid}};
+
+    store_apply_node(extender.store, &(struct node_view){.name = "n1",
+                                                         .capacity = {capacity, 2},
+                                                         .annotations = {marks, uid ? 1 : 0}});
+}
+
+START_TEST(room_is_kept_while_the_node_says_so)
+{
+    g_autofree char *huge = g_strnfill(1000, 'u');
+
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    if (_i == 0)
+        keep_for("urgent"); /* who is not known yet */
+    apply((struct pod){"urgent", "8", .priority = 1});
+    keep_for("urgent");
+    ck_assert(!passes("small", "3", 1, "n1"));
+    ck_assert(passes("urgent", "8", 1, "n1"));
+    ck_assert(passes("small", "2", 1, "n1"));
+    ck_assert(passes("small", "3", 2, "n1"));          /* more important */
+    apply((struct pod){"urgent", "8", .priority = 1}); /* its own status says nothing of it */
+    ck_assert(!passes("small", "3", 1, "n1"));
+    keep_for(_i == 0 ? NULL : huge);
+    ck_assert(passes("small", "3", 1, "n1"));
+}
+END_TEST
+
 START_TEST(several_on_one_node)
 {
     apply((struct pod){"one", "8", .nominated = "n1", .priority = 100});
@@ -167,6 +198,7 @@ int main(void)
     tcase_add_test(tests, the_pod_does_not_compete_with_itself);
     tcase_add_test(tests, the_more_important_pay_no_heed);
     tcase_add_loop_test(tests, a_nomination_ends, 0, 6);
+    tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 2);
     tcase_add_test(tests, several_on_one_node);
     tcase_add_test(tests, who_cannot_come_keeps_nothing);
     tcase_add_test(tests, a_copy_of_the_store_keeps_the_room_too);

@@ -31,15 +31,17 @@ static char *word_of(const struct card_place *place)
                                        : g_strdup_printf("%s/%d", place->node, place->card);
 }
 
+/* `ret_ours`: something was written, so that it is not somebody else's cordon. */
 static bool write_place(struct keeping *keeping, const struct card_place *place, bool open,
-                        GError **error)
+                        bool *ret_ours, GError **error)
 {
     g_autofree char *word = word_of(place);
     const char *const words[] = {word, NULL};
     g_autoptr(GPtrArray) changes =
         places_set(keeping->config, &(struct places_order){keeping->client, words, open}, error);
 
-    if (changes)
+    *ret_ours = changes && changes->len > 0;
+    if (*ret_ours)
         fprintf(stderr, open ? "%s is open again\n" : "%s takes no other pods meanwhile\n", word);
     return changes;
 }
@@ -62,11 +64,13 @@ static bool has(const GArray *places, const struct card_place *place)
 /* Under the lock. Those that are not among `wanted`; NULL: all. */
 static bool open_places(struct keeping *keeping, const GArray *wanted, GError **error)
 {
+    bool ours;
+
     for (guint i = keeping->places->len; i-- > 0;) {
         const struct card_place *place = &g_array_index(keeping->places, struct card_place, i);
         if (wanted && has(wanted, place))
             continue;
-        if (!write_place(keeping, place, true, error))
+        if (!write_place(keeping, place, true, &ours, error))
             return false;
         g_array_remove_index(keeping->places, i);
     }
@@ -179,7 +183,7 @@ void keeping_free(struct keeping *keeping)
 
 bool keeping_set(struct keeping *keeping, const GArray *places, GError **error)
 {
-    bool ok;
+    bool ok, ours;
 
     g_mutex_lock(&keeping->lock);
     ok = open_places(keeping, places, error);
@@ -190,7 +194,9 @@ bool keeping_set(struct keeping *keeping, const GArray *places, GError **error)
         const struct card_place copy = {g_strdup(place->node), place->card};
         g_array_append_val(keeping->places,
                            copy); /* also if it is not known whether it was written */
-        ok = write_place(keeping, place, false, error);
+        ok = write_place(keeping, place, false, &ours, error);
+        if (ok && !ours)
+            g_array_set_size(keeping->places, keeping->places->len - 1);
     }
     g_mutex_unlock(&keeping->lock);
     return ok;

@@ -13,6 +13,7 @@
 #include "core/fail.h"
 #include "explain/explain.h"
 #include "maintain/drain.h"
+#include "maintain/eviction.h"
 #include "maintain/relocation.h"
 #include "options/print.h"
 #include "options/table.h"
@@ -378,8 +379,8 @@ static bool tell_step(struct keeping *keeping, const struct relocation *plan, gu
 
 /* The cards are open, and the extender keeps the room for the pod while the nodes say so: until it has a
  * node, for so long as an eviction may take. */
-static bool hand_over(const struct config *config, struct keeping *keeping, const struct goal *goal,
-                      GError **error)
+static bool hand_over(const struct config *config, struct keeping *keeping,
+                      struct api_client *client, const struct goal *goal, GError **error)
 {
     g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct card_place));
     const gint64 until =
@@ -389,10 +390,9 @@ static bool hand_over(const struct config *config, struct keeping *keeping, cons
     if (!keeping_set(keeping, none, error))
         return false;
     while (!bound && g_get_monotonic_time() < until) {
-        g_autoptr(relocation) now = NULL;
+        g_auto(evictee) pod = {0};
         g_usleep(LOOK_US);
-        now = look(config, goal, NULL, NULL);
-        bound = now && now->uid && now->reached && now->places->len == 0;
+        bound = evictee_read(client, goal->ns, goal->name, &pod, NULL) == OUTCOME_OK && pod.placed;
     }
     if (!bound)
         complain("%s/%s has no node yet; the room is not kept any longer", goal->ns, goal->name);
@@ -440,7 +440,7 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
     if (!(*plan)->reached)
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u moves: %s",
                          *ret_moved, (*plan)->why);
-    return *ret_moved == 0 || goal->place.node || hand_over(config, keeping, goal, error);
+    return *ret_moved == 0 || goal->place.node || hand_over(config, keeping, client, goal, error);
 }
 
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
