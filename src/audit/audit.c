@@ -9,28 +9,31 @@
 
 static const struct audit_cause_info causes[AUDIT_N] = {
     [AUDIT_NONE] = {"none", "", "", false, -1},
-    [AUDIT_FOREIGN] = {"foreign", "bound by a scheduler that does not ask gpuledger: no card is written",
+    [AUDIT_FOREIGN] = {"foreign",
+                       "bound by a scheduler that does not ask gpuledger: no card is written",
                        "configure that scheduler with the extender, then " DELETE_POD, true,
                        POD_EVENT_NO_CARD},
     [AUDIT_LOST] = {"annotation_lost", "the annotation that names its card is gone",
                     "write back what the ledger's side says if it names a card; else " DELETE_POD,
                     true, POD_EVENT_NO_CARD},
-    [AUDIT_MALFORMED] = {"annotation_malformed", "the annotation that names its card cannot be read",
-                         DELETE_POD, true, POD_EVENT_NO_CARD},
-    [AUDIT_EDITED] = {"annotation_edited",
-                      "its annotations are not those that it was bound with: it keeps the card that it "
-                      "was bound to, which counts",
-                      "write back what the ledger's side says, or " DELETE_POD, true,
-                      POD_EVENT_CARD_CHANGED},
-    [AUDIT_UNREAD] = {"unreadable",
-                      "what it asks for cannot be read, or not served: it counts as the most that it "
-                      "may be",
-                      "see what the warning says of it, then " DELETE_POD, true, POD_EVENT_UNREAD},
-    [AUDIT_UNSEALED] = {"unsealed",
-                        "it was bound while nobody watched, and its seal is missing, not valid or older "
-                        "than its card: it counts on every card",
-                        "find out who bound it or took its seal away, then " DELETE_POD, true,
-                        POD_EVENT_NO_CARD},
+    [AUDIT_MALFORMED] = {"annotation_malformed",
+                         "the annotation that names its card cannot be read", DELETE_POD, true,
+                         POD_EVENT_NO_CARD},
+    [AUDIT_EDITED] =
+        {"annotation_edited",
+         "its annotations are not those that it was bound with: it keeps the card that it "
+         "was bound to, which counts",
+         "write back what the ledger's side says, or " DELETE_POD, true, POD_EVENT_CARD_CHANGED},
+    [AUDIT_UNREAD] =
+        {"unreadable",
+         "what it asks for cannot be read, or not served: it counts as the most that it "
+         "may be",
+         "see what the warning says of it, then " DELETE_POD, true, POD_EVENT_UNREAD},
+    [AUDIT_UNSEALED] =
+        {"unsealed",
+         "it was bound while nobody watched, and its seal is missing, not valid or older "
+         "than its card: it counts on every card",
+         "find out who bound it or took its seal away, then " DELETE_POD, true, POD_EVENT_NO_CARD},
     [AUDIT_CARD_GONE] = {"card_gone", "its card does not exist on the node any more",
                          "see what has happened to the node's cards, then " DELETE_POD, true,
                          POD_EVENT_CARD_GONE},
@@ -39,9 +42,15 @@ static const struct audit_cause_info causes[AUDIT_N] = {
     [AUDIT_UNASSIGNED] = {"unassigned", "its node side has not taken it for long",
                           "look at kubelet and the device plugin of the node", true,
                           POD_EVENT_UNASSIGNED},
-    [AUDIT_LEFT_OUT] = {"left_out", "its kubelet rejects pods that are bound to it, so it is left out",
-                        "look at kubelet and the device plugin of the node, then run gpuledger resume",
-                        true, POD_EVENT_LEFT_OUT},
+    [AUDIT_LEFT_OUT] =
+        {"left_out", "its kubelet rejects pods that are bound to it, so it is left out",
+         "look at kubelet and the device plugin of the node, then run gpuledger resume", true,
+         POD_EVENT_LEFT_OUT},
+    [AUDIT_GROUP_HALF] =
+        {"group_half", "too few pods of its group are bound, for longer than the group's deadline",
+         "make room for those that wait, or delete the group's pods, so that its "
+         "controller makes it anew",
+         true, POD_EVENT_GROUP_HALF},
     [AUDIT_MISSING] = {"missing", "the ledger lacks it", "restart gpuledger and report this", true,
                        -1},
     [AUDIT_LEFT_OVER] = {"left_over", "the ledger has it, the cluster does not",

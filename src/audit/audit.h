@@ -24,6 +24,7 @@ enum audit_cause {
     AUDIT_OVERBOOKED,
     AUDIT_UNASSIGNED,
     AUDIT_LEFT_OUT,
+    AUDIT_GROUP_HALF,
     /* The ledger against the cluster: */
     AUDIT_MISSING,
     AUDIT_LEFT_OVER,

@@ -195,6 +195,44 @@ static void find_pause(const struct rejects_pause *pause, void *data)
                      });
 }
 
+/* --- groups that are half ------------------------------------------------------------------- */
+
+struct half_look {
+    struct audit_report *report;
+    const struct ledger *ledger;
+};
+
+/* About one of its pods that are bound. */
+static void find_half(const struct gang_half *half, void *data)
+{
+    const struct half_look *look = data;
+    const struct gang_row *group = &half->group;
+    const struct allocation *pod = ledger_get(look->ledger, half->uid);
+
+    if (!pod)
+        return;
+    audit_report_add(
+        look->report,
+        &(struct audit_finding){
+            .cause = AUDIT_GROUP_HALF,
+            .pod = pod,
+            .node = pod->node->name,
+            .take_cluster = g_strdup_printf("group %s: %u bound of the %u that it needs",
+                                            group->name, group->bound, group->min),
+            .take_ledger = g_strdup_printf("%u known, half for %" G_GINT64_FORMAT " s",
+                                           group->known, half->for_ms / 1000),
+        });
+}
+
+static void look_at_groups(struct audit_report *report, struct store *store)
+{
+    struct moment moment;
+    struct half_look look = {.report = report, .ledger = store_decide(store, &moment)};
+
+    gangs_each_half(store_gangs(store), moment.now_ms, find_half, &look);
+    store_unlock(store);
+}
+
 /* --- all of it ------------------------------------------------------------------------------ */
 
 /* Everything that is wrong with a node's pods and cards as they stand. */
@@ -236,6 +274,7 @@ struct audit_report *audit_look(struct store *store, const struct audit_options 
 
     for (guint i = 0; i < names->len; i++)
         look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
+    look_at_groups(report, store);
     audit_report_finish(report, began_ms);
     return report;
 }

@@ -31,6 +31,7 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->holding = g_ptr_array_new();
     gangs->resting = g_ptr_array_new();
     gangs->unseen = g_ptr_array_new();
+    gangs->halves = g_ptr_array_new();
     return gangs;
 }
 
@@ -39,6 +40,7 @@ void gangs_free(struct gangs *gangs)
     g_ptr_array_unref(gangs->holding);
     g_ptr_array_unref(gangs->resting);
     g_ptr_array_unref(gangs->unseen);
+    g_ptr_array_unref(gangs->halves);
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
     g_hash_table_unref(gangs->tenants);
@@ -92,6 +94,7 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
     }
     if (stage == BOUND || stage == PLAIN)
         note_whole(gangs, gang);
+    gang_note_half(gangs, gang);
 }
 
 /* What is booked is its bind's to take back. */
@@ -167,6 +170,7 @@ static void set_min(struct gangs *gangs, struct gang *gang, uint32_t min)
     gangs->news |= gang->min != min;
     gang->min = min;
     note_whole(gangs, gang);
+    gang_note_half(gangs, gang);
 }
 
 bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint32_t generation)
@@ -190,6 +194,7 @@ static void undeclare(struct gangs *gangs, struct gang *gang)
 {
     gang->declared = false;
     gang->min = 0; /* unless its next pod says otherwise */
+    gang_note_half(gangs, gang);
     if (!gang->whole)
         release(gangs, gang);
     remove_if_empty(gangs, gang);
@@ -560,6 +565,7 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms)
 {
     bool any = end_rests(gangs, now_ms);
 
+    gangs_time_halves(gangs, now_ms);
     for (guint i = gangs->unseen->len; i > 0; i--) {
         const struct gang_member *member = g_ptr_array_index(gangs->unseen, i - 1);
         if (now_ms - member->unseen_ms >= GANG_UNSEEN_MS)

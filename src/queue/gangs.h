@@ -120,6 +120,16 @@ struct gang_row {
 };
 /* Texts are borrowed. False: the pod is in no group. */
 bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row);
+/* Groups that have been half for longer than their deadline, by what gangs_expire has seen. One of which
+ * fewer pods are left than it needs is none: what it lacks has ended. */
+struct gang_half {
+    struct gang_row group;
+    const char *uid; /* of one that is bound */
+    int64_t for_ms;
+};
+void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
+                     void (*visit)(const struct gang_half *half, void *data), void *data);
+
 /* UIDs of the pods of its group that have no place, its own first if it has none; free with g_strfreev.
  * NULL: it is in no group. */
 char **gangs_without(const struct gangs *gangs, const char *uid);

@@ -10,6 +10,8 @@ enum gang_stage { KNOWN, HELD, ARRIVED, DUE, BOOKED, BOUND, PLAIN, GANG_STAGES }
 struct gang {
     char *key, *ns, *name;
     bool native, declared, whole;
+    bool half;           /* some are bound, and too few */
+    int64_t half_ms;     /* since when, as far as it was looked at; 0: not yet */
     uint32_t generation; /* of its object */
     uint32_t min, fit;
     int64_t timeout_ms, asked_ms, tried_ms, deadline_ms, backoff_ms, again_ms;
@@ -34,6 +36,7 @@ struct gangs {
     GPtrArray *holding;  /* gangs with places */
     GPtrArray *resting;  /* gangs that get none for a while */
     GPtrArray *unseen;   /* members */
+    GPtrArray *halves;   /* gangs that are half, or on their way to be whole */
     bool news;
 };
 
@@ -50,3 +53,10 @@ void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
 /* Of members that have a place, in a booking or not. */
 uint32_t gang_places(const struct gang *gang);
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);
+
+/* After any change of who is bound, and of how many must be. */
+void gang_note_half(struct gangs *gangs, struct gang *gang);
+void gangs_time_halves(struct gangs *gangs, int64_t now_ms);
+/* No Binding of it is under way that may mend that. */
+bool gang_is_half(const struct gang *gang);
+struct gang_row gang_row(const struct gang *gang);

@@ -13,7 +13,7 @@ static const char *const stage_names[GANG_STAGES] = {
 
 /* --- for people ------------------------------------------------------------------------------- */
 
-static struct gang_row row_of(const struct gang *gang)
+struct gang_row gang_row(const struct gang *gang)
 {
     return (struct gang_row){
         .ns = gang->ns,
@@ -26,8 +26,7 @@ static struct gang_row row_of(const struct gang *gang)
         .deadline_ms = gang->deadline_ms,
         .again_ms = gang->again_ms,
         .whole = gang->whole,
-        .half = !gang->whole && gang->n[BOUND] > 0 && gang->n[BOUND] < gang->min &&
-                gang->n[DUE] + gang->n[BOOKED] == 0,
+        .half = gang_is_half(gang),
     };
 }
 
@@ -36,7 +35,7 @@ bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret
     const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
 
     if (member)
-        *ret_row = row_of(member->gang);
+        *ret_row = gang_row(member->gang);
     return member != NULL;
 }
 
@@ -68,8 +67,32 @@ void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *
     g_autoptr(GPtrArray) all = in_order(gangs);
 
     for (guint i = 0; i < all->len; i++) {
-        const struct gang_row row = row_of(all->pdata[i]);
+        const struct gang_row row = gang_row(all->pdata[i]);
         visit(&row, data);
+    }
+}
+
+static const char *first_bound(const struct gang *gang)
+{
+    for (guint i = 0; i < gang->members->len; i++) {
+        const struct gang_member *member = g_ptr_array_index(gang->members, i);
+        if (member->stage == BOUND)
+            return member->uid;
+    }
+    return NULL;
+}
+
+void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
+                     void (*visit)(const struct gang_half *half, void *data), void *data)
+{
+    for (guint i = 0; i < gangs->halves->len; i++) {
+        const struct gang *gang = g_ptr_array_index(gangs->halves, i);
+        if (!gang_is_half(gang) || gang->members->len < gang->min || gang->half_ms == 0 ||
+            now_ms - gang->half_ms <= gang->timeout_ms)
+            continue;
+        const struct gang_half half = {
+            .group = gang_row(gang), .uid = first_bound(gang), .for_ms = now_ms - gang->half_ms};
+        visit(&half, data);
     }
 }
 
@@ -230,6 +253,7 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang_rest(gangs, gang, said.again);
         gang->fit = (uint32_t)said.fit;
         gang->whole = said.whole;
+        gang_note_half(gangs, gang);
     }
     gangs->news = false;
     return true;

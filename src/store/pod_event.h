@@ -12,10 +12,11 @@ enum pod_event_cause {
     POD_EVENT_CARD_GONE,    /* the card does not exist any more */
     POD_EVENT_OVERBOOKED,   /* its card holds more than it has */
     POD_EVENT_UNASSIGNED,   /* the node side has not taken it for long */
-    POD_EVENT_UNREAD,       /* what it asks for cannot be read or served: it holds all that it may */
-    POD_EVENT_LEFT_OUT,     /* of a Node: its kubelet rejects pods */
-    POD_EVENT_INVALID,      /* what it asks for cannot be understood */
-    POD_EVENT_DENIED,       /* somebody wants it on a node where it may not be */
+    POD_EVENT_UNREAD,     /* what it asks for cannot be read or served: it holds all that it may */
+    POD_EVENT_LEFT_OUT,   /* of a Node: its kubelet rejects pods */
+    POD_EVENT_GROUP_HALF, /* too few pods of its group are bound, for long */
+    POD_EVENT_INVALID,    /* what it asks for cannot be understood */
+    POD_EVENT_DENIED,     /* somebody wants it on a node where it may not be */
     POD_EVENT_N
 };
 

@@ -7,9 +7,10 @@ import pathlib
 import signal
 import tempfile
 import threading
+import time
 import unittest
 
-from program import Server, call, listing, node, pod, run
+from program import PATIENCE, Server, call, listing, node, pod, run
 
 LABEL = "scheduling.x-k8s.io/pod-group"
 LIGHT = "pod-group.scheduling.sigs.k8s.io/"
@@ -43,6 +44,23 @@ def members(name, number, units=10, least=None, how="label"):
             one["spec"]["schedulingGroup"] = {"podGroupName": name}
         made.append(one)
     return made
+
+
+def occupy(wanted, name, card):
+    """It runs there, on a whole card."""
+    wanted["metadata"].setdefault("annotations", {}).update({
+        "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": "10", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
+    wanted["spec"]["nodeName"] = name
+    wanted["status"] = {"phase": "Running"}
+
+
+def await_rows(ask):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        rows = ask()
+        if rows:
+            return rows
+    raise AssertionError("nothing was found")
 
 
 class Gangs(unittest.TestCase):
@@ -242,6 +260,29 @@ class Gangs(unittest.TestCase):
             told = json.loads(run("replay", file, "-o", "json").stdout)
             self.assertEqual((told["different"], told["unchecked"]), (0, 0), told)
             self.assertGreater(told["compared"], 12)
+
+    def test_the_audit_names_groups_that_are_half(self):
+        """Three of eight run, and five wait for longer than the group's deadline."""
+        pods = members("g", 8, least=8, how="koordinator")
+        whole = members("w", 2, least=2, how="koordinator")
+        for each in pods:
+            each["metadata"]["annotations"][f"{KOORDINATOR}waiting-time"] = "1s"
+        for number, each in enumerate(pods[:3]):
+            occupy(each, "n1", number)
+        for number, each in enumerate(whole):
+            occupy(each, "n2", number)
+        self.start(*pods, *whole)
+        self.ask(pods[4])
+
+        def rows():
+            told = run("audit", "--server", self.server.operations, "-o", "json")
+            return [row for row in json.loads(told.stdout)["rows"] if row["cause"] == "group_half"]
+
+        [row] = await_rows(rows)
+        self.assertEqual((row["namespace"], row["name"], row["node"]), ("test", "g-0", "n1"))
+        self.assertEqual(row["cluster"], "group g: 3 bound of the 8 that it needs")
+        self.assertIn("8 known, half for ", row["ledger"])
+        self.assertIn('gpuledger_audit_differences{cause="group_half"} 1', self.server.get("/metrics")[1])
 
     def test_without_the_option(self):
         folder = tempfile.TemporaryDirectory()

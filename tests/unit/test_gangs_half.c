@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which groups are said to be half, and from when on. */
+#include "queue/gangs.h"
+
+#include "suite.h"
+
+#include <string.h>
+
+#define TIMEOUT_MS 1000
+
+static struct gangs *gangs;
+static int64_t now_ms;
+
+static void drop(void *data, const char *uid)
+{
+}
+
+static void setup(void)
+{
+    gangs = gangs_new(&(struct gang_keeper){drop, NULL});
+    now_ms = 5000;
+}
+
+static void teardown(void)
+{
+    gangs_free(gangs);
+}
+
+static void declare(uint32_t min)
+{
+    ck_assert(gangs_declare(
+        gangs,
+        &(struct pod_group_view){.ns = "ml", .name = "g", .min = min, .timeout_ms = TIMEOUT_MS},
+        0));
+}
+
+static void join(const char *uid, enum gang_role role)
+{
+    const struct pod_group_claim claim = {.name = "g"};
+    ck_assert(gangs_join(gangs, "ml", &claim, uid, role, &(struct gang_source){0}));
+}
+
+static void add(const struct gang_half *half, void *data)
+{
+    g_string_append_printf(data, "%s/%s %s: %u of %u for %d\n", half->group.ns, half->group.name,
+                           half->uid, half->group.bound, half->group.min, (int)half->for_ms);
+}
+
+/* After that many milliseconds, at each end of which somebody looks. */
+static void expect(int64_t ms, const char *text)
+{
+    g_autoptr(GString) found = g_string_new(NULL);
+
+    gangs_expire(gangs, now_ms);
+    now_ms += ms;
+    gangs_expire(gangs, now_ms);
+    gangs_each_half(gangs, now_ms, add, found);
+    ck_assert_str_eq(found->str, text);
+}
+
+START_TEST(half_for_longer_than_the_deadline)
+{
+    declare(3);
+    join("a", GANG_PENDING);
+    join("b", GANG_BOUND);
+    join("c", GANG_PENDING);
+    expect(TIMEOUT_MS, "");
+    expect(1, "ml/g b: 1 of 3 for 1001\n");
+    join("a", GANG_BOUND);
+    expect(1, "ml/g a: 2 of 3 for 1002\n");
+    join("c", GANG_BOUND);
+    expect(TIMEOUT_MS + 1, "");
+}
+END_TEST
+
+START_TEST(nobody_bound_is_not_half)
+{
+    declare(2);
+    join("a", GANG_PENDING);
+    join("b", GANG_PENDING);
+    expect(10 * TIMEOUT_MS, "");
+}
+END_TEST
+
+START_TEST(who_replaces_a_pod_of_a_whole_group_makes_no_half)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_BOUND);
+    ck_assert(gangs_forget(gangs, "b"));
+    join("b2", GANG_PENDING);
+    expect(10 * TIMEOUT_MS, "");
+}
+END_TEST
+
+/* After a restart nobody knows that it was whole: it has its deadline's time. */
+START_TEST(the_time_begins_when_it_is_seen)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b2", GANG_PENDING);
+    expect(TIMEOUT_MS, "");
+    join("b2", GANG_BOUND);
+    ck_assert(gangs_forget(gangs, "a"));
+    join("a2", GANG_PENDING);
+    expect(10 * TIMEOUT_MS, "");
+}
+END_TEST
+
+START_TEST(what_is_lacking_has_ended)
+{
+    declare(3);
+    join("a", GANG_BOUND);
+    join("b", GANG_BOUND);
+    expect(10 * TIMEOUT_MS, "");
+    join("c", GANG_PENDING);
+    expect(0, "ml/g a: 2 of 3 for 10000\n");
+}
+END_TEST
+
+START_TEST(a_pod_without_gpu_is_there)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_PLAIN);
+    join("c", GANG_PENDING);
+    expect(10 * TIMEOUT_MS, "");
+}
+END_TEST
+
+START_TEST(a_binding_under_way_may_mend_it)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_BOOKED);
+    expect(2 * TIMEOUT_MS, "");
+    gangs_settle(gangs, "b", false);
+    expect(0, "ml/g a: 1 of 2 for 2000\n");
+}
+END_TEST
+
+START_TEST(another_min_ends_or_begins_it)
+{
+    declare(3);
+    join("a", GANG_BOUND);
+    join("b", GANG_BOUND);
+    join("c", GANG_PENDING);
+    expect(2 * TIMEOUT_MS, "ml/g a: 2 of 3 for 2000\n");
+    declare(2); /* whole now, and so it stays */
+    declare(3);
+    expect(2 * TIMEOUT_MS, "");
+}
+END_TEST
+
+START_TEST(a_group_that_nobody_declares_any_more)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_PENDING);
+    expect(2 * TIMEOUT_MS, "ml/g a: 1 of 2 for 2000\n");
+    gangs_undeclare(gangs, "ml", "g", false);
+    expect(2 * TIMEOUT_MS, "");
+    ck_assert(gangs_forget(gangs, "a"));
+    ck_assert(gangs_forget(gangs, "b"));
+    expect(2 * TIMEOUT_MS, "");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gangs_half");
+    TCase *tests = tcase_create("gangs_half");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, half_for_longer_than_the_deadline);
+    tcase_add_test(tests, nobody_bound_is_not_half);
+    tcase_add_test(tests, who_replaces_a_pod_of_a_whole_group_makes_no_half);
+    tcase_add_test(tests, the_time_begins_when_it_is_seen);
+    tcase_add_test(tests, what_is_lacking_has_ended);
+    tcase_add_test(tests, a_pod_without_gpu_is_there);
+    tcase_add_test(tests, a_binding_under_way_may_mend_it);
+    tcase_add_test(tests, another_min_ends_or_begins_it);
+    tcase_add_test(tests, a_group_that_nobody_declares_any_more);
+
+    return suite_run(suite);
+}
