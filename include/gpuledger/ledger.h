@@ -271,6 +271,8 @@ struct node {
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
+    int64_t
+        switches_ns; /* likewise: Unix time from which it is made another kind of node; 0: it is not */
 
     int32_t unplaced_holders;
     int32_t unplaced_exclusive;

@@ -59,6 +59,8 @@ struct pod_view {
     const char *created; /* RFC 3339, UTC, whole seconds */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
+    int64_t active_deadline_s; /* spec.activeDeadlineSeconds: kubelet ends it then; 0: never */
+    int64_t grace_s;           /* spec.terminationGracePeriodSeconds; 0: not said */
     bool particular;  /* it takes more of a node than its containers say (amounts of the pod as a
                        * whole), or keeps other pods away */
     int64_t priority;
@@ -98,6 +100,11 @@ bool pod_view_is_bound(const struct pod_view *pod);
 
 /* Phase Succeeded or Failed: no container runs any more, the pod holds nothing. */
 bool pod_view_is_terminal(const struct pod_view *pod);
+
+/* After how many seconds on a node kubelet has ended it, whatever its author wants by then: the time that
+ * it is given to end is his to choose, and counts. 0: nobody knows. An annotation says nothing here: who
+ * lies would hold what others were promised. */
+int64_t pod_view_lasts(const struct pod_view *pod);
 
 /* A container's amount of an extended resource (limits equal requests there; either may be
  * given), as text, or NULL. */

@@ -26,3 +26,14 @@ const char *container_view_amount(const struct container_view *container, const 
     const char *limit = string_pairs_get(&container->limits, resource);
     return limit ? limit : string_pairs_get(&container->requests, resource);
 }
+
+/* What the API server sets where a pod does not say it. */
+#define GRACE_S 30
+#define SECONDS_MAX (INT64_C(1) << 32)
+
+int64_t pod_view_lasts(const struct pod_view *pod)
+{
+    if (pod->active_deadline_s <= 0 || pod->active_deadline_s > SECONDS_MAX)
+        return 0;
+    return pod->active_deadline_s + (pod->grace_s > 0 ? MIN(pod->grace_s, SECONDS_MAX) : GRACE_S);
+}

@@ -27,6 +27,11 @@ static const struct reason_info table[REASON_N] = {
          "The node is being changed to another configuration of its GPU plugin, and "
          "gives no GPU until both agree",
          false},
+    [REASON_MODE_SWITCH_AHEAD] =
+        {"mode_switch_ahead",
+         "The node's GPUs are about to be shared in another way, and the pod may not have ended by "
+         "then",
+         false},
     [REASON_WITHHELD] =
         {"withheld",
          "Insufficient GPU devices: those that are left may all be on one GPU, which "

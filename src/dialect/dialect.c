@@ -90,6 +90,7 @@ struct request *dialect_read_request(const struct pod_view *view,
             continue;
         }
         request->host = host_of_pod(view);
+        request->lasts_s = pod_view_lasts(view);
         *end = request;
         end = &request->alternative;
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||

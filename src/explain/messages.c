@@ -3,6 +3,7 @@
 
 #include "explain/explain.h"
 #include "dialect/discovery.h"
+#include "wire/switch_mark.h"
 
 #include <string.h>
 
@@ -273,6 +274,26 @@ static void tell_withheld(const struct context *context)
     if (pool)
         g_string_append_printf(context->text, "has %d %s, gives %d: %s", pool->reported,
                                ask->device, pool->capacity, why[pool->withheld]);
+}
+
+static void tell_switch(const struct context *context)
+{
+    const int64_t ns_per_s = G_GINT64_CONSTANT(1000000000), lasts_s = context->request->lasts_s;
+    const int64_t switches_ns = context->node->switches_ns;
+    g_autofree char *time = switch_time_format(switches_ns / ns_per_s);
+
+    if (switches_ns <= context->question->admission.now_ns)
+        g_string_append(context->text, "is being made a node that shares its cards in another way");
+    else
+        g_string_append_printf(context->text, "shares its cards in another way from %s on", time);
+    if (lasts_s > 0)
+        g_string_append_printf(context->text,
+                               ", and the pod may run for %" G_GINT64_FORMAT
+                               " s (activeDeadlineSeconds and terminationGracePeriodSeconds)",
+                               lasts_s);
+    else
+        g_string_append(context->text,
+                        ", and the pod does not say for how long it runs (activeDeadlineSeconds)");
 }
 
 static void tell_count(const struct context *context)
@@ -602,6 +623,7 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
     [REASON_CHANGING] = tell_withheld,
+    [REASON_MODE_SWITCH_AHEAD] = tell_switch,
     [REASON_WITHHELD] = tell_withheld,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,
     [REASON_SHARED_MEMORY] = tell_shared_memory,

@@ -99,6 +99,15 @@ static bool is_closed(const struct feasibility *question, const struct node *nod
            feasibility_unsealed(question, node) > UNSEALED_MAX;
 }
 
+bool feasibility_outlasts(const struct request *request, const struct node *node, int64_t now_ns)
+{
+    if (node->switches_ns == 0)
+        return false;
+    /* What is left, so that no sum overflows. */
+    const int64_t left_s = (node->switches_ns - now_ns) / G_GINT64_CONSTANT(1000000000);
+    return request->lasts_s == 0 || request->lasts_s > left_s - SWITCH_SLACK_S;
+}
+
 /* Whether a card is free for the pod on the node as it is seen. */
 static enum reason admit(struct feasibility *question, struct placement *ret_placement)
 {
@@ -111,10 +120,15 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
         return dialect_why_wait(question->seen, question->admission.request);
     if (admission == ADMISSION_NO)
         return reason;
-    if (!is_closed(question, question->seen))
+    if (is_closed(question, question->seen))
+        reason = REASON_UNSEALED;
+    else if (feasibility_outlasts(question->admission.request, question->seen,
+                                  question->admission.now_ns))
+        reason = REASON_MODE_SWITCH_AHEAD;
+    else
         return REASON_NONE;
     question->waits = false;
-    return REASON_UNSEALED;
+    return reason;
 }
 
 /* Whether the node, which takes the pod, is left to older ones. */
@@ -295,8 +309,8 @@ int32_t feasibility_ahead(const struct feasibility *question)
 
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
-    return node && node->n_waiting == 0 && !node->departed && node->n_unsealed <= UNSEALED_MAX &&
-           !limits(question) && !question->ordered &&
+    return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
+           node->n_unsealed <= UNSEALED_MAX && !limits(question) && !question->ordered &&
            (is_calm(question, node) ||
             (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
              nominees_see(&question->nominees, node) == node));

@@ -66,6 +66,13 @@ struct feasibility {
     struct arrivals_older older; /* REASON_EARLIER_POD: the pod it is left to */
 };
 
+/* So long a bind may wait, and kubelet not have heard of the pod. */
+#define SWITCH_SLACK_S 120
+
+/* The pod, bound now, may be there still when the node is switched (wire/switch_mark.h): its spec says
+ * that, or says nothing. */
+bool feasibility_outlasts(const struct request *request, const struct node *node, int64_t now_ns);
+
 /* Borrows the pod and the request. */
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about);

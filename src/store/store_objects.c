@@ -7,6 +7,7 @@
 #include "core/node_traits.h"
 #include "store/booking.h"
 #include "store/store_state.h"
+#include "wire/switch_mark.h"
 
 #include <string.h>
 
@@ -71,6 +72,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     g_autoptr(GError) failure = NULL;
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
+    const int64_t switches_ns = switch_mark_time(view, &warning);
     bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,
                                         &failure);
 
@@ -85,10 +87,12 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct node *node =
         paused ? ledger_pause_node(store->ledger, view->name)
                : ledger_set_topology(store->ledger, view->name, shared || sketched ? topology : NULL);
+    const bool freed = node->switches_ns != 0 && switches_ns == 0;
     const struct node_facts facts = {
         .generation = store->generation[FEED_NODES],
         .cordoned = view->cordoned,
         .distrusted = failure || warning,
+        .switches_ns = switches_ns,
         .host = shared || sketched || paused ? NULL : &host,
     };
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
@@ -96,7 +100,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
     note_plan(store, view);
     note_kept(store, view->name, string_pairs_get(&view->annotations, STORE_KEPT));
     if (rejects_see_mark(store->rejects, view->name,
-                         string_pairs_get(&view->annotations, REJECTS_RESUME)))
+                         string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
+        freed)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
     store_unlock(store);

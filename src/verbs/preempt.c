@@ -9,6 +9,7 @@
  */
 #include "verbs/call.h"
 #include "base/log.h"
+#include "store/feasibility.h"
 #include "store/shortfall.h"
 #include "policy/victims.h"
 #include "wire/preemption.h"
@@ -54,7 +55,8 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
         const struct node *node = ledger_node(ledger, args->nodes[at].name);
-        if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE)
+        if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE ||
+            feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns))
             continue;
         preempt->what_ifs[at] = what_if_new(nominees_see(&nominees, node));
         n_pods += node->allocations->len;

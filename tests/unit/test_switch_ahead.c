@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node that is about to share its cards in another way takes those alone who have ended by then, as
+ * their specs say, and filter, bind and explain give one answer.
+ */
+#include "literals.h"
+#include "suite.h"
+
+#include "base/log.h"
+#include "core/ledger.h"
+#include "simulate/memory_cluster.h"
+#include "verbs/extender.h"
+#include "wire/switch_mark.h"
+
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define COUNT "aliyun.com/gpu-count"
+#define TARGET "nvidia.com/device-plugin.config=night@"
+#define HOUR_S 3600
+
+static struct extender extender;
+
+/* "n1" with one card and these words of a switch; NULL: none. */
+static void say(const char *mark, const char *state)
+{
+    struct string_pair said[2];
+    size_t n = 0;
+
+    if (mark)
+        said[n++] = (struct string_pair){"gpuledger.io/switch", mark};
+    if (state)
+        said[n++] = (struct string_pair){"gpuledger.io/switch-state", state};
+    store_apply_node(extender.store,
+                     &(struct node_view){.name = "n1",
+                                         .annotations = {said, n},
+                                         .capacity = PAIRS({MEM, "10"}, {COUNT, "1"})});
+}
+
+/* In so many seconds from now. */
+static void announce(int64_t in_s)
+{
+    g_autofree char *time = switch_time_format(g_get_real_time() / G_USEC_PER_SEC + in_s);
+    g_autofree char *mark = g_strconcat(TARGET, time, NULL);
+
+    say(mark, NULL);
+}
+
+static void setup(void)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000}),
+        .bind_timeout_ms = 60,
+    };
+    extender.cluster = memory_cluster_new(extender.store);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    say(NULL, NULL);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+static void teardown(void)
+{
+    memory_cluster_free(extender.cluster);
+    store_free(extender.store);
+}
+
+/* `spec`: what it has beside its container, with a comma behind. */
+static char *format_pod(const char *name, const char *spec)
+{
+    return g_strdup_printf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"%s\","
+                           "\"annotations\":{\"gpuledger.io/max-duration\":\"1m\"}},"
+                           "\"spec\":{%s\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":"
+                           "{\"" MEM "\":\"2\"}}}]}}",
+                           name, name, spec);
+}
+
+static void expect(GString *take_reply, const char *text)
+{
+    ck_assert_msg(strstr(take_reply->str, text), "%s: %s", text, take_reply->str);
+    g_string_free(take_reply, TRUE);
+}
+
+static GString *filter(const char *pod)
+{
+    g_autofree char *body = g_strdup_printf("{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", pod);
+    GString *reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    return reply;
+}
+
+static GString *bind(const char *name)
+{
+    g_autofree char *body =
+        g_strdup_printf("{\"PodName\":\"%s\",\"PodNamespace\":\"ml\",\"PodUID\":\"%s\","
+                        "\"Node\":\"n1\"}",
+                        name, name);
+    GString *reply = g_string_new(NULL);
+
+    extender_bind(&extender, body, strlen(body), reply);
+    return reply;
+}
+
+static void expect_refused(const char *name, const char *spec)
+{
+    g_autofree char *pod = format_pod(name, spec);
+    const char *text = reason_info(REASON_MODE_SWITCH_AHEAD)->text;
+
+    ck_assert(memory_cluster_add(extender.cluster, format_pod(name, spec), NULL));
+    expect(filter(pod), "\"FailedAndUnresolvableNodes\":{\"n1\"");
+    expect(filter(pod), text);
+    expect(bind(name), text);
+}
+
+static void expect_taken(const char *name, const char *spec)
+{
+    g_autofree char *pod = format_pod(name, spec);
+
+    ck_assert(memory_cluster_add(extender.cluster, format_pod(name, spec), NULL));
+    expect(filter(pod), "\"NodeNames\":[\"n1\"]");
+    expect(bind(name), "\"Error\":\"\"");
+}
+
+START_TEST(who_may_outlast_the_switch_is_refused)
+{
+    announce(HOUR_S);
+    expect_refused("silent", "");
+    expect_refused("long", "\"activeDeadlineSeconds\":3600,");
+    expect_refused("endless", "\"activeDeadlineSeconds\":2147483647,");
+    expect_taken("short", "\"activeDeadlineSeconds\":1800,");
+}
+END_TEST
+
+/* The author of a pod chooses how long it may take to end, too. */
+START_TEST(the_time_to_end_counts)
+{
+    announce(HOUR_S);
+    expect_refused("slow", "\"activeDeadlineSeconds\":600,\"terminationGracePeriodSeconds\":3600,");
+    expect_taken("quick", "\"activeDeadlineSeconds\":600,\"terminationGracePeriodSeconds\":60,");
+}
+END_TEST
+
+START_TEST(when_the_time_has_come_nobody_is_taken)
+{
+    announce(-1);
+    expect_refused("short", "\"activeDeadlineSeconds\":1,");
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_stands_for_a_time_that_has_come)
+{
+    static const char *const marks[] = {"",
+                                        "night",
+                                        TARGET,
+                                        TARGET "tomorrow",
+                                        "=night@2999-01-01T00:00:00Z",
+                                        "a=b@2999-13-01T00:00:00Z"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
+        g_autofree char *name = g_strdup_printf("p%zu", i);
+        say(marks[i], NULL);
+        expect_refused(name, "\"activeDeadlineSeconds\":1,");
+    }
+}
+END_TEST
+
+START_TEST(a_switch_under_way_takes_nobody_whatever_else_is_said)
+{
+    say(NULL, "hold");
+    expect_refused("one", "\"activeDeadlineSeconds\":1,");
+    say(TARGET "2999-01-01T00:00:00Z", "hold");
+    expect_refused("two", "\"activeDeadlineSeconds\":1,");
+}
+END_TEST
+
+/* Those who were refused are looked at again. */
+START_TEST(afterwards_the_node_is_as_before)
+{
+    announce(HOUR_S);
+    expect_refused("silent", "");
+    const uint64_t before = ledger_freed(store_lock(extender.store));
+    store_unlock(extender.store);
+    say(NULL, NULL);
+    ck_assert_uint_gt(ledger_freed(store_lock(extender.store)), before);
+    store_unlock(extender.store);
+    expect_taken("other", "");
+}
+END_TEST
+
+START_TEST(a_mark_is_read_as_it_was_written)
+{
+    struct switch_mark mark = {"nvidia.com/mig.config", "all-1g.5gb", 1795636800}, again;
+    g_autofree char *text = switch_mark_format(&mark);
+
+    ck_assert_str_eq(text, "nvidia.com/mig.config=all-1g.5gb@2026-11-25T20:00:00Z");
+    ck_assert(switch_mark_parse(text, &again));
+    ck_assert_mem_eq(mark.label, again.label, sizeof "nvidia.com/mig.config");
+    ck_assert_str_eq(mark.value, again.value);
+    ck_assert_int_eq(mark.at_s, again.at_s);
+    ck_assert(switch_mark_parse("a=b@2026-11-25T21:00:00+01:00", &again));
+    ck_assert_int_eq(mark.at_s, again.at_s);
+    ck_assert(!switch_mark_parse("a=b=c@2026-11-25T21:00:00Z", &again));
+    ck_assert(!switch_mark_parse("a=b@2026-11-25T21:00:00", &again));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("switch_ahead");
+    TCase *tcase = tcase_create("switch_ahead");
+
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, who_may_outlast_the_switch_is_refused);
+    tcase_add_test(tcase, the_time_to_end_counts);
+    tcase_add_test(tcase, when_the_time_has_come_nobody_is_taken);
+    tcase_add_test(tcase, what_cannot_be_read_stands_for_a_time_that_has_come);
+    tcase_add_test(tcase, a_switch_under_way_takes_nobody_whatever_else_is_said);
+    tcase_add_test(tcase, afterwards_the_node_is_as_before);
+    tcase_add_test(tcase, a_mark_is_read_as_it_was_written);
+    suite_add_tcase(suite, tcase);
+
+    return suite_run(suite);
+}
