@@ -43,11 +43,14 @@ void fit_free(struct fit *fit)
     g_array_unref(fit->places);
     g_array_unref(fit->moves);
     explanation_free(fit->rest);
+    fit_group_free(fit->group);
     g_free(fit);
 }
 
 bool fit_is_whole(const struct fit *fit)
 {
+    if (fit->group && fit_group_reason(fit->group) != REASON_NONE)
+        return false;
     return fit->stranded == 0 && (fit->no_gpu || fit->wanted == 0 || fit->fitting >= fit->wanted);
 }
 
@@ -362,6 +365,48 @@ static void place_all(const struct fit_query *query, struct fit *fit, struct con
     g_free(contest->ranks);
 }
 
+/* --- a group -------------------------------------------------------------------------------- */
+
+/* New nodes are added for as long as each takes one of the group that nobody took before. */
+static void place_on_new_nodes(const struct fit_query *query, struct fit *fit, struct store *copy,
+                               const struct pod_view *view)
+{
+    while (fit->group->fit < fit->group->uids->len && fit->made < FIT_TEMPLATE_MAX) {
+        const struct node *added = add_node(query, copy, fit->made + 1);
+        if (!fit_group_place(fit->group, copy, view)) {
+            ledger_remove_node(store_ledger(copy), added->name);
+            return;
+        }
+        fit->made++;
+    }
+}
+
+static void place_group(const struct fit_query *query, struct fit *fit, struct store *copy,
+                        const struct pod_view *view)
+{
+    struct fit_group *group = fit->group;
+    const int64_t made = fit->made;
+
+    if (fit->wanted == 0)
+        fit->wanted = fit_group_lacks(group);
+    fit_group_await(group, copy, view, fit->wanted);
+    store_lock(copy);
+    fit_group_place(group, copy, view);
+    if (query->template)
+        place_on_new_nodes(query, fit, copy, view);
+    fit->fitting = group->fit;
+    fit->capped = group->uids->len < fit->wanted && group->fit == group->uids->len;
+    const bool comes = fit_group_reason(group) == REASON_NONE;
+    for (guint i = 0; comes && i < group->uids->len; i++) {
+        const struct allocation *held = ledger_get(store_ledger(copy), group->uids->pdata[i]);
+        if (held)
+            note_place(fit, held->node->name, is_new(held->node->name));
+    }
+    if (!comes)
+        fit->made = made;
+    store_unlock(copy);
+}
+
 /* --- the whole ------------------------------------------------------------------------------ */
 
 static bool place_pods(const struct fit_query *query, struct fit *fit, struct store *copy,
@@ -392,9 +437,14 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
         .policy = request->terms && request->terms->policy ? request->terms->policy
                                                            : store_options(copy)->policy,
     };
-    store_lock(copy);
-    place_all(query, fit, &contest);
-    store_unlock(copy);
+    fit->group = fit_group_new(query->store, query->pod);
+    if (fit->group) {
+        place_group(query, fit, copy, &view);
+    } else {
+        store_lock(copy);
+        place_all(query, fit, &contest);
+        store_unlock(copy);
+    }
     if (!fit->capped && (fit->wanted == 0 || fit->fitting < fit->wanted))
         fit->rest = explain_on(copy, &view, request);
     return true;

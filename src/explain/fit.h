@@ -3,10 +3,12 @@
 /*
  * How many pods of a kind fit, where, and after what: on a copy of the store (explain/trial.h), so that
  * nothing is changed anywhere. Pods are placed one after the other, as kube-scheduler would if it
- * followed the policy, and as matched by the node side. Any thread.
+ * followed the policy, and as matched by the node side. Those of a group that comes whole or not at all
+ * are placed as filter places them, together. Any thread.
  */
 #include "store/cluster.h"
 #include "explain/explain.h"
+#include "explain/fit_group.h"
 
 #define FIT_REPLICAS_MAX 10000 /* placed for one question */
 #define FIT_DRAIN_MAX 100      /* nodes and cards */
@@ -41,7 +43,9 @@ struct fit {
     int64_t fitting;
     bool capped;            /* there may be room for more than FIT_REPLICAS_MAX */
     bool no_gpu;            /* the pod asks for none: nothing here keeps it from any node */
-    GArray *places;         /* struct fit_place, in the order in which they were first used */
+    struct fit_group *group; /* that the pods are of, and that holds them back; NULL: none */
+    GArray *places;          /* struct fit_place, in the order in which they were first used; none
+                             * if the group does not come */
     int64_t made;           /* nodes like the template that are used */
     bool drains;            /* nodes were to be drained, whatever was on them */
     GArray *moves;          /* struct fit_move */

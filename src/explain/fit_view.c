@@ -5,6 +5,24 @@
 
 #include <string.h>
 
+static void write_group(GString *text, const struct fit_group *group)
+{
+    const enum reason reason = fit_group_reason(group);
+
+    if (group->needs == 0)
+        g_string_append_printf(
+            text, "; their group %s does not come: nothing says how many it needs", group->name);
+    else if (reason == REASON_NONE)
+        g_string_append_printf(text, "; their group %s comes: it needs %u", group->name,
+                               group->needs);
+    else
+        g_string_append_printf(text,
+                               "; their group %s does not come, so none is placed: it needs %u",
+                               group->name, group->needs);
+    if (group->there > 0)
+        g_string_append_printf(text, ", %u there already", group->there);
+}
+
 /* Sentences for people. Free with g_free. */
 static char *summarize(const struct fit *fit)
 {
@@ -31,8 +49,11 @@ static char *summarize(const struct fit *fit)
         g_string_append_printf(text, "%" G_GINT64_FORMAT "%s pods like %s/%s (%s) fit",
                                fit->fitting, fit->capped ? " or more" : "", fit->ns, fit->name,
                                fit->asks);
+    if (fit->group)
+        write_group(text, fit->group);
     if (fit->capped && fit->wanted > 0)
-        g_string_append_printf(text, "; no more than %d are tried", FIT_REPLICAS_MAX);
+        g_string_append_printf(text, "; no more than %d are tried",
+                               fit->group ? GANG_MEMBERS_MAX : FIT_REPLICAS_MAX);
     if (fit->made > 0)
         g_string_append_printf(text, ", with %" G_GINT64_FORMAT " new node%s", fit->made,
                                fit->made == 1 ? "" : "s");
@@ -79,6 +100,8 @@ void fit_encode(struct json_writer *writer, const struct fit *fit)
     json_key_int(writer, "fitting", fit->fitting);
     json_key_bool(writer, "capped", fit->capped);
     json_key_int(writer, "newNodes", fit->made);
+    json_key(writer, "group");
+    fit_group_encode(writer, fit->group);
     json_key_array(writer, "places");
     for (guint i = 0; i < fit->places->len; i++) {
         const struct fit_place *place = &g_array_index(fit->places, struct fit_place, i);

@@ -121,7 +121,7 @@ static bool release(struct gangs *gangs, struct gang *gang)
     return any;
 }
 
-static struct gang *find(const struct gangs *gangs, const char *ns, const char *name, bool native)
+struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *name, bool native)
 {
     g_autofree char *key = g_strdup_printf("%s/%s%s", ns, native ? "native/" : "", name);
     return g_hash_table_lookup(gangs->by_key, key);
@@ -129,7 +129,7 @@ static struct gang *find(const struct gangs *gangs, const char *ns, const char *
 
 struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native)
 {
-    struct gang *gang = find(gangs, ns, name, native);
+    struct gang *gang = gang_find(gangs, ns, name, native);
     struct gang_tenant *tenant = tenant_of(gangs, ns);
 
     if (gang)
@@ -202,7 +202,7 @@ static void undeclare(struct gangs *gangs, struct gang *gang)
 
 void gangs_undeclare(struct gangs *gangs, const char *ns, const char *name, bool native)
 {
-    struct gang *gang = find(gangs, ns, name, native);
+    struct gang *gang = gang_find(gangs, ns, name, native);
 
     if (gang && gang->declared)
         undeclare(gangs, gang);
@@ -408,7 +408,7 @@ char **gangs_without(const struct gangs *gangs, const char *uid)
     return uids;
 }
 
-static uint32_t count_fit(const struct gang *gang)
+uint32_t gang_there(const struct gang *gang)
 {
     return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
 }
@@ -429,7 +429,7 @@ static bool hold(struct gangs *gangs, struct gang *gang, struct gang_member *ask
         if (taken[i])
             gang_set_stage(gangs, without->pdata[i], HELD);
     }
-    gang->fit = count_fit(gang);
+    gang->fit = gang_there(gang);
     return gang->fit >= gang->min;
 }
 
@@ -451,7 +451,7 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
         release(gangs, gang); /* a member went: what is left of the places is no group */
         return answer;
     }
-    if (has_place(member->stage) && count_fit(gang) >= gang->min) {
+    if (has_place(member->stage) && gang_there(gang) >= gang->min) {
         gang->asked_ms = ask->now_ms;
         return GANG_YES;
     }

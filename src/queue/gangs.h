@@ -111,9 +111,10 @@ bool gangs_take_news(struct gangs *gangs);
 
 struct gang_row {
     const char *ns, *name;
-    uint32_t min, known, held, bound,
-        fit;             /* held: in bookings, too; fit: bound, and found room when it
-                                            * was last looked for */
+    uint32_t min, known, bound;
+    uint32_t held;       /* with a place, in bookings, too */
+    uint32_t there;      /* bound, with a place, or in need of none */
+    uint32_t fit;        /* there, and found room when it was last looked for */
     int64_t deadline_ms; /* 0: holds nothing */
     int64_t again_ms;    /* gets no places before; 0: any time */
     bool whole, half;
@@ -133,6 +134,9 @@ void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
 /* UIDs of the pods of its group that have no place, its own first if it has none; free with g_strfreev.
  * NULL: it is in no group. */
 char **gangs_without(const struct gangs *gangs, const char *uid);
+/* The same of the group that a pod claims to be in. False: nobody has told of it. */
+bool gangs_tell_claimed(const struct gangs *gangs, const char *ns,
+                        const struct pod_group_claim *claim, struct gang_row *ret_row);
 /* Those with members, in order of namespace and name. */
 void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
                 void *data);

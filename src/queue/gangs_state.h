@@ -46,10 +46,13 @@ struct gang_tenant {
 
 /* NULL: the namespace has too many. */
 struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native);
+struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *name, bool native);
 /* NULL: the group has too many. */
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid);
 void gang_set_unseen(struct gangs *gangs, struct gang_member *member, int64_t unseen_ms);
 void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
+/* Bound, with a place, or in need of none. */
+uint32_t gang_there(const struct gang *gang);
 /* Of members that have a place, in a booking or not. */
 uint32_t gang_places(const struct gang *gang);
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);

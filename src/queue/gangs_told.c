@@ -22,6 +22,7 @@ struct gang_row gang_row(const struct gang *gang)
         .known = gang->members->len,
         .held = gang_places(gang),
         .bound = gang->n[BOUND],
+        .there = gang_there(gang),
         .fit = gang->fit,
         .deadline_ms = gang->deadline_ms,
         .again_ms = gang->again_ms,
@@ -37,6 +38,16 @@ bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret
     if (member)
         *ret_row = gang_row(member->gang);
     return member != NULL;
+}
+
+bool gangs_tell_claimed(const struct gangs *gangs, const char *ns,
+                        const struct pod_group_claim *claim, struct gang_row *ret_row)
+{
+    const struct gang *gang = gang_find(gangs, ns, claim->name, claim->native);
+
+    if (gang)
+        *ret_row = gang_row(gang);
+    return gang != NULL;
 }
 
 static gint compare(gconstpointer a, gconstpointer b)

@@ -186,6 +186,8 @@ def check_groups(walk):
     walk.tap.equal((group["name"], group["state"], group["needs"], group["known"]), ("g", "waiting", 2, 2), "a group waits")
     group = walk.json("/api/v1/explain?pod=test/g-0")["group"]
     walk.tap.equal((group["reason"], group["fit"]), ("gang_no_room", 0), "and none of it fits")
+    fit = walk.ask("operations", "POST", "/api/v1/fit", body={"pod": member, "replicas": 2}, status=200)
+    walk.tap.equal((fit["fits"], fit["group"]["reason"], fit["places"]), (False, "gang_no_room", []), "fit says so, too")
 
 
 def check_page(walk):

@@ -3,7 +3,9 @@
 """Groups of pods that come whole or not at all: a saved cluster, and calls as kube-scheduler sends them."""
 
 import json
+import os
 import pathlib
+import random
 import signal
 import tempfile
 import threading
@@ -12,6 +14,8 @@ import unittest
 
 from program import PATIENCE, Server, call, listing, node, pod, run
 
+SEED = int(os.environ.get("GPULEDGER_SEED") or random.randrange(1 << 32))
+ROUNDS = int(os.environ.get("GPULEDGER_EVENTS") or 12)
 LABEL = "scheduling.x-k8s.io/pod-group"
 LIGHT = "pod-group.scheduling.sigs.k8s.io/"
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
@@ -46,10 +50,10 @@ def members(name, number, units=10, least=None, how="label"):
     return made
 
 
-def occupy(wanted, name, card):
-    """It runs there, on a whole card."""
+def occupy(wanted, name, card, units=10):
+    """It runs there; a card has ten units."""
     wanted["metadata"].setdefault("annotations", {}).update({
-        "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": "10", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
+        "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": str(units), "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
     wanted["spec"]["nodeName"] = name
     wanted["status"] = {"phase": "Running"}
 
@@ -283,6 +287,69 @@ class Gangs(unittest.TestCase):
         self.assertEqual(row["cluster"], "group g: 3 bound of the 8 that it needs")
         self.assertIn("8 known, half for ", row["ledger"])
         self.assertIn('gpuledger_audit_differences{cause="group_half"} 1', self.server.get("/metrics")[1])
+
+    def fit(self, wanted, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "pod.json"
+            file.write_text(json.dumps(wanted))
+            result = run("fit", "-f", file, "-s", self.server.operations, "-ojson", *options)
+        self.assertEqual(result.stderr, "")
+        told = json.loads(result.stdout)
+        self.assertEqual(result.returncode, 0 if told["fits"] else 3)
+        return told
+
+    def test_fit_tells_whether_a_group_comes(self):
+        """Equal pods on cards of which others have something: as many as the rest of each holds. filter
+        says the same."""
+        chance = random.Random(SEED)
+        seen = set()
+        for _ in range(ROUNDS):
+            size, number, needs = chance.randint(1, 10), chance.randint(1, 9), chance.randint(2, 9)
+            names = ["n1", "n2", "n3"][:chance.randint(1, 3)]
+            room, others = {}, []
+            for name in names:
+                for card in range(2):
+                    used = chance.randint(0, 10)
+                    room[name] = room.get(name, 0) + (10 - used) // size
+                    if used:
+                        others.append(pod(f"other-{name}-{card}", used))
+                        occupy(others[-1], name, card, used)
+            pods = members("g", number, units=size, least=needs, how="koordinator")
+            self.start(*others, *pods, cards=2, nodes=names)
+            told = self.fit(pods[0], f"--replicas={number}")
+            fitting = min(sum(room.values()), number)
+            comes = fitting >= needs
+            context = f"seed {SEED}: {size} {number} {needs} {room}: {told}"
+            self.assertEqual((told["fitting"], told["wanted"]), (fitting, number), context)
+            self.assertEqual((told["group"]["needs"], told["group"]["comes"]), (needs, comes), context)
+            self.assertEqual(told["fits"], comes and fitting == number, context)
+            self.assertEqual(sum(place["pods"] for place in told["places"]), fitting if comes else 0, context)
+            for place in told["places"]:
+                self.assertLessEqual(place["pods"], room[place["node"]], context)
+            self.assertEqual(any(self.ask(each) in names for each in pods), comes, context)
+            seen.add(told["group"]["reason"])
+            self.server.__exit__()
+        if ROUNDS > 100:
+            self.assertEqual(seen, {None, "gang_few", "gang_no_room"})
+
+    def test_fit_of_a_group_that_is_there_in_part(self):
+        """Who runs counts; a Pod alone stands for all that are missing; new nodes may help."""
+        pods = members("g", 4, least=8, how="koordinator")
+        for number, each in enumerate(pods):
+            occupy(each, "n1", number)
+        self.start(*pods, nodes=("n1",))
+        [new] = members("g", 1, least=8, how="koordinator")
+        told = self.fit(new)
+        self.assertEqual((told["wanted"], told["fitting"], told["group"]["reason"]), (4, 0, "gang_no_room"))
+        self.assertIn("their group g does not come, so none is placed: it needs 8, 4 there already", told["summary"])
+        with tempfile.TemporaryDirectory() as folder:
+            template = pathlib.Path(folder) / "node.json"
+            template.write_text(json.dumps(node("large", 3, 10)))
+            told = self.fit(new, "--template", template)
+            self.assertEqual((told["newNodes"], told["fitting"], told["group"]["comes"]), (2, 4, True))
+        [light] = members("unsaid", 1)
+        told = self.fit(light)
+        self.assertEqual((told["fits"], told["group"]["reason"]), (False, "gang_unknown"))
 
     def test_without_the_option(self):
         folder = tempfile.TemporaryDirectory()
