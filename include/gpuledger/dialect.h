@@ -50,6 +50,8 @@ struct dialect_options {
     char *nvidia_memory_label;    /* a node label with a card's memory; NULL or "": none */
     char *nvidia_config_replicas; /* "NAME=N,…": what nvidia.com/device-plugin.config makes of a
                                    * card; NULL or "": not known */
+    char *card_profiles; /* what nodes have that are not there yet (dialect/profile/card_profile.h);
+                          * NULL or "": not known */
 };
 
 #define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 17)
@@ -67,6 +69,38 @@ void annotations_add(struct annotations *annotations, const char *key, char *tak
 void annotations_clear(struct annotations *annotations);
 typedef struct annotations annotations; /* for g_auto */
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(annotations, annotations_clear)
+
+/* What the administrator says of the cards of nodes that are not there yet. They are all alike. */
+struct card_profile {
+    const struct dialect *dialect;
+    int64_t cards, memory; /* how many, and bytes of each */
+    int64_t slots;         /* how many pods may share one; 0: as its node side has it by itself */
+    const char *model;     /* NULL: not said */
+};
+
+enum word_place {
+    WORD_LABEL,
+    WORD_ANNOTATION,
+    WORD_RESOURCE, /* of capacity and allocatable */
+};
+
+#define PROFILE_WORDS_MAX 8
+
+/* What a node side would have told of such cards. Keys are constant, values are owned. */
+struct profile_words {
+    size_t n;
+    struct profile_word {
+        enum word_place place;
+        const char *key;
+        char *value;
+    } items[PROFILE_WORDS_MAX];
+};
+
+void profile_words_add(struct profile_words *words, enum word_place place, const char *key,
+                       char *take_value);
+/* Of a resource. */
+void profile_words_amount(struct profile_words *words, const char *key, int64_t amount);
+void profile_words_clear(struct profile_words *words);
 
 /* What pods that the node side has not matched yet mean for the next one. */
 struct in_flight {
@@ -163,6 +197,11 @@ struct dialect {
      * has no cards. NULL: nothing is told. */
     bool (*read_sketch)(const struct node_view *view, const struct dialect_options *options,
                         struct sketch *ret_sketch);
+
+    /* What the node side would tell of such cards; false: that cannot be said in this dialect. NULL:
+     * nothing can. */
+    bool (*write_profile)(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words);
 
     /* What the pod asks for. NULL without an error: nothing. */
     struct request *(*read_request)(const struct pod_view *view,

@@ -92,6 +92,20 @@ static int64_t mib_bytes(int64_t mib)
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
+/* The agent counts hundredths of cards and MiB. */
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    const struct spelling *spelling = spelling_of(profile->dialect);
+
+    if (profile->model || profile->slots || profile->memory < mib_bytes(1))
+        return false;
+    profile_words_amount(words, spelling->resources[CORE], profile->cards * CORE_PER_CARD);
+    profile_words_amount(words, spelling->resources[MEMORY],
+                         profile->cards * (profile->memory / mib_bytes(1)));
+    return true;
+}
+
 static bool read_topology(const struct spelling *spelling, const struct node_view *view,
                           struct topology *topology, GError **error)
 {
@@ -398,8 +412,8 @@ FUNCTIONS(nano)
 
 #define MEMBERS(spelling)                                                                          \
     .resources = spelling.resources, .records = spelling.records, .names_cards = true,             \
-    .isolation = ISOLATION_NONE,                                                                   \
-    .read_topology = spelling##_topology, .read_request = spelling##_request,                      \
+    .isolation = ISOLATION_NONE, .read_topology = spelling##_topology,                             \
+    .write_profile = write_profile, .read_request = spelling##_request,                            \
     .read_allocation = spelling##_allocation, .refuse = refuse,                                    \
     .write_annotations = write_annotations
 

@@ -131,6 +131,19 @@ static enum isolation read_isolation(const struct node_view *view, int64_t core)
                : ISOLATION_NONE;
 }
 
+/* The plugin counts whole units of a card, and knows no models. */
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    const int64_t unit = options->gpushare_memory_unit ? options->gpushare_memory_unit : GIB;
+
+    if (profile->model || profile->slots || profile->memory < unit)
+        return false;
+    profile_words_amount(words, RESOURCE_COUNT, profile->cards);
+    profile_words_amount(words, RESOURCE_MEM, profile->cards * (profile->memory / unit));
+    return true;
+}
+
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -481,9 +494,10 @@ const struct dialect dialect_gpushare = {
     .title = "Aliyun gpushare",
     .notes =
         {
-            .asks = "`aliyun.com/gpu-mem` of one container: memory of one card, in the node's "
-                    "unit. `aliyun.com/gpu-core.percentage` (ACK's cGPU) beside it: hundredths of the "
-                    "card's compute.",
+            .asks =
+                "`aliyun.com/gpu-mem` of one container: memory of one card, in the node's "
+                "unit. `aliyun.com/gpu-core.percentage` (ACK's cGPU) beside it: hundredths of the "
+                "card's compute.",
             .nodes = "Capacity `aliyun.com/gpu-mem` and `aliyun.com/gpu-count`: a card is their "
                      "quotient. Whether a unit is a GiB or a MiB is guessed per node, or said with "
                      "`--gpushare-memory-unit`. Unequal cards: annotation "
@@ -496,16 +510,18 @@ const struct dialect dialect_gpushare = {
                      "`cgpu.disable.isolation` is `true`. With "
                      "`--gpushare-multiprocessors` it is, by as many as the label "
                      "`nvidia.com/gpu.multiprocessors` says.",
-            .writes = "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
-                      "plugin hands out the card of the oldest unassigned pod of the same size, so "
-                      "pods of one size wait for each other on a node, until it has marked them.",
+            .writes =
+                "`ALIYUN_COM_GPU_MEM_IDX`, `_DEV`, `_POD`, `_ASSIGNED` and `_ASSUME_TIME`. The "
+                "plugin hands out the card of the oldest unassigned pod of the same size, so "
+                "pods of one size wait for each other on a node, until it has marked them.",
             .played = "device plugin aff8a23, 2656995 and 45fb8b8",
-            .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
-                      "matches each container against the pod's total and never finds it (but for "
-                      "one-card nodes with a plugin newer than b0d42f5: "
-                      "`--gpushare-any-on-single-card`). One card per pod: the plugin reads one "
-                      "index. Compute on nodes that do not divide it. ACK's own node side is closed "
-                      "and was not played.",
+            .limits =
+                "Several GPU containers, or a GPU init container, in one pod: the plugin "
+                "matches each container against the pod's total and never finds it (but for "
+                "one-card nodes with a plugin newer than b0d42f5: "
+                "`--gpushare-any-on-single-card`). One card per pod: the plugin reads one "
+                "index. Compute on nodes that do not divide it. ACK's own node side is closed "
+                "and was not played.",
         },
     .words = {.memory = RESOURCE_MEM, .core = RESOURCE_CORE},
     .resources = resources,
@@ -517,6 +533,7 @@ const struct dialect dialect_gpushare = {
     .health_prefix = "unhealthy-gpu-",
     .read_topology = read_topology,
     .read_sketch = read_sketch,
+    .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,

@@ -145,6 +145,17 @@ static void read_order(const struct node_view *view, struct topology *topology, 
         topology->cards[minors[i]].rank = i;
 }
 
+/* gpu-manager counts hundredths of cards and blocks of memory. */
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    if (profile->model || profile->slots || profile->memory < BLOCK_BYTES)
+        return false;
+    profile_words_amount(words, RESOURCE_CORE, profile->cards * CARD_CORE);
+    profile_words_amount(words, RESOURCE_MEMORY, profile->cards * (profile->memory / BLOCK_BYTES));
+    return true;
+}
+
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -619,6 +630,7 @@ const struct dialect dialect_tencent = {
                 "gpu-manager compares nothing and writes the card that it took.",
         },
     .read_topology = read_topology,
+    .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,

@@ -77,6 +77,19 @@ static void read_unhealthy(const struct node_view *view, struct topology *topolo
     }
 }
 
+/* The plugin counts cards, and MiB or as many as its factor says. */
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    const int64_t unit = units_bytes(1, options);
+
+    if (profile->model || profile->slots || profile->memory < unit)
+        return false;
+    profile_words_amount(words, RESOURCE_NUMBER, profile->cards);
+    profile_words_amount(words, RESOURCE_MEMORY, profile->cards * (profile->memory / unit));
+    return true;
+}
+
 static bool read_topology(const struct node_view *view, const struct dialect_options *options,
                           struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -406,13 +419,15 @@ const struct dialect dialect_volcano = {
     .scheduler = "volcano", /* cmd/scheduler/app/options, defaultSchedulerName */
     .notes =
         {
-            .asks = "`volcano.sh/gpu-memory` of one container: memory of one card, in MiB times the "
-                    "plugin's factor (`--volcano-memory-factor`). Or `volcano.sh/gpu-number`: "
-                    "whole cards.",
-            .nodes = "Capacity `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`: a card is their "
-                     "quotient. A node that reports no gpu-memory serves whole cards only, any "
-                     "other only memory: its plugin registers one of the two. Annotation "
-                     "`volcano.sh/gpu-unhealthy-ids` takes cards out.",
+            .asks =
+                "`volcano.sh/gpu-memory` of one container: memory of one card, in MiB times the "
+                "plugin's factor (`--volcano-memory-factor`). Or `volcano.sh/gpu-number`: "
+                "whole cards.",
+            .nodes =
+                "Capacity `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`: a card is their "
+                "quotient. A node that reports no gpu-memory serves whole cards only, any "
+                "other only memory: its plugin registers one of the two. Annotation "
+                "`volcano.sh/gpu-unhealthy-ids` takes cards out.",
             .writes = "`volcano.sh/gpu-index` (`0`, or `0,1`), `volcano.sh/predicate-time`, and "
                       "`volcano.sh/gpu-assigned` as `false`. The plugin hands out the cards of the "
                       "oldest unassigned pod that has a container of the same size, so pods of one "
@@ -421,13 +436,16 @@ const struct dialect dialect_volcano = {
             .limits = "Several GPU containers, or a GPU init container, in one pod: the plugin "
                       "marks the pod as served after the first. Both resources in one pod.",
         },
-    .words = {.memory = RESOURCE_MEMORY, .memory_unit = MIB, .whole = RESOURCE_NUMBER,
+    .words = {.memory = RESOURCE_MEMORY,
+              .memory_unit = MIB,
+              .whole = RESOURCE_NUMBER,
               .whole_units = 1},
     .resources = resources,
     .records = records,
     .names_cards = true,
     .isolation = ISOLATION_NONE,
     .read_topology = read_topology,
+    .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,

@@ -77,3 +77,10 @@
      .help = "How many nvidia.com/gpu each configuration of NVIDIA's plugin makes of a card, by "
              "the name that the node label nvidia.com/device-plugin.config has. After the label "
              "has been changed, such a node gives no GPU until its status agrees."},
+    {"card-profiles", LIST(dialects.card_profiles, "SELECTOR: DIALECT, cards=N, ...;...", "",
+     card_profiles_list), IN(PLACEMENT, READER),
+     .help = "What cards the nodes of a group have that an autoscaler has scaled to zero, for fit "
+             "--template and filter-dryrun: by the labels of the group's template, in whichever "
+             "dialect, how many cards, the memory of each (24Gi), into how many slots its plugin "
+             "splits each and which model it is. A Node that is there is never read so, and nothing "
+             "is bound by it."},

@@ -6,6 +6,7 @@
 #include "options/choices.h"
 #include "dialect/hami/hami_mig.h"
 #include "dialect/nvidia/nvidia_replicas.h"
+#include "dialect/profile/card_profile.h"
 #include "http/authority.h"
 
 #include <string.h>

@@ -153,6 +153,12 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
     vgpu_write_assigned(find(allocation->dialect), allocation, annotations);
 }
 
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    return vgpu_write_profile(find(profile->dialect), profile, options, words);
+}
+
 /* Reading comes without a dialect to look up. */
 #define READERS(row)                                                                               \
     static bool row##_read_topology(                                                               \
@@ -176,11 +182,11 @@ READERS(paradigm)
 READERS(volcano)
 
 #define FUNCTIONS(row)                                                                             \
-    .read_topology = row##_read_topology, .read_request = row##_read_request,                      \
-    .read_allocation = row##_read_allocation, .refuse = refuse, .in_flight = in_flight,            \
-    .one_in_flight = true,                                                                         \
-    .write_annotations = write_annotations, .write_assigned = write_assigned,                      \
-    .names_cards = true, .isolation = ISOLATION_HOOK
+    .read_topology = row##_read_topology, .write_profile = write_profile,                          \
+    .read_request = row##_read_request, .read_allocation = row##_read_allocation,                  \
+    .refuse = refuse, .in_flight = in_flight, .one_in_flight = true,                               \
+    .write_annotations = write_annotations, .write_assigned = write_assigned, .names_cards = true, \
+    .isolation = ISOLATION_HOOK
 
 static const char *const hami_records[] = {
     "hami.io/vgpu-node", "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time",

@@ -50,6 +50,10 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
                         const struct dialect_options *options, struct topology *ret_topology,
                         char **ret_warning, GError **error);
 
+/* As the plugin registers such cards. */
+bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *profile,
+                        const struct dialect_options *options, struct profile_words *words);
+
 /* hami_links.c: NULL: nothing is said. */
 struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *view,
                               const struct topology *topology, char **ret_warning);

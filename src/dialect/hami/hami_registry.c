@@ -275,3 +275,32 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
     g_string_chunk_free(strings);
     return sound;
 }
+
+#define SLOTS_BY_DEFAULT 10 /* deviceSplitCount */
+
+/* In the forms with colons, which say as much of such cards as the JSON of newer plugins. */
+bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *profile,
+                        const struct dialect_options *options, struct profile_words *words)
+{
+    const int64_t slots = profile->slots ? profile->slots : SLOTS_BY_DEFAULT;
+    const int64_t mib = profile->memory / MIB * MAX(options->hami_memory_scaling, 100) / 100;
+    const char *model = profile->model ? profile->model : "";
+    GString *text;
+
+    if (mib == 0 || slots > INT16_MAX || strpbrk(model, ":"))
+        return false;
+    text = g_string_new(NULL);
+    for (int64_t i = 0; i < profile->cards; i++) {
+        g_string_append_printf(text, "GPU-to-come-%d,%d,%" G_GINT64_FORMAT, (int)i, (int)slots,
+                               mib);
+        if (vgpu->short_register)
+            g_string_append_printf(text, ",%s,true,hami-core:", model);
+        else if (vgpu->mode)
+            g_string_append_printf(text, ",100,%s,0,true,%d,hami-core:", model, (int)i);
+        else
+            g_string_append_printf(text, ",100,%s,0,true:", model);
+    }
+    profile_words_add(words, WORD_ANNOTATION, vgpu->registered, g_string_free(text, FALSE));
+    profile_words_amount(words, vgpu->count, profile->cards * slots);
+    return true;
+}

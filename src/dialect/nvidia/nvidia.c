@@ -314,6 +314,12 @@ static bool read_topology(const struct node_view *view, const struct dialect_opt
     return true;
 }
 
+static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
+                          struct profile_words *words)
+{
+    return nvidia_write_profile(profile, words);
+}
+
 const struct dialect dialect_nvidia = {
     .name = "nvidia",
     .read_instance = nvidia_read_instance,
@@ -323,34 +329,38 @@ const struct dialect dialect_nvidia = {
             .asks = "`nvidia.com/gpu`, `nvidia.com/gpu.shared` or `nvidia.com/mig-PROFILE` of any "
                     "containers: whole devices (cards, MIG instances, vGPUs, replicas of a shared "
                     "card), of the kind that the pod's `gpuledger.io/…` annotations describe.",
-            .nodes = "Capacity and allocatable of these resources, and the labels of GPU Feature "
-                     "Discovery: product, memory, count, replicas, sharing strategy, compute "
-                     "capability, driver. Where they contradict the capacity, that counts, with a "
-                     "warning; but a node whose `nvidia.com/device-plugin.config` is being "
-                     "changed gives nothing until both agree (`--nvidia-config-replicas`). A label "
-                     "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With "
-                     "the annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
-                     "one pod. With MPS at most 48 pods of a card, and each counts as its part of "
-                     "the memory. Not nodes with HAMi's register annotation.",
+            .nodes =
+                "Capacity and allocatable of these resources, and the labels of GPU Feature "
+                "Discovery: product, memory, count, replicas, sharing strategy, compute "
+                "capability, driver. Where they contradict the capacity, that counts, with a "
+                "warning; but a node whose `nvidia.com/device-plugin.config` is being "
+                "changed gives nothing until both agree (`--nvidia-config-replicas`). A label "
+                "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With "
+                "the annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
+                "one pod. With MPS at most 48 pods of a card, and each counts as its part of "
+                "the memory. Not nodes with HAMi's register annotation.",
             .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into. "
                       "After that number has changed, kubelet takes devices for free whose cards "
                       "older pods use, so the node gives nothing until these have ended (changes "
                       "among time-sliced numbers apart). A Binding without it is counted, too.",
             .played = "device plugin v0.20.0 and kubelet's device manager",
-            .limits = "kubelet chooses the device: which card a pod has is not known, so devices "
-                      "are counted, not cards. More than one replica for a container: refused "
-                      "with MPS, and with `--nvidia-fail-requests-greater-than-one`. Time-sliced "
-                      "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
-                      "`--nvidia-memory-guard` the pods that may meet on one card want no more "
-                      "than it has altogether (`gpu-memory`). A pod "
-                      "names its MIG profile, unless the webhook of `--admission` chooses it. Which of the nodes that fit "
-                      "is kube-scheduler's choice.",
+            .limits =
+                "kubelet chooses the device: which card a pod has is not known, so devices "
+                "are counted, not cards. More than one replica for a container: refused "
+                "with MPS, and with `--nvidia-fail-requests-greater-than-one`. Time-sliced "
+                "memory is not divided: `gpu-memory-min` compares with the whole card, and with "
+                "`--nvidia-memory-guard` the pods that may meet on one card want no more "
+                "than it has altogether (`gpu-memory`). A pod "
+                "names its MIG profile, unless the webhook of `--admission` chooses it. Which of "
+                "the nodes that fit "
+                "is kube-scheduler's choice.",
         },
     .words = {.whole = GPU, .whole_units = 1},
     .resources = resources,
     .records = records,
     .isolation = ISOLATION_HARDWARE,
     .read_topology = read_topology,
+    .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,
     .refuse = refuse,

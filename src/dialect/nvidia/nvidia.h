@@ -20,5 +20,8 @@ bool nvidia_read_instance(const char *resource, struct instance_size *ret_size);
  * "nvidia.com/gpu" becomes "nvidia.com/gpu.shared" if the plugin is configured to rename it. */
 bool nvidia_are_of_pool(const struct node *node, const struct share *share, const struct pool *pool);
 
+/* Whole cards, or time-slices of them: MIG and MPS no profile can say. */
+bool nvidia_write_profile(const struct card_profile *profile, struct profile_words *words);
+
 bool nvidia_read_pools(const struct node_view *view, const struct dialect_options *options,
                        struct topology *ret_topology, char **ret_warning, GError **error);

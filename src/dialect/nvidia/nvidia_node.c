@@ -17,6 +17,7 @@
 /* Ours, on nodes, see node_marks.h: cards that take one holder. Which ones is of no use here. */
 #define KEY_EXCLUSIVE "gpuledger.io/exclusive-cards"
 
+#define GPU "nvidia.com/gpu"
 #define LABEL_CONFIG "nvidia.com/device-plugin.config"
 #define LABEL_STRATEGY "nvidia.com/gpu.sharing-strategy"
 #define LABEL_MEMORY "nvidia.com/gpu.memory"
@@ -292,5 +293,23 @@ bool nvidia_read_pools(const struct node_view *view, const struct dialect_option
     if (topology->n_pools == 0)
         return false;
     topology->memory_unit = 1;
+    return true;
+}
+
+bool nvidia_write_profile(const struct card_profile *profile, struct profile_words *words)
+{
+    const int64_t replicas = MAX(profile->slots, 1);
+
+    if (profile->memory < MIB || profile->cards * replicas > NVIDIA_DEVICES_MAX)
+        return false;
+    profile_words_amount(words, GPU, profile->cards * replicas);
+    profile_words_add(words, WORD_LABEL, GPU ".count",
+                      g_strdup_printf("%" G_GINT64_FORMAT, profile->cards));
+    profile_words_add(words, WORD_LABEL, GPU ".replicas",
+                      g_strdup_printf("%" G_GINT64_FORMAT, replicas));
+    profile_words_add(words, WORD_LABEL, LABEL_MEMORY,
+                      g_strdup_printf("%" G_GINT64_FORMAT, profile->memory / MIB));
+    if (profile->model)
+        profile_words_add(words, WORD_LABEL, GPU ".product", g_strdup(profile->model));
     return true;
 }
