@@ -2,6 +2,7 @@
 #include "explain/fit.h"
 
 #include "core/fail.h"
+#include "dialect/profile/card_profile.h"
 #include "explain/card_place.h"
 #include "explain/trial.h"
 #include "explain/messages.h"
@@ -102,6 +103,17 @@ static const struct node *add_node(const struct fit_query *query, struct store *
     return ledger_node(store_ledger(copy), name);
 }
 
+/* What --card-profiles says of the template, unless a Node has its name: that one's own words count. */
+static void profile_template(struct fit_query *query, struct store *copy, struct json_arena *arena,
+                             struct node_view *template)
+{
+    if (!query->template || trial_knows(copy, query->template->name))
+        return;
+    *template = *query->template;
+    card_profile_apply(&store_options(copy)->dialects, arena, template);
+    query->template = template;
+}
+
 static bool is_new(const char *node)
 {
     return strstr(node, " (new ") != NULL;
@@ -175,14 +187,14 @@ static bool empty_places(struct fit *fit, struct store *copy, const char *const 
 /* A node that is there, or a new one if that takes the pod. */
 static const struct node *find_home(const struct fit_query *query, struct fit *fit,
                                     struct store *copy, const struct trial_pod *pod,
-                                    struct placement *ret_placement)
+                                    const char *uid)
 {
-    const struct node *home = trial_choose(copy, pod, ret_placement);
+    const struct node *home = trial_settle(copy, pod, uid);
 
     if (home || !query->template || fit->made == FIT_TEMPLATE_MAX)
         return home;
     const struct node *added = add_node(query, copy, fit->made + 1);
-    home = trial_choose(copy, pod, ret_placement);
+    home = trial_settle(copy, pod, uid);
     if (home)
         fit->made++;
     else
@@ -198,7 +210,6 @@ static void move_one(const struct fit_query *query, struct fit *fit, struct stor
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     g_autofree char *uid = g_strdup_printf("moved-%u", number);
-    struct placement placement;
     struct moment moment;
     struct pod_view view;
 
@@ -220,9 +231,9 @@ static void move_one(const struct fit_query *query, struct fit *fit, struct stor
         return;
     }
     store_decide(copy, &moment);
-    const struct trial_pod pod = {&view, request, &moment};
-    const struct node *home = find_home(query, fit, copy, &pod, &placement);
-    if (home && trial_put(copy, &pod, uid, home, &placement))
+    const struct trial_pod pod = {&view, request, &moment, NULL};
+    const struct node *home = find_home(query, fit, copy, &pod, uid);
+    if (home)
         move->to = g_strdup(home->name);
     store_unlock(copy);
     if (move->to)
@@ -305,7 +316,7 @@ static const char *place_one(struct contest *contest, int64_t number)
 {
     struct moment moment = {.now_ns = g_get_real_time() * 1000,
                             .now_ms = g_get_monotonic_time() / 1000};
-    const struct trial_pod pod = {contest->pod, contest->request, &moment};
+    const struct trial_pod pod = {contest->pod, contest->request, &moment, NULL};
     g_autofree char *uid = g_strdup_printf("fit-%" G_GINT64_FORMAT, number);
     struct placement placement;
 
@@ -450,11 +461,16 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
     return true;
 }
 
-struct fit *fit_find(const struct fit_query *query, GError **error)
+struct fit *fit_find(const struct fit_query *asked, GError **error)
 {
     struct fit *fit = g_new0(struct fit, 1);
-    g_autoptr(store) copy = store_copy(query->store);
+    g_autoptr(store) copy = store_copy(asked->store);
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct fit_query like = *asked;
+    const struct fit_query *query = &like;
+    struct node_view template;
 
+    profile_template(&like, copy, arena, &template);
     fit->places = g_array_new(FALSE, FALSE, sizeof(struct fit_place));
     g_array_set_clear_func(fit->places, clear_place);
     fit->moves = g_array_new(FALSE, FALSE, sizeof(struct fit_move));

@@ -5,6 +5,15 @@
 
 #include <gpuledger/ranking.h>
 
+bool trial_knows(struct store *copy, const char *name)
+{
+    const struct node *node = ledger_node(store_lock(copy), name);
+    const bool known = node && node->present;
+
+    store_unlock(copy);
+    return known;
+}
+
 const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
                                struct placement *ret_placement)
 {
@@ -20,6 +29,8 @@ const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
     const struct policy *policy = terms_rating(terms, question.admission.policy);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
+        if (pod->only && !g_hash_table_contains(pod->only, node->name))
+            continue;
         if (!feasibility_takes(&question, node, ret_placement))
             continue;
         ranking_rate(policy, question.seen, ret_placement, question.admission.demand, &ranks[n]);
@@ -49,4 +60,12 @@ bool trial_put(struct store *copy, const struct trial_pod *pod, const char *uid,
     matched->assigned = true;
     ledger_put(ledger, node->name, matched);
     return true;
+}
+
+const struct node *trial_settle(struct store *copy, const struct trial_pod *pod, const char *uid)
+{
+    struct placement placement;
+    const struct node *home = trial_choose(copy, pod, &placement);
+
+    return home && trial_put(copy, pod, uid, home, &placement) ? home : NULL;
 }

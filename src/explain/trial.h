@@ -6,16 +6,23 @@
  */
 #include "store/feasibility.h"
 
+/* Whether there is a Node of that name. Takes the copy's lock itself. */
+bool trial_knows(struct store *copy, const char *node);
+
 struct trial_pod {
     const struct pod_view *view;
     const struct request *request;
     const struct moment *moment;
+    GHashTable *only; /* names of the nodes that are offered; NULL: all */
 };
 
 /* Where the pod goes: the best by the policy of those nodes that kube-scheduler offers and that take
  * it. NULL: nowhere. */
 const struct node *trial_choose(struct store *copy, const struct trial_pod *pod,
                                struct placement *ret_placement);
+
+/* Both: the node that it is on now; NULL: it fits nowhere. */
+const struct node *trial_settle(struct store *copy, const struct trial_pod *pod, const char *uid);
 
 /* Puts the pod there under this UID, as matched by the node side. False: it does not fit after all. */
 bool trial_put(struct store *copy, const struct trial_pod *pod, const char *uid,

@@ -9,6 +9,7 @@
 #include "verbs/admission.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "explain/dry_run.h"
 #include "inspect/views.h"
 #include "wire/extender.h"
 
@@ -71,7 +72,9 @@ static void handle_preempt(void *context, const struct http_request *request,
 static void handle_dry_run(void *context, const struct http_request *request,
                            struct http_response *response)
 {
-    extender_filter_dry_run(context, request->body, request->length, response->body);
+    const struct extender *extender = context;
+
+    dry_run_answer(extender->store, request->body, request->length, response->body);
 }
 
 /* Binds that wait keep their connections, and nobody may cut those. The others are for calls that

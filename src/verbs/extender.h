@@ -55,11 +55,6 @@ bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, c
 bool extender_preempt(struct extender *extender, const char *body, size_t length, GString *reply,
                       GError **error);
 
-/* POST …/filter-dryrun: the same answer without any effect, of nodes too that come whole and that the
- * cluster has not, which are empty then. The pod needs no UID. */
-void extender_filter_dry_run(struct extender *extender, const char *body, size_t length,
-                             GString *reply);
-
 /* POST …/bind: picks the card, books it, writes card and node in one Binding. */
 void extender_bind(struct extender *extender, const char *body, size_t length, GString *reply);
 

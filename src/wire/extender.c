@@ -8,6 +8,7 @@
 
 struct filter_body {
     const cJSON *pod;
+    const cJSON *pods;
     const cJSON *names;
     const cJSON *nodes; /* the NodeList */
     const cJSON *items;
@@ -21,6 +22,12 @@ static const struct json_field filter_fields[] = {
     FILTER(OBJECT, nodes, "Nodes", 0),
     FILTER(ARRAY, items, "Nodes.items", 0),
     JSON_FIELD_END,
+};
+
+static const struct json_field dry_run_fields[] = {
+    FILTER(OBJECT, pod, "Pod", 0),          FILTER(ARRAY, pods, "Pods", 0),
+    FILTER(ARRAY, names, "NodeNames", 0),   FILTER(OBJECT, nodes, "Nodes", 0),
+    FILTER(ARRAY, items, "Nodes.items", 0), JSON_FIELD_END,
 };
 
 static bool check_count(size_t n, const char *path, GError **error)
@@ -98,6 +105,27 @@ static bool decode_nodes(struct json_arena *arena, const cJSON *body, const cJSO
     return true;
 }
 
+/* All but the pod. */
+static bool parse_nodes(struct json_arena *arena, const cJSON *body,
+                        const struct filter_body *fields, struct filter_args *args, GError **error)
+{
+    const bool by_name = fields->names || args->strings.values;
+
+    if (by_name == (fields->nodes != NULL))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "expected one of 'NodeNames' and 'Nodes', got %s",
+                         by_name ? "both" : "neither");
+    return by_name ? decode_names(arena, fields->names, args, error)
+                   : decode_nodes(arena, body, fields->items, args, error);
+}
+
+static bool parse_pod(struct json_arena *arena, const cJSON *pod, struct filter_args *args,
+                      GError **error)
+{
+    return pod_view_decode_anonymous(arena, pod, &args->pod, error) ||
+           fail_within(error, "field 'Pod': ");
+}
+
 bool filter_args_parse(struct json_arena *arena, const char *text, size_t length,
                        struct filter_args *ret_args, GError **error)
 {
@@ -106,17 +134,48 @@ bool filter_args_parse(struct json_arena *arena, const char *text, size_t length
     const cJSON *body = json_parse_strings(arena, text, length, "NodeNames", JSON_IGNORE_CASE,
                                            &args.strings, error);
 
-    if (!body || !json_decode(arena, body, filter_fields, &fields, error))
+    if (!body || !json_decode(arena, body, filter_fields, &fields, error) ||
+        !parse_nodes(arena, body, &fields, &args, error) ||
+        !parse_pod(arena, fields.pod, &args, error))
         return false;
-    bool by_name = fields.names || args.strings.values;
-    if (by_name == (fields.nodes != NULL))
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "expected one of 'NodeNames' and 'Nodes', got %s",
-                         by_name ? "both" : "neither");
-    if (!pod_view_decode_anonymous(arena, fields.pod, &args.pod, error))
-        return fail_within(error, "field 'Pod': ");
-    if (by_name ? !decode_names(arena, fields.names, &args, error)
-                : !decode_nodes(arena, body, fields.items, &args, error))
+    *ret_args = args;
+    return true;
+}
+
+static bool parse_pods(struct json_arena *arena, const cJSON *list, struct dry_run_args *args,
+                       GError **error)
+{
+    const size_t n = (size_t)cJSON_GetArraySize(list);
+    const cJSON *item;
+
+    if (n == 0 || n > EXTENDER_PODS_MAX)
+        return fail_with(error, GPULEDGER_ERROR_LIMIT, "field 'Pods': %zu pods, expected 1 to %d",
+                         n, EXTENDER_PODS_MAX);
+    args->pods = json_arena_alloc(arena, n * sizeof *args->pods);
+    cJSON_ArrayForEach (item, list) {
+        if (!pod_view_decode_anonymous(arena, item, &args->pods[args->n_pods], error))
+            return fail_within(error, "field 'Pods': item %zu: ", args->n_pods);
+        args->n_pods++;
+    }
+    return true;
+}
+
+bool dry_run_args_parse(struct json_arena *arena, const char *text, size_t length,
+                        struct dry_run_args *ret_args, GError **error)
+{
+    struct filter_body fields = {0};
+    struct dry_run_args args = {0};
+    const cJSON *body = json_parse_strings(arena, text, length, "NodeNames", JSON_IGNORE_CASE,
+                                           &args.filter.strings, error);
+
+    if (!body || !json_decode(arena, body, dry_run_fields, &fields, error) ||
+        !parse_nodes(arena, body, &fields, &args.filter, error))
+        return false;
+    if (!fields.pod == !fields.pods)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "expected one of 'Pod' and 'Pods', got %s",
+                         fields.pod ? "both" : "neither");
+    if (fields.pods ? !parse_pods(arena, fields.pods, &args, error)
+                    : !parse_pod(arena, fields.pod, &args.filter, error))
         return false;
     *ret_args = args;
     return true;

@@ -10,6 +10,7 @@
 #include <gpuledger/reason.h>
 
 #define EXTENDER_NODES_MAX 50000 /* names in one call */
+#define EXTENDER_PODS_MAX 1000   /* pods that are to be placed together */
 
 /* Borrowed from the arena and from the body's text, which must stay until the answer is encoded. */
 struct filter_args {
@@ -26,6 +27,17 @@ struct filter_args {
  * lack a UID (the wire allows it); the verb decides. */
 bool filter_args_parse(struct json_arena *arena, const char *text, size_t length,
                        struct filter_args *ret_args, GError **error);
+
+/* What filter-dryrun is asked: one Pod as above, or in "Pods" several. */
+struct dry_run_args {
+    struct filter_args filter; /* of several, without a pod */
+    struct pod_view *pods;     /* NULL: one */
+    size_t n_pods;
+};
+
+/* Besides what is an error above: both of "Pod" and "Pods", no pods, too many. */
+bool dry_run_args_parse(struct json_arena *arena, const char *text, size_t length,
+                        struct dry_run_args *ret_args, GError **error);
 
 struct filter_result {
     const struct filter_args *args;

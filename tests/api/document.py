@@ -108,11 +108,16 @@ class Document:
             for error in validator.iter_errors(value)
         ]
 
+    def _taking(self, schemas, value):
+        """Those that the value is valid by."""
+        return [schema for schema in schemas if jsonschema.Draft7Validator(
+            {"allOf": [schema], "components": self.plain["components"]}).is_valid(value)]
+
     def _meet(self, schema, value, place):
         if "$ref" in schema:
             place = schema["$ref"].rsplit("/", 1)[1]
             schema = self.resolve(schema)
-        for part in schema.get("allOf", []):
+        for part in schema.get("allOf", []) + self._taking(schema.get("oneOf", []), value):
             self._meet(part, value, place)
         if isinstance(value, dict):
             for key in value.keys() & schema.get("properties", {}).keys():

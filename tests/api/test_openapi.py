@@ -28,7 +28,7 @@ SOURCE = "api/openapi.yaml"
 
 # Bodies that others define: keys that are not described may come, and are passed over.
 OPEN = {"KubernetesPod", "KubernetesNode", "NodeList", "FilterCall", "BindCall", "PreemptCall",
-        "Workload", "FitCall", "AdmissionCall"}
+        "Workload", "FitCall", "AdmissionCall", "PlacementsCall"}
 
 SAMPLES = {"node": "gpu-t4-0", "name": "gpu-t4-0", "namespace": "ml", "file": "app.js"}
 

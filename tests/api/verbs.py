@@ -25,7 +25,15 @@ def check_dry_run(walk, path):
     named_call = {"Pod": pod("asked", 1), "NodeNames": ["gpu-v100-0", "nope"]}
     answer = walk.ask("scheduler", "POST", path, body=named_call)
     walk.tap.equal(answer["NodeNames"], ["gpu-v100-0"], "names are those of the cluster")
-    for body in ("", "{", {"NodeNames": []}, {"Pod": pod("odd", "1.5"), "NodeNames": ["a"]}):
+    several = {"Pods": [asked, pod("second", 33), pod("third", 33)], "Nodes": {"items": [fresh]}}
+    walk.takes("PlacementsCall", several, True)
+    walk.takes("PlacementsCall", {**several, "Pods": []}, False)
+    walk.takes("PlacementsCall", {"Pods": [asked], "NodeNames": ["gpu-v100-0"]}, True)
+    answer = walk.ask("scheduler", "POST", path, body=several)
+    walk.tap.equal([row["Fits"] for row in answer["Placements"]], [True, False, False],
+                   "several pods are placed together")
+    for body in ("", "{", {"NodeNames": []}, {"Pod": pod("odd", "1.5"), "NodeNames": ["a"]},
+                 {"Pods": [], "NodeNames": []}):
         walk.tap.ok(walk.ask("scheduler", "POST", path, body=body)["Error"], "it says why not")
     walk.tap.equal(walk.json("/api/v1/nodes"), before, "nothing has changed")
 

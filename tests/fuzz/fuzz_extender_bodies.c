@@ -159,6 +159,22 @@ static void check_error_answer(const char *message)
     g_string_free(text, TRUE);
 }
 
+static void check_dry_run(const uint8_t *data, size_t size)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+    struct dry_run_args args;
+
+    if (!dry_run_args_parse(arena, (const char *)data, size, &args, &error)) {
+        check_error_answer(error->message);
+        return;
+    }
+    FUZZ_CHECK(args.pods ? args.n_pods > 0 && args.n_pods <= EXTENDER_PODS_MAX
+                         : args.n_pods == 0 && *args.filter.pod.name);
+    for (size_t i = 0; i < args.n_pods; i++)
+        FUZZ_CHECK(*args.pods[i].name && *args.pods[i].ns);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autoptr(json_arena) arena = json_arena_new();
@@ -186,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_error_answer(error->message);
         g_clear_error(&error);
     }
+    check_dry_run(data, size);
     check_preemption(body);
     check_review((const char *)data, size);
     const bool decoded = bind_args_decode(arena, body, &bind, &error);
