@@ -76,3 +76,8 @@
      IN(MAINTENANCE, MOVES), .flags = OPTION_FLAG_ONLY,
      .help = "How long one pod may take: to wait for a PodDisruptionBudget, to end, and until its "
              "successor is Ready."},
+    {"wait-for-nodes", DURATION(wait_for_nodes_ms, "0s", 0, 24 * 60 * MINUTE_MS),
+     IN(MAINTENANCE, MOVES), .flags = OPTION_FLAG_ONLY,
+     .help = "With --apply: while cluster-autoscaler or Karpenter brings nodes, wait so long at most "
+             "before anything is looked at or evicted. For the pod that is to find room, if there is "
+             "one in the cluster; else for anybody."},

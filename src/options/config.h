@@ -160,6 +160,7 @@ struct config {
     bool apply;
     bool force;
     int64_t evict_timeout_ms;
+    int64_t wait_for_nodes_ms;
 
     char *certs_folder; /* "": nothing is kept */
     char *certs_namespace;

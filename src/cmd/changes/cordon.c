@@ -250,7 +250,9 @@ enum exit_code drain_command_run(const struct config *config, const struct confi
         complain("option '--apply': a saved cluster has no pods to evict");
         return EXIT_USAGE;
     }
-    g_autoptr(fit) fit = look(config, &failure);
+    g_autoptr(fit) fit = NULL;
+    if (!config->apply || places_await_nodes(config, NULL, NULL, &failure))
+        fit = look(config, &failure);
     if (!fit) {
         complain("%s", failure->message);
         return EXIT_FAILED;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/changes/places.h"
 
+#include "maintain/autoscalers.h"
 #include "maintain/card_service.h"
 
+#include "core/fail.h"
+
 #include <signal.h>
+#include <stdio.h>
 
 struct api_client *places_client(const struct config *config, GError **error)
 {
@@ -29,4 +33,25 @@ GPtrArray *places_set(const struct config *config, const struct places_order *or
         g_ptr_array_extend_and_steal(all, changes);
     }
     return g_steal_pointer(&all);
+}
+
+static void print_progress(void *data, const char *text)
+{
+    fprintf(stderr, "%s\n", text);
+}
+
+bool places_await_nodes(const struct config *config, const char *ns, const char *name,
+                        GError **error)
+{
+    if (config->wait_for_nodes_ms == 0)
+        return true;
+    g_autoptr(api_client) client = places_client(config, error);
+    return client && (autoscalers_await(
+                          &(struct autoscalers_wait){
+                              .query = {client, ns, name},
+                              .most_ms = config->wait_for_nodes_ms,
+                              .progress = print_progress,
+                          },
+                          error) ||
+                      fail_within(error, "whether nodes are on their way: "));
 }

@@ -13,6 +13,11 @@ struct places_order {
     bool open;                /* back into service */
 };
 
+/* Waits while nodes are on their way for that pod, or if `ns` is NULL for anybody, as --wait-for-nodes
+ * says. False, with an error: nobody can know. */
+bool places_await_nodes(const struct config *config, const char *ns, const char *name,
+                        GError **error);
+
 /* Takes each out of service, or back, as maintain/card_service.h has it. Array of struct service_change;
  * NULL, with an error: those before it have been carried out. */
 GPtrArray *places_set(const struct config *config, const struct places_order *order,

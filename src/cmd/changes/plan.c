@@ -468,7 +468,9 @@ enum exit_code plan_command_run(const struct config *config, const struct config
     }
     if (!alone && !config->apply)
         return ask_server(config, &goal);
-    g_autoptr(relocation) plan = look(config, &goal, NULL, &failure);
+    g_autoptr(relocation) plan = NULL;
+    if (!config->apply || places_await_nodes(config, goal.ns, goal.name, &failure))
+        plan = look(config, &goal, NULL, &failure);
     if (!plan) {
         complain("%s", failure->message);
         return EXIT_FAILED;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What autoscalers tell at the API server of nodes on their way (plan/scale_up.h): Events of a pod,
+ * cluster-autoscaler's ConfigMap, Karpenter's NodeClaims. One thread.
+ */
+#include "kube/api_client.h"
+
+struct autoscalers_query {
+    struct api_client *client;
+    const char *ns, *name; /* of a pod that waits for a node; NULL: nodes for anybody */
+};
+
+/* `ret_who`: who brings nodes, a constant, or NULL: nobody, or the pod has a node, has ended or is gone.
+ * False, with an error: it cannot be known. */
+bool autoscalers_ask(const struct autoscalers_query *query, const char **ret_who, GError **error);
+
+struct autoscalers_wait {
+    struct autoscalers_query query;
+    int64_t most_ms;
+    void (*progress)(void *data, const char *text);
+    void *data;
+};
+
+/* Returns when nobody brings nodes any more, or the time is over. False as above. */
+bool autoscalers_await(const struct autoscalers_wait *wait, GError **error);
