@@ -148,6 +148,8 @@ static bool check(const struct config *config, const struct experiment *experime
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
     else if (config->sim_moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
+    else if (config->gangs && (config->sim_churn || config->sim_pace_ms > 0))
+        why = "option '--gangs' is for pods that stay: leave out '--churn' and '--plugin-pace'";
     else if (*config->sim_cluster_out && (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
@@ -164,7 +166,9 @@ static bool visit_cluster(enum feed feed, const cJSON *object, void *data, GErro
 
 static bool visit_pods(enum feed feed, const cJSON *object, void *data, GError **error)
 {
-    return feed != FEED_PODS || scenario_add(data, feed, object, true, error);
+    const bool group = feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS;
+
+    return (feed != FEED_PODS && !group) || scenario_add(data, feed, object, true, error);
 }
 
 static bool read_csv(const char *file, struct trace *trace,
@@ -311,6 +315,7 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
+            .gangs = config->gangs,
             .bound =
                 config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,
@@ -374,6 +379,7 @@ static bool write_results(const struct config *config, const struct experiment *
         .results = results,
         .percent = experiment->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
+        .gangs = config->gangs,
         .moves = config->sim_moves > 0,
         .times = config->sim_times,
         .bound = config->sim_bound,

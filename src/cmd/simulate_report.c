@@ -31,6 +31,8 @@ enum reading {
     READ_ALL_FAILED,
     READ_ARRIVALS,
     READ_MOVES,
+    READ_GROUPS,
+    READ_GROUPS_REFUSED,
     READ_MEAN_US,
     READ_P99_US,
     READ_MEDIAN_WAIT,
@@ -66,6 +68,8 @@ static bool read_figure(const struct simulation_result *result, enum reading wha
         [READ_ALL_FAILED] = count_failed(result),
         [READ_ARRIVALS] = (double)result->arrivals,
         [READ_MOVES] = (double)result->moves,
+        [READ_GROUPS] = (double)result->groups,
+        [READ_GROUPS_REFUSED] = (double)result->groups_refused,
         [READ_MEAN_US] = result->decision_mean_us,
         [READ_P99_US] = result->decision_p99_us,
         [READ_MEDIAN_WAIT] = result->wait_median_s,
@@ -128,6 +132,10 @@ static const struct report_column common_columns[] = {
     {"FREE, IN USE %", READ_PART_USED, .digits = 2},
     {"UNTOUCHED %", READ_UNTOUCHED, .digits = 2},
 };
+static const struct report_column group_columns[] = {
+    {"GROUPS", READ_GROUPS},
+    {"REFUSED", READ_GROUPS_REFUSED},
+};
 static const struct report_column wait_columns[] = {
     {"WAITED S", READ_MEDIAN_WAIT, .digits = 2},
     {"P99 S", READ_P99_WAIT, .digits = 2},
@@ -179,6 +187,8 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
         add_columns(columns, &first, 1);
     }
     add_columns(columns, common_columns, G_N_ELEMENTS(common_columns));
+    if (report->gangs)
+        add_columns(columns, group_columns, G_N_ELEMENTS(group_columns));
     if (report->paced)
         add_columns(columns, wait_columns, G_N_ELEMENTS(wait_columns));
     if (report->times)
@@ -264,6 +274,10 @@ static void write_result(struct json_writer *writer, const struct simulation_res
     if (result->first_failure >= 0)
         write_number(writer, "firstFailure", result->first_failure);
     write_number(writer, "refused", result->refused);
+    if (report->gangs) {
+        json_key_int(writer, "groups", (int64_t)result->groups);
+        json_key_int(writer, "groupsRefused", (int64_t)result->groups_refused);
+    }
     if (report->moves)
         json_key_int(writer, "moves", (int64_t)result->moves);
     if (report->paced) {

@@ -13,6 +13,7 @@ struct simulate_report {
     size_t n_seeds;
     const struct simulation_result *results; /* of each policy, one per seed */
     int64_t percent;   /* as in struct simulation_options */
+    bool gangs;        /* groups come whole or not at all */
     bool moves;        /* pods are moved for others */
     int64_t lifetimes;
     bool times;        /* how long decisions took is shown: it differs from run to run */

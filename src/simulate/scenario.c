@@ -3,6 +3,7 @@
 
 #include "dialect/discovery.h"
 #include "wire/kubernetes.h"
+#include "wire/pod_group.h"
 
 #include <string.h>
 
@@ -25,6 +26,14 @@ static void manifest_free(gpointer data)
     g_free(manifest);
 }
 
+static void group_free(gpointer data)
+{
+    struct scenario_group *group = data;
+
+    g_free(group->text);
+    g_free(group);
+}
+
 struct scenario *scenario_new(void)
 {
     struct scenario *scenario = g_new0(struct scenario, 1);
@@ -32,6 +41,7 @@ struct scenario *scenario_new(void)
     scenario->nodes = g_ptr_array_new_with_free_func(manifest_free);
     scenario->bound = g_ptr_array_new_with_free_func(manifest_free);
     scenario->arrivals = g_ptr_array_new_with_free_func(manifest_free);
+    scenario->groups = g_ptr_array_new_with_free_func(group_free);
     scenario->configmaps = g_ptr_array_new_with_free_func(g_free);
     return scenario;
 }
@@ -43,6 +53,7 @@ void scenario_free(struct scenario *scenario)
     g_ptr_array_unref(scenario->nodes);
     g_ptr_array_unref(scenario->bound);
     g_ptr_array_unref(scenario->arrivals);
+    g_ptr_array_unref(scenario->groups);
     g_ptr_array_unref(scenario->configmaps);
     g_free(scenario);
 }
@@ -117,7 +128,10 @@ static bool check(struct json_arena *arena, enum feed feed, const cJSON *object,
     struct pod_view pod;
     struct node_view node;
     struct configmap_view configmap;
+    struct pod_group_view group;
 
+    if (feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS)
+        return pod_group_view_decode(arena, object, feed == FEED_NATIVE_POD_GROUPS, &group, error);
     return feed == FEED_PODS    ? pod_view_decode_anonymous(arena, object, &pod, error)
            : feed == FEED_NODES ? node_view_decode(arena, object, &node, error)
                                 : configmap_view_decode(arena, object, &configmap, error);
@@ -153,10 +167,25 @@ static void add_node(struct scenario *scenario, const struct parts *parts)
     g_ptr_array_add(scenario->nodes, node);
 }
 
+static void add_group(struct scenario *scenario, enum feed feed, const cJSON *object)
+{
+    struct scenario_group *group = g_new0(struct scenario_group, 1);
+
+    group->text = json_format(object);
+    group->native = feed == FEED_NATIVE_POD_GROUPS;
+    g_ptr_array_add(scenario->groups, group);
+}
+
 bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object, bool arrives,
                   GError **error)
 {
-    static const char *const kinds[FEED_N] = {"Node", "Pod", "ConfigMap"};
+    static const char *const kinds[FEED_N] = {
+        [FEED_NODES] = "Node",
+        [FEED_PODS] = "Pod",
+        [FEED_CONFIGMAPS] = "ConfigMap",
+        [FEED_POD_GROUPS] = "PodGroup",
+        [FEED_NATIVE_POD_GROUPS] = "PodGroup",
+    };
     g_autoptr(json_arena) arena = json_arena_new();
     struct parts parts = {0};
 
@@ -170,6 +199,8 @@ bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object
     }
     if (feed == FEED_NODES)
         add_node(scenario, &parts);
+    else if (feed == FEED_POD_GROUPS || feed == FEED_NATIVE_POD_GROUPS)
+        add_group(scenario, feed, object);
     else if (feed == FEED_CONFIGMAPS)
         g_ptr_array_add(scenario->configmaps, json_format(object));
     else if (arrives || (g_strcmp0(parts.phase, "Succeeded") && g_strcmp0(parts.phase, "Failed")))

@@ -15,10 +15,17 @@ struct manifest {
     char *labels, *annotations, *spec, *status;
 };
 
+/* An object that declares a group of pods. */
+struct scenario_group {
+    char *text; /* JSON */
+    bool native;
+};
+
 struct scenario {
     GPtrArray *nodes;      /* struct manifest */
     GPtrArray *bound;      /* struct manifest: pods that have a node */
     GPtrArray *arrivals;   /* struct manifest: pods that come */
+    GPtrArray *groups;     /* struct scenario_group */
     GPtrArray *configmaps; /* char *: JSON */
     bool anonymous;        /* the nodes' names mean nothing, and are dealt out anew by each seed */
 };
@@ -28,7 +35,7 @@ void scenario_free(struct scenario *scenario); /* NULL is ignored */
 typedef struct scenario scenario;              /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(scenario, scenario_free)
 
-/* Adds a Node, Pod or ConfigMap. Pods that have ended are passed over; `arrives` makes an arrival of
+/* Adds a Node, Pod, ConfigMap or PodGroup. Pods that have ended are passed over; `arrives` makes an arrival of
  * a pod that has a node, too. An error names the object. */
 bool scenario_add(struct scenario *scenario, enum feed feed, const cJSON *object, bool arrives,
                   GError **error);

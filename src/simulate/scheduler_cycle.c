@@ -224,10 +224,9 @@ static int64_t clock_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
-                         uint32_t *ret_node, int64_t *ret_ns, GError **error)
+bool scheduler_cycle_choose(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
+                            uint32_t *ret_node, int64_t *ret_ns, GError **error)
 {
-    *ret_ns = 0;
     cycle->n = scheduler_model_filter(cycle->options.model, pod->needs, cycle->nodes);
     leave_out(cycle, pod->avoided);
     write_args(cycle, pod);
@@ -247,12 +246,27 @@ bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_p
             return false;
         *ret_ns += clock_ns() - start_ns;
     }
-    const uint32_t node = cycle->n > 1 ? pick_best(cycle) : cycle->nodes[0];
-    start_ns = clock_ns();
-    if (!bind(cycle, pod, node, error))
-        return false;
-    *ret_ns += clock_ns() - start_ns;
-    scheduler_model_take(cycle->options.model, node, pod->needs);
-    *ret_node = node;
+    *ret_node = cycle->n > 1 ? pick_best(cycle) : cycle->nodes[0];
+    scheduler_model_take(cycle->options.model, *ret_node, pod->needs);
     return true;
+}
+
+bool scheduler_cycle_bind(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
+                          uint32_t node, int64_t *ret_ns, GError **error)
+{
+    const int64_t start_ns = clock_ns();
+    const bool bound = bind(cycle, pod, node, error);
+
+    *ret_ns += clock_ns() - start_ns;
+    if (!bound)
+        scheduler_model_give(cycle->options.model, node, pod->needs);
+    return bound;
+}
+
+bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
+                         uint32_t *ret_node, int64_t *ret_ns, GError **error)
+{
+    *ret_ns = 0;
+    return scheduler_cycle_choose(cycle, pod, ret_node, ret_ns, error) &&
+           scheduler_cycle_bind(cycle, pod, *ret_node, ret_ns, error);
 }

@@ -38,6 +38,13 @@ struct scheduler_pod {
     uint32_t avoided; /* a node that it does not go on; UINT32_MAX: none */
 };
 
+/* Finds a node, on which the pod counts from now on; and binds it there, or it counts no longer. As below;
+ * the time is added. */
+bool scheduler_cycle_choose(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
+                            uint32_t *ret_node, int64_t *ret_ns, GError **error);
+bool scheduler_cycle_bind(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
+                          uint32_t node, int64_t *ret_ns, GError **error);
+
 /* Finds a node, and binds the pod there. False: none, or with an error the extender complained.
  * `ret_ns` is the CPU time that the verbs took. */
 bool scheduler_cycle_run(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,

@@ -2,6 +2,7 @@
 #include "policy/policy_choice.h"
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_bound.h"
+#include "simulate/simulation_gangs.h"
 #include "simulate/simulation_state.h"
 
 #include <gpuledger/error.h>
@@ -65,17 +66,35 @@ static void end_step(struct simulation *simulation, struct step *step)
     step->sum = 0;
 }
 
+/* Of a group, its first pod stands for all. */
+static bool begins(const struct simulation *simulation, uint32_t pod)
+{
+    return simulation_gang_begins(simulation,
+                                  &g_array_index(simulation->kinds, struct kind_of_pod, pod));
+}
+
 static bool pick_arrival(struct simulation *simulation, uint32_t *ret_pod)
 {
     const int64_t percent = simulation->options->percent;
 
     if (percent > 0 && simulation->asked >= simulation->gpus * (double)percent / 100)
         return false;
-    if (workload_next(simulation->workload, ret_pod))
-        return true;
-    if (percent > 0)
+    while (workload_next(simulation->workload, ret_pod)) {
+        if (begins(simulation, *ret_pod))
+            return true;
+    }
+    if (percent == 0)
+        return false;
+    do {
         *ret_pod = workload_draw(simulation->workload);
-    return percent > 0;
+    } while (!begins(simulation, *ret_pod));
+    return true;
+}
+
+static void note_asked(struct simulation *simulation, guint pod)
+{
+    simulation->asked += g_array_index(simulation->kinds, struct kind_of_pod, pod).gpus;
+    simulation->came[pod]++;
 }
 
 static bool fill_up(struct simulation *simulation, GError **error)
@@ -88,12 +107,14 @@ static bool fill_up(struct simulation *simulation, GError **error)
 
     while (!simulation_is_cancelled(simulation, &failure) && pick_arrival(simulation, &pod)) {
         struct kind_of_pod *kind = &g_array_index(simulation->kinds, struct kind_of_pod, pod);
-        simulation->asked += kind->gpus;
-        simulation->came[pod]++;
+        simulation_gang_each(simulation, kind, note_asked);
         const double percent = 100 * simulation->asked / simulation->gpus;
         if (step.percent != (int64_t)round(percent))
             end_step(simulation, &step);
-        g_free(simulation_arrive(simulation, kind, percent, &node, &failure));
+        if (kind->gang)
+            simulation_gang_arrive(simulation, kind, percent, &failure);
+        else
+            g_free(simulation_arrive(simulation, kind, percent, &node, &failure));
         if (failure)
             break;
         add_to_step(simulation, &step, percent);
@@ -188,6 +209,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
                                           .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
                                           .wait_loss = options->wait_loss,
                                           .seals = options->seals,
+                                          .gangs = options->gangs,
                                           .silent = true});
     simulation->cluster = memory_cluster_new(simulation->store);
     simulation->model = scheduler_model_new();
@@ -195,6 +217,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
                                         !options->in_order);
     simulation->node_names = g_ptr_array_new_with_free_func(g_free);
     simulation->node_texts = g_ptr_array_new_with_free_func(g_free);
+    simulation->gangs = simulation_gangs_new();
     simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
     g_array_set_clear_func(simulation->kinds, kind_clear);
     simulation->took_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -219,6 +242,7 @@ static void simulation_clear(struct simulation *simulation)
     g_free(simulation->came);
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->kinds);
+    g_ptr_array_unref(simulation->gangs);
     g_ptr_array_unref(simulation->node_texts);
     g_ptr_array_unref(simulation->node_names);
     workload_free(simulation->workload);

@@ -42,6 +42,8 @@ struct simulation_options {
     int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
     int64_t per_second;  /* with a pace: how many pods come */
     int64_t wait_loss;   /* see struct store_options */
+    bool gangs; /* groups of pods come whole or not at all; only where pods stay, and without a
+                          * pace */
     bool bound;          /* work out what no packing could pass */
     bool keep_pods;      /* fill simulation_result.pods */
     gint *progress;      /* atomic, thousandths of the run */
@@ -77,6 +79,7 @@ struct simulation_result {
     double refused;           /* part of the GPU asked for in that time that was not given */
     uint64_t arrivals;
     uint64_t moves;
+    uint64_t groups, groups_refused; /* that came; of which nobody was bound */
     uint64_t failed[POD_KIND_N];
     double first_failure;     /* x; negative: none */
     double decision_mean_us, decision_p99_us; /* all verbs of one pod, CPU */

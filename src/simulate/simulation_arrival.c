@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pod of a simulation comes, and how things are after it. */
+/* One pod of a simulation comes. */
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_state.h"
 
@@ -50,6 +50,52 @@ static bool run_cycle(struct simulation *simulation, const struct scheduler_pod 
     return bound;
 }
 
+struct led_pod *led_pod_new(struct simulation *simulation, struct kind_of_pod *kind, const char *ns,
+                            GError **error)
+{
+    const struct simulation_options *options = simulation->options;
+    struct manifest manifest = *kind->manifest;
+    struct led_pod *led = g_new0(struct led_pod, 1);
+    GString *text = g_string_new(NULL);
+
+    led->name = name_arrival(simulation, kind);
+    led->ns = g_strdup(ns ? ns : manifest.ns);
+    const bool same = g_str_equal(led->name, manifest.name) && g_strcmp0(led->ns, manifest.ns) == 0;
+    led->uid = same && manifest.uid
+                   ? g_strdup(manifest.uid)
+                   : g_strdup_printf("sim-%" G_GUINT64_FORMAT, simulation->placed + 1);
+    simulation->placed++;
+    manifest.ns = led->ns;
+    manifest_write(&manifest, FEED_PODS, led->name, led->uid, text);
+    led->text = g_strdup(text->str);
+    led->pod = (struct scheduler_pod){
+        .ns = led->ns,
+        .name = led->name,
+        .uid = led->uid,
+        .text = led->text,
+        .needs = kind->needs,
+        .filtered = kind->filtered,
+        .ranked =
+            options->ranked == RANKED_ALL || (kind->filtered && options->ranked == RANKED_GPU),
+        .avoided = SIMULATION_ANYWHERE,
+    };
+    if (memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
+        return led;
+    led_pod_free(led);
+    return NULL;
+}
+
+void led_pod_free(struct led_pod *led)
+{
+    if (!led)
+        return;
+    g_free(led->ns);
+    g_free(led->name);
+    g_free(led->uid);
+    g_free(led->text);
+    g_free(led);
+}
+
 /* What came of it. */
 struct led {
     uint32_t node;
@@ -61,37 +107,32 @@ struct led {
 static char *lead(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
                   struct led *ret_led, GError **error)
 {
-    const struct manifest *manifest = kind->manifest;
-    g_autofree char *name = name_arrival(simulation, kind);
-    const bool same = g_str_equal(name, manifest->name);
-    g_autofree char *uid = same && manifest->uid
-                               ? g_strdup(manifest->uid)
-                               : g_strdup_printf("sim-%" G_GUINT64_FORMAT, simulation->placed + 1);
-    GString *text = g_string_new(NULL);
+    if (simulation->pace && !pace_arrive(simulation->pace, error))
+        return NULL;
+    struct led_pod *pod = led_pod_new(simulation, kind, NULL, error);
+    char *name = NULL;
+    if (!pod)
+        return NULL;
+    pod->pod.avoided = avoided;
+    if (run_cycle(simulation, &pod->pod, &ret_led->node, &ret_led->took_ns, &ret_led->failure,
+                  error))
+        name = g_strdup(pod->name);
+    else
+        memory_cluster_remove(simulation->cluster, pod->ns, pod->name);
+    led_pod_free(pod);
+    return name;
+}
 
-    simulation->placed++;
-    manifest_write(manifest, FEED_PODS, name, uid, text);
-    const struct scheduler_pod pod = {
-        .ns = manifest->ns,
-        .name = name,
-        .uid = uid,
-        .text = text->str,
-        .needs = kind->needs,
-        .filtered = kind->filtered,
-        .ranked = simulation->options->ranked == RANKED_ALL ||
-                  (kind->filtered && simulation->options->ranked == RANKED_GPU),
-        .avoided = avoided,
-    };
-    if (simulation->pace && !pace_arrive(simulation->pace, error)) {
-        g_string_free(text, TRUE);
-        return NULL;
-    }
-    if (!memory_cluster_add(simulation->cluster, g_string_free(text, FALSE), error))
-        return NULL;
-    if (run_cycle(simulation, &pod, &ret_led->node, &ret_led->took_ns, &ret_led->failure, error))
-        return g_steal_pointer(&name);
-    memory_cluster_remove(simulation->cluster, manifest->ns, name);
-    return NULL;
+void simulation_note_led(struct simulation *simulation, const struct kind_of_pod *kind,
+                         const struct led_end *end)
+{
+    simulation->result->arrivals++;
+    g_array_append_val(simulation->took_ns, end->took_ns);
+    g_atomic_int_inc(simulation->options->decisions);
+    if (end->bound)
+        simulation->used += kind->gpus;
+    else
+        count_failure(simulation, kind, end->x, end->failure);
 }
 
 char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, uint32_t avoided,
@@ -112,7 +153,6 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
     GError *broken = NULL;
 
     simulation_choose(simulation);
-    simulation->result->arrivals++;
     char *name = lead(simulation, kind, SIMULATION_ANYWHERE, &led, &broken);
     if (broken) {
         g_clear_error(&led.failure);
@@ -120,14 +160,9 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
         g_propagate_error(error, broken);
         return NULL;
     }
-    g_array_append_val(simulation->took_ns, led.took_ns);
-    g_atomic_int_inc(simulation->options->decisions);
-    if (name) {
-        simulation->used += kind->gpus;
-        *ret_node = led.node;
-    } else {
-        count_failure(simulation, kind, x, led.failure);
-    }
+    simulation_note_led(simulation, kind,
+                        &(struct led_end){x, name != NULL, led.took_ns, led.failure});
+    *ret_node = led.node;
     g_clear_error(&led.failure);
     return name;
 }
@@ -143,15 +178,4 @@ bool simulation_is_cancelled(const struct simulation *simulation, GError **error
 void simulation_report(const struct simulation *simulation, double part)
 {
     g_atomic_int_set(simulation->options->progress, (gint)(CLAMP(part, 0, 1) * THOUSANDTHS));
-}
-
-struct simulation_point simulation_look(struct simulation *simulation, double x)
-{
-    struct occupancy occupancy;
-
-    simulation_occupancy(simulation, &occupancy);
-    return (struct simulation_point){.x = x,
-                                     .allocated = simulation->used / simulation->gpus,
-                                     .part_used = occupancy.part_used / occupancy.gpus,
-                                     .untouched = occupancy.untouched / occupancy.gpus};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulate/memory_cluster.h"
-#include "simulate/simulation_state.h"
+#include "simulate/simulation_gangs.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
@@ -106,6 +106,17 @@ void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_o
     store_unlock(simulation->store);
 }
 
+struct simulation_point simulation_look(struct simulation *simulation, double x)
+{
+    struct occupancy occupancy;
+
+    simulation_occupancy(simulation, &occupancy);
+    return (struct simulation_point){.x = x,
+                                     .allocated = simulation->used / simulation->gpus,
+                                     .part_used = occupancy.part_used / occupancy.gpus,
+                                     .untouched = occupancy.untouched / occupancy.gpus};
+}
+
 /* The pod that comes, as the API server would show it; the view borrows from the arena. */
 static bool read_arrival(struct json_arena *arena, const struct manifest *manifest,
                          struct pod_view *ret_view, GError **error)
@@ -153,6 +164,7 @@ static bool read_kind(struct simulation *simulation, struct json_arena *arena,
         dialect_read_request(&view, &simulation->options->dialects, &failure);
     kind.needs = scheduler_model_needs(simulation->model, &view);
     kind.filtered = request || failure;
+    kind.gang = simulation_gang_join(simulation, &view);
     kind.gpus = request ? occupancy_of_request(occupancy, request) : 0;
     kind.kind = kind.gpus <= 0  ? POD_KIND_NO_GPU
                 : kind.gpus < 1 ? POD_KIND_PART
@@ -191,6 +203,7 @@ bool simulation_fill(struct simulation *simulation, GError **error)
         ok = add_node(simulation, arena, &g_array_index(nodes, struct named_node, i), error);
     for (guint i = 0; i < scenario->configmaps->len && ok; i++)
         ok = add_configmap(simulation, arena, scenario->configmaps->pdata[i], error);
+    ok = ok && simulation_gangs_declare(simulation, error);
     for (guint i = 0; i < scenario->bound->len && ok; i++)
         ok = add_bound(simulation, arena, scenario->bound->pdata[i], error);
     for (unsigned feed = 0; feed < FEED_N; feed++)

@@ -10,6 +10,7 @@
 
 struct policy_choice;
 struct simulation_bound;
+struct simulation_gang;
 
 /* A pod of the scenario, which may come more than once. */
 struct kind_of_pod {
@@ -19,6 +20,7 @@ struct kind_of_pod {
     double gpus;
     enum pod_kind kind;
     bool filtered;
+    struct simulation_gang *gang; /* it comes with others; NULL: alone */
     unsigned times; /* the number that its next name may have; 0: it has not come */
 };
 
@@ -45,6 +47,7 @@ struct simulation {
     struct pace *pace; /* NULL: node sides take no time */
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;
+    GPtrArray *gangs; /* struct simulation_gang */
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
     GArray *took_ns; /* int64_t, of each decision */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
@@ -65,6 +68,28 @@ void simulation_occupancy(struct simulation *simulation, struct occupancy *ret_o
  * without an error: it found no node. */
 char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
                         uint32_t *ret_node, GError **error);
+
+/* A pod that waits to be led through the verbs. */
+struct led_pod {
+    char *ns, *name, *uid, *text;
+    struct scheduler_pod pod; /* borrows these */
+    uint32_t node;
+    int64_t took_ns;
+};
+/* It is there, without a node; in another namespace than its kind's if one is given. */
+struct led_pod *led_pod_new(struct simulation *simulation, struct kind_of_pod *kind, const char *ns,
+                            GError **error);
+void led_pod_free(struct led_pod *led); /* NULL is ignored */
+
+/* What has come of an arrival. */
+struct led_end {
+    double x;
+    bool bound;
+    int64_t took_ns;
+    const GError *failure;
+};
+void simulation_note_led(struct simulation *simulation, const struct kind_of_pod *kind,
+                         const struct led_end *end);
 
 /* The same for a pod that is no arrival: nothing of it is counted. It does not go on the node
  * `avoided`. NULL with an error only if something is wrong with the run. */

@@ -67,6 +67,104 @@ def await_rows(ask):
     raise AssertionError("nothing was found")
 
 
+def card_of(one):
+    return one["spec"]["nodeName"], int(one["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"])
+
+
+def most_that_fit(free, sizes):
+    """Of pods of these sizes, on cards with so much free: every way is tried."""
+    if not sizes:
+        return 0
+    first, rest = sizes[0], sizes[1:]
+    best = most_that_fit(free, rest)
+    for i in {amount: i for i, amount in enumerate(free) if amount >= first}.values():
+        left = sorted(free[:i] + free[i + 1:] + [free[i] - first])
+        best = max(best, 1 + most_that_fit(left, rest))
+    return best
+
+
+class Simulated(unittest.TestCase):
+    """Groups in simulate, against every way to place them."""
+
+    def simulate(self, items, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            cluster, out = pathlib.Path(folder) / "cluster.json", pathlib.Path(folder) / "out.json"
+            cluster.write_text(listing(*items))
+            result = run("simulate", "--snapshot", cluster, "--policy", "binpack", "--seeds", "1", "-ojson",
+                         "--cluster-out", out, *options)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            [told] = json.loads(result.stdout)["policies"][0]["runs"]
+            after = json.loads(out.read_text())["items"]
+        return told, [each for each in after if each["kind"] == "Pod"]
+
+    def bound_of(self, pods, name, ns="test"):
+        return [each for each in pods if each["metadata"]["name"].startswith(f"{name}-") and
+                each["metadata"]["namespace"] == ns and each["spec"].get("nodeName")]
+
+    def come(self, chance):
+        """Groups and single pods, one after the other, on a few cards of ten units."""
+        names = ["n1", "n2", "n3"][:chance.randint(1, 3)]
+        free = {(name, card): 10 for name in names for card in range(2)}
+        units, arrivals = [], []
+        for number in range(chance.randint(1, 5)):
+            equal, size = chance.random() < 0.6, chance.randint(2, 10)
+            sizes = [size if equal else chance.randint(2, 10) for _ in range(chance.randint(2, 5))]
+            least = chance.randint(2, len(sizes)) + (chance.random() < 0.1)
+            unit = members(f"g{number}", len(sizes), least=least, how="koordinator")
+            for one, amount in zip(unit, sizes):
+                one["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"] = str(amount)
+            units.append((f"g{number}", sizes, least))
+            arrivals += unit
+        told, after = self.simulate([node(name, 2, 10) for name in names] + arrivals, "--gangs", "--in-order",
+                                    "--arrivals=once")
+        return free, units, told, after
+
+    def test_whole_or_not_at_all(self):
+        chance = random.Random(SEED)
+        refused_mixed = placed = 0
+        for _ in range(3 * ROUNDS):
+            free, units, told, after = self.come(chance)
+            refused = 0
+            for name, sizes, least in units:
+                bound = self.bound_of(after, name)
+                context = f"seed {SEED}: {name} {sizes} {least} {free} {len(bound)}"
+                best = most_that_fit(sorted(free.values()), sizes)
+                if not bound:
+                    refused += 1
+                    refused_mixed += best >= least
+                    if len(set(sizes)) == 1:
+                        self.assertLess(best, least, context)
+                else:
+                    self.assertGreaterEqual(len(bound), least, context)
+                    self.assertLessEqual(len(bound), best, context)
+                    placed += 1
+                for one in bound:
+                    free[card_of(one)] -= int(one["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"])
+                self.assertGreaterEqual(min(free.values()), 0, context)
+            self.assertEqual((told["groups"], told["groupsRefused"]), (len(units), refused))
+            self.assertEqual(told["arrivals"], sum(len(sizes) for _, sizes, _ in units))
+        self.assertGreater(placed, 0)
+        self.assertLess(refused_mixed, max(placed / 4, 3), f"seed {SEED}: the search misses too much")
+
+    def test_they_come_again_as_groups_of_their_own(self):
+        told, after = self.simulate([node("n1", 4, 10), node("n2", 4, 10), pod_group("g", 3), *members("g", 3)],
+                                    "--gangs", "--arrivals=130%")
+        self.assertEqual((told["groups"], told["groupsRefused"], told["arrivals"]), (4, 2, 12))
+        self.assertEqual([len(self.bound_of(after, "g", ns)) for ns in ("test", "test.2", "test.3", "test.4")],
+                         [3, 3, 0, 0])
+
+    def test_without_the_option(self):
+        told, after = self.simulate([node("n1", 2, 10), pod_group("g", 3), *members("g", 3)], "--arrivals=once")
+        self.assertNotIn("groups", told)
+        self.assertEqual(len(self.bound_of(after, "g")), 2)
+
+    def test_what_it_is_not_for(self):
+        for option in ("--churn", "--plugin-pace=1s"):
+            result = run("simulate", "--snapshot", "x", "--gangs", option)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("'--gangs' is for pods that stay", result.stderr)
+
+
 class Gangs(unittest.TestCase):
     def start(self, *items, options=(), cards=4, nodes=("n1", "n2")):
         folder = tempfile.TemporaryDirectory()

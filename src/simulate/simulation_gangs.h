@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Groups of a simulation's pods that come whole or not at all (queue/gangs.h): all pods of one come at
+ * once, each is asked about, as kube-scheduler's cycle for groups does, and those that have places are
+ * bound. When its pods come again, they are a group of their own, in a namespace of its own.
+ */
+#include "simulate/simulation_state.h"
+#include "wire/pod_group.h"
+
+GPtrArray *simulation_gangs_new(void);
+/* The pod of this kind, which is the next of `simulation->kinds`, is of the group that it claims to be
+ * in. Returns that, or NULL. */
+struct simulation_gang *simulation_gang_join(struct simulation *simulation,
+                                             const struct pod_view *pod);
+/* Of all groups that come by their objects. */
+bool simulation_gangs_declare(struct simulation *simulation, GError **error);
+
+/* With this kind all its pods come. */
+bool simulation_gang_begins(const struct simulation *simulation, const struct kind_of_pod *kind);
+/* Calls for each kind that comes with this one, itself too. */
+void simulation_gang_each(struct simulation *simulation, struct kind_of_pod *kind,
+                          void (*visit)(struct simulation *simulation, guint kind));
+/* As simulation_arrive, of all of them. */
+bool simulation_gang_arrive(struct simulation *simulation, struct kind_of_pod *kind, double x,
+                            GError **error);
