@@ -277,6 +277,7 @@ enum outcome api_client_call(struct api_client *client, const struct api_call *c
         .path = call->path,
         .body = call->body ? call->body->str : NULL,
         .body_length = call->body ? call->body->len : 0,
+        .apply = call->apply,
         .connect_timeout_ms = CLAMP(call->deadline_ms - clock_ms(), 1, CONNECT_TIMEOUT_MS),
         .message = attempt.message,
     };

@@ -37,6 +37,7 @@ struct api_call {
     const char *method;
     const char *path;    /* with query, escaped; starts with a slash */
     const GString *body; /* JSON, or NULL; of a PATCH a merge patch (RFC 7386) */
+    bool apply;          /* the PATCH is a server-side apply, and its path names a fieldManager */
     int64_t deadline_ms; /* clock_ms */
     size_t reply_max;    /* bytes; 0: API_REPLY_MAX */
     bool once;           /* must not happen twice: not repeated once it may have arrived */

@@ -46,15 +46,19 @@ static const struct reflector_options defaults = {
     .page = API_LIST_PAGE,
 };
 
-struct reflector {
-    const struct feed_row *row;
-    struct reflector_options options;
+/* The store as one that is told of objects. */
+struct fed {
     struct store *store;
+    enum feed feed;
+};
+
+struct reflector {
+    struct reflected told; /* its paths are below */
+    struct fed fed;        /* `told` is the store's */
+    struct reflector_options options;
     struct api_stream *stream;
     pthread_t thread;
-    enum feed feed;
-    const char *ns; /* that the feed is confined to, or NULL */
-    char *path;     /* without query */
+    char *path;       /* without query */
     char *other_path; /* where it may be instead, or NULL */
     GRand *random;
     atomic_uint_fast64_t wanted; /* lists that were asked for */
@@ -116,10 +120,10 @@ static void skip_object(struct reflector *reflector, const cJSON *object, const 
 {
     struct name name = {0};
 
-    metrics_count(COUNTER_OBJECTS_BAD, reflector->feed);
+    metrics_count(COUNTER_OBJECTS_BAD, reflector->told.cell);
     if (object)
         json_decode(reflector->arena, object, name_fields, &name, NULL);
-    log_event_limited(LOG_LEVEL_WARN, "object ignored", LOG_TEXT("kind", reflector->row->kind),
+    log_event_limited(LOG_LEVEL_WARN, "object ignored", LOG_TEXT("kind", reflector->told.kind),
                       LOG_TEXT("namespace", name.ns), LOG_TEXT("name", name.name),
                       LOG_TEXT("error", error->message));
 }
@@ -131,7 +135,7 @@ static bool on_item(const char *text, size_t length, void *data, GError **error)
 
     json_arena_clear(reflector->arena);
     const cJSON *object = json_parse(reflector->arena, text, length, &failure);
-    if (!object || !reflector->row->apply(reflector->store, reflector->arena, object, &failure))
+    if (!object || !reflector->told.apply(reflector->told.data, reflector->arena, object, &failure))
         skip_object(reflector, object, failure);
     reflector->n_objects++;
     return true;
@@ -177,11 +181,11 @@ static bool on_event(const char *text, size_t length, void *data, GError **error
         return true;
 
     reflector->n_events++;
-    metrics_count(COUNTER_EVENTS, reflector->feed);
+    metrics_count(COUNTER_EVENTS, reflector->told.cell);
     if (g_str_equal(event.type, "DELETED"))
-        ok = reflector->row->forget(reflector->store, reflector->arena, event.object, &failure);
+        ok = reflector->told.forget(reflector->told.data, reflector->arena, event.object, &failure);
     else if (g_str_equal(event.type, "ADDED") || g_str_equal(event.type, "MODIFIED"))
-        ok = reflector->row->apply(reflector->store, reflector->arena, event.object, &failure);
+        ok = reflector->told.apply(reflector->told.data, reflector->arena, event.object, &failure);
     if (!ok)
         skip_object(reflector, event.object, failure);
     return true;
@@ -193,12 +197,13 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
                         const GError *error)
 {
     if (status == 401 || status == FORBIDDEN) {
-        metrics_count(COUNTER_FEED_DENIED, reflector->feed);
-        g_autofree char *place = reflector->ns ? g_strdup_printf(" in namespace %s", reflector->ns)
-                                               : g_strdup(" in the whole cluster");
+        metrics_count(COUNTER_FEED_DENIED, reflector->told.cell);
+        g_autofree char *place = reflector->told.ns
+                                     ? g_strdup_printf(" in namespace %s", reflector->told.ns)
+                                     : g_strdup(" in the whole cluster");
         g_autofree char *advice = g_strdup_printf("grant the verbs get, list and watch on %s%s",
-                                                  reflector->row->resource, place);
-        g_autofree char *message = g_strdup_printf("cannot %s %s", verb, reflector->row->resource);
+                                                  reflector->told.resource, place);
+        g_autofree char *message = g_strdup_printf("cannot %s %s", verb, reflector->told.resource);
 
         log_event(LOG_LEVEL_ERROR, message, LOG_TEXT("error", error->message),
                   LOG_TEXT("advice", status == FORBIDDEN
@@ -208,7 +213,7 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
         return;
     }
     log_event(LOG_LEVEL_WARN, "API server", LOG_TEXT("verb", verb),
-              LOG_TEXT("resource", reflector->row->resource), LOG_TEXT("error", error->message));
+              LOG_TEXT("resource", reflector->told.resource), LOG_TEXT("error", error->message));
 }
 
 /* --- list ----------------------------------------------------------------------------------- */
@@ -216,7 +221,7 @@ static void log_failure(const struct reflector *reflector, const char *verb, lon
 /* NULL: all is well. For those who ask whether the program is. */
 static void set_trouble(const struct reflector *reflector, const GError *error)
 {
-    store_set_trouble(reflector->store, reflector->feed, error ? error->message : NULL);
+    reflector->told.trouble(reflector->told.data, error ? error->message : NULL);
 }
 
 /* Goes on without an optional feed, and says so once. It is tried again, for roles change. */
@@ -226,7 +231,7 @@ static void do_without(struct reflector *reflector, long status, const GError *e
         log_failure(reflector, "list", status, error);
     reflector->denied = true;
     if (!reflector->ended)
-        store_list_end(reflector->store, reflector->feed);
+        reflector->told.end(reflector->told.data);
     reflector->ended = true;
 }
 
@@ -253,7 +258,7 @@ static enum step list(struct reflector *reflector)
     const uint64_t wanted = atomic_load(&reflector->wanted);
     const struct api_list_call call = {
         .path = reflector->path,
-        .field_selector = reflector->row->field_selector,
+        .field_selector = reflector->told.field_selector,
         .page = reflector->unpaged ? 0 : reflector->options.page,
         .idle_ms = list_is_wanted(reflector) ? MIN(reflector->options.idle_ms, WANTED_IDLE_MAX_MS)
                                              : reflector->options.idle_ms,
@@ -263,7 +268,7 @@ static enum step list(struct reflector *reflector)
 
     reflector->n_objects = 0;
     reflector->retry_after_ms = 0;
-    store_list_begin(reflector->store, reflector->feed);
+    reflector->told.begin(reflector->told.data);
     const struct stream_result result = api_list_run(reflector->stream, &call, &version, &error);
     if (result.end == STREAM_STOPPED)
         return STEP_ON;
@@ -274,7 +279,7 @@ static enum step list(struct reflector *reflector)
         }
         reflector->elsewhere = false;
         set_trouble(reflector, error);
-        if ((result.status == FORBIDDEN || result.status == NOT_FOUND) && reflector->row->optional)
+        if ((result.status == FORBIDDEN || result.status == NOT_FOUND) && reflector->told.optional)
             do_without(reflector, result.status, error);
         else
             log_failure(reflector, "list", result.status, error);
@@ -284,15 +289,15 @@ static enum step list(struct reflector *reflector)
         reflector->unpaged = result.status == GONE;
         return at_once ? STEP_ON : STEP_PAUSE;
     }
-    store_list_end(reflector->store, reflector->feed);
+    reflector->told.end(reflector->told.data);
     reflector->ended = true;
     reflector->denied = reflector->elsewhere = false;
     if (!reflector->watch_denied)
         set_trouble(reflector, NULL);
     atomic_store(&reflector->listed, wanted);
 
-    metrics_count(COUNTER_LISTS, reflector->feed);
-    log_event(LOG_LEVEL_INFO, "listed", LOG_TEXT("resource", reflector->row->resource),
+    metrics_count(COUNTER_LISTS, reflector->told.cell);
+    log_event(LOG_LEVEL_INFO, "listed", LOG_TEXT("resource", reflector->told.resource),
               LOG_NUMBER("objects", reflector->n_objects), LOG_NUMBER("ms", clock_ms() - began_ms));
     set_version(reflector, version);
     reflector->unpaged = false;
@@ -326,8 +331,8 @@ static enum step watch(struct reflector *reflector)
     g_autoptr(GString) url = g_string_new(reflector->path);
     const int64_t began_ms = clock_ms();
 
-    if (reflector->row->field_selector)
-        api_url_add(url, "fieldSelector", reflector->row->field_selector);
+    if (reflector->told.field_selector)
+        api_url_add(url, "fieldSelector", reflector->told.field_selector);
     api_url_add_number(url, "watch", 1);
     api_url_add(url, "resourceVersion", reflector->version);
     api_url_add(url, "allowWatchBookmarks", "true");
@@ -349,7 +354,7 @@ static enum step watch(struct reflector *reflector)
     const struct stream_result result = api_stream_run(reflector->stream, &error);
     if (result.end == STREAM_STOPPED || result.end == STREAM_WOKEN)
         return STEP_ON;
-    metrics_count(COUNTER_WATCH_RESTARTS, reflector->feed);
+    metrics_count(COUNTER_WATCH_RESTARTS, reflector->told.cell);
 
     const bool lived =
         reflector->n_events > 0 || clock_ms() - began_ms >= reflector->options.short_watch_ms;
@@ -362,7 +367,7 @@ static enum step watch(struct reflector *reflector)
     if (reflector->watch_denied)
         set_trouble(reflector, error);
     if (status == GONE) {
-        log_event(LOG_LEVEL_INFO, "watch expired", LOG_TEXT("resource", reflector->row->resource));
+        log_event(LOG_LEVEL_INFO, "watch expired", LOG_TEXT("resource", reflector->told.resource));
         return lived ? STEP_ON : STEP_PAUSE;
     }
     if (result.end == STREAM_COMPLETE && !lived)
@@ -399,8 +404,8 @@ static void *run(void *data)
     struct reflector *reflector = data;
 
     if (!reflector->path) {
-        store_list_begin(reflector->store, reflector->feed);
-        store_list_end(reflector->store, reflector->feed);
+        reflector->told.begin(reflector->told.data);
+        reflector->told.end(reflector->told.data);
         return NULL;
     }
     while (!api_stream_is_stopped(reflector->stream)) {
@@ -456,33 +461,106 @@ static int start_thread(struct reflector *reflector)
     return failure;
 }
 
-struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
-                                  const struct reflector_options *options, GError **error)
+static struct reflector *new_reflector(struct api_client *client, const struct reflected *reflected,
+                                       const struct reflector_options *options)
 {
     struct reflector *reflector = g_new0(struct reflector, 1);
 
-    reflector->row = &feeds[feed];
-    reflector->feed = feed;
-    reflector->store = store;
+    reflector->told = *reflected;
     set_options(reflector, options);
-    feed_namespace(feed, &reflector->ns);
-    reflector->path = feed_path(feed);
-    reflector->other_path = feed_older_path(feed);
+    reflector->path = g_strdup(reflected->path);
+    reflector->other_path = g_strdup(reflected->older_path);
     reflector->random = g_rand_new();
     reflector->arena = json_arena_new();
     reflector->events = framer_new(FRAMER_SEQUENCE, 0, on_event, reflector);
     framer_skip(reflector->events, API_LIST_UNREAD);
     reflector->stream = api_stream_new(client);
-
-    const int failure = start_thread(reflector);
-    if (failure) {
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
-                    "cannot start a thread for %s: %s", reflector->row->resource,
-                    g_strerror(failure));
-        release(reflector);
-        return NULL;
-    }
     return reflector;
+}
+
+static struct reflector *start_new(struct reflector *take_reflector, GError **error)
+{
+    const int failure = start_thread(take_reflector);
+
+    if (!failure)
+        return take_reflector;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT, "cannot start a thread for %s: %s",
+                take_reflector->told.resource, g_strerror(failure));
+    release(take_reflector);
+    return NULL;
+}
+
+struct reflector *reflector_start_on(struct api_client *client, const struct reflected *reflected,
+                                     const struct reflector_options *options, GError **error)
+{
+    return start_new(new_reflector(client, reflected, options), error);
+}
+
+/* --- the store ------------------------------------------------------------------------------ */
+
+static void begin_store(void *data)
+{
+    const struct fed *fed = data;
+
+    store_list_begin(fed->store, fed->feed);
+}
+
+static void end_store(void *data)
+{
+    const struct fed *fed = data;
+
+    store_list_end(fed->store, fed->feed);
+}
+
+static bool apply_to_store(void *data, struct json_arena *arena, const cJSON *object,
+                           GError **error)
+{
+    const struct fed *fed = data;
+
+    return feeds[fed->feed].apply(fed->store, arena, object, error);
+}
+
+static bool forget_in_store(void *data, struct json_arena *arena, const cJSON *object,
+                            GError **error)
+{
+    const struct fed *fed = data;
+
+    return feeds[fed->feed].forget(fed->store, arena, object, error);
+}
+
+static void trouble_store(void *data, const char *why)
+{
+    const struct fed *fed = data;
+
+    store_set_trouble(fed->store, fed->feed, why);
+}
+
+struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
+                                  const struct reflector_options *options, GError **error)
+{
+    const struct feed_row *row = &feeds[feed];
+    g_autofree char *path = feed_path(feed);
+    g_autofree char *older_path = feed_older_path(feed);
+    struct reflected reflected = {
+        .resource = row->resource,
+        .kind = row->kind,
+        .path = path,
+        .older_path = older_path,
+        .field_selector = row->field_selector,
+        .cell = feed,
+        .optional = row->optional,
+        .begin = begin_store,
+        .end = end_store,
+        .apply = apply_to_store,
+        .forget = forget_in_store,
+        .trouble = trouble_store,
+    };
+
+    feed_namespace(feed, &reflected.ns);
+    struct reflector *reflector = new_reflector(client, &reflected, options);
+    reflector->fed = (struct fed){store, feed};
+    reflector->told.data = &reflector->fed;
+    return start_new(reflector, error);
 }
 
 uint64_t reflector_relist(struct reflector *reflector)

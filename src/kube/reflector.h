@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Keeps one feed of the store equal to what the API server has: a list, then watches from where it
- * ended, for ever. A thread of its own per reflector; nothing that the API server does ends it.
+ * Keeps one feed of the store, or whoever else wants to know of one kind of objects, equal to what the API
+ * server has: a list, then watches from where it ended, for ever. A thread of its own per reflector;
+ * nothing that the API server does ends it.
  *
- * Lists are consistent (no resourceVersion), paged, and handed to the store object by object as
- * they arrive. Watches resume from the last resourceVersion seen, bookmarks included; only an
+ * Lists are consistent (no resourceVersion), paged, and handed on object by object as they arrive. Watches resume from the last resourceVersion seen, bookmarks included; only an
  * expired version (410) leads to a new list. Failures are followed by a pause that doubles, with
  * jitter, and is never shorter than Retry-After.
  */
@@ -24,7 +24,33 @@ struct reflector_options {
     int64_t page;           /* objects in one reply: API_LIST_PAGE */
 };
 
-/* Borrows the client and the store; options may be NULL. NULL with an error if no thread can be
+/* Objects of one kind, and who is told of them, from the reflector's thread. */
+struct reflected {
+    const char *resource;   /* plural, as in paths: "pods" */
+    const char *kind;       /* "Pod" */
+    const char *path;       /* where the API server has it; copied. NULL: nothing is to be read */
+    const char *older_path; /* where an older one does, or NULL; copied */
+    const char *field_selector; /* or NULL */
+    const char *ns;             /* that it is confined to, or NULL */
+    unsigned cell;              /* under which it is counted: enum feed, or one of enum watched */
+    bool
+        optional; /* without it, or the permission to read it, everything else works: there is none, then */
+
+    /* A list begins; what it does not name by its end is there no longer. A list that fails midway is
+     * begun again. */
+    void (*begin)(void *data);
+    void (*end)(void *data);
+    bool (*apply)(void *data, struct json_arena *arena, const cJSON *object, GError **error);
+    bool (*forget)(void *data, struct json_arena *arena, const cJSON *object, GError **error);
+    void (*trouble)(void *data, const char *why); /* why it cannot be read; NULL: it is */
+    void *data;
+};
+
+/* Borrows the client and whoever is told. */
+struct reflector *reflector_start_on(struct api_client *client, const struct reflected *reflected,
+                                     const struct reflector_options *options, GError **error);
+
+/* The same for the store. Borrows the client and the store; options may be NULL. NULL with an error if no thread can be
  * had. */
 struct reflector *reflector_start(struct api_client *client, struct store *store, enum feed feed,
                                   const struct reflector_options *options, GError **error);

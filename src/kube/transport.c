@@ -167,9 +167,11 @@ static struct curl_slist *set_headers(const struct transport *transport, CURL *h
     if (transport->host_header)
         headers = curl_slist_append(headers, transport->host_header);
     if (request->body) {
-        headers = curl_slist_append(headers, strcmp(request->method, "PATCH") == 0
-                                                 ? "Content-Type: application/merge-patch+json"
-                                                 : "Content-Type: application/json");
+        /* Every JSON document is a YAML document, and no older API server knows apply-patch+json. */
+        headers = curl_slist_append(
+            headers, strcmp(request->method, "PATCH") != 0 ? "Content-Type: application/json"
+                     : request->apply ? "Content-Type: application/apply-patch+yaml"
+                                      : "Content-Type: application/merge-patch+json");
         headers = curl_slist_append(headers, "Expect:");
     }
     if (credential->authorization) {

@@ -26,6 +26,7 @@ struct transport_request {
     const char *path; /* with query, escaped; starts with a slash */
     const char *body; /* JSON, or NULL; of a PATCH a merge patch (RFC 7386) */
     size_t body_length;
+    bool apply;      /* of a PATCH: what is to be there, by server-side apply */
     bool compressed; /* accept gzip */
     /* The API server is told to give up after that long, too; 0: it is not. Its own limit, a minute
      * unless configured, holds as well. */

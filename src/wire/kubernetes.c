@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-const char *const feed_names[FEED_N] = {
+const char *const feed_names[WATCHED_N] = {
     [FEED_NODES] = "nodes",
     [FEED_PODS] = "pods",
     [FEED_CONFIGMAPS] = "configmaps",
@@ -16,6 +16,8 @@ const char *const feed_names[FEED_N] = {
     [FEED_ELASTIC_QUOTAS] = "elasticquotas",
     [FEED_POD_GROUPS] = "podgroups",
     [FEED_NATIVE_POD_GROUPS] = "podgroups.scheduling.k8s.io",
+    [WATCHED_ADMISSION_CHECKS] = "admissionchecks",
+    [WATCHED_WORKLOADS] = "workloads",
 };
 
 const char *const outcome_names[OUTCOME_N] = {

@@ -25,7 +25,14 @@ enum feed {
     FEED_NATIVE_POD_GROUPS, /* scheduling.k8s.io; by option */
     FEED_N
 };
-extern const char *const feed_names[FEED_N]; /* the resource's: "nodes", "poddisruptionbudgets" */
+/* What is watched beside, by others than the store. */
+enum watched {
+    WATCHED_ADMISSION_CHECKS = FEED_N, /* these two: kueue.x-k8s.io; by option */
+    WATCHED_WORKLOADS,
+    WATCHED_N
+};
+/* The resource's: "nodes", "poddisruptionbudgets". */
+extern const char *const feed_names[WATCHED_N];
 
 /* How a call of the API server ended; everything but OK comes with a GError. */
 enum outcome {
