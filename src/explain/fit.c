@@ -263,6 +263,7 @@ struct contest {
     const struct pod_view *pod;
     const struct request *request;
     const struct policy *policy;
+    const char *uid; /* of its pods, without their numbers */
     struct rank *ranks;
     guint n;
     guint n_max;
@@ -311,13 +312,19 @@ static void enter_all(struct contest *contest)
         enter(contest, nodes->pdata[i]);
 }
 
+/* Of the pod of that number. Free with g_free. */
+static char *uid_of(const char *uid, int64_t number)
+{
+    return g_strdup_printf("%s-%" G_GINT64_FORMAT, uid ? uid : "fit", number);
+}
+
 /* Under the lock: places one more pod; NULL: nothing takes it. */
 static const char *place_one(struct contest *contest, int64_t number)
 {
     struct moment moment = {.now_ns = g_get_real_time() * 1000,
                             .now_ms = g_get_monotonic_time() / 1000};
     const struct trial_pod pod = {contest->pod, contest->request, &moment, NULL};
-    g_autofree char *uid = g_strdup_printf("fit-%" G_GINT64_FORMAT, number);
+    g_autofree char *uid = uid_of(contest->uid, number);
     struct placement placement;
 
     while (contest->n > 0) {
@@ -447,8 +454,9 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
         .request = request,
         .policy = request->terms && request->terms->policy ? request->terms->policy
                                                            : store_options(copy)->policy,
+        .uid = query->uid,
     };
-    fit->group = fit_group_new(query->store, query->pod);
+    fit->group = query->store ? fit_group_new(query->store, query->pod) : NULL;
     if (fit->group) {
         place_group(query, fit, copy, &view);
     } else {
@@ -461,10 +469,9 @@ static bool place_pods(const struct fit_query *query, struct fit *fit, struct st
     return true;
 }
 
-struct fit *fit_find(const struct fit_query *asked, GError **error)
+struct fit *fit_on(const struct fit_query *asked, struct store *copy, GError **error)
 {
     struct fit *fit = g_new0(struct fit, 1);
-    g_autoptr(store) copy = store_copy(asked->store);
     g_autoptr(json_arena) arena = json_arena_new();
     struct fit_query like = *asked;
     const struct fit_query *query = &like;
@@ -481,4 +488,22 @@ struct fit *fit_find(const struct fit_query *asked, GError **error)
         (query->pod && !place_pods(query, fit, copy, error)))
         g_clear_pointer(&fit, fit_free);
     return fit;
+}
+
+struct fit *fit_find(const struct fit_query *query, GError **error)
+{
+    g_autoptr(store) copy = store_copy(query->store);
+
+    return fit_on(query, copy, error);
+}
+
+void fit_take_back(const struct fit *fit, const struct fit_query *query, struct store *copy)
+{
+    struct ledger *ledger = store_lock(copy);
+
+    for (int64_t i = 0; i < fit->fitting; i++) {
+        g_autofree char *uid = uid_of(query->uid, i);
+        ledger_drop(ledger, uid);
+    }
+    store_unlock(copy);
 }

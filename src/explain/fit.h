@@ -21,6 +21,7 @@ struct fit_query {
     int64_t replicas;               /* 0: until nothing fits any more */
     const char *const *drain;       /* NODE or NODE/CARD; ends with NULL */
     const struct node_view *template; /* NULL: there are no other nodes */
+    const char *uid; /* what the UIDs of the pods on the copy begin with; NULL: "fit" */
 };
 
 /* Pods on one node. */
@@ -56,6 +57,11 @@ struct fit {
 
 /* Errors are GPULEDGER_ERROR_INVALID or _NOT_FOUND: the pod, a node, the template. */
 struct fit *fit_find(const struct fit_query *query, GError **error);
+/* The same on a copy of the store that is the caller's: the pods stay there. Without a store in the query
+ * they are placed one by one, whatever group they are of. Takes the copy's lock. */
+struct fit *fit_on(const struct fit_query *query, struct store *copy, GError **error);
+/* Takes the pods that it has placed off the copy again. */
+void fit_take_back(const struct fit *fit, const struct fit_query *query, struct store *copy);
 void fit_free(struct fit *fit);
 typedef struct fit fit; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(fit, fit_free)
