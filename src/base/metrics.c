@@ -107,6 +107,12 @@ static const char *const record_result_names[RECORD_RESULT_N] = {
     [RECORD_RESULT_LOST] = "lost",
 };
 
+static const char *const kueue_result_names[KUEUE_RESULT_N] = {
+    [KUEUE_RESULT_READY] = "ready",   [KUEUE_RESULT_NO_GPU] = "no_gpu",
+    [KUEUE_RESULT_RETRY] = "retry",   [KUEUE_RESULT_UNREADABLE] = "unreadable",
+    [KUEUE_RESULT_FAILED] = "failed", [KUEUE_RESULT_LEFT_OUT] = "left_out",
+};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -119,8 +125,8 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                        "result", CELLS(bind_result_names)},
     [COUNTER_BIND_DENIALS] = {"gpuledger_bind_denials_total",
                               "Calls of the bind verb that kube-scheduler would not have made, by "
-                              "what it would have left the node out for.", "cause", DENIAL_N, NULL,
-                              denial_name},
+                              "what it would have left the node out for.",
+                              "cause", DENIAL_N, NULL, denial_name},
     [COUNTER_API_CALLS] = {"gpuledger_api_calls_total",
                            "Requests to the API server, watches apart, by how they ended.",
                            "outcome", CELLS(outcome_names)},
@@ -139,15 +145,16 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                              CELLS(feed_names)},
     [COUNTER_WAITS_ENDED] = {"gpuledger_waits_ended_total",
                              "Pods whose node side had not taken them after the longest time that "
-                             "others wait for one.", NULL, 1},
+                             "others wait for one.",
+                             NULL, 1},
     [COUNTER_REJECTED] = {"gpuledger_rejected_pods_total",
                           "Pods of the ledger that kubelet rejected.", "reason",
                           CELLS(rejection_names)},
     [COUNTER_UNPLACED] = {"gpuledger_unplaced_pods_total",
                           "Pods seen to hold GPU memory on no known card.", NULL, 1},
     [COUNTER_SEALS] = {"gpuledger_seals_written_total",
-                       "Seals that were written, or not, on pods that were bound already.", "result",
-                       CELLS(seal_result_names)},
+                       "Seals that were written, or not, on pods that were bound already.",
+                       "result", CELLS(seal_result_names)},
     [COUNTER_WAKES] = {"gpuledger_wakes_total",
                        "Refused pods woken, or not, because room had appeared for them.", "result",
                        CELLS(wake_result_names)},
@@ -175,6 +182,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_RECORDS] = {"gpuledger_records_total",
                          "Entries for the record (--record), by what became of them.", "result",
                          CELLS(record_result_names)},
+    [COUNTER_KUEUE] = {"gpuledger_kueue_answers_total",
+                       "Workloads of Kueue by what they were told, or why they were not.", "result",
+                       CELLS(kueue_result_names)},
 };
 
 static const struct gauge_row {

@@ -14,30 +14,43 @@
 #include <stdint.h>
 
 enum counter {
-    COUNTER_REQUESTS_BAD,         /* by verb */
-    COUNTER_REFUSALS,             /* by enum reason */
-    COUNTER_BINDS,                /* by enum bind_result */
-    COUNTER_BIND_DENIALS,         /* by enum denial */
-    COUNTER_API_CALLS,            /* by enum outcome */
-    COUNTER_WATCH_RESTARTS,       /* by enum feed */
-    COUNTER_LISTS,                /* by enum feed */
-    COUNTER_EVENTS,               /* by enum feed */
-    COUNTER_FEED_DENIED,          /* by enum feed: lists and watches that we may not have */
-    COUNTER_OBJECTS_BAD,          /* by enum feed: objects that could not be decoded or trusted */
-    COUNTER_WAITS_ENDED,          /* pods that nobody waits for any longer (queue/waits.h) */
-    COUNTER_REJECTED,             /* by enum rejection_kind */
-    COUNTER_UNPLACED,             /* pods that hold memory on no known card, as they were seen */
-    COUNTER_SEALS,                /* by enum seal_result */
-    COUNTER_WAKES,                /* by enum wake_result */
-    COUNTER_HTTP_RESPONSES,       /* by first digit of the status code */
-    COUNTER_LEASE_CHANGES,        /* by enum lease_change */
-    COUNTER_LEASE_FAILURES,       /* by enum outcome */
-    COUNTER_HTTP_CUTS,            /* by enum http_cut */
-    COUNTER_AUDITS,               /* by enum audit_result */
-    COUNTER_POD_EVENTS,           /* by enum pod_event_result */
-    COUNTER_PREEMPT_NODES,        /* by enum preempt_result */
-    COUNTER_RECORDS,              /* by enum record_result */
+    COUNTER_REQUESTS_BAD,   /* by verb */
+    COUNTER_REFUSALS,       /* by enum reason */
+    COUNTER_BINDS,          /* by enum bind_result */
+    COUNTER_BIND_DENIALS,   /* by enum denial */
+    COUNTER_API_CALLS,      /* by enum outcome */
+    COUNTER_WATCH_RESTARTS, /* by enum feed */
+    COUNTER_LISTS,          /* by enum feed */
+    COUNTER_EVENTS,         /* by enum feed */
+    COUNTER_FEED_DENIED,    /* by enum feed: lists and watches that we may not have */
+    COUNTER_OBJECTS_BAD,    /* by enum feed: objects that could not be decoded or trusted */
+    COUNTER_WAITS_ENDED,    /* pods that nobody waits for any longer (queue/waits.h) */
+    COUNTER_REJECTED,       /* by enum rejection_kind */
+    COUNTER_UNPLACED,       /* pods that hold memory on no known card, as they were seen */
+    COUNTER_SEALS,          /* by enum seal_result */
+    COUNTER_WAKES,          /* by enum wake_result */
+    COUNTER_HTTP_RESPONSES, /* by first digit of the status code */
+    COUNTER_LEASE_CHANGES,  /* by enum lease_change */
+    COUNTER_LEASE_FAILURES, /* by enum outcome */
+    COUNTER_HTTP_CUTS,      /* by enum http_cut */
+    COUNTER_AUDITS,         /* by enum audit_result */
+    COUNTER_POD_EVENTS,     /* by enum pod_event_result */
+    COUNTER_PREEMPT_NODES,  /* by enum preempt_result */
+    COUNTER_RECORDS,        /* by enum record_result */
+    /* By enum kueue_result. */
+    COUNTER_KUEUE,
     COUNTER_N
+};
+
+/* What a Workload of Kueue was told, or why it was not. */
+enum kueue_result {
+    KUEUE_RESULT_READY,
+    KUEUE_RESULT_NO_GPU, /* ready: none of its pods asks for one */
+    KUEUE_RESULT_RETRY,
+    KUEUE_RESULT_UNREADABLE, /* retry: it, or what it refers to, cannot be understood */
+    KUEUE_RESULT_FAILED,     /* the API server did not give it, or did not take the answer */
+    KUEUE_RESULT_LEFT_OUT,   /* too many wait in its namespace */
+    KUEUE_RESULT_N
 };
 
 /* What became of something that was to be recorded. */

@@ -7,6 +7,7 @@
 #include "store/limited_cluster.h"
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
+#include "kueue/controller.h"
 #include "snapshot/snapshot.h"
 
 /* Of the two kinds of cluster one is set. */
@@ -19,6 +20,7 @@ struct backend {
     struct cluster *api_cluster;
     struct cluster *limited; /* api_cluster, each call cut short */
     struct reflector *reflectors[FEED_N];
+    struct kueue *kueue; /* NULL: it is not answered */
 
     struct cluster *snapshot;
     struct snapshot_hooks hooks;
@@ -74,6 +76,14 @@ static bool start_reflectors(struct backend *backend, GError **error)
     return true;
 }
 
+bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error)
+{
+    if (backend->snapshot || !backend->config->kueue)
+        return true;
+    backend->kueue = kueue_start(backend->client, backend->store, leadership, NULL, error);
+    return backend->kueue;
+}
+
 uint64_t backend_relist_pods(struct backend *backend)
 {
     return reflector_relist(backend->reflectors[FEED_PODS]);
@@ -87,6 +97,7 @@ bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted)
 /* All are told before the first is waited for. */
 static void stop_reflectors(struct backend *backend)
 {
+    g_clear_pointer(&backend->kueue, kueue_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);
     for (unsigned feed = 0; feed < FEED_N; feed++) {

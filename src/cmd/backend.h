@@ -9,6 +9,7 @@
 #include "options/config.h"
 #include "http/routes.h"
 #include "kube/api_client.h"
+#include "verbs/leadership.h"
 
 struct backend;
 
@@ -33,6 +34,10 @@ bool backend_read(struct backend *backend, struct store *store, GError **error);
 
 /* Begins to feed the store. */
 bool backend_start(struct backend *backend, GError **error);
+
+/* Begins to answer Kueue, if the options say so and there is an API server, until backend_stop. Borrows the
+ * leadership. */
+bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error);
 
 /* For a backend that has an API server and was started: asks for a list of the pods that begins
  * after this call, and whether it has ended. Any thread. */

@@ -497,7 +497,8 @@ static bool open_all(struct serve *serve, GError **error)
         chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
     return serve->auditor && serve->chooser && read_secrets(serve, error) &&
            listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
-           start_housekeeping(serve, error) && backend_start(serve->backend, error);
+           start_housekeeping(serve, error) && backend_start(serve->backend, error) &&
+           backend_answer_kueue(serve->backend, serve->extender.leadership, error);
 }
 
 static void close_all(struct serve *serve)

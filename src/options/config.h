@@ -93,6 +93,7 @@ struct config {
     bool hami_resource_quotas;
     bool elastic_quotas;
     bool gangs;
+    bool kueue;
     bool wake;
 
     bool leader_elect;

@@ -171,6 +171,10 @@ const struct option options[] = {
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
              "annotations. Their places are held, for 15 s after one of them was last asked about, "
              "until all can be bound."},
+    {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE),
+     .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
+             "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
+             "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
     {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "

@@ -9,6 +9,8 @@ import re
 import shlex
 import tempfile
 
+import yaml
+
 from common import SNAPSHOT, Server, files, main, run, text
 
 # pylint: disable=wrong-import-position
@@ -351,6 +353,23 @@ def check_dialects(tap):
               "README: the table has every dialect")
 
 
+def check_kueue(tap):
+    """Kueue's transformations have every resource of every dialect."""
+    blocks = re.findall(r"```yaml\n(.*?)```", text("docs/kueue.md"), re.S)
+    [rows] = [each["resources"]["transformations"] for each in map(yaml.safe_load, blocks) if "resources" in each]
+    inputs = [row["input"] for row in rows]
+    tap.equal(sorted(set(inputs)), sorted(inputs), "no resource is transformed twice")
+    table = re.findall(r"^\| \[([\w-]+)\]\(#[\w-]+\) \| ([^|]*) \|", text("docs/dialects.md"), re.M)
+    tap.ok(len(table) > 10, "the table of dialects is found", str(len(table)))
+    for dialect, resources in table:
+        for name in re.findall(r"`([^`]+)`", resources):
+            found = [each for each in inputs if each == name or name.endswith("*") and each.startswith(name[:-1])]
+            tap.ok(found, f"docs/kueue.md: {dialect}'s {name} is transformed", "\n".join(inputs))
+    for row in rows:
+        if "multiplyBy" in row:
+            tap.ok(row["multiplyBy"] in inputs, f"docs/kueue.md: {row['input']} is multiplied by what is there")
+
+
 def check_symptoms(tap):
     """Each cause of an audit's findings and each Event is explained."""
     page = text("docs/troubleshooting.md")
@@ -441,6 +460,7 @@ def check(tap):
     check_places(tap)
     check_layers(tap)
     check_dialects(tap)
+    check_kueue(tap)
     check_symptoms(tap)
     check_annotations(tap)
     check_guard(tap)

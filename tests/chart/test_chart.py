@@ -27,6 +27,7 @@ SAME = [
     ("hami", ["base", "overlays/hami"], []),
     ("quotas", ["base", "overlays/quotas"], []),
     ("gangs", ["base", "overlays/gangs"], []),
+    ("kueue", ["base", "overlays/kueue"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),
     ("admission", ["base", "overlays/admission"], ["--admission"]),
     ("second-scheduler", ["base", "second-scheduler"], []),
