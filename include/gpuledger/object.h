@@ -57,6 +57,8 @@ struct pod_view {
     const char *status_message;
     const char *resource_version;
     const char *created; /* RFC 3339, UTC, whole seconds */
+    const char
+        *controller;  /* UID of what makes it again, by its author's word; NULL: nobody does */
     bool terminating; /* metadata.deletionTimestamp is set */
     bool started;     /* status.startTime is set: kubelet has admitted the pod */
     int64_t active_deadline_s; /* spec.activeDeadlineSeconds: kubelet ends it then; 0: never */

@@ -26,7 +26,7 @@ static bool is_set(const struct json_encoding *encoding, const struct json_field
     case JSON_ARRAY:
         break;
     }
-    return encoding->tree != NULL;
+    return encoding->tree && (!encoding->has_tree || encoding->has_tree(field, encoding->base));
 }
 
 static void write_pairs(struct json_writer *writer, const struct string_pairs *pairs)

@@ -150,6 +150,7 @@ struct json_encoding {
     const struct json_field *fields;
     const void *base;
     void (*tree)(struct json_writer *writer, const struct json_field *field, const void *base);
+    bool (*has_tree)(const struct json_field *field, const void *base); /* NULL: it has them all */
 };
 void json_encode(struct json_writer *writer, const struct json_encoding *encoding);
 

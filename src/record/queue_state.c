@@ -3,6 +3,7 @@
 
 #include "store/booking.h"
 #include "policy/what_if.h"
+#include "wire/share.h"
 
 #include <gpuledger/error.h>
 
@@ -18,7 +19,7 @@ static void write_place(struct json_writer *writer, const struct reservation *pl
         json_key_string(writer, "dialect", held->dialect->name);
         json_key_array(writer, "shares");
         for (uint32_t i = 0; i < held->n_shares; i++)
-            booking_share_encode(writer, &held->shares[i]);
+            share_encode(writer, &held->shares[i]);
         json_end_array(writer);
     }
     if (place->ending->len > 0) {
@@ -140,7 +141,7 @@ static bool read_shares(struct json_arena *arena, const cJSON *list, struct plac
         return false;
     cJSON_ArrayForEach (item, list) {
         struct share *share = &placement->shares[placement->n_shares++];
-        if (!booking_share_decode(arena, item, share))
+        if (!share_decode(arena, item, share))
             return false;
         if (share->device && !(share->device = find_device(placement->request, share->device)))
             return false;

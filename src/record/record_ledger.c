@@ -2,6 +2,7 @@
 /* What the ledger holds, pod by pod, as records have it. */
 #include "store/booking.h"
 #include "record/record.h"
+#include "wire/share.h"
 
 static void collect(struct allocation *allocation, void *data)
 {
@@ -27,7 +28,7 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
         json_key_bool(writer, "waiting", true);
     json_key_array(writer, "shares");
     for (uint32_t i = 0; i < allocation->n_shares; i++)
-        booking_share_encode(writer, &allocation->shares[i]);
+        share_encode(writer, &allocation->shares[i]);
     json_end_array(writer);
     json_end_object(writer);
 }

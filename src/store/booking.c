@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/booking.h"
 #include "core/ledger.h"
+#include "wire/share.h"
 
 #include <string.h>
 
@@ -65,42 +66,6 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
 
 /* --- as text -------------------------------------------------------------------------------- */
 
-void booking_share_encode(struct json_writer *writer, const struct share *share)
-{
-    json_begin_object(writer);
-    json_key_int(writer, "memory", share->memory.value);
-    json_key_bool(writer, "units", share->memory.kind == AMOUNT_NODE_UNITS);
-    if (share->memory.kind == AMOUNT_THOUSANDTHS)
-        json_key_bool(writer, "thousandths", true);
-    json_key_int(writer, "card", share->card);
-    json_key_int(writer, "core", share->core);
-    json_key_int(writer, "container", share->container);
-    json_key_bool(writer, "exclusive", share->exclusive);
-    if (share->init)
-        json_key_bool(writer, "init", true);
-    if (share->sidecar)
-        json_key_bool(writer, "sidecar", true);
-    if (share->basis != SHARE_HELD)
-        json_key_int(writer, "basis", share->basis);
-    if (share->key) {
-        g_autofree char *key = g_strdup_printf("%016" G_GINT64_MODIFIER "x", share->key);
-        json_key_string(writer, "gpu", key);
-    }
-    if (share->dialect)
-        json_key_string(writer, "dialect", share->dialect->name);
-    if (share->place.size > 0) {
-        json_key_int(writer, "layout", share->place.layout);
-        json_key_int(writer, "start", share->place.start);
-        json_key_int(writer, "size", share->place.size);
-    }
-    if (share->device) {
-        json_key_string(writer, "device", share->device);
-        json_key_int(writer, "devices", share->devices);
-        json_key_int(writer, "replicas", share->replicas);
-    }
-    json_end_object(writer);
-}
-
 void booking_encode(struct json_writer *writer, const struct allocation *booking)
 {
     g_autofree char *time = g_strdup_printf("%" G_GINT64_FORMAT, booking->assume_time_ns);
@@ -119,7 +84,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     json_key_string(writer, "time", time);
     json_key_array(writer, "shares");
     for (uint32_t i = 0; i < booking->n_shares; i++)
-        booking_share_encode(writer, &booking->shares[i]);
+        share_encode(writer, &booking->shares[i]);
     json_end_array(writer);
     json_end_object(writer);
 }
@@ -144,79 +109,6 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_ARRAY(struct booking, shares, "shares", JSON_REQUIRED),
     JSON_FIELD_END,
 };
-
-struct booked_share {
-    int64_t memory, card, core, container, devices, replicas, layout, start, size, basis;
-    bool units, thousandths, exclusive, init, sidecar;
-    const char *device, *gpu, *dialect;
-};
-
-static const struct json_field share_fields[] = {
-    JSON_FIELD_INT64(struct booked_share, memory, "memory", JSON_REQUIRED),
-    JSON_FIELD_BOOL(struct booked_share, units, "units", 0),
-    JSON_FIELD_BOOL(struct booked_share, thousandths, "thousandths", 0),
-    JSON_FIELD_INT64(struct booked_share, card, "card", JSON_REQUIRED),
-    JSON_FIELD_INT64(struct booked_share, core, "core", 0),
-    JSON_FIELD_INT64(struct booked_share, container, "container", 0),
-    JSON_FIELD_BOOL(struct booked_share, exclusive, "exclusive", 0),
-    JSON_FIELD_BOOL(struct booked_share, init, "init", 0),
-    JSON_FIELD_BOOL(struct booked_share, sidecar, "sidecar", 0),
-    JSON_FIELD_STRING(struct booked_share, device, "device", 0),
-    JSON_FIELD_INT64(struct booked_share, devices, "devices", 0),
-    JSON_FIELD_INT64(struct booked_share, replicas, "replicas", 0),
-    JSON_FIELD_INT64(struct booked_share, layout, "layout", 0),
-    JSON_FIELD_INT64(struct booked_share, start, "start", 0),
-    JSON_FIELD_INT64(struct booked_share, size, "size", 0),
-    JSON_FIELD_INT64(struct booked_share, basis, "basis", 0),
-    JSON_FIELD_STRING(struct booked_share, gpu, "gpu", 0),
-    JSON_FIELD_STRING(struct booked_share, dialect, "dialect", 0),
-    JSON_FIELD_END,
-};
-
-/* These two are of pods that the ledger has confirmed; a booking knows a card by its number, and is in
- * one dialect. */
-static bool decode_confirmed(const struct booked_share *said, struct share *share)
-{
-    guint64 key = 0;
-
-    share->dialect = said->dialect ? dialect_find(said->dialect) : NULL;
-    if ((said->dialect && !share->dialect) ||
-        (said->gpu && !g_ascii_string_to_unsigned(said->gpu, 16, 1, G_MAXUINT64, &key, NULL)))
-        return false;
-    share->key = key;
-    return true;
-}
-
-bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share)
-{
-    struct booked_share share = {.container = CONTAINER_POD};
-
-    if (!json_decode(arena, object, share_fields, &share, NULL) || share.memory < 0 ||
-        share.card < CARD_UNKNOWN || share.card > INT32_MAX || share.core < 0 ||
-        share.core > INT32_MAX || share.container < CONTAINER_POD ||
-        share.container > INT32_MAX || share.devices < 0 || share.devices > INT32_MAX ||
-        share.replicas < 0 || share.replicas > INT32_MAX ||
-        share.basis < SHARE_HELD || share.basis > SHARE_NOT_GIVEN ||
-        ((share.layout | share.start | share.size) & ~INT64_C(255)) != 0)
-        return false;
-    *ret_share = (struct share){
-        .memory = {share.memory, share.thousandths ? AMOUNT_THOUSANDTHS
-                                 : share.units     ? AMOUNT_NODE_UNITS
-                                                   : AMOUNT_BYTES},
-        .container = (int32_t)share.container,
-        .card = (int32_t)share.card,
-        .core = (int32_t)share.core,
-        .exclusive = share.exclusive,
-        .init = share.init,
-        .sidecar = share.sidecar,
-        .place = {(uint8_t)share.layout, (uint8_t)share.start, (uint8_t)share.size},
-        .devices = (int32_t)share.devices,
-        .replicas = (int32_t)share.replicas,
-        .device = share.device,
-        .basis = (enum share_basis)share.basis,
-    };
-    return decode_confirmed(&share, ret_share);
-}
 
 /* The devices' names outlive the document. */
 static void keep_devices(struct allocation *allocation)
@@ -258,7 +150,7 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     g_autoptr(allocation) allocation =
         allocation_new(booking.uid, booking.ns, booking.name, (size_t)n_shares);
     cJSON_ArrayForEach (item, booking.shares) {
-        if (!booking_share_decode(arena, item, &allocation->shares[n++]))
+        if (!share_decode(arena, item, &allocation->shares[n++]))
             return NULL;
     }
     if (booking.wanted > 0) {

@@ -23,10 +23,6 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
                                 const struct booking_entry *entry,
                                 const struct placement *placement);
 
-/* A share, as a booking has it; what is decoded borrows from the document. */
-void booking_share_encode(struct json_writer *writer, const struct share *share);
-bool booking_share_decode(struct json_arena *arena, const cJSON *object, struct share *ret_share);
-
 /* As the journal (verbs/journal.h) and records have it. */
 void booking_encode(struct json_writer *writer, const struct allocation *booking);
 /* An allocation of that booking with an unknown outcome, and its node; NULL: it cannot be understood.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/controller.h"
 
+#include <string.h>
+
 #define KIND_MAX 63
 
 struct pod {
@@ -32,21 +34,28 @@ static const char *checked_kind(const char *kind)
     return n > 0 && n <= KIND_MAX && !kind[n] ? kind : "controller";
 }
 
-bool controller_decode(struct json_arena *arena, const cJSON *object,
-                       struct controller *ret_controller)
+bool controller_find(struct json_arena *arena, const cJSON *owners,
+                     struct controller *ret_controller)
 {
-    struct pod pod;
     const cJSON *item;
 
-    if (!json_decode(arena, object, pod_fields, &pod, NULL))
-        return false;
-    cJSON_ArrayForEach (item, pod.owners) {
+    cJSON_ArrayForEach (item, owners) {
         struct owner owner;
-        if (!json_decode(arena, item, owner_fields, &owner, NULL) || !owner.controls)
+        if (!json_decode(arena, item, owner_fields, &owner, NULL) || !owner.controls ||
+            strlen(owner.controller.uid) > CONTROLLER_UID_MAX)
             continue;
         *ret_controller = owner.controller;
         ret_controller->kind = checked_kind(owner.controller.kind);
         return true;
     }
     return false;
+}
+
+bool controller_decode(struct json_arena *arena, const cJSON *object,
+                       struct controller *ret_controller)
+{
+    struct pod pod;
+
+    return json_decode(arena, object, pod_fields, &pod, NULL) &&
+           controller_find(arena, pod.owners, ret_controller);
 }

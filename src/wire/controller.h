@@ -6,6 +6,8 @@
  */
 #include "json/json.h"
 
+#define CONTROLLER_UID_MAX 128 /* bytes; who has a longer one has none */
+
 /* Borrowed from the arena. */
 struct controller {
     const char *uid;
@@ -15,3 +17,6 @@ struct controller {
 /* False: the object has none that can be read. */
 bool controller_decode(struct json_arena *arena, const cJSON *object,
                        struct controller *ret_controller);
+/* The same of metadata.ownerReferences alone. */
+bool controller_find(struct json_arena *arena, const cJSON *owners,
+                     struct controller *ret_controller);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/kubernetes.h"
 
+#include "wire/controller.h"
 #include "wire/pod_group.h"
 
 #include "core/fail.h"
@@ -35,6 +36,7 @@ struct pod_object {
     bool pod_level, keeps_away;
     const cJSON *containers;
     const cJSON *init_containers;
+    const cJSON *owners;
     const cJSON *selector, *affinity, *tolerations; /* written only */
 };
 
@@ -46,6 +48,7 @@ struct pod_object {
         POD(STRING, view.resource_version, "metadata.resourceVersion", 0),                         \
         POD(STRING, view.created, "metadata.creationTimestamp", 0),                                \
         POD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),                           \
+        POD(ARRAY, owners, "metadata.ownerReferences", 0),                                         \
         POD(PAIRS, view.labels, "metadata.labels", 0),                                             \
         POD(PAIRS, view.annotations, "metadata.annotations", 0),                                   \
         POD(STRING, view.node_name, "spec.nodeName", 0),                                           \
@@ -117,6 +120,7 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
                                struct pod_view *ret_pod, GError **error)
 {
     struct pod_object pod = {0};
+    struct controller controller = {0};
     struct container_view *views = NULL;
 
     if (!json_decode(arena, object, pod_fields, &pod, error))
@@ -128,6 +132,8 @@ bool pod_view_decode_anonymous(struct json_arena *arena, const cJSON *object,
     pod.view.truncated = n > POD_CONTAINERS_MAX;
     pod.view.containers = views;
     pod.view.object = object;
+    if (pod.owners && controller_find(arena, pod.owners, &controller))
+        pod.view.controller = controller.uid;
     pod.view.particular = pod.pod_level || pod.keeps_away;
     if (!decode_containers(arena, pod.containers, false, views, &pod.view.n_containers, error) ||
         !decode_containers(arena, pod.init_containers, true, views, &pod.view.n_containers, error))
@@ -298,6 +304,24 @@ static void write_tree(struct json_writer *writer, const cJSON *tree)
         json_null(writer);
 }
 
+static void write_owner(struct json_writer *writer, const char *controller)
+{
+    json_begin_array(writer);
+    json_begin_object(writer);
+    json_key_string(writer, "kind", "controller"); /* which one, no view says */
+    json_key_string(writer, "uid", controller);
+    json_key_bool(writer, "controller", true);
+    json_end_object(writer);
+    json_end_array(writer);
+}
+
+static bool has_list(const struct json_field *field, const void *base)
+{
+    const struct pod_object *object = base;
+
+    return field->offset != offsetof(struct pod_object, owners) || object->view.controller;
+}
+
 /* One of the pod's two lists of containers, or what is written as it was read. */
 static void write_list(struct json_writer *writer, const struct json_field *field, const void *base)
 {
@@ -309,6 +333,8 @@ static void write_list(struct json_writer *writer, const struct json_field *fiel
         write_tree(writer, object->affinity);
     else if (field->offset == offsetof(struct pod_object, tolerations))
         write_tree(writer, object->tolerations);
+    else if (field->offset == offsetof(struct pod_object, owners))
+        write_owner(writer, object->view.controller);
     else
         write_containers(writer, field, base);
 }
@@ -330,8 +356,8 @@ void pod_view_encode(struct json_writer *writer, const struct pod_view *pod)
         object.affinity = cJSON_GetObjectItemCaseSensitive(affinity, "nodeAffinity");
         object.tolerations = cJSON_GetObjectItemCaseSensitive(spec, "tolerations");
     }
-    json_encode(writer,
-                &(struct json_encoding){member ? member_fields : pod_fields, &object, write_list});
+    json_encode(writer, &(struct json_encoding){member ? member_fields : pod_fields, &object,
+                                                write_list, has_list});
 }
 
 static void write_taints(struct json_writer *writer, const struct json_field *field,
