@@ -75,15 +75,3 @@ void card_place_close(const struct card_place *place, struct ledger *ledger)
     g_array_append_val(indices, place->card);
     ledger_set_unhealthy(ledger, place->node, (const int32_t *)(void *)indices->data, indices->len);
 }
-
-void card_place_set_cordon(const struct card_place *place, struct ledger *ledger, bool cordoned)
-{
-    struct node *node = ledger_node(ledger, place->node);
-
-    if (node && place->card == CARD_UNKNOWN)
-        node_set_cordoned(node, cordoned);
-    for (int32_t i = 0; node && i < node->n_cards; i++) {
-        if (node->cards[i].index == place->card)
-            node_set_health(node, &node->cards[i], true, cordoned ? CLOSURE_CORDON : CLOSURE_NONE);
-    }
-}

@@ -21,8 +21,5 @@ bool card_place_holds(const struct card_place *place, const struct allocation *a
 const struct node *card_place_find(const struct card_place *place, const struct ledger *ledger,
                                    GError **error);
 
-/* Cordons the place, or takes it back, also what made the card unhealthy; of the caller's own copy. */
-void card_place_set_cordon(const struct card_place *place, struct ledger *ledger, bool cordoned);
-
 /* The card takes nobody any more, as others that are unhealthy; of a whole node nothing changes. */
 void card_place_close(const struct card_place *place, struct ledger *ledger);

@@ -462,9 +462,9 @@ static void append_seals(struct store *store, GString *reply)
     store_unlock(store);
 }
 
-static void count_plan(const char *node, const char *plan, void *data)
+static void count_plan(const char *node, const struct plan_mark *mark, bool lives, void *data)
 {
-    ++*(unsigned *)data;
+    *(unsigned *)data += lives;
 }
 
 static void append_states(struct store *store, GString *reply)
@@ -476,10 +476,9 @@ static void append_states(struct store *store, GString *reply)
     for (size_t i = 0; i < VIEW_STATES_N; i++)
         n[i] = ledger_count(ledger, (enum allocation_state)i);
     append_left_out(reply, store_rejects(store));
-    store_plans_each(store, count_plan, &n_plans);
+    store_marks_each(store, count_plan, &n_plans);
     store_unlock(store);
-    append_help(reply, "gpuledger_nodes_planned",
-                "Nodes on which 'gpuledger plan --apply' is at work.");
+    append_help(reply, "gpuledger_nodes_planned", "Nodes on which a plan is at work.");
     g_string_append_printf(reply, "gpuledger_nodes_planned %u\n", n_plans);
     append_help(reply, "gpuledger_allocations", "Pods in the ledger by state.");
     for (size_t i = 0; i < VIEW_STATES_N; i++)

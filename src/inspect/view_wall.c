@@ -169,9 +169,10 @@ static void add_left_out(const struct rejects_pause *pause, void *data)
     g_hash_table_add(data, g_strdup(pause->node));
 }
 
-static void add_plan(const char *node, const char *plan, void *data)
+static void add_plan(const char *node, const struct plan_mark *mark, bool lives, void *data)
 {
-    g_hash_table_insert(data, g_strdup(node), g_strdup(plan));
+    if (lives)
+        g_hash_table_insert(data, g_strdup(node), g_strdup(mark->doing));
 }
 
 void view_wall(struct store *store, const char *after, GString *reply)
@@ -188,7 +189,7 @@ void view_wall(struct store *store, const char *after, GString *reply)
 
     store_lock(store);
     rejects_each(store_rejects(store), NULL, add_left_out, left_out);
-    store_plans_each(store, add_plan, plans);
+    store_marks_each(store, add_plan, plans);
     store_unlock(store);
     node_reader_begin_after(reader, after);
 

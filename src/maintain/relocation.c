@@ -43,6 +43,8 @@ static void clear_step(void *data)
     g_free(step->to);
     g_free(step->takes);
     g_free(step->owner_kind);
+    g_free(step->owner);
+    kept_room_free(step->room);
 }
 
 static void clear_stay(void *data)
@@ -55,11 +57,6 @@ static void clear_stay(void *data)
     g_free(stay->why);
 }
 
-static void clear_place(void *place)
-{
-    card_place_clear(place);
-}
-
 static struct relocation *relocation_new(void)
 {
     struct relocation *relocation = g_new0(struct relocation, 1);
@@ -68,8 +65,6 @@ static struct relocation *relocation_new(void)
     g_array_set_clear_func(relocation->steps, clear_step);
     relocation->stays = g_array_new(FALSE, TRUE, sizeof(struct relocation_stay));
     g_array_set_clear_func(relocation->stays, clear_stay);
-    relocation->places = g_array_new(FALSE, TRUE, sizeof(struct card_place));
-    g_array_set_clear_func(relocation->places, clear_place);
     return relocation;
 }
 
@@ -79,7 +74,7 @@ void relocation_free(struct relocation *relocation)
         return;
     g_array_unref(relocation->steps);
     g_array_unref(relocation->stays);
-    g_array_unref(relocation->places);
+    kept_room_free(relocation->room);
     g_free(relocation->goal);
     g_free(relocation->uid);
     g_free(relocation->node);
@@ -277,31 +272,15 @@ static void bar_all(struct work *work, struct feasibility *question, const GPtrA
     }
 }
 
-static void keep_places(struct relocation *found, const struct node *node,
-                        const struct placement *placement)
+/* What is to be kept of the node for the pod, while others leave it. */
+static struct kept_room *room_for_admit(const struct work *work, const struct placement *placement)
 {
-    for (uint32_t i = 0; i < placement->n_shares; i++) {
-        const struct share *share = &placement->shares[i];
-        const int32_t card = share->device ? CARD_UNKNOWN : share->card;
-        bool known = false;
+    const struct pod_view *pod = &work->admit;
+    struct kept_room *room = kept_room_new();
 
-        for (guint j = 0; j < found->places->len; j++)
-            known = known || g_array_index(found->places, struct card_place, j).card == card;
-        const struct card_place place = {g_strdup(node->name), card};
-        if (known)
-            g_free(place.node);
-        else
-            g_array_append_val(found->places, place);
-    }
-}
-
-static void set_kept(const struct work *work, struct store *store, bool cordoned)
-{
-    struct ledger *ledger = store_lock(store);
-
-    for (size_t i = 0; i < work->query->n_kept; i++)
-        card_place_set_cordon(&work->query->kept[i], ledger, cordoned);
-    store_unlock(store);
+    room->uid = g_strdup(pod->uid);
+    room->held = what_if_allocation(pod->uid, pod->priority, placement);
+    return room;
 }
 
 /* Some node takes the pod to admit; else those that should have are barred. */
@@ -316,7 +295,8 @@ static bool try_admit(struct work *work, struct store *trial, const GPtrArray *s
     const struct node *node = trial_choose(trial, &pod, &placement);
     if (node) {
         work->found->node = g_strdup(node->name);
-        keep_places(work->found, node, &placement);
+        if (steps->len > 0 && work->admit.uid)
+            work->found->room = room_for_admit(work, &placement);
         work->found->cards = shares_text(node, placement.shares, placement.n_shares);
     } else {
         feasibility_init(&question, trial,
@@ -332,11 +312,7 @@ static bool try_all(struct work *work, const GPtrArray *steps)
 {
     g_autoptr(store) trial = store_copy(work->copy);
 
-    set_kept(work, trial, true);
-    if (!try_steps(work, trial, steps))
-        return false;
-    set_kept(work, trial, false);
-    return !work->request || try_admit(work, trial, steps);
+    return try_steps(work, trial, steps) && (!work->request || try_admit(work, trial, steps));
 }
 
 /* --- the search --------------------------------------------------------------------------------- */
@@ -376,6 +352,26 @@ static GArray *list_pods(const struct work *work)
     return pods;
 }
 
+/* What is to be kept for the pod that its controller makes in its place. */
+static struct kept_room *room_for_successor(const struct plan_step *step)
+{
+    const struct mover *mover = step->pod->tag;
+    const struct request *request = mover->request;
+
+    if (!mover->controller.uid)
+        return NULL;
+    while (request && request->dialect != step->takes->dialect)
+        request = request->alternative;
+    struct kept_room *room = kept_room_new();
+    *room = (struct kept_room){
+        .ns = g_strdup(mover->view.ns),
+        .controller = g_strdup(mover->controller.uid),
+        .asks = kept_room_asks(request ? request : mover->request),
+        .held = allocation_dup(step->takes),
+    };
+    return room;
+}
+
 static void keep_step(struct work *work, const struct plan_step *step)
 {
     const struct mover *mover = step->pod->tag;
@@ -391,6 +387,8 @@ static void keep_step(struct work *work, const struct plan_step *step)
         .takes =
             shares_text(ledger_node(ledger, step->to), step->takes->shares, step->takes->n_shares),
         .owner_kind = g_strdup(mover->controller.kind),
+        .owner = g_strdup(mover->controller.uid),
+        .room = room_for_successor(step),
         .overlooked = mover->view.constraints ? mover->view.constraints->overlooked : 0,
     };
 
@@ -548,7 +546,6 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         .barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
 
-    set_kept(&work, work.copy, false);
     if (!(query->admit ? read_admit(&work, error) : read_empty(&work, error)))
         return NULL;
     if (found->reached)

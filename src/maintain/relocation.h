@@ -9,6 +9,7 @@
 #include "explain/card_place.h"
 #include "json/json.h"
 #include "store/cluster.h"
+#include "wire/plan_mark.h"
 
 #define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
 
@@ -18,12 +19,10 @@ struct relocation_query {
     struct cluster *cluster;      /* asked for the pods of nodes */
     const struct pod_view *admit; /* bound already: nothing is to be done */
     const struct card_place *empty;
-    /* Cordoned by whoever asks, for the pod to admit: open to it, and to nobody who moves. */
-    const struct card_place *kept;
-    size_t n_kept;
     uint32_t moves_max; /* these as in struct plan_query */
     uint32_t per_owner;
     uint32_t per_node;
+    uint32_t per_namespace; /* moves; 0: any number */
     bool force; /* pods that nobody makes again may be moved, too */
 };
 
@@ -32,6 +31,8 @@ struct relocation_step {
     char *from, *frees;  /* node, and what of it: "card 1 (8GiB)" */
     char *to, *takes;    /* where its successor finds room */
     char *owner_kind;    /* NULL: nobody makes a successor */
+    char *owner;         /* its UID, likewise */
+    struct kept_room *room; /* what is to be kept on `to` for that; NULL likewise */
     unsigned overlooked; /* of the pod: bits of enum overlooked */
 };
 
@@ -48,7 +49,7 @@ struct relocation {
     GArray *stays; /* struct relocation_stay */
     char *uid;     /* of the pod to admit; NULL: it need not exist */
     char *node, *cards; /* of the pod to admit, if it is reached */
-    GArray *places;     /* the same, struct card_place: cards, or the node where they go by count */
+    struct kept_room *room; /* what is to be kept there, likewise, if it takes moves */
     char *why;          /* it is not reached; for people */
     guint n_nodes;      /* that might take the pod, or lend room */
     guint n_looked;     /* of these, whose pods were looked at */

@@ -7,16 +7,18 @@
 #include <string.h>
 
 struct nomination {
-    char *uid;
+    char *uid; /* of a room its own */
     char *node;
     int64_t priority;
     uint64_t number; /* in order of arrival */
     const struct request *request;
+    struct kept_room *room; /* NULL: the pod's status says so */
 };
 
 struct nominations {
     struct ledger *ledger;
-    GHashTable *pods;  /* uid -> struct nomination * */
+    GHashTable *pods;  /* uid -> struct nomination *, but for rooms */
+    GPtrArray *rooms;  /* struct nomination: the rooms */
     GHashTable *nodes; /* name -> GPtrArray of the same, the most important first */
     uint64_t number;
 };
@@ -25,6 +27,7 @@ static void nomination_free(gpointer data)
 {
     struct nomination *nomination = data;
 
+    kept_room_free(nomination->room);
     g_free(nomination->uid);
     g_free(nomination->node);
     g_free(nomination);
@@ -41,6 +44,7 @@ struct nominations *nominations_new(struct ledger *ledger)
 
     nominations->ledger = ledger;
     nominations->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, nomination_free);
+    nominations->rooms = g_ptr_array_new_with_free_func(nomination_free);
     nominations->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
     return nominations;
 }
@@ -49,6 +53,7 @@ void nominations_free(struct nominations *nominations)
 {
     g_hash_table_unref(nominations->nodes);
     g_hash_table_unref(nominations->pods);
+    g_ptr_array_unref(nominations->rooms);
     g_free(nominations);
 }
 
@@ -61,7 +66,7 @@ static gint compare(gconstpointer a, gconstpointer b)
     return (*left)->number < (*right)->number ? -1 : 1;
 }
 
-static void add(struct nominations *nominations, struct nomination *take_nomination)
+static void enlist(struct nominations *nominations, struct nomination *take_nomination)
 {
     GPtrArray *list = g_hash_table_lookup(nominations->nodes, take_nomination->node);
 
@@ -71,7 +76,22 @@ static void add(struct nominations *nominations, struct nomination *take_nominat
     }
     g_ptr_array_add(list, take_nomination);
     g_ptr_array_sort(list, compare);
+}
+
+static void add(struct nominations *nominations, struct nomination *take_nomination)
+{
+    enlist(nominations, take_nomination);
     g_hash_table_insert(nominations->pods, take_nomination->uid, take_nomination);
+}
+
+static void unlist(struct nominations *nominations, struct nomination *nomination)
+{
+    GPtrArray *list = g_hash_table_lookup(nominations->nodes, nomination->node);
+
+    ledger_mark_freed(nominations->ledger, nomination->node);
+    g_ptr_array_remove(list, nomination);
+    if (list->len == 0)
+        g_hash_table_remove(nominations->nodes, nomination->node);
 }
 
 void nominations_forget(struct nominations *nominations, const char *uid)
@@ -80,11 +100,7 @@ void nominations_forget(struct nominations *nominations, const char *uid)
 
     if (!nomination)
         return;
-    GPtrArray *list = g_hash_table_lookup(nominations->nodes, nomination->node);
-    ledger_mark_freed(nominations->ledger, nomination->node);
-    g_ptr_array_remove(list, nomination);
-    if (list->len == 0)
-        g_hash_table_remove(nominations->nodes, nomination->node);
+    unlist(nominations, nomination);
     g_hash_table_remove(nominations->pods, nomination->uid);
 }
 
@@ -128,6 +144,11 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
 
 bool nominations_have(const struct nominations *nominations, const char *uid)
 {
+    for (guint i = 0; i < nominations->rooms->len; i++) {
+        const struct nomination *one = nominations->rooms->pdata[i];
+        if (g_strcmp0(one->room->uid, uid) == 0)
+            return true;
+    }
     return g_hash_table_contains(nominations->pods, uid);
 }
 
@@ -144,6 +165,140 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
     copy->request = request;
     nominations->number = MAX(nominations->number, copy->number + 1);
     add(nominations, copy);
+}
+
+/* --- rooms of plans ------------------------------------------------------------------------- */
+
+static void drop_room(struct nominations *nominations, struct nomination *nomination)
+{
+    unlist(nominations, nomination);
+    g_ptr_array_remove(nominations->rooms, nomination);
+}
+
+static void add_room(struct nominations *nominations, const char *node, struct kept_room *take_room)
+{
+    struct nomination *nomination = g_new(struct nomination, 1);
+
+    *nomination = (struct nomination){
+        .uid = g_strdup(take_room->held->uid),
+        .node = g_strdup(node),
+        .priority = take_room->held->priority,
+        .number = nominations->number++,
+        .room = take_room,
+    };
+    enlist(nominations, nomination);
+    g_ptr_array_add(nominations->rooms, nomination);
+}
+
+/* But for how long. */
+static bool is_same(const struct kept_room *room, const struct kept_room *other)
+{
+    const struct allocation *held = room->held, *its = other->held;
+    bool same = g_str_equal(held->uid, its->uid) && held->n_shares == its->n_shares &&
+                held->priority == its->priority && g_strcmp0(room->asks, other->asks) == 0;
+
+    for (uint32_t i = 0; same && i < held->n_shares; i++)
+        same = held->shares[i].card == its->shares[i].card &&
+               held->shares[i].memory.value == its->shares[i].memory.value &&
+               held->shares[i].core == its->shares[i].core;
+    return same;
+}
+
+/* A room that was there keeps who has taken it: the store has seen that, not the plan. */
+static void renew(struct nominations *nominations, const char *node, GPtrArray *rooms)
+{
+    for (guint i = nominations->rooms->len; i-- > 0;) {
+        struct nomination *old = nominations->rooms->pdata[i];
+        bool kept = false;
+
+        if (!g_str_equal(old->node, node))
+            continue;
+        for (guint j = 0; j < rooms->len && !kept; j++) {
+            const struct kept_room *room = rooms->pdata[j];
+            if (!is_same(old->room, room))
+                continue;
+            old->room->until_ns = room->until_ns;
+            g_ptr_array_remove_index(rooms, j);
+            kept = true;
+        }
+        if (!kept)
+            drop_room(nominations, old);
+    }
+}
+
+void nominations_keep(struct nominations *nominations, const char *node, const GPtrArray *rooms)
+{
+    g_autoptr(GPtrArray) fresh = g_ptr_array_new();
+
+    for (guint i = 0; i < rooms->len; i++)
+        g_ptr_array_add(fresh, rooms->pdata[i]);
+    renew(nominations, node, fresh);
+    for (guint i = 0; i < fresh->len; i++)
+        add_room(nominations, node, kept_room_dup(fresh->pdata[i]));
+}
+
+bool nominations_end(struct nominations *nominations, int64_t now_ns)
+{
+    bool any = false;
+
+    for (guint i = nominations->rooms->len; i-- > 0;) {
+        struct nomination *one = nominations->rooms->pdata[i];
+        if (one->room->until_ns > now_ns)
+            continue;
+        drop_room(nominations, one);
+        any = true;
+    }
+    return any;
+}
+
+void nominations_copy_rooms(struct nominations *nominations, const struct nominations *from)
+{
+    for (guint i = 0; i < from->rooms->len; i++) {
+        const struct nomination *one = from->rooms->pdata[i];
+        add_room(nominations, one->node, kept_room_dup(one->room));
+    }
+}
+
+/* As the node side of what is kept reads it. */
+static bool asks_for(const struct request *request, const struct kept_room *room)
+{
+    while (request && request->dialect != room->held->dialect)
+        request = request->alternative;
+    g_autofree char *asks = request ? kept_room_asks(request) : NULL;
+    return asks && g_strcmp0(asks, room->asks) == 0;
+}
+
+static bool is_successor(const struct kept_room *room, const struct kept_room_taker *pod)
+{
+    return !room->uid && pod->controller && g_strcmp0(room->controller, pod->controller) == 0 &&
+           g_strcmp0(room->ns, pod->ns) == 0 && asks_for(pod->request, room);
+}
+
+bool nominations_await(const struct nominations *nominations, const char *node,
+                       const char *controller)
+{
+    for (guint i = 0; controller && i < nominations->rooms->len; i++) {
+        const struct nomination *one = nominations->rooms->pdata[i];
+        if (g_str_equal(one->node, node) && g_strcmp0(one->room->controller, controller) == 0)
+            return true;
+    }
+    return false;
+}
+
+void nominations_take(struct nominations *nominations, const struct kept_room_taker *taker)
+{
+    for (guint i = 0; taker->controller && i < nominations->rooms->len; i++) {
+        struct nomination *one = nominations->rooms->pdata[i];
+        if (g_strcmp0(one->room->taken, taker->uid) == 0)
+            return;
+        if (!g_str_equal(one->node, taker->node) || !is_successor(one->room, taker) ||
+            (taker->created_s != 0 && taker->created_s < one->room->since_s) ||
+            (one->room->taken && ledger_get(nominations->ledger, one->room->taken)))
+            continue;
+        g_free(one->room->taken);
+        one->room->taken = g_strdup(taker->uid);
+        return;
+    }
 }
 
 /* --- nodes as a pod finds them -------------------------------------------------------------- */
@@ -207,8 +362,26 @@ static void free_what_if(gpointer data)
     what_if_free(data);
 }
 
+/* Not for whom it is, nor once he is there. */
+static bool is_kept_from(const struct nominees *nominees, const struct kept_room *room)
+{
+    const struct kept_room_taker asking = {.uid = nominees->uid,
+                                           .ns = nominees->ns,
+                                           .controller = nominees->controller,
+                                           .request = nominees->admission.request};
+    const char *there = room->uid ? room->uid : room->taken;
+    const int64_t left_ns = room->until_ns - nominees->admission.now_ns;
+
+    return left_ns > 0 && left_ns <= KEPT_ROOM_MAX_NS &&
+           !(there && ledger_get(nominees->ledger, there)) &&
+           !(room->uid ? g_strcmp0(room->uid, nominees->uid) == 0 : is_successor(room, &asking));
+}
+
 static bool counts(const struct nominees *nominees, const struct nomination *nomination)
 {
+    if (nomination->room)
+        return nomination->priority >= nominees->priority &&
+               is_kept_from(nominees, nomination->room);
     return nomination->priority >= nominees->priority &&
            g_strcmp0(nomination->uid, nominees->uid) != 0 &&
            !ledger_get(nominees->ledger, nomination->uid);
@@ -232,7 +405,10 @@ const struct node *nominees_see(struct nominees *nominees, const struct node *no
             continue;
         if (!what_if)
             what_if = what_if_new(node);
-        place(what_if, nomination, nominees);
+        if (nomination->room)
+            what_if_add(what_if, allocation_dup(nomination->room->held));
+        else
+            place(what_if, nomination, nominees);
     }
     if (!what_if)
         return node;

@@ -8,8 +8,16 @@
  *
  * A nomination lasts as long as the pod's status says so and the pod waits. Guarded by the store's
  * lock.
+ *
+ * A plan that moves pods (wire/plan_mark.h) has room kept, too: for the pod that it makes room for, and for
+ * the successor of each pod that it ends, which nobody knows yet. A successor is known by its namespace,
+ * its controller's UID and what it asks for. Any author of pods there may write the same, and gains
+ * nothing: such a pod finds the node as it would if nothing were kept, is asked everything else, and takes
+ * the room from that controller's pod, once. Others find the node with the room taken, even where those
+ * who are to leave are still there, so that nobody gets what they leave.
  */
 #include "policy/what_if.h"
+#include "wire/plan_mark.h"
 
 #include <gpuledger/dialect.h>
 
@@ -18,6 +26,24 @@ struct nominations;
 /* Tells the ledger when room is kept no longer. */
 struct nominations *nominations_new(struct ledger *ledger);
 void nominations_free(struct nominations *nominations);
+
+/* Array of struct kept_room: all that are kept on the node from now on. */
+void nominations_keep(struct nominations *nominations, const char *node, const GPtrArray *rooms);
+/* Those whose time is over go; whether there were any. */
+bool nominations_end(struct nominations *nominations, int64_t now_ns);
+void nominations_copy_rooms(struct nominations *nominations, const struct nominations *from);
+
+/* A pod that has been booked on the node or is seen there first. */
+struct kept_room_taker {
+    const char *uid, *ns, *controller; /* that, or NULL */
+    const struct request *request;
+    const char *node;
+    int64_t created_s; /* Unix time; 0: it was booked just now. An older pod is no successor */
+};
+/* Whether any is kept on the node for a pod of that controller, which may be NULL. */
+bool nominations_await(const struct nominations *nominations, const char *node,
+                       const char *controller);
+void nominations_take(struct nominations *nominations, const struct kept_room_taker *taker);
 
 /* A pod that waits, and its request, which is borrowed until the pod is forgotten or noted with another
  * one. */
@@ -39,6 +65,7 @@ struct nominees {
     const struct ledger *ledger;
     struct admission_query admission; /* whatever is asked for */
     const char *uid; /* of the pod that looks; its own nomination does not count */
+    const char *ns, *controller; /* its, or NULL */
     int64_t priority; /* its; those below it do not count */
     GHashTable *what_ifs; /* node's name -> struct what_if *, as far as asked for */
 };

@@ -57,8 +57,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
     };
     question->room = quotas_room(store_quotas(store), question->ledger, question->ns,
                                  about->request);
-    question->nominees = store_nominees(store, &question->admission, pod->uid ? pod->uid : "",
-                                        pod->priority);
+    question->nominees = store_nominees(store, &question->admission, pod);
     arrivals_settle(question->arrivals, &question->turn);
     question->ordered =
         question->turn.hold_ms != 0 && !arrivals_are_idle(question->arrivals, &question->turn);

@@ -17,6 +17,7 @@ static void pending_free(gpointer data)
 {
     struct pending *pending = data;
     request_free(pending->request);
+    g_free(pending->controller);
     g_free(pending);
 }
 
@@ -29,6 +30,11 @@ static void drop_place(void *data, const char *uid)
         return;
     store_notify(store, held->node->name, uid);
     ledger_drop(store_ledger(store), uid);
+}
+
+static void free_mark(gpointer mark)
+{
+    plan_mark_free(mark);
 }
 
 struct store *store_new(const struct store_options *options)
@@ -55,8 +61,7 @@ struct store *store_new(const struct store_options *options)
     store->waits = waits_new();
     store->rejects = rejects_new(options->reject_limit, options->reject_window_ms);
     store->sealing = sealing_new();
-    store->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    store->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    store->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_mark);
     store->health = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return store;
 }
@@ -84,8 +89,7 @@ void store_free(struct store *store)
     waits_free(store->waits);
     rejects_free(store->rejects);
     sealing_free(store->sealing);
-    g_hash_table_unref(store->plans);
-    g_hash_table_unref(store->kept);
+    g_hash_table_unref(store->marks);
     g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);
@@ -174,6 +178,8 @@ void store_record_moment(struct store *store, struct moment *moment)
     if (moment->now_ns > 0 && rejects_settle(store->rejects, store->ledger, moment->now_ms))
         store_notify_all(store);
     hints_end(store->hints, store->ledger, moment->now_ms);
+    if (nominations_end(store->nominations, moment->now_ns))
+        store_notify_all(store);
     gangs_expire(store->gangs, moment->now_ms);
     store_tell_gangs(store);
 }
@@ -232,28 +238,52 @@ int64_t store_pending_priority(const struct store *store, const char *uid)
     return pending ? pending->priority : 0;
 }
 
+/* Whoever asks about a pod by its UID has not its whole view. */
+static const char *controller_of(const struct store *store, const struct pod_view *pod)
+{
+    const struct pending *pending = pod->uid ? g_hash_table_lookup(store->pending, pod->uid) : NULL;
+
+    return pod->controller ? pod->controller : pending ? pending->controller : NULL;
+}
+
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
-                               const char *uid, int64_t priority)
+                               const struct pod_view *pod)
 {
     return (struct nominees){
         .nominations = store->nominations,
         .ledger = store->ledger,
         .admission = *admission,
-        .uid = uid,
-        .priority = priority,
+        .uid = pod->uid ? pod->uid : "",
+        .ns = pod->ns,
+        .controller = controller_of(store, pod),
+        .priority = pod->priority,
     };
 }
 
-void store_plans_each(const struct store *store,
-                      void (*visit)(const char *node, const char *plan, void *data), void *data)
+void store_take_room(struct store *store, const struct pod_view *pod, const struct request *request,
+                     const char *node)
 {
-    GHashTableIter iter;
-    gpointer node, plan;
+    nominations_take(store->nominations,
+                     &(struct kept_room_taker){.uid = pod->uid,
+                                               .ns = pod->ns,
+                                               .controller = controller_of(store, pod),
+                                               .request = request,
+                                               .node = node});
+}
 
-    g_hash_table_iter_init(&iter, store->plans);
-    while (g_hash_table_iter_next(&iter, &node, &plan)) {
+void store_marks_each(const struct store *store,
+                      void (*visit)(const char *node, const struct plan_mark *mark, bool lives,
+                                    void *data),
+                      void *data)
+{
+    const struct moment moment = store_now(store);
+    GHashTableIter iter;
+    gpointer node, mark;
+
+    g_hash_table_iter_init(&iter, store->marks);
+    while (g_hash_table_iter_next(&iter, &node, &mark)) {
         if (ledger_node(store->ledger, node))
-            visit(node, plan, data);
+            visit(node, mark, plan_mark_lives(mark, moment.now_ns), data);
     }
 }
 
@@ -283,11 +313,12 @@ void store_end_waits(struct store *store)
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);
     const bool left = hints_end(store->hints, store->ledger, moment.now_ms);
+    const bool over = nominations_end(store->nominations, moment.now_ns);
     const bool lapsed = gangs_expire(store->gangs, moment.now_ms);
     store_tell_gangs(store);
-    if (began || ended || resumed || left || lapsed)
+    if (began || ended || resumed || left || over || lapsed)
         number = observer_number(store->observer);
-    if (ended || resumed)
+    if (ended || resumed || over)
         store_notify_all(store);
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_TIME, number, .moment = &moment});

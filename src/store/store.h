@@ -177,7 +177,10 @@ const struct budgets *store_budgets(const struct store *store);
 /* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
  * admission stays so. */
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,
-                               const char *uid, int64_t priority);
+                               const struct pod_view *pod);
+/* Under the lock: the pod has been booked on the node, where room may be kept for it. */
+void store_take_room(struct store *store, const struct pod_view *pod, const struct request *request,
+                     const char *node);
 
 /* Under the lock. */
 struct ratings *store_ratings(struct store *store);
@@ -222,15 +225,12 @@ bool store_resume_node(struct store *store, const char *name);
 /* Under the lock. */
 const struct rejects *store_rejects(const struct store *store);
 
-/* An annotation of a Node: what 'plan --apply' does there, for people. At most so many bytes are read. */
-#define STORE_PLAN "gpuledger.io/plan"
-#define STORE_PLAN_MAX 300
-/* Likewise, the UID of the pod for which: room is kept for it there as for one that is nominated. */
-#define STORE_KEPT "gpuledger.io/kept-for"
-#define STORE_KEPT_MAX 128 /* longer ones are none */
-/* Under the lock, in no order. */
-void store_plans_each(const struct store *store,
-                      void (*visit)(const char *node, const char *plan, void *data), void *data);
+/* Under the lock, in no order: what plans do on nodes. `lives`: it is not over yet. */
+struct plan_mark;
+void store_marks_each(const struct store *store,
+                      void (*visit)(const char *node, const struct plan_mark *mark, bool lives,
+                                    void *data),
+                      void *data);
 /* Takes what a record says of rejected pods; false: it cannot be understood. */
 bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
                          GError **error);

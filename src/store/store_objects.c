@@ -24,52 +24,32 @@ static void mark_node(struct store *store, const struct node_view *view)
     quotas_set_node(store->quotas, view->name, model, pool);
 }
 
-/* Under the lock. */
-static void nominate(struct store *store, const char *uid, const char *node)
+/* NULL: the node says nothing of a plan, or nothing that can be understood. */
+static struct plan_mark *read_mark(const struct node_view *view, GError **error)
 {
-    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
-    const struct pod_view pod = {
-        .uid = uid, .priority = pending ? pending->priority : 0, .nominated_node = node};
+    const char *text = string_pairs_get(&view->annotations, PLAN_MARK);
 
-    if (pending)
-        nominations_note(store->nominations, &pod, pending->request);
+    return text && *text ? plan_mark_parse(text, error) : NULL;
 }
 
-/* Under the lock. For one pod on each node, which may not be known yet. */
-static void note_kept(struct store *store, const char *node, const char *uid)
+/* Under the lock. Of a node that may not be known yet. */
+static void note_mark(struct store *store, const char *node, struct plan_mark *take_mark)
 {
-    GHashTableIter iter;
-    gpointer other, place;
+    g_autoptr(GPtrArray) none = g_ptr_array_new();
 
-    g_hash_table_iter_init(&iter, store->kept);
-    while (g_hash_table_iter_next(&iter, &other, &place)) {
-        if (!g_str_equal(place, node) || g_strcmp0(other, uid) == 0)
-            continue;
-        nominate(store, other, NULL);
-        g_hash_table_iter_remove(&iter);
-    }
-    if (!uid || !*uid || strlen(uid) > STORE_KEPT_MAX)
+    if (!take_mark && !g_hash_table_remove(store->marks, node))
         return;
-    g_hash_table_replace(store->kept, g_strdup(uid), g_strdup(node));
-    nominate(store, uid, node);
-}
-
-static void note_plan(struct store *store, const struct node_view *view)
-{
-    const char *plan = string_pairs_get(&view->annotations, STORE_PLAN);
-
-    if (plan && *plan)
-        g_hash_table_replace(store->plans, g_strdup(view->name),
-                             g_utf8_make_valid(plan, (gssize)strnlen(plan, STORE_PLAN_MAX)));
-    else
-        g_hash_table_remove(store->plans, view->name);
+    nominations_keep(store->nominations, node, take_mark ? take_mark->rooms : none);
+    if (take_mark)
+        g_hash_table_replace(store->marks, g_strdup(node), take_mark);
 }
 
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL;
-    g_autoptr(GError) failure = NULL;
+    g_autoptr(GError) failure = NULL, unread = NULL;
+    struct plan_mark *mark = read_mark(view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
     const int64_t switches_ns = switch_mark_time(view, &warning);
@@ -97,8 +77,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     };
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     mark_node(store, view);
-    note_plan(store, view);
-    note_kept(store, view->name, string_pairs_get(&view->annotations, STORE_KEPT));
+    note_mark(store, view->name, mark);
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
         freed)
@@ -113,6 +92,11 @@ void store_apply_node(struct store *store, const struct node_view *view)
                   failure ? "node cannot be understood" : "node is not quite understood", LOG_TEXT("node", view->name),
                   LOG_TEXT("why", failure ? failure->message : warning));
     }
+    if (unread && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
+        log_event(LOG_LEVEL_WARN, "what a plan says of the node cannot be understood",
+                  LOG_TEXT("node", view->name), LOG_TEXT("why", unread->message));
+    }
 }
 
 void store_delete_node(struct store *store, const char *name)
@@ -121,8 +105,7 @@ void store_delete_node(struct store *store, const char *name)
     const uint64_t number = observer_number(store->observer);
     ledger_remove_node(store->ledger, name);
     rejects_forget_node(store->rejects, name);
-    g_hash_table_remove(store->plans, name);
-    note_kept(store, name, NULL);
+    note_mark(store, name, NULL);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

@@ -269,6 +269,25 @@ static void note_bound(struct store *store, const struct pod_view *pod)
         demand_note(store->demand, request);
 }
 
+/* Under the lock: room may have been kept for it on its node, also if another replica has bound it. */
+static void take_room(struct store *store, const struct pod_view *pod, int64_t created_s)
+{
+    g_autoptr(request) request = NULL;
+
+    if (!nominations_await(store->nominations, pod->node_name, pod->controller))
+        return;
+    request = dialect_read_request(pod, &store->options.dialects, NULL);
+    if (request)
+        nominations_take(store->nominations, &(struct kept_room_taker){
+                                                 .uid = pod->uid,
+                                                 .ns = pod->ns,
+                                                 .controller = pod->controller,
+                                                 .request = request,
+                                                 .node = pod->node_name,
+                                                 .created_s = created_s,
+                                             });
+}
+
 static void report_distrust(const struct pod_view *pod, bool unplaced, const char *warning)
 {
     g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
@@ -334,6 +353,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
             note_bound(store, pod);
         forget_pending(store, pod->uid);
         if (allocation) {
+            take_room(store, pod, allocation->created_s);
             allocation->facts = pod_facts_pool_get(store->facts, pod);
             news = record_allocation(store, pod, allocation, &sealed,
                                      confirmed ? ALLOCATION_CONFIRMED : ALLOCATION_BOUND,
@@ -377,16 +397,14 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
             elastic_quotas_await(quotas_elastic(store->quotas), pod->uid, pod->ns, take_request);
     }
     pending->priority = pod->priority;
+    g_free(pending->controller);
+    pending->controller = g_strdup(pod->controller);
     pending->generation = store->generation[FEED_PODS];
     g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);
     const bool grouped = store->options.gangs && pod_group_claim(pod).name;
     arrivals_add(store->arrivals,
                  &(struct arrivals_pod){pod, pending->request, facts, plain, grouped});
-    struct pod_view nominated = *pod;
-    const char *kept = g_hash_table_lookup(store->kept, pod->uid);
-    if (kept)
-        nominated.nominated_node = kept;
-    nominations_note(store->nominations, &nominated, pending->request);
+    nominations_note(store->nominations, pod, pending->request);
     const bool changed = old != NULL;
     request_free(old); /* nobody borrows it any more */
     return changed;

@@ -24,6 +24,7 @@ static void copy_common(struct store *copy, struct store *store)
     copy->demand = demand_dup(store->demand);
     arrivals_copy_common(copy->arrivals, store->arrivals);
     waits_copy(copy->waits, store->waits);
+    nominations_copy_rooms(copy->nominations, store->nominations);
     rejects_copy(copy->rejects, store->rejects);
     store_unlock(store);
 }
@@ -38,6 +39,7 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
     struct pending *pending = g_new0(struct pending, 1);
     pending->request = request_dup(known->request);
     pending->priority = known->priority;
+    pending->controller = g_strdup(known->controller);
     g_hash_table_insert(copy->pending, g_strdup(uid), pending);
     arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
     nominations_copy(copy->nominations, store->nominations, uid, pending->request);

@@ -12,6 +12,7 @@ struct pending {
     struct request *request;
     int64_t priority;
     uint32_t generation;
+    char *controller; /* as in the pod's view, or NULL */
 };
 
 struct store {
@@ -37,8 +38,7 @@ struct store {
     struct rejects *rejects; /* nodes that have rejected pods */
     struct waits *waits; /* pods whose node side has yet to take them */
     struct sealing *sealing; /* pods by their seals */
-    GHashTable *kept;        /* uid -> char *: the node on which room is kept for the pod */
-    GHashTable *plans;       /* node name -> char *: what is being done there */
+    GHashTable *marks;       /* node name -> struct plan_mark * */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];

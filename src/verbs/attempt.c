@@ -166,6 +166,8 @@ static enum attempt_step place(struct attempt *attempt, struct store *store, str
     if (reason == REASON_NONE)
         booked = booking_reserve(ledger, node, &entry, &placement, &reason);
     if (booked) {
+        const struct pod_view pod = describe_pod(attempt);
+        store_take_room(store, &pod, attempt->request, node->name);
         hints_book(store_hints(store), attempt->args->pod_uid, node->name, moment->now_ms);
         return enter(attempt, ledger, booked, error);
     }

@@ -47,8 +47,7 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     struct store *store = preempt->call.extender->store;
     g_autoptr(quota_room) room =
         quotas_room(store_quotas(store), ledger, args->pod.ns, preempt->request);
-    struct nominees nominees =
-        store_nominees(store, &preempt->admission, args->pod.uid, args->pod.priority);
+    struct nominees nominees = store_nominees(store, &preempt->admission, &args->pod);
     const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
     size_t n_pods = 0;
 

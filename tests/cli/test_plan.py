@@ -5,6 +5,7 @@ dialects: each pod ends, its successor is filtered and bound where the plan has 
 goal is there. GPULEDGER_SEED repeats a run, GPULEDGER_EVENTS says how many clusters there are."""
 
 import copy
+import datetime
 import json
 import os
 import pathlib
@@ -238,16 +239,46 @@ class Plan(unittest.TestCase):
         self.assertIn("1      test/a   n1     card 0 (4GiB)", result.stdout)
         self.assertEqual(result.stdout.splitlines()[-1], "The pod: n1, card 0 (16GiB)")
 
+    @staticmethod
+    def mark(until, **room):
+        """A node of one card whose annotation keeps all of it, until so many seconds from now."""
+        node = gpus("n1", 1, 8)
+        moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=until)
+        node["metadata"]["annotations"] = {"gpuledger.io/plan": json.dumps({
+            "doing": "room for test/big: move 1 of 1", "by": "test", "until": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "rooms": [{"id": "r", "dialect": "gpushare", "shares": [{"memory": 8, "units": True, "card": 0}], **room}],
+        })}
+        return node
+
     def test_room_that_a_node_keeps_for_a_pod(self):
-        """gpuledger.io/kept-for: whoever asks first, the pod gets it; nobody is refused without it."""
+        """Whoever asks first, the pod gets it; nobody is refused when it is over, or without it."""
         big, thief = wants(8, "big"), wants(2, "thief")
-        for kept, passes in (("uid-big", False), ("uid-other", True), (None, True)):
-            node = gpus("n1", 1, 8)
-            if kept:
-                node["metadata"]["annotations"] = {"gpuledger.io/kept-for": kept}
+        for until, kept, passes in ((60, "uid-big", False), (60, "uid-other", False), (-1, "uid-big", True),
+                                    (3600, "uid-big", True)):
+            node = self.mark(until, pod=kept)
             with Server(snapshot=self.write("kept.json", listing(node, big, thief))) as server:
                 self.assertEqual(server.filter(thief, ["n1"])["NodeNames"], ["n1"] if passes else [], kept)
-                self.assertEqual(server.filter(big, ["n1"])["NodeNames"], ["n1"], kept)
+                self.assertEqual(server.filter(big, ["n1"])["NodeNames"],
+                                 ["n1"] if passes or kept == "uid-big" else [], kept)
+
+    def test_room_that_a_node_keeps_for_a_successor(self):
+        """Who writes the controller's UID into a pod gets what it could have had if nothing were kept."""
+        room = {"namespace": "test", "controller": "uid-set", "asks": "1 x 8 units", "since": 0}
+        kept, free = self.mark(60, **room), gpus("n1", 1, 8)
+        taken = held("t", 4, "n1", 0)
+        for owner, amount, beside in (("uid-set", 8, None), ("uid-set", 9, None), ("uid-set", 4, None),
+                                      ("uid-other", 8, None), (None, 8, None), ("uid-set", 8, taken)):
+            asked = wants(amount, "forged")
+            if owner:
+                asked["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "x", "uid": owner,
+                                                         "controller": True}]
+            found = []
+            for node in (kept, free):
+                items = [node, asked] + ([beside] if beside else [])
+                with Server(snapshot=self.write("kept.json", listing(*items))) as server:
+                    found.append(server.filter(asked, ["n1"])["NodeNames"])
+            self.assertLessEqual(set(found[0]), set(found[1]), (owner, amount))
+            self.assertEqual(bool(found[0]), owner == "uid-set" and amount == 8 and not beside, (owner, amount))
 
     def test_a_running_extender_says_the_same(self):
         cluster = ROOT / "examples" / "wall" / "cluster.json"

@@ -6,6 +6,7 @@
 #include "target.h"
 
 #include "wire/kubernetes.h"
+#include "wire/plan_mark.h"
 #include "wire/resource_quota.h"
 
 #include <string.h>
@@ -116,12 +117,37 @@ static size_t check_status(struct json_arena *arena, const cJSON *object)
     return read_string(status.reason) + read_string(status.message);
 }
 
+/* What a plan says of a node comes back as it was written. */
+static void check_plan_mark(const uint8_t *data, size_t size)
+{
+    g_autofree char *text = g_strndup((const char *)data, size);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(plan_mark) mark = plan_mark_parse(text, &error);
+
+    if (!mark) {
+        FUZZ_CHECK(error);
+        return;
+    }
+    FUZZ_CHECK(!error && mark->rooms->len <= PLAN_MARK_ROOMS_MAX);
+    g_autofree char *written = plan_mark_format(mark);
+    if (strlen(written) > PLAN_MARK_MAX) /* escapes are longer than what they stand for */
+        return;
+    g_autoptr(plan_mark) again = plan_mark_parse(written, NULL);
+    FUZZ_CHECK(again && again->rooms->len == mark->rooms->len);
+    for (guint i = 0; i < mark->rooms->len; i++) {
+        const struct kept_room *one = mark->rooms->pdata[i], *other = again->rooms->pdata[i];
+        FUZZ_CHECK(one->held->n_shares == other->held->n_shares && !one->uid == !other->uid &&
+                   one->held->priority == other->held->priority);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *object = json_parse(arena, (const char *)data, size, NULL);
 
     /* The sum keeps the compiler from leaving the reads out. */
+    check_plan_mark(data, size);
     if (object)
         FUZZ_CHECK(check_pod(arena, object) + check_node(arena, object) +
                        check_configmap(arena, object) + check_resource_quota(arena, object) +

@@ -6,6 +6,7 @@ Chromium has to be installed (tests/install page); the check of accessibility al
 tests/install fetches. What is missing is skipped with the reason.
 """
 
+import datetime
 import json
 import os
 import pathlib
@@ -199,7 +200,9 @@ class Shows(Case):
     def test_what_a_plan_is_doing(self):
         cluster = json.loads(CLUSTER.read_text(encoding="utf-8"))
         node = next(item for item in cluster["items"] if item["kind"] == "Node" and item["metadata"]["name"] == "t4-4")
-        node["metadata"].setdefault("annotations", {})["gpuledger.io/plan"] = "room for ml/big: move 1 of 2 " + "<b>x</b>" * 99
+        until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=10)
+        node["metadata"].setdefault("annotations", {})["gpuledger.io/plan"] = json.dumps({
+            "doing": "room for ml/big: move 1 of 2 " + "<b>x</b>" * 99, "until": until.strftime("%Y-%m-%dT%H:%M:%SZ")})
         file = self.directory / "planned.json"
         file.write_text(json.dumps(cluster), encoding="utf-8")
         with Server(snapshot=file) as server:

@@ -104,33 +104,166 @@ START_TEST(a_nomination_ends)
 END_TEST
 
 /* n1 with two cards of 10, as before, and an annotation or none. */
-static void keep_for(const char *uid)
+static void mark(const char *text)
 {
     struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}};
-    struct string_pair marks[] = {{"gpuledger.io/kept-for", uid}};
+    struct string_pair marks[] = {{"gpuledger.io/plan", text}};
 
     store_apply_node(extender.store, &(struct node_view){.name = "n1",
                                                          .capacity = {capacity, 2},
-                                                         .annotations = {marks, uid ? 1 : 0}});
+                                                         .annotations = {marks, text ? 1 : 0}});
 }
+
+/* `who` are fields; a room of 8 of the second card, until so many seconds from now. */
+static void keep_for(const char *who, int64_t seconds)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autoptr(GDateTime) until = g_date_time_add_seconds(now, (double)seconds);
+    g_autofree char *time = g_date_time_format(until, "%Y-%m-%dT%H:%M:%SZ");
+    g_autofree char *text = g_strdup_printf(
+        "{\"doing\":\"room\",\"by\":\"test\",\"until\":\"%s\",\"rooms\":[{\"id\":\"room\",%s,"
+        "\"priority\":1,\"dialect\":\"gpushare\",\"shares\":[{\"memory\":8,\"units\":true,\"card\":"
+        "1}]}]}",
+        time, who);
+
+    mark(text);
+}
+
+#define FOR_URGENT "\"pod\":\"urgent\""
 
 START_TEST(room_is_kept_while_the_node_says_so)
 {
-    g_autofree char *huge = g_strnfill(1000, 'u');
+    static const char *const ends[] = {"", "{\"until\":\"soon\"}", "room for ml/big (since 12:00)"};
 
     apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
     if (_i == 0)
-        keep_for("urgent"); /* who is not known yet */
+        keep_for(FOR_URGENT, 60); /* who is not known yet */
     apply((struct pod){"urgent", "8", .priority = 1});
-    keep_for("urgent");
+    keep_for(FOR_URGENT, 60);
     ck_assert(!passes("small", "3", 1, "n1"));
     ck_assert(passes("urgent", "8", 1, "n1"));
     ck_assert(passes("small", "2", 1, "n1"));
     ck_assert(passes("small", "3", 2, "n1"));          /* more important */
     apply((struct pod){"urgent", "8", .priority = 1}); /* its own status says nothing of it */
     ck_assert(!passes("small", "3", 1, "n1"));
-    keep_for(_i == 0 ? NULL : huge);
+    mark(ends[_i]); /* or says what cannot be understood */
     ck_assert(passes("small", "3", 1, "n1"));
+}
+END_TEST
+
+/* Nor from who would wait until those have gone who are to leave it. */
+START_TEST(what_others_still_hold_is_kept_as_well)
+{
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    apply((struct pod){"leaves", "6", .node = "n1", .card = "1", .priority = 1});
+    keep_for(FOR_URGENT, 60);
+    ck_assert(!passes("small", "1", 1, "n1"));
+    ck_assert(!passes("urgent", "8", 1, "n1")); /* it has to wait */
+    store_delete_pod(extender.store, "leaves");
+    ck_assert(!passes("small", "3", 1, "n1"));
+    ck_assert(passes("small", "2", 1, "n1"));
+    ck_assert(passes("urgent", "8", 1, "n1"));
+}
+END_TEST
+
+/* Whoever wrote it may have been killed; and nobody is believed who says that it lasts for ever. */
+START_TEST(room_is_kept_for_a_bounded_time)
+{
+    static const int64_t seconds[] = {-1, 3600, 14 * 60};
+
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    keep_for(FOR_URGENT, seconds[_i]);
+    const uint64_t freed = ledger_freed(store_lock(extender.store));
+    store_unlock(extender.store);
+    ck_assert_int_eq(passes("small", "3", 1, "n1"), _i != 2);
+    store_end_waits(extender.store);
+    ck_assert_int_eq(ledger_freed(store_lock(extender.store)) > freed,
+                     _i == 0); /* who waits may be woken */
+    store_unlock(extender.store);
+}
+END_TEST
+
+/* --- successors ----------------------------------------------------------------------------- */
+
+#define FOR_SUCCESSOR                                                                              \
+    "\"namespace\":\"ml\",\"controller\":\"set\",\"asks\":\"1 x 8 units\",\"since\":1000"
+
+/* A pod that waits, and whether filter lets it on n1. */
+static bool finds_room(const char *uid, const char *ns, const char *controller, const char *units)
+{
+    g_autofree char *owners =
+        controller
+            ? g_strdup_printf(",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"%s\","
+                              "\"controller\":true}]",
+                              controller)
+            : g_strdup("");
+    g_autofree char *text = g_strdup_printf("{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\","
+                                            "\"uid\":\"%s\"%s},\"spec\":{\"priority\":1,"
+                                            "\"containers\":[{\"name\":\"c\",\"resources\":{"
+                                            "\"limits\":{\"aliyun.com/gpu-mem\":\"%s\"}}}]}}",
+                                            ns, uid, uid, owners, units);
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod;
+
+    ck_assert(pod_view_decode(arena, json_parse(arena, text, strlen(text), NULL), &pod, NULL));
+    store_apply_pod(extender.store, &pod);
+    g_autofree char *asked = g_strdup_printf("{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", text);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    extender_filter(&extender, asked, strlen(asked), reply);
+    const bool passed = strstr(reply->str, "\"NodeNames\":[\"n1\"]");
+    store_delete_pod(extender.store, uid);
+    return passed;
+}
+
+START_TEST(room_is_kept_for_a_successor)
+{
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    keep_for(FOR_SUCCESSOR, 60);
+    ck_assert(!finds_room("a", "ml", NULL, "8"));
+    ck_assert(!finds_room("b", "ml", "other", "8"));
+    ck_assert(!finds_room("c", "elsewhere", "set", "8"));
+    ck_assert(!finds_room("d", "ml", "set", "9")); /* it asks for something else */
+    ck_assert(!finds_room("e", "ml", "set", "3"));
+    ck_assert(finds_room("f", "ml", "set", "8"));
+    ck_assert(finds_room("g", "ml", NULL, "2"));
+}
+END_TEST
+
+static void apply_bound(const char *uid, const char *created)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"%s\",\"uid\":\"%s\",\"creationTimestamp\":"
+        "\"%s\","
+        "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_POD\":\"8\","
+        "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"1\"},"
+        "\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"set\",\"controller\":true}]},"
+        "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":"
+        "{\"aliyun.com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+        uid, uid, created);
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod;
+
+    ck_assert(pod_view_decode(arena, json_parse(arena, text, strlen(text), NULL), &pod, NULL));
+    store_apply_pod(extender.store, &pod);
+}
+
+/* One pod takes it, whoever wrote that it is the successor; those that were there before have not. */
+START_TEST(a_room_is_taken_once)
+{
+    keep_for(FOR_SUCCESSOR, 60);
+    apply_bound("sibling", "1970-01-01T00:00:10Z");
+    ck_assert(!finds_room("a", "ml", NULL, "3")); /* 2 beside the room, and 2 beside the sibling */
+    ck_assert(finds_room("b", "ml", "set", "8"));
+    store_delete_pod(extender.store, "sibling");
+    apply_bound("successor", "2026-01-01T00:00:00Z");
+    ck_assert(finds_room("c", "ml", NULL, "10"));
+    ck_assert(finds_room("d", "ml", "set", "8"));
+    keep_for(FOR_SUCCESSOR, 90); /* the plan goes on and does not know yet */
+    ck_assert(finds_room("e", "ml", NULL, "10"));
+    store_delete_pod(extender.store, "successor"); /* it has not come about after all */
+    ck_assert(finds_room("f", "ml", NULL, "10"));  /* on the other card */
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    ck_assert(!finds_room("g", "ml", NULL, "3"));
 }
 END_TEST
 
@@ -198,7 +331,11 @@ int main(void)
     tcase_add_test(tests, the_pod_does_not_compete_with_itself);
     tcase_add_test(tests, the_more_important_pay_no_heed);
     tcase_add_loop_test(tests, a_nomination_ends, 0, 6);
-    tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 2);
+    tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 3);
+    tcase_add_test(tests, what_others_still_hold_is_kept_as_well);
+    tcase_add_loop_test(tests, room_is_kept_for_a_bounded_time, 0, 3);
+    tcase_add_test(tests, room_is_kept_for_a_successor);
+    tcase_add_test(tests, a_room_is_taken_once);
     tcase_add_test(tests, several_on_one_node);
     tcase_add_test(tests, who_cannot_come_keeps_nothing);
     tcase_add_test(tests, a_copy_of_the_store_keeps_the_room_too);

@@ -9,6 +9,7 @@
 #include "explain/fit.h"
 #include "maintain/card_service.h"
 #include "maintain/drain.h"
+#include "maintain/keeping.h"
 #include "options/print.h"
 #include "options/table.h"
 
@@ -67,6 +68,19 @@ static GPtrArray *list_words(const struct config *config)
     return words;
 }
 
+/* What a plan that was killed has left on the nodes. */
+static bool clean_nodes(const struct config *config, struct api_client *client, GError **error)
+{
+    bool ok = true;
+
+    for (guint i = 0; ok && i < config->words->len; i++) {
+        g_auto(card_place) place = {0};
+        ok = card_place_parse(config->words->pdata[i], &place, error) &&
+             keeping_clean(client, place.node, error);
+    }
+    return ok;
+}
+
 static GPtrArray *set_places(const struct config *config, struct api_client *client, bool open,
                              GError **error)
 {
@@ -87,7 +101,7 @@ static enum exit_code run(const struct config *config, bool open)
         return EXIT_USAGE;
     }
     g_autoptr(api_client) client = places_client(config, &failure);
-    if (client)
+    if (client && (!open || config->dry_run || clean_nodes(config, client, &failure)))
         changes = set_places(config, client, open, &failure);
     if (!changes)
         return print_answer(config, text, failure);

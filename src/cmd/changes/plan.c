@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command "plan": which pods to move so that a pod finds room, or a card or node is empty; and, if so
- * told, that they move. A running extender is asked, unless the command line names a cluster or they are to move. What is carried out is the first step of the plan, as the cluster then is; then
- * the cluster is read again, and another plan made. So it goes on from wherever it was cut off, and stops
- * where things do not come closer to the goal.
+ * told, that they move (maintain/executor.h). A running extender is asked, unless the command line names a
+ * cluster or they are to move.
  */
 #include "base/small_file.h"
 #include "client/client.h"
-#include "cmd/changes/keeping.h"
+#include "cmd/changes/ending.h"
 #include "cmd/changes/places.h"
 #include "cmd/local.h"
 #include "core/fail.h"
 #include "explain/explain.h"
-#include "maintain/drain.h"
-#include "maintain/eviction.h"
-#include "maintain/relocation.h"
+#include "maintain/executor.h"
 #include "options/print.h"
 #include "options/table.h"
 #include "snapshot/manifest.h"
@@ -23,14 +20,13 @@
 #include <string.h>
 
 #define GET_POD_MS 30000
-#define HAND_OVER_MS 60000
-#define LOOK_US G_TIME_SPAN_SECOND
 
 /* What the command line asks for: a pod of the cluster, one in a file, or a place to be emptied. */
 struct goal {
     char *ns, *name;
     char *file;
     struct card_place place;
+    char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };
 
 static void goal_clear(struct goal *goal)
@@ -38,6 +34,7 @@ static void goal_clear(struct goal *goal)
     g_free(goal->ns);
     g_free(goal->name);
     g_free(goal->file);
+    g_free(goal->by);
     card_place_clear(&goal->place);
 }
 typedef struct goal goal_cleared;
@@ -82,12 +79,13 @@ static bool read_pod(const struct local *local, const struct goal *goal, struct 
     if (!manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error))
         return fail_within(error, "option '--filename': ");
     *ret_pod = manifest.pod;
+    if (goal->by && !ret_pod->uid)
+        ret_pod->uid = goal->by; /* room is kept for it, which is not to be in its own way */
     return true;
 }
 
-/* Reads the cluster, and makes a plan for it. `kept`: what is kept for the pod to admit, or NULL. */
-static struct relocation *look(const struct config *config, const struct goal *goal,
-                               const GArray *kept, GError **error)
+/* Reads the cluster, and makes a plan for it. */
+static struct relocation *look(const struct config *config, const struct goal *goal, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     struct relocation *relocation = NULL;
@@ -102,8 +100,6 @@ static struct relocation *look(const struct config *config, const struct goal *g
         .cluster = cluster,
         .admit = goal->place.node ? NULL : &pod,
         .empty = goal->place.node ? &goal->place : NULL,
-        .kept = kept ? (const struct card_place *)(const void *)kept->data : NULL,
-        .n_kept = kept ? kept->len : 0,
         .moves_max = (uint32_t)config->max_moves,
         .per_owner = (uint32_t)config->max_per_workload,
         .per_node = (uint32_t)config->max_per_node,
@@ -332,115 +328,89 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
 
 /* --- what is carried out ------------------------------------------------------------------------ */
 
+struct work {
+    const struct config *config;
+    const struct goal *goal;
+};
+
 static void print_progress(void *data, const char *text)
 {
     fprintf(stderr, "%s\n", text);
 }
 
-/* The pod of the first step goes, and its successor is Ready. */
-static bool take_step(const struct config *config, struct api_client *client,
-                      const struct relocation_step *step, GError **error)
+static struct relocation *look_again(void *data, GError **error)
 {
-    /* It does not say for whom: that is another tenant's affair. */
-    g_autofree char *note = g_strdup_printf(
-        "gpuledger plan makes room on %s; there is room for the pod's successor on %s", step->from,
-        step->to);
-    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid, .note = note};
-    const struct drain_query query = {
-        .client = client,
-        .pods = &pod,
-        .n_pods = 1,
-        .force = config->force,
-        .timeout_ms = config->evict_timeout_ms,
-        .progress = print_progress,
-    };
-    bool ok = drain_run(&query, error);
+    const struct work *work = data;
 
-    if (ok && pod.state == DRAIN_STAYS)
-        ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
-                       pod.why);
-    g_free(pod.why);
+    return look(work->config, work->goal, error);
+}
+
+static void collect(const char *node, const struct plan_mark *mark, bool lives, void *data)
+{
+    if (!lives)
+        g_ptr_array_add(data, g_strdup(node));
+}
+
+/* What plans that were killed have said of nodes means nothing any more, and goes. */
+static bool clean(const struct config *config, struct api_client *client, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(g_free);
+    struct local local;
+    bool ok = true;
+
+    if (!local_open(config, &local, error))
+        return false;
+    store_lock(local.store);
+    store_marks_each(local.store, collect, nodes);
+    store_unlock(local.store);
+    local_close(&local);
+    for (guint i = 0; ok && i < nodes->len; i++)
+        ok = keeping_clean(client, nodes->pdata[i], error);
     return ok;
 }
 
-/* For whoever looks at the node: since when, what for, how far. */
-static bool tell_step(struct keeping *keeping, const struct relocation *plan, guint moved,
-                      GError **error)
-{
-    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
-    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
-    g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
-    g_autofree char *text =
-        g_strdup_printf("%s: move %u of %u, %s/%s leaves %s (since %s)", plan->goal, moved + 1,
-                        moved + plan->steps->len, step->ns, step->name, step->from, time);
-
-    return keeping_tell(keeping, text, plan->uid, error);
-}
-
-/* The cards are open, and the extender keeps the room for the pod while the nodes say so: until it has a
- * node, for so long as an eviction may take. */
-static bool hand_over(const struct config *config, struct keeping *keeping,
-                      struct api_client *client, const struct goal *goal, GError **error)
-{
-    g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct card_place));
-    const gint64 until =
-        g_get_monotonic_time() + MIN(config->evict_timeout_ms, HAND_OVER_MS) * 1000;
-    bool bound = !goal->ns;
-
-    if (!keeping_set(keeping, none, error))
-        return false;
-    while (!bound && g_get_monotonic_time() < until) {
-        g_auto(evictee) pod = {0};
-        g_usleep(LOOK_US);
-        bound = evictee_read(client, goal->ns, goal->name, &pod, NULL) == OUTCOME_OK && pod.placed;
-    }
-    if (!bound)
-        complain("%s/%s has no node yet; the room is not kept any longer", goal->ns, goal->name);
-    return true;
-}
-
-/* Until the goal is reached: step by step, each of a plan of its own. `plan` is the first, and then the
- * last. */
+/* Until the goal is reached. `plan` is the first, and then the last. */
 static bool apply(const struct config *config, const struct goal *goal, struct relocation **plan,
                   guint *ret_moved, GError **error)
 {
     const char *const words[] = {config->empty, NULL};
     g_autoptr(api_client) client = places_client(config, error);
-    g_autoptr(keeping) keeping = client ? keeping_new(config, client) : NULL;
+    struct work work = {config, goal};
 
-    if (!client)
+    if (!client || !clean(config, client, error))
         return false;
+    ending_block_signals();
+    g_autoptr(keeping) keeping = keeping_new(
+        &(struct keeping_options){.client = client, .by = goal->by, .tell = print_progress});
+    g_autoptr(ending) ending = ending_new(keeping);
     if (goal->place.node) {
         g_autoptr(GPtrArray) changes =
             places_set(config, &(struct places_order){client, words, false}, error);
         if (!changes)
             return false;
     }
-    while ((*plan)->reached && (*plan)->steps->len > 0) {
-        const guint left = (*plan)->steps->len;
+    const struct executor executor = {
+        .client = client,
+        .keeping = keeping,
+        .budgets = {.per_owner = (uint32_t)config->max_per_workload,
+                    .per_node = (uint32_t)config->max_per_node},
+        .force = config->force,
+        .timeout_ms = config->evict_timeout_ms,
+        .ns = goal->ns,
+        .name = goal->name,
+        .look = look_again,
+        .tell = print_progress,
+        .data = &work,
+    };
+    return executor_run(&executor, plan, ret_moved, error);
+}
 
-        if (!keeping_set(keeping, (*plan)->places, error) ||
-            !tell_step(keeping, *plan, *ret_moved, error) ||
-            !take_step(config, client, &g_array_index((*plan)->steps, struct relocation_step, 0),
-                       error))
-            return false;
-        ++*ret_moved;
-        struct relocation *next = look(config, goal, keeping_places(keeping), error);
-        if (!next)
-            return false;
-        relocation_free(*plan);
-        *plan = next;
-        if (next->reached && next->steps->len >= left)
-            return fail_with(
-                error, GPULEDGER_ERROR_UNAVAILABLE,
-                "stopped after %u move%s: as many are needed as before the last, since "
-                "other pods came or went, or its successor took the room",
-                *ret_moved, *ret_moved == 1 ? "" : "s");
-    }
-    if (!(*plan)->reached)
-        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u moves: %s",
-                         *ret_moved, (*plan)->why);
-    return *ret_moved == 0 || goal->place.node || hand_over(config, keeping, client, goal, error);
+/* No other has this name. Free with g_free. */
+static char *name_plan(void)
+{
+    g_autofree char *random = g_uuid_string_random();
+
+    return g_strconcat("plan-", random, NULL);
 }
 
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs)
@@ -468,9 +438,11 @@ enum exit_code plan_command_run(const struct config *config, const struct config
     }
     if (!alone && !config->apply)
         return ask_server(config, &goal);
+    if (config->apply)
+        goal.by = name_plan();
     g_autoptr(relocation) plan = NULL;
     if (!config->apply || places_await_nodes(config, goal.ns, goal.name, &failure))
-        plan = look(config, &goal, NULL, &failure);
+        plan = look(config, &goal, &failure);
     if (!plan) {
         complain("%s", failure->message);
         return EXIT_FAILED;

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/executor.h"
+
+#include "core/fail.h"
+#include "kube/clock.h"
+#include "maintain/drain.h"
+#include "maintain/eviction.h"
+
+#define HAND_OVER_MS 60000
+#define LOOK_US G_TIME_SPAN_SECOND
+
+/* Whose steps are counted against a budget: a controller, a node, a namespace. */
+struct execution {
+    const struct executor *executor;
+    GHashTable *taken;      /* "controller UID", "node NAME", "namespace NAME" -> how many */
+    char *node;             /* where room is kept for the pod to admit, or NULL */
+    struct kept_room *room; /* that, or NULL */
+};
+
+/* --- budgets ---------------------------------------------------------------------------------- */
+
+static char *account(const char *kind, const char *name)
+{
+    return g_strconcat(kind, " ", name, NULL);
+}
+
+static bool is_left(const struct execution *execution, const char *kind, const char *name,
+                    uint32_t most, GError **error)
+{
+    g_autofree char *key = account(kind, name);
+
+    return most == 0 || GPOINTER_TO_UINT(g_hash_table_lookup(execution->taken, key)) < most ||
+           fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                     "stopped: as many pods of %s %s have moved as may (%u)", kind, name, most);
+}
+
+static bool check_budgets(const struct execution *execution, const struct relocation_step *step,
+                          GError **error)
+{
+    const struct executor_budgets *budgets = &execution->executor->budgets;
+
+    return (!step->owner ||
+            is_left(execution, "controller", step->owner, budgets->per_owner, error)) &&
+           is_left(execution, "node", step->from, budgets->per_node, error) &&
+           is_left(execution, "namespace", step->ns, budgets->per_namespace, error);
+}
+
+static void count(struct execution *execution, const char *kind, const char *name)
+{
+    char *key = account(kind, name);
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(execution->taken, key));
+
+    g_hash_table_replace(execution->taken, key, GUINT_TO_POINTER(n + 1));
+}
+
+static void count_step(struct execution *execution, const struct relocation_step *step)
+{
+    if (step->owner)
+        count(execution, "controller", step->owner);
+    count(execution, "node", step->from);
+    count(execution, "namespace", step->ns);
+}
+
+/* --- one step --------------------------------------------------------------------------------- */
+
+static char *describe(const struct relocation *plan, guint moved)
+{
+    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+
+    return g_strdup_printf("%s: move %u of %u, %s/%s leaves %s (since %s)", plan->goal, moved + 1,
+                           moved + plan->steps->len, step->ns, step->name, step->from, time);
+}
+
+static void set_room(struct execution *execution, const char *node, const struct kept_room *room)
+{
+    g_free(execution->node);
+    kept_room_free(execution->room);
+    execution->node = room ? g_strdup(node) : NULL;
+    execution->room = room ? kept_room_dup(room) : NULL;
+}
+
+/* Room for the pod to admit, and for the step's successor; the node that the pod leaves is only told. */
+static bool keep(struct execution *execution, const struct relocation *plan, guint moved,
+                 GError **error)
+{
+    const struct executor *executor = execution->executor;
+    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    g_autofree char *doing = describe(plan, moved);
+    struct keeping_place places[3];
+    guint n = 0;
+
+    set_room(execution, plan->node, plan->room);
+    places[n++] = (struct keeping_place){step->from, NULL};
+    if (plan->room)
+        places[n++] = (struct keeping_place){plan->node, plan->room};
+    if (step->room)
+        places[n++] = (struct keeping_place){step->to, step->room};
+    return keeping_set(executor->keeping, doing, places, n, error);
+}
+
+/* The pod goes, and its successor is Ready. */
+static bool take_step(const struct executor *executor, const struct relocation_step *step,
+                      GError **error)
+{
+    /* It does not say for whom: that is another tenant's affair. */
+    g_autofree char *note = g_strdup_printf(
+        "gpuledger plan makes room on %s; there is room for the pod's successor on %s", step->from,
+        step->to);
+    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid, .note = note};
+    const struct drain_query query = {
+        .client = executor->client,
+        .pods = &pod,
+        .n_pods = 1,
+        .force = executor->force,
+        .timeout_ms = executor->timeout_ms,
+        .progress = executor->tell,
+        .data = executor->data,
+    };
+    bool ok = drain_run(&query, error);
+
+    if (ok && pod.state == DRAIN_STAYS)
+        ok = fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s stays: %s", step->ns, step->name,
+                       pod.why);
+    g_free(pod.why);
+    return ok;
+}
+
+static void note(const struct executor *executor, enum executor_event event,
+                 const struct relocation_step *step, const char *why)
+{
+    if (executor->note)
+        executor->note(executor->data, event, step, why);
+}
+
+/* The first one of the plan, as far as it is allowed. */
+static bool step_once(struct execution *execution, const struct relocation *plan, guint moved,
+                      GError **error)
+{
+    const struct executor *executor = execution->executor;
+    const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    GError *failure = NULL;
+
+    if ((executor->may_go_on && !executor->may_go_on(executor->data, error)) ||
+        !keeping_check(executor->keeping, error) || !check_budgets(execution, step, error) ||
+        !keep(execution, plan, moved, error))
+        return false;
+    note(executor, EXECUTOR_STEP, step, NULL);
+    if (!take_step(executor, step, &failure)) {
+        note(executor, EXECUTOR_FAILED, step, failure->message);
+        g_propagate_error(error, failure);
+        return false;
+    }
+    count_step(execution, step);
+    note(executor, EXECUTOR_MOVED, step, NULL);
+    return true;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* The room is kept for the pod until it has a node. */
+static bool hand_over(const struct execution *execution, const struct relocation *last,
+                      GError **error)
+{
+    const struct executor *executor = execution->executor;
+    const int64_t until_ms = clock_ms() + MIN(executor->timeout_ms, HAND_OVER_MS);
+    const struct keeping_place place = {execution->node, execution->room};
+    bool bound = !executor->ns;
+
+    if (!bound && execution->room && !keeping_set(executor->keeping, last->goal, &place, 1, error))
+        return false;
+    while (!bound && clock_ms() < until_ms) {
+        g_auto(evictee) pod = {0};
+        g_usleep(LOOK_US);
+        bound = evictee_read(executor->client, executor->ns, executor->name, &pod, NULL) ==
+                    OUTCOME_OK &&
+                pod.placed;
+    }
+    if (!bound) {
+        g_autofree char *text = g_strdup_printf(
+            "%s/%s has no node yet; the room is not kept any longer", executor->ns, executor->name);
+        executor->tell(executor->data, text);
+    }
+    return true;
+}
+
+static bool stop(GError **error, const struct relocation *plan, guint moved, guint left)
+{
+    const char *s = moved == 1 ? "" : "s";
+
+    if (!plan->reached)
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u move%s: %s", moved,
+                         s, plan->why);
+    return plan->steps->len < left ||
+           fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                     "stopped after %u move%s: as many are needed as before the last, since "
+                     "other pods came or went, or its successor took the room",
+                     moved, s);
+}
+
+static bool run(struct execution *execution, struct relocation **plan, guint *moved, GError **error)
+{
+    const struct executor *executor = execution->executor;
+
+    while ((*plan)->steps->len > 0) {
+        const guint left = (*plan)->steps->len;
+
+        if (!step_once(execution, *plan, *moved, error))
+            return false;
+        ++*moved;
+        struct relocation *next = executor->look(executor->data, error);
+        if (!next)
+            return false;
+        relocation_free(*plan);
+        *plan = next;
+        if (!stop(error, next, *moved, left))
+            return false;
+    }
+    return *moved == 0 || hand_over(execution, *plan, error);
+}
+
+bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
+                  GError **error)
+{
+    struct execution execution = {executor,
+                                  g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+
+    *ret_moved = 0;
+    const bool ok = (*plan)->reached ? run(&execution, plan, ret_moved, error)
+                                     : stop(error, *plan, 0, G_MAXUINT);
+    set_room(&execution, NULL, NULL);
+    g_hash_table_unref(execution.taken);
+    return ok;
+}
