@@ -203,6 +203,11 @@ struct dialect {
     bool (*write_profile)(const struct card_profile *profile, const struct dialect_options *options,
                           struct profile_words *words);
 
+    /* When its node side has last reported, in Unix time, as the Node says it; HEARTBEAT_NONE_NS: it is known
+     * not to. False: it does not say so on this node, or that cannot be read, which `ret_warning` then
+     * says. NULL: it never does. */
+    bool (*read_heartbeat)(const struct node_view *view, int64_t *ret_ns, char **ret_warning);
+
     /* What the pod asks for. NULL without an error: nothing. */
     struct request *(*read_request)(const struct pod_view *view,
                                     const struct dialect_options *options, GError **error);
@@ -293,6 +298,14 @@ bool dialect_is_paused(const struct node *node, const struct node_view *view);
 /* The same of a node that nobody knows: `ret_topology` gets its sketch. False: it is none. */
 bool dialect_read_sketch(const struct node_view *view, const struct dialect_options *options,
                          struct topology *ret_topology);
+
+/* Which node side of the node reports from time to time, and when it last has; of `ret_heartbeat` not
+ * when that was first seen, which only the caller knows. */
+void dialect_read_heartbeat(const struct node_view *view, struct heartbeat *ret_heartbeat,
+                            char **ret_warning);
+
+/* Whether whoever may serve the pod there has stopped reporting. */
+bool dialect_is_silent(const struct node *node, const struct request *request, int64_t now_ns);
 
 enum admission {
     ADMISSION_YES,

@@ -257,6 +257,17 @@ struct departed {
     int64_t match_amount, assume_time_ns; /* as in struct allocation */
 };
 
+/* Without another report for so long, ten times what is usual, a node side counts as silent. */
+#define HEARTBEAT_SILENCE_NS (INT64_C(300) * 1000000000)
+#define HEARTBEAT_NONE_NS 1 /* it is known to be silent */
+
+/* When the node side of a dialect has last said that it is there, if it does so from time to time. */
+struct heartbeat {
+    const struct dialect *dialect; /* NULL: none does */
+    int64_t said_ns;               /* Unix time, as the Node says it */
+    int64_t at_ns;                 /* the same, but no later than when that was first seen */
+};
+
 /* Only a ledger makes one. */
 struct node {
     /* What filter asks of thousands of nodes a call, together and first. */
@@ -273,6 +284,8 @@ struct node {
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     int64_t
         switches_ns; /* likewise: Unix time from which it is made another kind of node; 0: it is not */
+
+    struct heartbeat heartbeat; /* likewise */
 
     int32_t unplaced_holders;
     int32_t unplaced_exclusive;
@@ -296,6 +309,14 @@ struct node {
     GArray *departed;       /* struct departed, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
 };
+
+/* The dialect's node side does not report any more, though it used to. */
+static inline bool node_is_silent(const struct node *node, const struct dialect *dialect,
+                                  int64_t now_ns)
+{
+    return dialect && node->heartbeat.dialect == dialect &&
+           now_ns - node->heartbeat.at_ns > HEARTBEAT_SILENCE_NS;
+}
 
 struct ledger;
 

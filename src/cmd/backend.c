@@ -134,6 +134,7 @@ static bool open_snapshot(struct backend *backend, GError **error)
 struct store_options backend_store_options(const struct config *config)
 {
     return (struct store_options){
+        .saved = *config->snapshot != '\0',
         .dialects = config->dialects,
         .policy = policy_begin(choices_policy_of(config->policy)),
         .patience_ms = config->assign_patience_ms,

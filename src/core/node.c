@@ -442,6 +442,7 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
     node->cordoned = facts->cordoned;
     node->distrusted = facts->distrusted;
     node->switches_ns = facts->switches_ns;
+    node->heartbeat = facts->heartbeat;
     if (facts->host)
         node->host = *facts->host;
     node->traits = take_traits;

@@ -14,7 +14,8 @@ void node_free(struct node *node);
 struct node_facts {
     uint32_t generation;
     bool cordoned, distrusted;
-    int64_t switches_ns;     /* as in struct node */
+    int64_t switches_ns;        /* as in struct node */
+    struct heartbeat heartbeat; /* likewise */
     const struct host *host; /* NULL: the topology has it, or it is not known anew */
 };
 

@@ -121,6 +121,8 @@ static const struct reason_info table[REASON_N] = {
          false},
     [REASON_PLUGIN_AWAY] = {"plugin_away",
                             "The node's GPU plugin is not registered with kubelet just now", false},
+    [REASON_PLUGIN_SILENT] = {"plugin_silent",
+                              "The node's GPU plugin has stopped reporting its cards", false},
     [REASON_PLACED_ELSEWHERE] = {"placed_elsewhere", "The pod holds a GPU on another node", false},
     [REASON_SPOKEN_FOR] = {"spoken_for",
                            "Pods that wait for the node's GPU plugin take the room that is left",

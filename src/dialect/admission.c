@@ -162,6 +162,8 @@ static const struct request *check(const struct node *node, const struct admissi
         *ret_reason = REASON_NOT_GPU_SHARE;
     else if (!(request = pick_alternative(node, query->request)))
         *ret_reason = REASON_OTHER_DIALECT;
+    else if (node_is_silent(node, request->dialect, query->now_ns))
+        *ret_reason = REASON_PLUGIN_SILENT;
     else
         *ret_reason = check_node(node, request, query->options);
     if (*ret_reason != REASON_NONE || node->sketch.dialect)
@@ -183,6 +185,7 @@ static bool is_obvious(const struct node *node, const struct admission_query *qu
 
     return node && node->present && node->dialect == request->dialect && !node->sketch.dialect &&
            !request->dialect->policy && node->n_waiting == 0 && !node->departed && !node->paused &&
+           !node_is_silent(node, request->dialect, query->now_ns) &&
            placement_is_obvious(node, request) &&
            request->dialect->refuse(node, request, query->options) == REASON_NONE;
 }
@@ -234,6 +237,13 @@ int64_t dialect_wait_ends(const struct node *node, const struct admission_query 
 bool dialect_serves(const struct node *node, const struct request *request)
 {
     return node->dialect && pick_alternative(node, request);
+}
+
+bool dialect_is_silent(const struct node *node, const struct request *request, int64_t now_ns)
+{
+    const struct request *served = node->dialect ? pick_alternative(node, request) : NULL;
+
+    return served && node_is_silent(node, served->dialect, now_ns);
 }
 
 bool dialect_asks_one_card(const struct node *node, const struct request *request)

@@ -45,3 +45,14 @@ bool dialect_is_paused(const struct node *node, const struct node_view *view)
     }
     return false;
 }
+
+void dialect_read_heartbeat(const struct node_view *view, struct heartbeat *ret_heartbeat,
+                            char **ret_warning)
+{
+    *ret_heartbeat = (struct heartbeat){0};
+    for (size_t i = 0; dialects[i] && !ret_heartbeat->dialect; i++) {
+        if (dialects[i]->read_heartbeat &&
+            dialects[i]->read_heartbeat(view, &ret_heartbeat->said_ns, ret_warning))
+            ret_heartbeat->dialect = dialects[i];
+    }
+}

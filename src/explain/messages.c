@@ -296,6 +296,21 @@ static void tell_switch(const struct context *context)
                         ", and the pod does not say for how long it runs (activeDeadlineSeconds)");
 }
 
+static void tell_silence(const struct context *context)
+{
+    const struct heartbeat *heartbeat = &context->node->heartbeat;
+    const int64_t silent_ns = context->question->admission.now_ns - heartbeat->at_ns;
+
+    if (heartbeat->at_ns == HEARTBEAT_NONE_NS)
+        g_string_append(context->text,
+                        "its GPU plugin does not report any more, as its scheduler has found");
+    else
+        g_string_append_printf(context->text,
+                               "its GPU plugin has not reported for %" G_GINT64_FORMAT
+                               " min, or its clock is behind",
+                               silent_ns / (60 * G_GINT64_CONSTANT(1000000000)));
+}
+
 static void tell_count(const struct context *context)
 {
     const struct card_ask *ask = context->ask;
@@ -623,6 +638,7 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_OTHER_DIALECT] = tell_dialects,
     [REASON_CARD_COUNT] = tell_count,
     [REASON_CHANGING] = tell_withheld,
+    [REASON_PLUGIN_SILENT] = tell_silence,
     [REASON_MODE_SWITCH_AHEAD] = tell_switch,
     [REASON_WITHHELD] = tell_withheld,
     [REASON_INSUFFICIENT_DEVICES] = tell_devices,

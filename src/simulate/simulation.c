@@ -205,6 +205,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->choice = options->policy == &policy_auto ? policy_choice_new() : NULL;
     simulation->store =
         store_new(&(struct store_options){.dialects = options->dialects,
+                                          .saved = true,
                                           .policy = policy_begin(options->policy),
                                           .patience_ms = options->pace_ms > 0 ? PATIENCE_MS : 0,
                                           .wait_loss = options->wait_loss,

@@ -309,7 +309,8 @@ int32_t feasibility_ahead(const struct feasibility *question)
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
-           node->n_unsealed <= UNSEALED_MAX && !limits(question) && !question->ordered &&
+           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX && !limits(question) &&
+           !question->ordered &&
            (is_calm(question, node) ||
             (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
              nominees_see(&question->nominees, node) == node));

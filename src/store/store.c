@@ -127,8 +127,7 @@ void store_measure(struct store *store, struct holds *holds)
     store->holds = holds;
 }
 
-/* Under the lock. */
-static struct moment store_now(const struct store *store)
+struct moment store_clock(const struct store *store)
 {
     if (store->replayed)
         return *store->replayed;
@@ -154,7 +153,7 @@ struct ledger *store_lock_by(struct store *store, const char *who)
 struct ledger *store_decide_by(struct store *store, struct moment *ret_moment, const char *who)
 {
     take_lock(store, who, true);
-    *ret_moment = store_now(store);
+    *ret_moment = store_clock(store);
     return store->ledger;
 }
 
@@ -308,7 +307,7 @@ void store_end_waits(struct store *store)
     uint64_t number = 0;
 
     store_lock(store);
-    moment = store_now(store);
+    moment = store_clock(store);
     const bool began = waits_begin(store->waits, store->ledger, moment.now_ms);
     const bool ended = waits_end(store->waits, store->ledger, moment.now_ms);
     const bool resumed = rejects_settle(store->rejects, store->ledger, moment.now_ms);

@@ -42,6 +42,8 @@ struct store_options {
     int64_t n_places;
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */
+    bool
+        saved; /* of a cluster that was saved: nobody reports there any more, and nobody is silent */
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
     bool elastic_quotas;  /* queue/elastic_quotas.h; likewise */
     bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */

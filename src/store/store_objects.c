@@ -44,6 +44,26 @@ static void note_mark(struct store *store, const char *node, struct plan_mark *t
         g_hash_table_replace(store->marks, g_strdup(node), take_mark);
 }
 
+/* Under the lock. A time in the future is that at which it was first seen. */
+static void date_heartbeat(const struct store *store, const struct node *node,
+                           struct heartbeat *heartbeat)
+{
+    const struct heartbeat *known = &node->heartbeat;
+
+    heartbeat->at_ns = known->dialect == heartbeat->dialect && known->said_ns == heartbeat->said_ns
+                           ? known->at_ns
+                           : MIN(heartbeat->said_ns, store_clock(store).now_ns);
+}
+
+/* The node takes pods again that it would not take before. */
+static bool is_back(const struct node *node, const struct node_facts *facts)
+{
+    const struct heartbeat *before = &node->heartbeat, *now = &facts->heartbeat;
+
+    return (node->switches_ns != 0 && facts->switches_ns == 0) ||
+           node_is_silent(node, now->dialect, now->at_ns) || (before->dialect && !now->dialect);
+}
+
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
@@ -53,6 +73,10 @@ void store_apply_node(struct store *store, const struct node_view *view)
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
     const int64_t switches_ns = switch_mark_time(view, &warning);
+    struct heartbeat heartbeat;
+    dialect_read_heartbeat(view, &heartbeat, &warning);
+    if (store->options.saved)
+        heartbeat = (struct heartbeat){0};
     bool shared = dialect_read_topology(view, &store->options.dialects, topology, &warning,
                                         &failure);
 
@@ -67,14 +91,16 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct node *node =
         paused ? ledger_pause_node(store->ledger, view->name)
                : ledger_set_topology(store->ledger, view->name, shared || sketched ? topology : NULL);
-    const bool freed = node->switches_ns != 0 && switches_ns == 0;
+    date_heartbeat(store, node, &heartbeat);
     const struct node_facts facts = {
         .generation = store->generation[FEED_NODES],
         .cordoned = view->cordoned,
         .distrusted = failure || warning,
         .switches_ns = switches_ns,
+        .heartbeat = heartbeat,
         .host = shared || sketched || paused ? NULL : &host,
     };
+    const bool freed = is_back(node, &facts);
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     mark_node(store, view);
     note_mark(store, view->name, mark);

@@ -51,6 +51,9 @@ struct store {
     const struct moment *replayed; /* NULL: clocks say when it is */
 };
 
+/* Under the lock: now. */
+struct moment store_clock(const struct store *store);
+
 /* Under the lock: quotas leave more than before, on whatever node. */
 void store_note_quotas(struct store *store);
 

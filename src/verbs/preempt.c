@@ -55,7 +55,8 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
         const size_t at = (from + i) % args->n_nodes;
         const struct node *node = ledger_node(ledger, args->nodes[at].name);
         if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE ||
-            feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns))
+            feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns) ||
+            dialect_is_silent(node, preempt->request, preempt->call.moment.now_ns))
             continue;
         preempt->what_ifs[at] = what_if_new(nominees_see(&nominees, node));
         n_pods += node->allocations->len;

@@ -244,7 +244,8 @@ static void play(const struct input *input, const struct dialect_options *option
         .n_containers = input->n_containers,
     };
     g_autoptr(topology) topology = topology_new();
-    g_autofree char *warning = NULL, *pod_warning = NULL;
+    g_autofree char *warning = NULL, *pod_warning = NULL, *silence = NULL;
+    struct heartbeat heartbeat;
     g_autoptr(GError) error = NULL, pod_error = NULL;
     g_autoptr(ledger) ledger = ledger_new();
 
@@ -253,6 +254,8 @@ static void play(const struct input *input, const struct dialect_options *option
     if (shared)
         check_topology(topology);
     ledger_set_topology(ledger, "n", shared ? topology : NULL);
+    dialect_read_heartbeat(&node, &heartbeat, &silence);
+    FUZZ_CHECK(!heartbeat.dialect || heartbeat.said_ns > 0);
     for (size_t i = 0; dialects[i]; i++)
         read_health(ledger, input, dialects[i]);
 

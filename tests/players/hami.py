@@ -40,6 +40,7 @@ class Behaviour:
     by_time: bool = False  # the pod of the lowest time, which goes up when it is taken
     app_index: bool = False  # a promise's position is taken for one among spec.containers
     places: bool = False  # MIG instances are named by an annotation of their own
+    reports: bool = False  # says on the node every 30 s that it is there, asked or not
     mig_group: str = ""  # what MIG templates are called, with a number; "": by number
 
     def key(self, name):
@@ -78,7 +79,7 @@ def _volcano(name, **more):
 BEHAVIOURS = {
     behaviour.name: behaviour
     for behaviour in (
-        _hami("hami-v2.5", "9", also_served=False),
+        _hami("hami-v2.5", "9", also_served=False, reports=True),
         _hami("hami-v2.8", "json", also_served=False),
         _hami("hami-v2.9", "json", also_served=True),
         _hami("hami-v2.10", "json", also_served=True, places=True),
@@ -164,6 +165,17 @@ def register_text(behaviour, cards):
                 fields += [index, card.mode]
         text += ",".join(str(field) for field in fields) + ":"
     return text
+
+
+HANDSHAKE = "hami.io/node-handshake"
+
+
+def handshake_text(behaviour, moment):
+    """The node's annotation as the plugin writes it, Go's form of a time; None: it writes none, and none reads it."""
+    if not behaviour.reports:
+        return None
+    zone = moment.strftime("%z %Z")
+    return f"Reported {moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond:06d}123 {zone} m=+30.000000001"
 
 
 def read_promise(text):

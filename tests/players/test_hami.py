@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the played plugins of the HAMi family to what the real ones do, their defects included."""
 
+import datetime
 import json
 import pathlib
 import sys
@@ -18,6 +19,7 @@ from hami import (  # noqa: E402
     Device,
     Refused,
     choose,
+    handshake_text,
     is_served,
     locked_pod,
     read_promise,
@@ -73,6 +75,12 @@ class Texts(unittest.TestCase):
         self.assertEqual(
             register_text(VOLCANO, CARDS[:1]), "GPU-a,10,15360,NVIDIA-Tesla T4,true,hami-core:"
         )
+        moment = datetime.datetime(2026, 11, 25, 12, tzinfo=datetime.timezone.utc)
+        self.assertEqual(
+            handshake_text(BEHAVIOURS["hami-v2.5"], moment),
+            "Reported 2026-11-25 12:00:00.000000123 +0000 UTC m=+30.000000001",
+        )
+        self.assertIsNone(handshake_text(V29, moment), "since v2.8 no plugin writes it")
         written = json.loads(register_text(V29, CARDS))
         self.assertEqual([card["id"] for card in written], ["GPU-b", "GPU-a"])
         self.assertNotIn("health", written[0], "what is false or zero is left out")

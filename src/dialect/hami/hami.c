@@ -159,6 +159,11 @@ static bool write_profile(const struct card_profile *profile, const struct diale
     return vgpu_write_profile(find(profile->dialect), profile, options, words);
 }
 
+static bool read_heartbeat(const struct node_view *view, int64_t *ret_ns, char **ret_warning)
+{
+    return hami_read_heartbeat(&hami, view, ret_ns, ret_warning);
+}
+
 /* Reading comes without a dialect to look up. */
 #define READERS(row)                                                                               \
     static bool row##_read_topology(                                                               \
@@ -254,7 +259,9 @@ const struct dialect dialect_hami = {
                      "topology-aware: several cards are those that are connected best, one is that "
                      "which is connected worst, among up to 64, MIG instances apart; allocatable "
                      "`nvidia.com/gpu` of 0 "
-                     "takes all cards out. Memory beyond what a card really has "
+                     "takes all cards out, and so, with plugins up to v2.7, does "
+                     "`hami.io/node-handshake` that has not changed for 5 minutes. Memory beyond "
+                     "what a card really has "
                      "(`--hami-memory-scaling`, or the annotation `gpuledger.io/physical-memory`) "
                      "is for pods with `gpuledger.io/oversubscribe`; nobody gets any once the real "
                      "memory is promised to others, or in use. Of cards in MIG mode the profiles "
@@ -290,6 +297,7 @@ const struct dialect dialect_hami = {
     .cordon_key = CORDONED,
     .lock_key = "hami.io/mutex.lock",
     .node_label = "hami.io/vgpu-node", /* vGPUmonitor lists pods by it */
+    .read_heartbeat = read_heartbeat,
     FUNCTIONS(hami),
 };
 

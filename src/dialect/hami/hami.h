@@ -54,6 +54,10 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
 bool vgpu_write_profile(const struct vgpu *vgpu, const struct card_profile *profile,
                         const struct dialect_options *options, struct profile_words *words);
 
+/* hami_handshake.c: as struct dialect has it. */
+bool hami_read_heartbeat(const struct vgpu *vgpu, const struct node_view *view, int64_t *ret_ns,
+                         char **ret_warning);
+
 /* hami_links.c: NULL: nothing is said. */
 struct links *vgpu_read_links(const struct vgpu *vgpu, const struct node_view *view,
                               const struct topology *topology, char **ret_warning);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HAMi's plugin, its ancestor's and Volcano's: cards by UUID, promised to each container."""
 
+import datetime
 import json
 
-from hami import BEHAVIOURS, Card, HamiKubelet, read_promise, register_text, uuid_of
+from hami import BEHAVIOURS, HANDSHAKE, Card, HamiKubelet, handshake_text, read_promise, register_text, uuid_of
 from hami_mig import A100_KIND, ALLOCATIONS, card_of
 from hardware import NO_CARD
 from kubeapi import MERGE_PATCH, ApiError, node_object, pod_object, wait_for
@@ -38,7 +39,10 @@ def add_node(world, name, behaviour, cards, annotations=None, ordered=False):
     mig = cards[0].mode == "mig" and ("ordered" if ordered else True)
     world.fleet.add(HamiKubelet, name, [card.memory for card in cards], behaviour, mig)
     slots = sum(card.count for card in cards)
+    now = datetime.datetime.now(datetime.timezone.utc)
     said = {played.register: register_text(played, cards), **(annotations or {})}
+    if played.reports:
+        said.setdefault(HANDSHAKE, handshake_text(played, now))
     world.client.create(node_object(name, {played.resource: slots}, annotations=said))
 
 
@@ -184,6 +188,19 @@ def scenario_hami_family(tap):
             add_pod(world, name, one(2000 + number))
         world.await_running(names, 120, nudge=True)
         check(world, "wherever there is room")
+        # v2.5's plugin was given up by its scheduler; what is left of v2.9's scheduler on v28 means nothing.
+        world.client.annotate("Node", "v25", {HANDSHAKE: "Deleted_2026-01-02 03:04:05"})
+        world.client.annotate("Node", "v28", {HANDSHAKE: "Requesting_2026-01-02 03:04:05"})
+        for node in ("v25", "v28"):
+            add_pod(world, f"late-{node}", one(100), node=node)
+        world.await_running(["late-v28"], 60, nudge=True)
+        said = world.refusal("late-v25", "stopped reporting")
+        tap.ok("stopped reporting" in said, "a plugin that does not report gets no pods", said)
+        played = BEHAVIOURS["hami-v2.5"]
+        now = datetime.datetime.now(datetime.timezone.utc)
+        world.client.annotate("Node", "v25", {HANDSHAKE: handshake_text(played, now)})
+        world.await_running(["late-v25"], 60, nudge=True)
+        tap.ok(True, "until it reports")
 
 
 def scenario_hami_mig(tap):
