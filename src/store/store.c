@@ -275,7 +275,7 @@ void store_marks_each(const struct store *store,
                                     void *data),
                       void *data)
 {
-    const struct moment moment = store_now(store);
+    const struct moment moment = store_clock(store);
     GHashTableIter iter;
     gpointer node, mark;
 
