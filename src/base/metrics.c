@@ -113,6 +113,9 @@ static const char *const kueue_result_names[KUEUE_RESULT_N] = {
     [KUEUE_RESULT_FAILED] = "failed", [KUEUE_RESULT_LEFT_OUT] = "left_out",
 };
 
+const char *const switch_events[SWITCH_EVENTS] = {
+    "none", "announced", "begun", "set", "retried", "done", "given_up", "rolled_back", "withdrawn"};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -185,6 +188,10 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_KUEUE] = {"gpuledger_kueue_answers_total",
                        "Workloads of Kueue by what they were told, or why they were not.", "result",
                        CELLS(kueue_result_names)},
+    [COUNTER_SWITCHES] =
+        {"gpuledger_switches_total",
+         "Steps of nodes that are to share their cards in another way (--calendar).", "step",
+         CELLS(switch_events)},
 };
 
 static const struct gauge_row {
@@ -195,6 +202,9 @@ static const struct gauge_row {
                           "1 if this replica holds the Lease and serves, 0 if it stands by."},
     [GAUGE_JOURNAL] = {"gpuledger_lease_journal_bytes",
                        "Bookings not settled when the Lease was last written, in bytes of text."},
+    [GAUGE_SWITCHES_STUCK] = {"gpuledger_switches_stuck",
+                              "Nodes that were to share their cards in another way, and need "
+                              "somebody to look."},
     [GAUGE_CERTIFICATE_END] = {"gpuledger_certificate_not_after_timestamp_seconds",
                                "When the certificate that the listeners show ends."},
 };

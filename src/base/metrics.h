@@ -39,6 +39,7 @@ enum counter {
     COUNTER_RECORDS,        /* by enum record_result */
     /* By enum kueue_result. */
     COUNTER_KUEUE,
+    COUNTER_SWITCHES, /* by enum switch_event */
     COUNTER_N
 };
 
@@ -73,6 +74,21 @@ enum wake_result {
     WAKE_RESULT_FAILED, /* the API server did not take it, or does not let us */
     WAKE_RESULT_N
 };
+
+/* What became of a switch of a node (switch/machine.h). */
+enum switch_event {
+    SWITCH_EVENT_NONE,
+    SWITCH_EVENT_ANNOUNCED,
+    SWITCH_EVENT_BEGUN,
+    SWITCH_EVENT_SET,
+    SWITCH_EVENT_RETRIED,
+    SWITCH_EVENT_DONE,
+    SWITCH_EVENT_GIVEN_UP,    /* before anything was changed */
+    SWITCH_EVENT_ROLLED_BACK, /* the old value is there again */
+    SWITCH_EVENT_WITHDRAWN,   /* by somebody else, and the node is given back */
+    SWITCH_EVENTS,
+};
+extern const char *const switch_events[SWITCH_EVENTS];
 
 /* How a call of the bind verb ended. */
 enum bind_result {
@@ -157,9 +173,10 @@ uint64_t metrics_counted(enum counter counter, unsigned cell);
 
 /* Values that go up and down; one that was never set is not written. */
 enum gauge {
-    GAUGE_LEASE_HELD, /* 1: this replica serves */
-    GAUGE_JOURNAL,    /* bytes of the journal that was stored last */
+    GAUGE_LEASE_HELD,      /* 1: this replica serves */
+    GAUGE_JOURNAL,         /* bytes of the journal that was stored last */
     GAUGE_CERTIFICATE_END, /* Unix time in seconds at which what the listeners show is over */
+    GAUGE_SWITCHES_STUCK,  /* nodes whose switch needs somebody to look */
     GAUGE_N
 };
 void metrics_set(enum gauge gauge, int64_t value);

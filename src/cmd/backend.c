@@ -9,6 +9,7 @@
 #include "kube/reflector.h"
 #include "kueue/controller.h"
 #include "snapshot/snapshot.h"
+#include "switch/switcher.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -21,6 +22,7 @@ struct backend {
     struct cluster *limited; /* api_cluster, each call cut short */
     struct reflector *reflectors[FEED_N];
     struct kueue *kueue; /* NULL: it is not answered */
+    struct switcher *switcher; /* NULL: no node is switched */
 
     struct cluster *snapshot;
     struct snapshot_hooks hooks;
@@ -84,6 +86,31 @@ bool backend_answer_kueue(struct backend *backend, struct leadership *leadership
     return backend->kueue;
 }
 
+bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error)
+{
+    const struct config *config = backend->config;
+
+    if (backend->snapshot || !*config->calendar)
+        return true;
+    struct calendar *calendar =
+        calendar_load(config->calendar, config->dialects.nvidia_config_replicas, error);
+    if (!calendar)
+        return fail_within(error, "option '--calendar': ");
+    backend->switcher = switcher_start(
+        &(struct switcher_options){
+            .with = {.client = backend->client,
+                     .cluster = backend->limited,
+                     .store = backend->store,
+                     .replicas = config->dialects.nvidia_config_replicas,
+                     .limits = *calendar_limits(calendar),
+                     .dialects = &config->dialects},
+            .take_calendar = calendar,
+            .leadership = leadership,
+        },
+        error);
+    return backend->switcher;
+}
+
 uint64_t backend_relist_pods(struct backend *backend)
 {
     return reflector_relist(backend->reflectors[FEED_PODS]);
@@ -97,6 +124,7 @@ bool backend_has_listed_pods(const struct backend *backend, uint64_t wanted)
 /* All are told before the first is waited for. */
 static void stop_reflectors(struct backend *backend)
 {
+    g_clear_pointer(&backend->switcher, switcher_free);
     g_clear_pointer(&backend->kueue, kueue_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);

@@ -38,6 +38,8 @@ bool backend_start(struct backend *backend, GError **error);
 /* Begins to answer Kueue, if the options say so and there is an API server, until backend_stop. Borrows the
  * leadership. */
 bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error);
+/* The same for --calendar: switches nodes while this replica serves. */
+bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error);
 
 /* For a backend that has an API server and was started: asks for a list of the pods that begins
  * after this call, and whether it has ended. Any thread. */

@@ -163,6 +163,24 @@ const struct command commands[] = {
          "Takes back what cordon writes. A card that others have called unhealthy stays so. Asks "
          "the API server, no extender.",
      .run = uncordon_run},
+    {.name = "switch",
+     .bit = COMMAND_SWITCH,
+     .words = "[NODE [LABEL=VALUE]]",
+     .max_words = 2,
+     .summary = "Let a node of NVIDIA's plugin share its cards in another way, step by step",
+     .description =
+         "Shows which nodes are to be switched, by --calendar or an announcement, and how far that "
+         "is; "
+         "of one node with LABEL=VALUE what would be done, and how many pods with GPUs are there. "
+         "LABEL is "
+         "device-plugin.config or mig.config.\n\n"
+         "With --apply the node takes no more pods with GPUs, those that are there are evicted, "
+         "the "
+         "label gets the value, and the node is given back when plugin, kubelet and labels agree. "
+         "What does not come about in time is rolled back; the node then keeps the taint "
+         "gpuledger.io/switching until the annotation gpuledger.io/switch is taken away. It may be "
+         "ended at any time and run again. Asks the API server alone.",
+     .run = switch_run},
     {.name = "drain",
      .bit = COMMAND_DRAIN,
      .words = "NODE[/CARD] ...",

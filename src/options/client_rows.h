@@ -47,7 +47,7 @@
     {"watch", BOOL(watch, "false"), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY, .letter = 'w',
      .help = "Go on asking, every two seconds, and print the rows that have changed; top draws its "
              "table anew."},
-    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE),
+    {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE | COMMAND_SWITCH),
      .help = "Whether tables have colours."},
     {"from", CHOICE(from, "SCHEDULER", "gpushare", choices_peer), IN(MAINTENANCE, COMMAND_MIGRATE),
      .flags = OPTION_FLAG_ONLY,
@@ -67,7 +67,7 @@
     {"max-per-node", INT(max_per_node, "N", "0", 0, 64), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "How many of these may leave one node; 0: any number."},
-    {"apply", BOOL(apply, "false"), IN(MAINTENANCE, MOVES), .flags = OPTION_FLAG_ONLY,
+    {"apply", BOOL(apply, "false"), IN(MAINTENANCE, MOVES | COMMAND_SWITCH), .flags = OPTION_FLAG_ONLY,
      .help = "Evict the pods, one after the other, after the card or node that is to be emptied was "
              "cordoned. Without it nothing is written."},
     {"force", BOOL(force, "false"), IN(MAINTENANCE, MOVES), .flags = OPTION_FLAG_ONLY,

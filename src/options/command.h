@@ -45,6 +45,7 @@ enum exit_code top_run(const struct config *config, const struct config_inputs *
 enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code uncordon_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code drain_command_run(const struct config *config, const struct config_inputs *inputs);
+enum exit_code switch_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code migrate_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code plan_command_run(const struct config *config, const struct config_inputs *inputs);
 enum exit_code simulate_run(const struct config *config, const struct config_inputs *inputs);

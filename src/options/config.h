@@ -94,6 +94,7 @@ struct config {
     bool elastic_quotas;
     bool gangs;
     bool kueue;
+    char *calendar; /* "": no node is switched */
     bool wake;
 
     bool leader_elect;

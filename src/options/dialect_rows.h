@@ -73,7 +73,7 @@
              "for guests whose vGPU nobody else describes. Nodes without it have "
              "nvidia.com/gpu.memory."},
     {"nvidia-config-replicas", LIST(dialects.nvidia_config_replicas, "NAME=N,...", "",
-     nvidia_replicas_list), IN(PLACEMENT, READER),
+     nvidia_replicas_list), IN(PLACEMENT, READER | COMMAND_SWITCH),
      .help = "How many nvidia.com/gpu each configuration of NVIDIA's plugin makes of a card, by "
              "the name that the node label nvidia.com/device-plugin.config has. After the label "
              "has been changed, such a node gives no GPU until its status agrees."},

@@ -72,11 +72,11 @@ const char *const option_groups[GROUP_N] = {
 
 /* clang-format off */
 const struct option options[] = {
-    {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER | CORDONS),
+    {"kubeconfig", PATH(kubeconfig, "FILE", ""), IN(CLUSTER, CLUSTER | CORDONS | COMMAND_SWITCH),
      .alias = "KUBECONFIG", .alias_help = "which may list several, as for kubectl",
      .help = "How to reach the API server. Without it: the service account of the pod that this "
              "runs in, else ~/.kube/config."},
-    {"context", TEXT(context, "NAME", ""), IN(CLUSTER, CLUSTER | CORDONS),
+    {"context", TEXT(context, "NAME", ""), IN(CLUSTER, CLUSTER | CORDONS | COMMAND_SWITCH),
      .help = "The context of the kubeconfig to use instead of its current one."},
     {"snapshot", PATH(snapshot, "FILE", ""), IN(CLUSTER, READER),
      .help = "A saved cluster instead of an API server: the output of 'kubectl get "
@@ -218,6 +218,12 @@ const struct option options[] = {
      IN(RUNNING, COMMAND_SERVE),
      .help = "Metrics have five series for each card. Of more cards than this they have only the "
              "sums of all; 0: never series for each."},
+    {"calendar", PATH(calendar, "FILE", ""), IN(RUNNING, COMMAND_SERVE | COMMAND_SWITCH),
+     .help = "Let nodes of NVIDIA's plugin share their cards in another way at other times: windows "
+             "of the week, each with a value of nvidia.com/device-plugin.config or "
+             "nvidia.com/mig.config, as docs/switch.md has them. Before one begins, nodes take no "
+             "pods that outlast it; then the others are evicted. Needs the rights of "
+             "manifests/overlays/switch."},
     {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,

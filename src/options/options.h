@@ -56,7 +56,8 @@ enum command_bit {
     COMMAND_PLAN = 1 << 21,
     COMMAND_TOP = 1 << 22,
     COMMAND_MIGRATE = 1 << 23,
-    COMMAND_ANY = (1 << 24) - 1,
+    COMMAND_SWITCH = 1 << 24,
+    COMMAND_ANY = (1 << 25) - 1,
 };
 
 enum option_group {

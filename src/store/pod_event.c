@@ -12,6 +12,7 @@ static const struct pod_event_info table[POD_EVENT_N] = {
     [POD_EVENT_UNREAD] = {"GPURequestUnreadable", "Auditing"},
     [POD_EVENT_LEFT_OUT] = {"GPUNodeLeftOut", "Auditing"},
     [POD_EVENT_GROUP_HALF] = {"GPUGroupHalf", "Auditing"},
+    [POD_EVENT_SWITCH] = {"GPUNodeSwitchFailed", "Switching"},
     [POD_EVENT_DENIED] = {"GPUBindDenied", "Binding"},
     [POD_EVENT_INVALID] = {"GPURequestInvalid", "Binding"},
 };

@@ -15,6 +15,7 @@ enum pod_event_cause {
     POD_EVENT_UNREAD,     /* what it asks for cannot be read or served: it holds all that it may */
     POD_EVENT_LEFT_OUT,   /* of a Node: its kubelet rejects pods */
     POD_EVENT_GROUP_HALF, /* too few pods of its group are bound, for long */
+    POD_EVENT_SWITCH,     /* of a Node: it could not be made to share its cards in another way */
     POD_EVENT_INVALID,    /* what it asks for cannot be understood */
     POD_EVENT_DENIED,     /* somebody wants it on a node where it may not be */
     POD_EVENT_N

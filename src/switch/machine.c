@@ -10,8 +10,6 @@
 
 const char *const switch_phases[SWITCH_PHASES] = {"none",  "draining", "setting", "other",
                                                   "again", "back",     "stuck"};
-const char *const switch_events[SWITCH_EVENTS] = {
-    "none", "announced", "begun", "set", "retried", "done", "given_up", "rolled_back", "withdrawn"};
 
 /* --- words --------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
  * done: taint and annotations go, and gpuledger.io/switched says what and when. Each phase but the last
  * ends in time. Pure.
  */
+#include "base/metrics.h"
 #include "switch/calendar.h"
 #include "wire/switch_mark.h"
 
@@ -43,20 +44,6 @@ struct switch_state {
 };
 bool switch_state_parse(const char *text, struct switch_state *ret_state);
 char *switch_state_format(const struct switch_state *state); /* free with g_free */
-
-enum switch_event {
-    SWITCH_EVENT_NONE,
-    SWITCH_EVENT_ANNOUNCED,
-    SWITCH_EVENT_BEGUN,
-    SWITCH_EVENT_SET,
-    SWITCH_EVENT_RETRIED,
-    SWITCH_EVENT_DONE,
-    SWITCH_EVENT_GIVEN_UP,    /* before anything was changed */
-    SWITCH_EVENT_ROLLED_BACK, /* the old value is there again */
-    SWITCH_EVENT_WITHDRAWN,   /* by somebody else, and the node is given back */
-    SWITCH_EVENTS,
-};
-extern const char *const switch_events[SWITCH_EVENTS];
 
 struct switch_sight {
     int64_t now_s;

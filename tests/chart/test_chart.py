@@ -28,6 +28,7 @@ SAME = [
     ("quotas", ["base", "overlays/quotas"], []),
     ("gangs", ["base", "overlays/gangs"], []),
     ("kueue", ["base", "overlays/kueue"], []),
+    ("switch", ["base", "overlays/switch"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),
     ("admission", ["base", "overlays/admission"], ["--admission"]),
     ("second-scheduler", ["base", "second-scheduler"], []),

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "switch/node_switch.h"
+
+#include "core/fail.h"
+#include "kube/clock.h"
+#include "maintain/eviction.h"
+#include "store/cluster.h"
+#include "wire/controller.h"
+
+#include <string.h>
+
+#define CALL_MS 10000
+#define NOTE "its node is made to share its GPUs in another way"
+
+void node_look_clear(struct node_look *look)
+{
+    g_free(look->label);
+    g_free(look->is);
+    g_free(look->mark);
+    *look = (struct node_look){0};
+}
+
+/* One look at one node. */
+struct looking {
+    const struct node_switch *with;
+    struct json_arena *arena;
+    const cJSON *object;
+    struct node_view view;
+    struct pod_view *pods; /* that have a GPU, those on their way not among them */
+    size_t n_pods;
+    int64_t now_s;
+};
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+/* Free with g_free. */
+static char *node_path(const char *node)
+{
+    g_autofree char *escaped = g_uri_escape_string(node, NULL, FALSE);
+
+    return g_strconcat("/api/v1/nodes/", escaped, NULL);
+}
+
+static enum outcome read_node(struct looking *looking, const char *node, GError **error)
+{
+    g_autofree char *path = node_path(node);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS};
+    const enum outcome outcome = api_client_call(looking->with->client, &call, reply, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    looking->object = json_parse(looking->arena, reply->str, reply->len, error);
+    return looking->object &&
+                   node_view_decode(looking->arena, looking->object, &looking->view, error)
+               ? OUTCOME_OK
+               : OUTCOME_REFUSED;
+}
+
+static bool has_gpu(const struct looking *looking, const struct pod_view *pod)
+{
+    g_autofree char *warning = NULL;
+    g_autoptr(allocation) held = dialect_read_allocation(pod, looking->with->dialects, &warning);
+
+    return held != NULL;
+}
+
+static enum outcome read_pods(struct looking *looking, GError **error)
+{
+    struct cluster *cluster = looking->with->cluster;
+    struct pod_view *pods;
+    size_t n = 0;
+    const enum outcome outcome = cluster->ops->list_pods_on(
+        cluster, looking->arena, looking->view.name, clock_ms() + CALL_MS, &pods, &n, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    looking->pods = pods;
+    for (size_t i = 0; i < n; i++) {
+        if (has_gpu(looking, &pods[i]))
+            pods[looking->n_pods++] = pods[i];
+    }
+    return OUTCOME_OK;
+}
+
+/* Those in the ledger as well: their Bindings may be on their way. Until it has heard of the switch itself
+ * somebody else may be. */
+static guint count_holders(const struct looking *looking, const struct switch_state *state)
+{
+    guint n = (guint)looking->n_pods;
+
+    if (!looking->with->store)
+        return n > 0 ? n : looking->now_s - state->since_s < SWITCH_SETTLE_S;
+    const struct node *node = ledger_node(store_lock(looking->with->store), looking->view.name);
+    if (node)
+        n = MAX(n, node->switches_ns == 0 ? 1 : node->allocations->len);
+    store_unlock(looking->with->store);
+    return n;
+}
+
+/* --- writing ------------------------------------------------------------------------------------ */
+
+static void write_word(struct json_writer *writer, const char *key, const struct switch_word *word)
+{
+    if (!word->set)
+        return;
+    json_key(writer, key);
+    if (word->text)
+        json_string(writer, word->text);
+    else
+        json_null(writer);
+}
+
+static bool is_ours(const cJSON *taint)
+{
+    const cJSON *key = cJSON_GetObjectItemCaseSensitive(taint, "key");
+
+    return cJSON_IsString(key) && g_str_equal(key->valuestring, SWITCH_TAINT);
+}
+
+/* All of them: a merge patch replaces lists. */
+static void write_taints(struct json_writer *writer, const struct looking *looking, bool ours)
+{
+    const cJSON *spec = cJSON_GetObjectItemCaseSensitive(looking->object, "spec");
+    const cJSON *taint;
+
+    json_key_object(writer, "spec");
+    json_key_array(writer, "taints");
+    cJSON_ArrayForEach (taint, cJSON_GetObjectItemCaseSensitive(spec, "taints")) {
+        if (!is_ours(taint))
+            json_value(writer, taint);
+    }
+    if (ours) {
+        json_begin_object(writer);
+        json_key_string(writer, "key", SWITCH_TAINT);
+        json_key_string(writer, "effect", "NoSchedule");
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static void write_patch(GString *body, const struct looking *looking,
+                        const struct switch_step *step)
+{
+    const struct switch_word gone = {true, NULL};
+    struct json_writer writer;
+
+    json_writer_init(&writer, body);
+    json_begin_object(&writer);
+    json_key_object(&writer, "metadata");
+    json_key_string(&writer, "resourceVersion", looking->view.resource_version);
+    json_key_object(&writer, "annotations");
+    write_word(&writer, SWITCH_KEY, &step->mark);
+    write_word(&writer, SWITCH_STATE_KEY, &step->state);
+    write_word(&writer, SWITCH_DONE_KEY, &step->done);
+    json_end_object(&writer);
+    json_key_object(&writer, "labels");
+    if (step->mode) {
+        write_word(&writer, step->mode->label, &step->label);
+        if (step->clears_state && step->mode->state)
+            write_word(&writer, step->mode->state, &gone);
+    }
+    json_end_object(&writer);
+    json_end_object(&writer);
+    write_taints(&writer, looking, step->taint);
+    json_end_object(&writer);
+}
+
+static enum outcome send_patch(const struct looking *looking, const struct switch_step *step,
+                               GError **error)
+{
+    g_autofree char *path = node_path(looking->view.name);
+    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
+    const struct api_call call = {.method = "PATCH",
+                                  .path = path,
+                                  .body = body,
+                                  .deadline_ms = clock_ms() + CALL_MS,
+                                  .once = true};
+
+    write_patch(body, looking, step);
+    return api_client_call(looking->with->client, &call, reply, error);
+}
+
+/* It would come back to the node, or only kubelet ends it. */
+static bool stays(const struct looking *looking, const struct pod_view *pod)
+{
+    struct controller controller;
+
+    return string_pairs_get(&pod->annotations, EVICTION_MIRROR) ||
+           (controller_decode(looking->arena, pod->object, &controller) &&
+            g_strcmp0(controller.kind, "DaemonSet") == 0);
+}
+
+/* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
+ * what goes wrong is known by then, too, since the pod is still there. */
+static guint evict_all(const struct looking *looking)
+{
+    guint n = 0;
+
+    for (size_t i = 0; i < looking->n_pods; i++) {
+        const struct pod_view *pod = &looking->pods[i];
+        const struct evictee evictee = {
+            .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
+        g_autoptr(GError) failure = NULL;
+        if (pod->terminating || stays(looking, pod) ||
+            eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
+            continue;
+        eviction_tell(looking->with->client, &evictee, NOTE, NULL);
+        n++;
+    }
+    return n;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------- */
+
+static void describe(const struct looking *looking, const struct switch_step *step,
+                     struct node_look *look)
+{
+    const char *mark = string_pairs_get(&looking->view.annotations, SWITCH_KEY);
+    const char *label = step->mode ? step->mode->label : NULL;
+
+    look->event = step->event;
+    look->phase = step->phase;
+    look->stuck = step->stuck;
+    look->waits = step->waits;
+    look->label = g_strdup(label);
+    look->is = label ? g_strdup(string_pairs_get(&looking->view.labels, label)) : NULL;
+    look->mark = g_strdup(mark);
+}
+
+/* What somebody wants now is announced, unless another switch is. */
+static bool find_wanted(const struct looking *looking, const struct switch_mark *wanted,
+                        struct switch_step *ret_step)
+{
+    if (!wanted || string_pairs_get(&looking->view.annotations, SWITCH_KEY) ||
+        string_pairs_get(&looking->view.annotations, SWITCH_STATE_KEY))
+        return false;
+    *ret_step = (struct switch_step){
+        .event = SWITCH_EVENT_ANNOUNCED,
+        .writes = true,
+        .mark = {true, switch_mark_format(wanted)},
+        .mode = nvidia_mode_find(wanted->label),
+    };
+    return true;
+}
+
+static enum outcome carry_out(struct looking *looking, const struct switch_step *step,
+                              struct node_look *look, GError **error)
+{
+    if (looking->with->dry_run)
+        return OUTCOME_OK;
+    if (step->drains)
+        look->n_evicted = evict_all(looking);
+    return step->writes ? send_patch(looking, step, error) : OUTCOME_OK;
+}
+
+enum outcome node_switch_look(const struct node_switch *with, const char *node,
+                              const struct switch_mark *wanted, struct node_look *ret_look,
+                              GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct looking looking = {
+        .with = with, .arena = arena, .now_s = g_get_real_time() / G_USEC_PER_SEC};
+    struct switch_state state = {0};
+    struct switch_step step;
+    enum outcome outcome = read_node(&looking, node, error);
+
+    *ret_look = (struct node_look){0};
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    const char *said = string_pairs_get(&looking.view.annotations, SWITCH_STATE_KEY);
+    const bool drains = said && switch_state_parse(said, &state) && state.phase == SWITCH_DRAINING;
+    if (drains || with->dry_run)
+        outcome = read_pods(&looking, error);
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    const struct switch_sight sight = {
+        .now_s = looking.now_s,
+        .node = &looking.view,
+        .calendar = with->calendar,
+        .replicas = with->replicas,
+        .limits = with->limits,
+        .n_holders = drains ? count_holders(&looking, &state) : (guint)looking.n_pods,
+    };
+    if (!find_wanted(&looking, wanted, &step))
+        switch_step_find(&sight, &step);
+    describe(&looking, &step, ret_look);
+    ret_look->n_holders = sight.n_holders;
+    outcome = carry_out(&looking, &step, ret_look, error);
+    switch_step_clear(&step);
+    return outcome;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "switch/switcher.h"
+
+#include "base/log.h"
+#include "base/small_file.h"
+#include "base/worker.h"
+#include "core/fail.h"
+#include "core/node_traits.h"
+#include "kube/clock.h"
+#include "kube/yaml_document.h"
+#include "store/cluster.h"
+#include "store/node_walk.h"
+
+#include <string.h>
+
+#define INTERVAL_MS 5000
+#define CALM_MS 60000 /* between looks at nodes of which no switch was announced */
+#define FILE_MAX ((size_t)1 << 20)
+
+struct switcher {
+    struct switcher_options options;
+    struct worker worker;
+    int64_t calm_ms; /* when those are looked at again */
+};
+
+struct calendar *calendar_load(const char *path, const char *replicas, GError **error)
+{
+    g_autofree char *text = small_file_read(path, FILE_MAX, NULL, error);
+    cJSON *tree = text ? yaml_load(text, strlen(text), error) : NULL;
+    struct calendar *calendar = tree ? calendar_new(tree, replicas, error) : NULL;
+
+    cJSON_Delete(tree);
+    if (!calendar)
+        g_prefix_error(error, "file '%s': ", path);
+    return calendar;
+}
+
+/* --- whom to look at ---------------------------------------------------------------------------- */
+
+struct choice {
+    const struct calendar *calendar;
+    bool calm; /* also those of which nothing was announced */
+    int64_t now_s;
+    GPtrArray *names;
+};
+
+/* Under the store's lock. */
+static void choose(const struct node *node, void *data)
+{
+    const struct choice *choice = data;
+    struct calendar_answer answer;
+
+    if (!node->present)
+        return;
+    if (node->switches_ns != 0 ||
+        (choice->calm && choice->calendar && node->traits &&
+         calendar_ask(choice->calendar, &node->traits->labels, choice->now_s, &answer)))
+        g_ptr_array_add(choice->names, g_strdup(node->name));
+}
+
+/* --- one node ------------------------------------------------------------------------------------ */
+
+static void report(struct switcher *switcher, const char *node, const struct node_look *look)
+{
+    struct cluster *cluster = switcher->options.with.cluster;
+    const bool failed =
+        look->event == SWITCH_EVENT_GIVEN_UP || look->event == SWITCH_EVENT_ROLLED_BACK;
+    const char *label = look->label ? look->label : "", *mark = look->mark ? look->mark : "";
+    const char *why = look->waits ? look->waits : "";
+
+    if (look->n_evicted > 0)
+        log_event(LOG_LEVEL_INFO, "pods evicted for a switch", LOG_TEXT("node", node),
+                  LOG_NUMBER("pods", look->n_evicted));
+    if (look->event == SWITCH_EVENT_NONE)
+        return;
+    metrics_count(COUNTER_SWITCHES, look->event);
+    log_event(failed ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "switch", LOG_TEXT("node", node),
+              LOG_TEXT("step", switch_events[look->event]), LOG_TEXT("label", label),
+              LOG_TEXT("mark", mark), LOG_TEXT("why", why));
+    if (!failed)
+        return;
+    g_autofree char *note =
+        g_strdup_printf("%s was %s: %s", mark,
+                        look->event == SWITCH_EVENT_GIVEN_UP ? "given up" : "rolled back", why);
+    pod_event_post(
+        cluster,
+        &(struct pod_event){.cause = POD_EVENT_SWITCH, .name = node, .uid = node, .note = note});
+}
+
+/* Whether somebody has to look. */
+static bool look_at(struct switcher *switcher, const char *node)
+{
+    struct node_look look;
+    g_autoptr(GError) failure = NULL;
+    const enum outcome outcome =
+        node_switch_look(&switcher->options.with, node, NULL, &look, &failure);
+    const bool stuck = look.stuck;
+
+    if (outcome == OUTCOME_OK)
+        report(switcher, node, &look);
+    else if (outcome != OUTCOME_CONFLICT && outcome != OUTCOME_NOT_FOUND)
+        log_event_limited(LOG_LEVEL_WARN, "a node cannot be switched", LOG_TEXT("node", node),
+                          LOG_TEXT("why", failure->message));
+    node_look_clear(&look);
+    return stuck;
+}
+
+static void look_at_all(struct switcher *switcher)
+{
+    struct store *store = switcher->options.with.store;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const bool calm = clock_ms() >= switcher->calm_ms;
+    int64_t n_stuck = 0;
+
+    struct choice choice = {switcher->options.with.calendar, calm,
+                            g_get_real_time() / G_USEC_PER_SEC, names};
+    node_walk_all(store, choose, &choice);
+    if (calm)
+        switcher->calm_ms = clock_ms() + CALM_MS;
+    for (guint i = 0; i < names->len && leadership_term(switcher->options.leadership) != 0; i++)
+        n_stuck += look_at(switcher, names->pdata[i]);
+    metrics_set(GAUGE_SWITCHES_STUCK, n_stuck);
+}
+
+/* --- the thread ----------------------------------------------------------------------------------- */
+
+static void *run(void *data)
+{
+    struct switcher *switcher = data;
+    const int64_t interval_ms = switcher->options.interval_ms;
+
+    do {
+        if (!store_is_synced(switcher->options.with.store))
+            continue;
+        if (leadership_term(switcher->options.leadership) != 0)
+            look_at_all(switcher);
+        else
+            metrics_set(GAUGE_SWITCHES_STUCK, 0); /* whoever serves counts */
+    } while (worker_rest(&switcher->worker, interval_ms > 0 ? interval_ms : INTERVAL_MS));
+    return NULL;
+}
+
+struct switcher *switcher_start(const struct switcher_options *options, GError **error)
+{
+    struct switcher *switcher = g_new0(struct switcher, 1);
+
+    switcher->options = *options;
+    switcher->options.with.calendar = options->take_calendar;
+    worker_init(&switcher->worker);
+    if (worker_start(&switcher->worker, run, switcher, error))
+        return switcher;
+    switcher_free(switcher);
+    return NULL;
+}
+
+void switcher_free(struct switcher *switcher)
+{
+    if (!switcher)
+        return;
+    worker_stop(&switcher->worker);
+    worker_release(&switcher->worker);
+    calendar_free(switcher->options.take_calendar);
+    g_free(switcher);
+}

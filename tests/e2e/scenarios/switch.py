@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that share their cards in another way at another time: with pods, and when it does not come about."""
+
+import contextlib
+
+from kubeapi import wait_for
+from modes import CONFIG, MIG, STATE, ConfigManager, Follower, MigManager
+from nvidia import GPU, Plugin, Sharing, labels
+from scenarios.nvidia import add_node, add_pod, node_of, set_labels, start
+from world import World
+
+NODE = "n1"
+DAY, NIGHT = Sharing(replicas=4), Sharing()
+SHARINGS = {"day": DAY, "night": NIGHT}
+TAINT = "gpuledger.io/switching"
+AHEAD = "about to be shared in another way"
+FULL = "Insufficient nvidia.com/gpu"
+
+
+def calendar(world, text):
+    path = world.folder / "calendar.yaml"
+    path.write_text(text)
+    return f"--calendar={path}"
+
+
+def node(world):
+    return world.client.get("Node", NODE)
+
+
+def said(world, key):
+    return node(world)["metadata"].get("annotations", {}).get(key)
+
+
+def label(world, key=CONFIG):
+    return node(world)["metadata"]["labels"].get(key)
+
+
+def taints(world):
+    return [each["key"] for each in node(world)["spec"].get("taints", [])]
+
+
+def patch_status(world, amounts):
+    """What kubelet reports; what is not there any more has gone."""
+    gone = {key: None for key in node(world)["status"]["capacity"] if key.startswith("nvidia.com/")}
+    amounts = {**gone, **amounts}
+    world.client.patch("Node", NODE, {"status": {"capacity": amounts, "allocatable": amounts}}, subresource="status")
+
+
+@contextlib.contextmanager
+def config_manager(world, deaf=False):
+    kubelet = world.fleet.kubelet(NODE)
+
+    def report(value):
+        if value is None:
+            patch_status(world, {GPU: "0"})
+            return
+        sharing = SHARINGS[value]
+        world.fleet.hardware.set_cards(NODE, [sharing.replicas] * 2)
+        kubelet.manager.register([Plugin("01", sharing=sharing)])
+        patch_status(world, {key: str(n) for key, n in kubelet.manager.capacity().items()})
+
+    def tell(value):
+        set_labels(world, NODE, labels(2, SHARINGS[value]))
+
+    manager = ConfigManager(SHARINGS, deaf)
+    with Follower(world.client, NODE, CONFIG, manager, report, tell) as follower:
+        yield follower
+    world.tap.ok(follower.failure is None, "the player is well", follower.failure)
+
+
+def add_school(world):
+    add_node(world, NODE, [4, 4], [Plugin("01", sharing=DAY)], {**labels(2, DAY), CONFIG: "day", "pool": "school"})
+
+
+def start_school(world, text):
+    world.kustomize("overlays/switch")
+    add_school(world)
+    start(world, calendar(world, text), "--nvidia-config-replicas=day=4,night=1")
+
+
+def scenario_switch(tap):
+    """From quarters by day to whole cards by night, with pods on the node: nobody comes who outlasts it, the
+    others are evicted, and the node is given back when plugin, kubelet and labels agree."""
+    always_night = (
+        "{timeZone: UTC, notice: 3s, drain: 1m, deadline: 1m, nodes: [{selector: {pool: school}, "
+        'label: nvidia.com/device-plugin.config, windows: [{from: "00:00", to: "00:00", target: night}]}]}'
+    )
+    with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
+        world.kustomize("overlays/switch")
+        add_school(world)
+        start(world, "--nvidia-config-replicas=day=4,night=1")
+        students = [f"student{n}" for n in range(5)]
+        for name in students:
+            add_pod(world, name)
+        world.await_running(students)
+        # The same program with a calendar, as after a change of its configuration.
+        world.extender_stop()
+        world.extender_start(calendar(world, always_night), "--nvidia-config-replicas=day=4,night=1")
+        with config_manager(world) as follower:
+            wait_for(lambda: said(world, "gpuledger.io/switch"), 30, what="announced")
+            add_pod(world, "late")
+            told = world.refusal("late", AHEAD, 10)
+            tap.ok(AHEAD in told or "untolerated taint" in told, "who does not say that he has ended by then waits", told)
+            wait_for(lambda: TAINT in taints(world), 30, what="held")
+            wait_for(lambda: label(world) == "night", 60, 0.2, "the label is changed")
+            holders = [name for name in students if exists(world, name)]
+            tap.equal(holders, [], "by then nobody is there")
+            wait_for(lambda: TAINT not in taints(world), 60, 0.2, "given back")
+            tap.equal(follower.done[-1], ("tell", "night"), "not before labels had followed")
+        tap.ok((said(world, "gpuledger.io/switched") or "").startswith(f"{CONFIG}=night@"), "it says what was done")
+        tap.equal(said(world, "gpuledger.io/switch"), None, "nothing is announced any more")
+        world.await_running(["late"], nudge=True)
+        add_pod(world, "second")
+        world.await_running(["second"], nudge=True)
+        add_pod(world, "third")
+        told = world.refusal("third", FULL)
+        tap.ok(FULL in told, "two cards take two pods now", told)
+        tap.equal(world.fleet.kubelet(NODE).refused, [], "kubelet refused nobody")
+        tap.equal(world.fleet.hardware.overcommits, [], "no card ever had more holders than it may")
+        tap.ok(world.metric("gpuledger_switches_total") >= 4, "steps are counted")
+        tap.equal(world.metric("gpuledger_switches_stuck"), 0, "and nobody is called")
+
+
+def exists(world, name):
+    return name in {pod["metadata"]["name"] for pod in world.client.items("Pod")}
+
+
+def scenario_switch_wedged(tap):
+    """The plugin does not obey: in time the label has its old value again, the taint stays, and a metric and
+    an Event call somebody, who gives the node back by taking the announcement away."""
+    never = "{timeZone: UTC, deadline: 8s, drain: 30s, nodes: []}"
+    with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
+        start_school(world, never)
+        with config_manager(world, deaf=True):
+            mark = f"{CONFIG}=night@2026-01-01T00:00:00Z"
+            world.client.patch("Node", NODE, {"metadata": {"annotations": {"gpuledger.io/switch": mark}}})
+            wait_for(lambda: label(world) == "night", 60, 0.2, "the label is changed")
+            # It goes on from what the Node says.
+            world.extender_stop()
+            world.extender_start(calendar(world, never), "--nvidia-config-replicas=day=4,night=1")
+            wait_for(lambda: label(world) == "day", 60, 0.2, "the label is as before")
+            wait_for(lambda: world.metric("gpuledger_switches_stuck") == 1, 60, 0.2, "somebody is called")
+            tap.ok(TAINT in taints(world), "the taint stays")
+            add_pod(world, "waits")
+            told = world.refusal("waits", "untolerated taint")
+            tap.ok("untolerated taint" in told, "and nobody comes", told)
+            told = world.events_of(NODE, "GPUNodeSwitchFailed")
+            tap.ok(any("rolled back" in each for each in told), "an Event of the Node says so", told)
+            world.client.patch("Node", NODE, {"metadata": {"annotations": {"gpuledger.io/switch": None}}})
+            wait_for(lambda: TAINT not in taints(world), 60, 0.2, "given back")
+            world.await_running(["waits"], nudge=True)
+            tap.equal(node_of(world, "waits"), NODE, "as it was before")
+            wait_for(lambda: world.metric("gpuledger_switches_stuck") == 0, 60, 0.2, "nobody is called any more")
+
+
+def scenario_switch_mig(tap):
+    """mig-manager 0.14 stays pending: another value of the label and back wakes it, and the cards are cut."""
+    counts = {"all-1g.5gb": ("nvidia.com/mig-1g.5gb", 7), "all-3g.20gb": ("nvidia.com/mig-3g.20gb", 2)}
+    never = "{timeZone: UTC, deadline: 12s, drain: 30s, layouts: {all-1g.5gb: {1g.5gb: 7}}, nodes: []}"
+    with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
+        world.kustomize("overlays/switch")
+        resource, n = counts["all-3g.20gb"]
+        add_node(world, NODE, [n], [Plugin([f"m{i}" for i in range(n)], resource)],
+                 {f"{resource}.count": str(n), MIG: "all-3g.20gb", STATE: "success"})
+
+        def report(value):
+            patch_status(world, {counts[value][0]: str(counts[value][1])} if value else {})
+
+        def tell(value):
+            gone = {f"{each}.count": None for each, _ in counts.values()}
+            set_labels(world, NODE, {**gone, f"{counts[value][0]}.count": str(counts[value][1])})
+
+        start(world, calendar(world, never))
+        manager = MigManager(counts, "all-3g.20gb", "0.14", holdouts=1)
+        with Follower(world.client, NODE, MIG, manager, report, tell) as follower:
+            mark = f"{MIG}=all-1g.5gb@2026-01-01T00:00:00Z"
+            world.client.patch("Node", NODE, {"metadata": {"annotations": {"gpuledger.io/switch": mark}}})
+            wait_for(lambda: ("tell", "all-1g.5gb") in follower.done, 100, 0.2, "the cards are cut")
+            wait_for(lambda: TAINT not in taints(world), 60, 0.2, "given back")
+        tap.equal(manager.applied, "all-1g.5gb", "the cards are cut anew")
+        tap.equal(label(world, MIG), "all-1g.5gb", "the label says so")
+        states = [value for name, value in follower.done if name == "state"]
+        tap.equal(states[0], "pending", "first it was stuck")
+        tap.equal(states[-1], "success", "then it was woken")
+        tap.equal(world.metric("gpuledger_switches_stuck"), 0, "nobody is called")
