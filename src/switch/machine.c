@@ -254,7 +254,7 @@ static void drain(struct look *look)
 
     look->step->drains = look->sight->n_holders > 0 && !late;
     if (look->sight->n_holders > 0)
-        look->step->waits = "pods with GPUs have yet to end";
+        look->step->waits = "pods with GPUs have yet to end, or may be on their way";
     else if (is_busy(look))
         look->step->waits = "mig-manager is at something else";
     else if (g_strcmp0(look->current, look->mark.value) == 0)

@@ -6,6 +6,7 @@ import contextlib
 from kubeapi import wait_for
 from modes import CONFIG, MIG, STATE, ConfigManager, Follower, MigManager
 from nvidia import GPU, Plugin, Sharing, labels
+from scenarios.maintenance import Maintainer
 from scenarios.nvidia import add_node, add_pod, node_of, set_labels, start
 from world import World
 
@@ -154,11 +155,11 @@ def scenario_switch_wedged(tap):
 
 
 def scenario_switch_mig(tap):
-    """mig-manager 0.14 stays pending: another value of the label and back wakes it, and the cards are cut."""
+    """By hand, with the rights of those who maintain nodes: mig-manager 0.14 stays pending; another value of
+    the label and back wakes it, and the cards are cut."""
     counts = {"all-1g.5gb": ("nvidia.com/mig-1g.5gb", 7), "all-3g.20gb": ("nvidia.com/mig-3g.20gb", 2)}
     never = "{timeZone: UTC, deadline: 12s, drain: 30s, layouts: {all-1g.5gb: {1g.5gb: 7}}, nodes: []}"
     with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
-        world.kustomize("overlays/switch")
         resource, n = counts["all-3g.20gb"]
         add_node(world, NODE, [n], [Plugin([f"m{i}" for i in range(n)], resource)],
                  {f"{resource}.count": str(n), MIG: "all-3g.20gb", STATE: "success"})
@@ -170,16 +171,22 @@ def scenario_switch_mig(tap):
             gone = {f"{each}.count": None for each, _ in counts.values()}
             set_labels(world, NODE, {**gone, f"{counts[value][0]}.count": str(counts[value][1])})
 
-        start(world, calendar(world, never))
+        start(world)
+        maintainer = Maintainer(world)
+        target = ("switch", NODE, "mig.config=all-1g.5gb", calendar(world, never))
         manager = MigManager(counts, "all-3g.20gb", "0.14", holdouts=1)
         with Follower(world.client, NODE, MIG, manager, report, tell) as follower:
-            mark = f"{MIG}=all-1g.5gb@2026-01-01T00:00:00Z"
-            world.client.patch("Node", NODE, {"metadata": {"annotations": {"gpuledger.io/switch": mark}}})
-            wait_for(lambda: ("tell", "all-1g.5gb") in follower.done, 100, 0.2, "the cards are cut")
-            wait_for(lambda: TAINT not in taints(world), 60, 0.2, "given back")
+            answer = maintainer.run(*target)
+            tap.ok("announced" in answer.stdout, "without --apply it says what it would do", answer.stdout + answer.stderr)
+            tap.equal(said(world, "gpuledger.io/switch"), None, "and does nothing")
+            answer = maintainer.run(*target, "--apply")
+            tap.equal(answer.returncode, 0, "with it, it is done")
+            tap.note(answer.stderr)
         tap.equal(manager.applied, "all-1g.5gb", "the cards are cut anew")
         tap.equal(label(world, MIG), "all-1g.5gb", "the label says so")
         states = [value for name, value in follower.done if name == "state"]
         tap.equal(states[0], "pending", "first it was stuck")
         tap.equal(states[-1], "success", "then it was woken")
-        tap.equal(world.metric("gpuledger_switches_stuck"), 0, "nobody is called")
+        tap.equal(taints(world), [], "the node is given back")
+        answer = maintainer.run("switch")
+        tap.ok("no node is to be switched" in answer.stdout, "nothing is under way", answer.stdout + answer.stderr)
