@@ -284,6 +284,8 @@ struct node {
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     int64_t
         switches_ns; /* likewise: Unix time from which it is made another kind of node; 0: it is not */
+    GArray *departed; /* struct departed, or NULL */
+    struct sketch sketch;
 
     struct heartbeat heartbeat; /* likewise */
 
@@ -302,11 +304,9 @@ struct node {
     int32_t n_pools;
     struct pool *pools;
     struct links *links; /* as in struct topology */
-    struct sketch sketch;
     struct card *cards;
     struct node_traits *traits; /* the owner's mark: labels and taints; a reference, or NULL */
-    GArray *unhealthy;      /* int32_t card indices, or NULL */
-    GArray *departed;       /* struct departed, or NULL */
+    GArray *unhealthy;          /* int32_t card indices, or NULL */
     GPtrArray *allocations; /* struct allocation *, borrowed from the ledger */
 };
 

@@ -7,8 +7,10 @@
  */
 #include <gpuledger/ledger.h>
 
+#define NODE_ALIGNMENT 64 /* a line of the cache */
+
 struct node_own {
-    struct node *followed_by; /* ledger_next_node's guess */
+    guint turn;               /* its place in the order in which nodes were asked for last */
     uint32_t generation;      /* caller's mark, for sweeping after a fresh list */
     uint32_t place;           /* below ledger_places */
     uint64_t hardware;        /* stands for its cards' kinds */
@@ -57,7 +59,7 @@ static inline struct allocation_own *allocation_own(const struct allocation *all
 
 /* The node of one name of many: `after` is the node of the name before it, NULL at the first. Who
  * asks for many asks in the same order the next time, and then the guess costs less than the
- * look-up. The guesses are all that changes. */
+ * look-up, and what is read of the next nodes is fetched. The guesses are all that changes. */
 struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
 
 /* For who is to ask about thousands of nodes, of which something else matters for a few: a round, in

@@ -398,10 +398,20 @@ static void free_hardware(struct node *node)
     node->n_cards = node->n_pools = 0;
 }
 
+/* So that what filter asks of each node is on as few lines of the cache as it can be. For g_free. */
+static void *aligned_block(size_t size)
+{
+    void *block;
+
+    if (posix_memalign(&block, NODE_ALIGNMENT, size) != 0)
+        g_error("no memory for a node");
+    return memset(block, 0, size);
+}
+
 struct node *node_new(const char *name)
 {
-    size_t size = strlen(name) + 1;
-    struct node_own *own = g_malloc0(sizeof *own + size);
+    const size_t size = strlen(name) + 1;
+    struct node_own *own = aligned_block(sizeof *own + size);
     struct node *node = &own->node;
 
     node->name = memcpy(own + 1, name, size);

@@ -6,7 +6,8 @@
  * The ratios are of the CPU time that the process takes for a call, client and server together, so that
  * they tell the same on a machine that does other things as well.
  *
- * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row, GPULEDGER_BENCH_VERB for one verb only.
+ * Set GPULEDGER_BENCH_CALLS for more or fewer calls per row, GPULEDGER_BENCH_VERB for one verb only,
+ * GPULEDGER_BENCH_ROW for one row only, counted from 1.
  */
 #include "verbs/extender.h"
 #include "base/log.h"
@@ -366,6 +367,7 @@ int main(void)
 {
     const char *wanted = g_getenv("GPULEDGER_BENCH_CALLS");
     const char *verb = g_getenv("GPULEDGER_BENCH_VERB");
+    const char *row = g_getenv("GPULEDGER_BENCH_ROW");
     int calls = wanted ? (int)g_ascii_strtoll(wanted, NULL, 10) : 400;
 
     mallopt(M_ARENA_MAX, 2); /* as the program does */
@@ -377,7 +379,8 @@ int main(void)
            "verb        nodes    pods  sent      KiB     echo  no pods     pods  no/echo pod/echo"
            "   pod/no  rec/pod      echo      pods\n");
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        if (!verb || g_str_equal(verb, verbs[rows[i].verb].name))
+        if ((!verb || g_str_equal(verb, verbs[rows[i].verb].name)) &&
+            (!row || g_ascii_strtoull(row, NULL, 10) == i + 1))
             measure(&rows[i], rows[i].whole ? MAX(calls * 10 / rows[i].nodes, 5) : calls);
     }
     return 0;
