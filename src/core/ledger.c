@@ -57,8 +57,8 @@ static void prefetch(const struct ledger *ledger, guint turn)
     const struct node *node = ledger->asked->pdata[turn % ledger->asked->len];
     const char *block = (const char *)node_own(node);
 
-    __builtin_prefetch(block);
-    __builtin_prefetch(block + NODE_ALIGNMENT);
+    for (size_t at = 0; at < offsetof(struct node_own, node.unplaced_holders); at += NODE_ALIGNMENT)
+        __builtin_prefetch(block + at);
     __builtin_prefetch(block + sizeof(struct node_own)); /* the name */
 }
 
