@@ -14,6 +14,8 @@
 
 #pragma GCC visibility push(default)
 
+struct classes;
+
 /* How Tencent's gpu-manager orders cards with equal core free. */
 enum tencent_order {
     TENCENT_ORDER_BLOCKS_MINOR, /* memory in blocks of 256 MiB, then by minor number */
@@ -52,6 +54,7 @@ struct dialect_options {
                                    * card; NULL or "": not known */
     char *card_profiles; /* what nodes have that are not there yet (dialect/profile/card_profile.h);
                           * NULL or "": not known */
+    struct classes *classes; /* dialect/classes/classes.h; NULL: there are no classes of work */
 };
 
 #define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 17)

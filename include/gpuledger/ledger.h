@@ -127,6 +127,7 @@ struct pool {
     int64_t memory; /* bytes of one device; 0: not known */
     int32_t replicas; /* devices that are one card or instance; 0: not known */
     bool shared;    /* several devices are one card */
+    bool sliced;    /* one device is a part of a card, whose other parts may be in whichever pool */
     enum isolation isolation; /* of the holders of one card or instance */
     uint64_t kind;  /* as struct card.kind; set by the node */
 };
@@ -243,6 +244,9 @@ struct allocation {
     int64_t since_ms;        /* caller's monotonic clock at the last change of state */
     bool refused;            /* of a booking: no Binding of it was, or will be, carried out */
     bool waited_out;         /* it has waited as long as anybody may, and never waits again */
+    struct work_class *work_class; /* a reference, or NULL */
+    bool class_open;         /* it was noted down without a class: what the pod says counts, once */
+    uint64_t replica_of;     /* as in struct terms */
     int64_t priority;        /* these four say what the pod is worth to others, not what it holds */
     int64_t created_s;       /* Unix time; 0 if unknown */
     struct pod_facts *facts;     /* a reference, or NULL */
@@ -278,6 +282,7 @@ struct node {
     int32_t n_cards;
     int32_t n_waiting; /* allocations that the node side may still match to a container */
     int32_t n_unsealed; /* allocations that may be anywhere on it, since nobody knows (DISTRUST_UNSEALED) */
+    int32_t n_choosy;   /* allocations of classes that do not share cards with everybody */
     int32_t n_dialects;
     bool present;      /* the Node object exists */
     bool paused;       /* kubelet or plugin restarts: none of its cards counts as healthy */
@@ -475,6 +480,14 @@ enum isolation node_isolation(const struct node *node, const struct request *req
  * NULL. */
 bool node_taken_by_tenant(const struct node *node, const struct card *card, const char *pool,
                           const char *ns);
+
+/* Whether a pod that does not share cards with the class, or with which the class does not, holds
+ * something of the card, or may; of the pool, if `card` is NULL. */
+bool node_taken_by_class(const struct node *node, const struct card *card, const struct pool *pool,
+                         const struct work_class *work_class);
+
+/* How many pods of that template hold something of the card; `card` NULL: of the node. */
+int32_t node_replicas(const struct node *node, const struct card *card, uint64_t replica_of);
 
 /* Recomputes every node's usage from its allocations and compares. */
 bool ledger_verify(const struct ledger *ledger, GError **error);

@@ -51,6 +51,7 @@ struct pod_view {
     const char *node_name;      /* spec.nodeName; NULL or "" while unbound */
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name;
+    const char *priority_class;   /* spec.priorityClassName */
     const char *scheduling_group; /* spec.schedulingGroup.podGroupName */
     const char *phase;
     const char *status_reason;  /* these two: why it is in that phase, as kubelet has it */

@@ -6,6 +6,7 @@
  * request, its duplicates and the allocation. Any thread may hold a reference.
  */
 #include <gpuledger/names.h>
+#include <gpuledger/work_class.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,6 +68,11 @@ struct terms {
     struct weights weights; /* of what fills a card, all 0: the policy's own measure */
     const struct policy *policy; /* the pod's own choice, or NULL */
     const struct policy *node_policy; /* the same among nodes, where it is another */
+    bool
+        groupless; /* its class is for members of pod groups, and it is in none: no node takes it */
+    struct work_class *work_class; /* the pod's, a reference; or NULL */
+    uint64_t
+        replica_of; /* the same for all replicas of one template that are to keep apart; 0: nobody's */
 
     char **devices;       /* where asks' and shares' `device` may point */
     char **containers;    /* names, as pod_view.containers has them; NULL: nobody will ask */

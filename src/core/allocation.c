@@ -63,6 +63,7 @@ struct allocation *allocation_dup(const struct allocation *allocation)
     copy->node = NULL;
     copy->terms = terms_ref(allocation->terms);
     copy->facts = pod_facts_ref(allocation->facts);
+    copy->work_class = work_class_ref(allocation->work_class);
     copy_own->generation = own->generation;
     copy_own->n_readings = own->n_readings;
     copy_own->readings = readings_dup(own->readings, own->n_readings);
@@ -82,6 +83,7 @@ void allocation_free(struct allocation *allocation)
     g_free(own->known);
     terms_unref(allocation->terms);
     pod_facts_unref(allocation->facts);
+    work_class_unref(allocation->work_class);
     g_free(own);
 }
 
@@ -152,6 +154,19 @@ struct allocation *allocation_join(struct allocation *take_first, struct allocat
     own->n_known = both->n_shares;
     own->known = g_memdup2(both->shares, both->n_shares * sizeof *both->shares);
     return both;
+}
+
+void allocation_note_request(struct allocation *allocation, const struct request *request)
+{
+    struct terms *terms = request->terms;
+
+    allocation->dialect = request->dialect;
+    allocation->terms = terms_ref(terms);
+    allocation->oversubscribes = terms && terms->oversubscribes;
+    allocation->work_class = terms ? work_class_ref(terms->work_class) : NULL;
+    allocation->replica_of = terms ? terms->replica_of : 0;
+    allocation->host = request->host;
+    allocation->match_amount = request->match_amount;
 }
 
 void allocation_witness(struct allocation *allocation, const struct node *node)
@@ -297,6 +312,11 @@ static int64_t memory_wanted(const struct allocation *allocation)
     return allocation->terms ? allocation->terms->memory_wanted : 0;
 }
 
+static const char *class_name(const struct allocation *allocation)
+{
+    return allocation->work_class ? allocation->work_class->name : NULL;
+}
+
 static bool readings_equal(const struct allocation *a, const struct allocation *b)
 {
     const struct allocation_own *own = allocation_own(a), *other = allocation_own(b);
@@ -321,9 +341,9 @@ bool allocation_equal(const struct allocation *a, const struct allocation *b)
         a->assigned != b->assigned || a->oversubscribes != b->oversubscribes ||
         a->waiting != b->waiting || a->open != b->open || a->match_amount != b->match_amount ||
         a->assume_time_ns != b->assume_time_ns || n != n_other || a->n_shares != b->n_shares ||
-        memory_wanted(a) != memory_wanted(b) || !host_equal(&a->host, &b->host) ||
-        !g_str_equal(a->uid, b->uid) || !g_str_equal(a->ns, b->ns) ||
-        !g_str_equal(a->name, b->name) || !readings_equal(a, b))
+        memory_wanted(a) != memory_wanted(b) || g_strcmp0(class_name(a), class_name(b)) != 0 ||
+        !host_equal(&a->host, &b->host) || !g_str_equal(a->uid, b->uid) ||
+        !g_str_equal(a->ns, b->ns) || !g_str_equal(a->name, b->name) || !readings_equal(a, b))
         return false;
     for (uint32_t i = 0; i < n; i++) {
         if (!share_equal(&known[i], &other[i]))

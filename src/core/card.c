@@ -232,6 +232,54 @@ bool node_taken_by_tenant(const struct node *node, const struct card *card, cons
     return false;
 }
 
+/* Whether a share of devices may be of a card of which the pool's devices are parts. */
+static bool meets_pool(const struct node *node, const struct share *share, const struct pool *pool)
+{
+    if (!share->device)
+        return false;
+    if (g_str_equal(share->device, DEVICE_ALL) || g_str_equal(share->device, pool->resource))
+        return true;
+    const struct pool *its = node_pool(node, share->device);
+    return pool->sliced && its && its->sliced;
+}
+
+bool node_taken_by_class(const struct node *node, const struct card *card, const struct pool *pool,
+                         const struct work_class *work_class)
+{
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (work_class_mixes(work_class, other->work_class))
+            continue;
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            const struct share *share = &other->shares[j];
+            const struct card *held = node_share_card(node, share);
+            if (card ? !share->device && (!held || held == card) : meets_pool(node, share, pool))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_on(const struct allocation *allocation, const struct card *card)
+{
+    for (uint32_t i = 0; card && i < allocation->n_shares; i++) {
+        if (node_share_card(allocation->node, &allocation->shares[i]) == card)
+            return true;
+    }
+    return !card;
+}
+
+int32_t node_replicas(const struct node *node, const struct card *card, uint64_t replica_of)
+{
+    int32_t n = 0;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        n += other->replica_of == replica_of && is_on(other, card);
+    }
+    return n;
+}
+
 bool node_taken_by_other(const struct node *node, const struct card *card,
                          const struct dialect *dialect)
 {

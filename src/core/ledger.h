@@ -72,6 +72,9 @@ void ledger_flag(struct ledger *ledger, const char *name);
  * NULL: they have more than ALLOCATION_SHARES_MAX together. */
 struct allocation *allocation_join(struct allocation *take_first, struct allocation *take_other);
 
+/* What a pod that asks so is known by, beside its shares, before anything of it has been seen. */
+void allocation_note_request(struct allocation *allocation, const struct request *request);
+
 /* The pod is being given its devices now, as the node divides its cards. */
 void allocation_witness(struct allocation *allocation, const struct node *node);
 

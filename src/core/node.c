@@ -197,6 +197,8 @@ static void count_pod(struct node *node, const struct allocation *allocation, in
         node->n_waiting += sign;
     if (allocation->distrust == DISTRUST_UNSEALED)
         node->n_unsealed += sign;
+    if (work_class_is_choosy(allocation->work_class))
+        node->n_choosy += sign;
     node_charge_host(node, &allocation->host, sign);
 }
 
@@ -299,7 +301,7 @@ static void node_charge_all(struct node *node, struct host cpu_pods)
         node->pools[i].used = 0;
     node->unplaced_memory = node->unplaced_core = 0;
     node->unplaced_holders = node->unplaced_exclusive = node->n_waiting = 0;
-    node->n_unsealed = 0;
+    node->n_unsealed = node->n_choosy = 0;
     node->host_used = cpu_pods;
     for (guint i = 0; i < node->allocations->len; i++)
         node_count(node, g_ptr_array_index(node->allocations, i), 1);
@@ -322,6 +324,20 @@ static bool is_instance(const struct node *node, const struct card *card,
            mig_find(card->mig, share->place, card_bytes(node, card, share->memory));
 }
 
+/* Whether somebody is where the share would be with whom its class shares no card. */
+static bool node_parts(const struct node *node, const struct share *share,
+                       const struct work_class *work_class)
+{
+    const struct card *card = node_share_card(node, share);
+    const struct pool *pool = share->device ? node_pool(node, share->device) : NULL;
+
+    if (node->n_choosy == 0 && !work_class_is_choosy(work_class))
+        return false;
+    return card ? node_taken_by_class(node, card, NULL, work_class)
+                : pool && (pool->shared || pool->sliced) &&
+                      node_taken_by_class(node, NULL, pool, work_class);
+}
+
 enum reason node_check_fit(const struct node *node, const struct allocation *allocation)
 {
     /* Charged to copies, by the function that will charge it. */
@@ -337,6 +353,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
 
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
+        if (node_parts(node, share, allocation->work_class))
+            return REASON_OTHER_CLASS;
         if (share->device) {
             const struct pool *pool = node_pool(what_if, share->device);
             if (!pool || pool->used > pool->capacity)
@@ -614,6 +632,9 @@ bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
         return verify_failed(error, node, "waiting pods", node->n_waiting, fresh->n_waiting);
     if (fresh->n_unsealed != node->n_unsealed)
         return verify_failed(error, node, "unsealed pods", node->n_unsealed, fresh->n_unsealed);
+    if (fresh->n_choosy != node->n_choosy)
+        return verify_failed(error, node, "pods of choosy classes", node->n_choosy,
+                             fresh->n_choosy);
     if (fresh->host_used.cpu != node->host_used.cpu)
         return verify_failed(error, node, "CPU", node->host_used.cpu, fresh->host_used.cpu);
     if (fresh->host_used.memory != node->host_used.memory)

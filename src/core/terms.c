@@ -31,6 +31,7 @@ static void terms_clear(gpointer data)
     g_strfreev(terms->devices);
     g_free(terms->mode);
     g_free(terms->tenant);
+    work_class_unref(terms->work_class);
 }
 
 void terms_unref(struct terms *terms)
@@ -118,4 +119,44 @@ bool isolation_find(const char *name, enum isolation *ret_isolation)
         }
     }
     return false;
+}
+
+/* --- classes of work ---------------------------------------------------------------------------- */
+
+struct work_class *work_class_new(void)
+{
+    return g_atomic_rc_box_new0(struct work_class);
+}
+
+struct work_class *work_class_ref(struct work_class *work_class)
+{
+    return work_class ? g_atomic_rc_box_acquire(work_class) : NULL;
+}
+
+static void work_class_clear(gpointer data)
+{
+    struct work_class *work_class = data;
+
+    g_free(work_class->name);
+}
+
+void work_class_unref(struct work_class *work_class)
+{
+    if (work_class)
+        g_atomic_rc_box_release_full(work_class, work_class_clear);
+}
+
+static bool accepts(const struct work_class *own, const struct work_class *other)
+{
+    return !own || (own->shares_with >> (other ? other->number : 0) & 1);
+}
+
+bool work_class_mixes(const struct work_class *a, const struct work_class *b)
+{
+    return accepts(a, b) && accepts(b, a);
+}
+
+bool work_class_is_choosy(const struct work_class *work_class)
+{
+    return work_class && work_class->shares_with != WORK_CLASS_ANY;
 }

@@ -51,6 +51,8 @@ static enum reason check_node(const struct node *node, const struct request *req
 {
     const struct terms *terms = request->terms;
 
+    if (terms && terms->groupless)
+        return REASON_CLASS_GROUP;
     if (terms && (node->compute < terms->compute_min || node->driver < terms->driver_min))
         return REASON_TERMS;
     if (terms && node_isolation(node, request) < terms->isolation_min)

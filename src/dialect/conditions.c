@@ -182,3 +182,8 @@ bool conditions_oversubscribe(const struct pod_view *view)
 {
     return g_strcmp0(string_pairs_get(&view->annotations, OVERSUBSCRIBE), "true") == 0;
 }
+
+bool conditions_say_oversubscribe(const struct pod_view *view)
+{
+    return string_pairs_get(&view->annotations, OVERSUBSCRIBE);
+}

@@ -14,3 +14,5 @@ void conditions_memory_wanted(const struct pod_view *view, struct terms **terms)
 
 /* Whether the pod accepts memory that its card does not really have. */
 bool conditions_oversubscribe(const struct pod_view *view);
+/* Whether it says anything of that. */
+bool conditions_say_oversubscribe(const struct pod_view *view);

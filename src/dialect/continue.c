@@ -320,6 +320,8 @@ struct allocation *dialect_continue(const struct allocation *known, struct alloc
                                ? known->assume_time_ns
                                : fresh->assume_time_ns;
     next->oversubscribes = known->oversubscribes;
+    next->work_class = work_class_ref(known->class_open ? fresh->work_class : known->work_class);
+    next->replica_of = known->replica_of ? known->replica_of : fresh->replica_of;
     next->host = fresh->host;
     next->priority = fresh->priority;
     next->created_s = fresh->created_s;

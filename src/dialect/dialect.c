@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/fail.h"
 #include "core/ledger.h"
+#include "dialect/classes/classes.h"
 #include "dialect/conditions.h"
 #include "dialect/discovery.h"
 #include "dialect/hold.h"
@@ -94,7 +95,8 @@ struct request *dialect_read_request(const struct pod_view *view,
         *end = request;
         end = &request->alternative;
         if (!reads_the_same(view, first->dialect, request->dialect, error) ||
-            !conditions_read(view, &request->terms, error))
+            !conditions_read(view, &request->terms, error) ||
+            !classes_apply(options->classes, view, request, error))
             return NULL;
         add_tenant(view, options, request);
     }
@@ -308,7 +310,9 @@ struct allocation *dialect_read_allocation(const struct pod_view *view,
     all->priority = view->priority;
     all->created_s = read_time(view->created);
     all->terminating = view->terminating;
-    all->oversubscribes = conditions_oversubscribe(view);
+    all->work_class = classes_of_bound(options->classes, view, ret_warning);
+    all->replica_of = classes_replica_of(all->work_class, view);
+    all->oversubscribes = classes_oversubscribe(all->work_class, view);
     return all;
 }
 
@@ -378,6 +382,15 @@ static void merge_topology(struct topology *topology, const struct topology *oth
     }
 }
 
+/* Which of the pools give parts of cards that others may have parts of. */
+static void mark_sliced(struct topology *topology)
+{
+    struct instance_size size;
+
+    for (int32_t i = 0; i < topology->n_pools; i++)
+        topology->pools[i].sliced = dialect_read_instance(topology->pools[i].resource, &size);
+}
+
 bool dialect_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error)
 {
@@ -407,6 +420,7 @@ bool dialect_read_topology(const struct node_view *view, const struct dialect_op
         ret_topology->host = host_of_node(view);
         discovery_apply(view, ret_topology);
         node_marks_apply(view, ret_topology, ret_warning);
+        mark_sliced(ret_topology);
     }
     return claimed;
 }

@@ -2,6 +2,7 @@
 #include "options/config.h"
 
 #include "core/fail.h"
+#include "dialect/classes/classes.h"
 #include "options/nearest.h"
 #include "options/options.h"
 #include "base/small_file.h"
@@ -43,6 +44,7 @@ void config_free(struct config *config)
         if (option->rest)
             g_free(*(char **)((char *)config + option->rest));
     }
+    classes_free(config->dialects.classes);
     g_ptr_array_unref(config->words);
     g_ptr_array_unref(config->warnings);
     g_free(config);
@@ -297,7 +299,9 @@ static bool apply_entry(struct config *config, const cJSON *entry, unsigned comm
                          option->name, option->name);
     if (cJSON_IsNull(entry)) /* "key:" with nothing behind it: as if it were not there */
         return true;
-    g_autofree char *text = scalar_text(entry);
+    g_autofree char *text = option->kind == OPTION_CLASSES && cJSON_IsObject(entry)
+                                ? json_format(entry)
+                                : scalar_text(entry);
     if (!text) {
         g_autofree char *accepts = option_accepts(option);
         return fail_with(error, GPULEDGER_ERROR_INVALID,
@@ -390,6 +394,10 @@ static bool check(struct config *config, GError **error)
     if (*config->ops_token_file && config->ops_listen.port == ADDRESS_OFF)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'ops-token-file' is set, but 'ops-listen' is off; leave one of them out");
+    if (classes_want_groups(config->dialects.classes) && !config->gangs)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'classes' has a class whose pods come in groups, and 'gangs' is off; set "
+                         "'gangs', or give the class the setting 'group: optional'");
     if (config->listen.port > 0 && config->listen.port == config->ops_listen.port &&
         strcmp(config->listen.host, config->ops_listen.host) == 0) {
         g_autofree char *text = address_format(&config->listen);
@@ -491,7 +499,8 @@ void config_print(const struct config *config, unsigned command, GString *text)
         g_autofree char *value = option_format(option, config);
         g_autoptr(GString) line = g_string_new(option->name);
         g_string_append(line, ": ");
-        if (option->kind == OPTION_INT || option->kind == OPTION_BOOL)
+        if (option->kind == OPTION_INT || option->kind == OPTION_BOOL ||
+            (option->kind == OPTION_CLASSES && *value))
             g_string_append(line, value);
         else
             append_string(line, value);

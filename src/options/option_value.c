@@ -4,6 +4,8 @@
  * what it would have accepted; where the text stood is added by the caller.
  */
 #include "core/fail.h"
+#include "dialect/classes/classes.h"
+#include "kube/yaml_document.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -75,8 +77,22 @@ static const struct unit *read_unit(const char **cursor, const struct unit *unit
     return NULL;
 }
 
+/* NULL without an error: there are none. */
+static struct classes *read_classes(const char *text, GError **error)
+{
+    cJSON *tree = yaml_load(text, strlen(text), error);
+    struct classes *classes = tree ? classes_read(tree, error) : NULL;
+
+    cJSON_Delete(tree);
+    return classes;
+}
+
 static bool refuse(const struct option *option, const char *text, GError **error)
 {
+    if (option->kind == OPTION_CLASSES) { /* names the field */
+        classes_free(read_classes(text, error));
+        return false;
+    }
     if (option->kind == OPTION_LIST) /* names the item */
         return item_list_read(option->list, text, NULL, error);
     g_autofree char *accepts = option_accepts(option);
@@ -263,6 +279,24 @@ static char *format_address(const struct option *option, const void *value)
     return address_format(value);
 }
 
+static bool parse_classes(const struct option *option, const char *text, void *ret_value)
+{
+    struct classes **value = ret_value;
+    g_autoptr(GError) failure = NULL;
+    struct classes *classes = read_classes(text, &failure);
+
+    if (failure)
+        return false;
+    classes_free(*value);
+    *value = classes;
+    return true;
+}
+
+static char *format_classes(const struct option *option, const void *value)
+{
+    return classes_format(*(struct classes *const *)value);
+}
+
 /* --- what is accepted, for people ------------------------------------------------------------- */
 
 static char *accepts_text(const struct option *option)
@@ -324,6 +358,12 @@ static char *accepts_address(const struct option *option)
                            (option->flags & OPTION_CAN_BE_OFF) ? ", or off" : "");
 }
 
+static char *accepts_classes(const struct option *option)
+{
+    return g_strdup("'default', or a mapping of classes to their settings, such as "
+                    "'{training: {priority-classes: [batch]}}'");
+}
+
 /* --- and for programs ------------------------------------------------------------------------ */
 
 static char *pattern_duration(const struct option *option)
@@ -365,6 +405,7 @@ static const struct {
     [OPTION_SIZE] = {parse_size, format_size, accepts_size, pattern_size},
     [OPTION_CHOICE] = {parse_choice, format_choice, accepts_choice, NULL},
     [OPTION_ADDRESS] = {parse_address, format_address, accepts_address, pattern_address},
+    [OPTION_CLASSES] = {parse_classes, format_classes, accepts_classes, NULL},
 };
 
 /* An open choice: its name, and then what the option keeps beside the choice. */

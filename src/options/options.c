@@ -50,6 +50,8 @@ const char *const option_groups[GROUP_N] = {
 #define ADDRESS(member_, fallback_)                                                                \
     AT(OPTION_ADDRESS, struct address, member_), SHOWN("ADDRESS:PORT", fallback_)
 
+#define CLASSES(member_) AT(OPTION_CLASSES, struct classes *, member_), SHOWN("YAML", "")
+
 /* Where --help shows an option, and which commands take it. */
 #define IN(group_, commands_) .group = GROUP_##group_, .commands = (commands_)
 #define SIMULATE IN(SIMULATION, COMMAND_SIMULATE), .flags = OPTION_FLAG_ONLY
@@ -101,6 +103,12 @@ const struct option options[] = {
      IN(PLACEMENT, CLUSTER),
      .help = "Pods of several namespaces share one card only where its holders are kept apart at "
              "least so. Where kubelet picks the card, a node then serves one namespace at a time."},
+
+    {"classes", CLASSES(dialects.classes), IN(PLACEMENT, READER),
+     .help = "Classes of work and their settings, in the file as a section of its own; 'default': "
+             "interactive, inference and training, as they are built in. A pod's class follows from "
+             "its PriorityClass, or from its annotation gpuledger.io/class where its namespace may "
+             "choose. Without it there are no classes."},
 
 #include "options/dialect_rows.h"
 

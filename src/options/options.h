@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_SIZE,     /* int64_t, bytes */
     OPTION_CHOICE,   /* int64_t: the value of one of the row's choices */
     OPTION_ADDRESS,  /* struct address */
+    OPTION_CLASSES, /* struct classes *, of dialect/classes/classes.h: a mapping, as YAML or JSON */
 };
 
 enum option_flag {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration file's JSON Schema. Source of the keywords: json-schema.org, draft 7. */
 #include "options/options.h"
+#include "dialect/classes/classes.h"
 #include "json/json.h"
 
 #include <string.h>
@@ -15,6 +16,7 @@ static const char *const types[][2] = {
     [OPTION_SIZE] = {"string", "integer"}, /* a number of bytes needs no unit */
     [OPTION_CHOICE] = {"string"},
     [OPTION_ADDRESS] = {"string"},
+    [OPTION_CLASSES] = {NULL}, /* write_classes */
 };
 
 static void write_type(struct json_writer *writer, const struct option *option)
@@ -76,11 +78,63 @@ static void write_default(struct json_writer *writer, const struct option *optio
         json_string(writer, option->fallback);
 }
 
+static void write_class_setting(struct json_writer *writer, const struct class_setting *setting)
+{
+    json_key_object(writer, setting->name);
+    json_key_string(writer, "description", setting->help);
+    json_key_string(writer, "type", setting->list ? "array" : setting->flag ? "boolean" : "string");
+    if (setting->list) {
+        json_key_object(writer, "items");
+        json_key_string(writer, "type", "string");
+        json_end_object(writer);
+        json_key_int(writer, "maxItems", CLASS_NAMES_MAX);
+    }
+    if (setting->choices) {
+        json_key_array(writer, "enum");
+        for (const char *const *choice = setting->choices; *choice; choice++)
+            json_string(writer, *choice);
+        json_end_array(writer);
+    }
+    json_end_object(writer);
+}
+
+/* "default", or a row for each class, of whatever name. */
+static void write_classes(struct json_writer *writer)
+{
+    json_key_array(writer, "anyOf");
+    json_begin_object(writer);
+    json_key_string(writer, "type", "string");
+    json_key_array(writer, "enum");
+    json_string(writer, "");
+    json_string(writer, CLASS_DEFAULTS);
+    json_end_array(writer);
+    json_end_object(writer);
+    json_begin_object(writer);
+    json_key_string(writer, "type", "object");
+    json_key_int(writer, "maxProperties", WORK_CLASSES_MAX);
+    json_key_object(writer, "additionalProperties");
+    json_key_array(writer, "type");
+    json_string(writer, "object");
+    json_string(writer, "null");
+    json_end_array(writer);
+    json_key_bool(writer, "additionalProperties", false);
+    json_key_object(writer, "properties");
+    for (const struct class_setting *setting = class_settings; setting->name; setting++)
+        write_class_setting(writer, setting);
+    json_end_object(writer);
+    json_end_object(writer);
+    json_end_object(writer);
+    json_end_array(writer);
+}
+
 static void write_property(struct json_writer *writer, const struct option *option)
 {
     json_key_object(writer, option->name);
     write_description(writer, option);
-    write_type(writer, option);
+    if (option->kind == OPTION_CLASSES)
+        write_classes(writer);
+    else
+        write_type(writer, option);
     write_limits(writer, option);
     write_default(writer, option);
     json_end_object(writer);

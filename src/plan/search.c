@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/search.h"
 
+#include "core/ledger.h"
+
 #include <string.h>
 
 void search_step_free(void *data)
@@ -132,12 +134,8 @@ static struct allocation *successor_of(const struct allocation *old,
     g_autofree char *uid = g_strconcat("after ", old->uid, NULL);
     struct allocation *successor = allocation_new(uid, old->ns, old->name, placement->n_shares);
 
-    successor->dialect = request->dialect;
+    allocation_note_request(successor, request);
     successor->state = ALLOCATION_ASSUMED;
-    successor->terms = terms_ref(request->terms);
-    successor->oversubscribes = request->terms && request->terms->oversubscribes;
-    successor->host = request->host;
-    successor->match_amount = request->match_amount;
     successor->priority = old->priority;
     memcpy(successor->shares, placement->shares, placement->n_shares * sizeof *placement->shares);
     return successor;

@@ -34,6 +34,8 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
 {
     const struct candidate *left = a, *right = b;
 
+    if (left->crowd != right->crowd)
+        return left->crowd < right->crowd ? -1 : 1;
     if (left->waste != right->waste)
         return left->waste < right->waste ? -1 : 1;
     if (left->cost.loss != right->cost.loss)
@@ -41,6 +43,16 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
     if (left->cost.tie != right->cost.tie)
         return left->cost.tie < right->cost.tie ? -1 : 1;
     return left->card->index < right->card->index ? -1 : 1;
+}
+
+/* Where the node side chooses by itself nothing is gained by another order. */
+static int32_t crowd_on(const struct situation *at, const struct card *card)
+{
+    const struct terms *terms = at->request->terms;
+
+    return terms && terms->replica_of && !at->policy->foreseen
+               ? node_replicas(at->node, card, terms->replica_of)
+               : 0;
 }
 
 /* Losses that are close to the least count as equal to it. */
@@ -134,7 +146,7 @@ int32_t candidates_find(const struct situation *at, const struct card_ask *ask,
             const int64_t waste = card->mig ? part.bytes - mig_bytes(node, card, ask->memory) : 0;
             if (chosen || n == 0 || !is_alike(card, candidates[n - 1].card))
                 cost = cost_of(at, later, ask);
-            candidates[n++] = (struct candidate){waste, cost, card};
+            candidates[n++] = (struct candidate){crowd_on(at, card), waste, cost, card};
         } else if (at->policy->foreseen && has_amounts(node, ask, later)) {
             /* Whole cards go by an order that is not known. */
             const int64_t loss =

@@ -7,6 +7,7 @@
 
 /* A card on which one share of an ask fits. */
 struct candidate {
+    int32_t crowd; /* replicas of the pod on it, of one that keeps apart from those */
     int64_t waste; /* bytes of an instance beyond what is asked for; 0 on a card that is not cut */
     struct cost cost;
     const struct card *card;

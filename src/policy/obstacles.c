@@ -15,6 +15,7 @@ const enum reason obstacle_reasons[] = {
     [OBSTACLE_OVERSUBSCRIBED] = REASON_OVERSUBSCRIBED,
     [OBSTACLE_PLACE] = REASON_NO_MIG_PLACE,
     [OBSTACLE_CORE] = REASON_INSUFFICIENT_CORE,
+    [OBSTACLE_CLASS] = REASON_OTHER_CLASS,
     [OBSTACLE_NONE] = REASON_INSUFFICIENT_MEMORY, /* each has room, but not all asks together */
 };
 
@@ -106,6 +107,17 @@ static bool card_promises(const struct card *card, const struct card_ask *ask)
            (!ask->exclusive && (int64_t)card_core(card, ask->core) * card->parts <= card->core);
 }
 
+/* Whether the pod's class, or that of a holder, does not share the card or pool with the other. */
+static bool is_in_wrong_company(const struct situation *at, const struct card *card,
+                                const struct pool *pool)
+{
+    const struct terms *terms = at->request->terms;
+    const struct work_class *work_class = terms ? terms->work_class : NULL;
+
+    return (at->node->n_choosy > 0 || work_class_is_choosy(work_class)) &&
+           node_taken_by_class(at->node, card, pool, work_class);
+}
+
 enum obstacle card_obstacle(const struct situation *at, const struct card_ask *ask,
                             const struct card *card, const struct card *now,
                             struct part *ret_part)
@@ -142,6 +154,8 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
     /* Who asks for no compute in particular needs some all the same. */
     if (card_core(card, part.core) > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
+    if (is_in_wrong_company(at, now, NULL))
+        return OBSTACLE_CLASS;
     return OBSTACLE_NONE;
 }
 
@@ -177,6 +191,8 @@ enum reason pool_obstacle(const struct situation *at, const struct card_ask *ask
     if (terms && terms->tenant && pool->shared && pool->isolation < terms->tenant_isolation &&
         node_taken_by_tenant(at->node, NULL, pool->resource, terms->tenant))
         return REASON_OTHER_TENANT;
+    if ((pool->shared || pool->sliced) && is_in_wrong_company(at, NULL, pool))
+        return REASON_OTHER_CLASS;
     left = pool->capacity - pool->used;
     for (uint32_t i = 0; i < n_chosen(at); i++) {
         const struct share *share = &at->chosen->shares[i];

@@ -4,13 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+/* In cards, for each replica of a pod that keeps apart from those: more than any node can be better. */
+#define REPLICA_LOSS 1e3
+
 void ranking_rate(const struct policy *policy, const struct node *node,
                   const struct placement *placement, const struct demand *demand,
                   struct rank *ret_rank)
 {
+    const struct terms *terms = placement->request->terms;
+
     *ret_rank = (struct rank){.name = node->name};
     if (policy->rate)
         policy->rate(node, placement, demand, ret_rank);
+    if (terms && terms->replica_of)
+        ret_rank->loss += node_replicas(node, NULL, terms->replica_of) * REPLICA_LOSS;
 }
 
 static bool is_better(const struct rank *one, const struct rank *other)

@@ -117,12 +117,8 @@ struct allocation *what_if_allocation(const char *uid, int64_t priority,
     const struct request *request = placement->request;
     struct allocation *allocation = allocation_new(uid, "", uid, placement->n_shares);
 
-    allocation->dialect = request->dialect;
+    allocation_note_request(allocation, request);
     allocation->state = ALLOCATION_ASSUMED;
-    allocation->terms = terms_ref(request->terms);
-    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
-    allocation->host = request->host;
-    allocation->match_amount = request->match_amount;
     allocation->priority = priority;
     memcpy(allocation->shares, placement->shares,
            placement->n_shares * sizeof *placement->shares);
@@ -158,5 +154,6 @@ void what_if_cover(struct what_if *what_if, const struct node *other, struct all
     take_allocation->node = node;
     g_ptr_array_add(what_if->allocations, take_allocation);
     g_ptr_array_add(node->allocations, take_allocation);
+    node->n_choosy += work_class_is_choosy(take_allocation->work_class);
     node_apply_health(node); /* the summary follows */
 }

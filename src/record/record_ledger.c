@@ -24,6 +24,8 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
         json_key_string(writer, "dialect", allocation->dialect->name);
     json_key_int(writer, "state", allocation->state);
     json_key_int(writer, "amount", allocation->match_amount);
+    if (allocation->work_class)
+        json_key_string(writer, "class", allocation->work_class->name);
     if (allocation->waiting)
         json_key_bool(writer, "waiting", true);
     json_key_array(writer, "shares");

@@ -7,7 +7,9 @@ bool replay_put_booking(struct replay *replay, const struct record_line *line,
 {
     struct ledger *ledger = store_ledger(replay->extender.store);
     const char *node;
-    struct allocation *booking = booking_decode(replay->arena, line->booking, &node);
+    struct allocation *booking =
+        booking_decode(replay->arena, line->booking,
+                       store_options(replay->extender.store)->dialects.classes, &node);
 
     if (!booking)
         return replay_fail(error, "field 'booking': it cannot be understood");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/booking.h"
 #include "core/ledger.h"
+#include "dialect/classes/classes.h"
 #include "wire/share.h"
 
 #include <string.h>
@@ -27,11 +28,7 @@ static struct allocation *place(const struct booking_entry *entry,
     struct allocation *allocation =
         allocation_new(entry->uid, entry->ns, entry->name, placement->n_shares);
 
-    allocation->dialect = request->dialect;
-    allocation->terms = terms_ref(request->terms);
-    allocation->oversubscribes = request->terms && request->terms->oversubscribes;
-    allocation->host = request->host;
-    allocation->match_amount = request->match_amount;
+    allocation_note_request(allocation, request);
     allocation->since_ms = entry->moment->now_ms;
     memcpy(allocation->shares, placement->shares,
            placement->n_shares * sizeof *placement->shares);
@@ -79,6 +76,8 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
     json_key_int(writer, "amount", booking->match_amount);
     if (booking->oversubscribes)
         json_key_bool(writer, "oversubscribes", true);
+    if (booking->work_class)
+        json_key_string(writer, "class", booking->work_class->name);
     if (booking->terms && booking->terms->memory_wanted > 0)
         json_key_int(writer, "wanted", booking->terms->memory_wanted);
     json_key_string(writer, "time", time);
@@ -90,7 +89,7 @@ void booking_encode(struct json_writer *writer, const struct allocation *booking
 }
 
 struct booking {
-    const char *uid, *ns, *name, *node, *dialect, *time;
+    const char *uid, *ns, *name, *node, *dialect, *time, *work_class;
     int64_t amount, wanted;
     bool oversubscribes;
     const cJSON *shares;
@@ -103,6 +102,7 @@ static const struct json_field booking_fields[] = {
     JSON_FIELD_STRING(struct booking, node, "node", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, dialect, "dialect", JSON_REQUIRED),
     JSON_FIELD_STRING(struct booking, time, "time", JSON_REQUIRED),
+    JSON_FIELD_STRING(struct booking, work_class, "class", 0),
     JSON_FIELD_INT64(struct booking, amount, "amount", JSON_REQUIRED),
     JSON_FIELD_BOOL(struct booking, oversubscribes, "oversubscribes", 0),
     JSON_FIELD_INT64(struct booking, wanted, "wanted", 0),
@@ -133,7 +133,7 @@ static void keep_devices(struct allocation *allocation)
 }
 
 struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
-                                  const char **ret_node)
+                                  const struct classes *classes, const char **ret_node)
 {
     struct booking booking = {0};
     gint64 time_ns;
@@ -163,6 +163,9 @@ struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
     allocation->waiting = dialect->in_flight != NULL;
     allocation->match_amount = booking.amount;
     allocation->oversubscribes = booking.oversubscribes;
+    allocation->class_open = !booking.work_class;
+    allocation->work_class =
+        booking.work_class ? work_class_ref(classes_find(classes, booking.work_class)) : NULL;
     allocation->assume_time_ns = time_ns;
     *ret_node = booking.node;
     return g_steal_pointer(&allocation);

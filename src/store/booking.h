@@ -26,6 +26,6 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
 /* As the journal (verbs/journal.h) and records have it. */
 void booking_encode(struct json_writer *writer, const struct allocation *booking);
 /* An allocation of that booking with an unknown outcome, and its node; NULL: it cannot be understood.
- * What annotations carry beside the shares is lost. */
+ * What annotations carry beside the shares is lost. `classes`: those that there are now. */
 struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,
-                                  const char **ret_node);
+                                  const struct classes *classes, const char **ret_node);

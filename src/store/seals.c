@@ -174,7 +174,8 @@ static const struct json_field facts_fields[] = {
     JSON_FIELD_END,
 };
 
-static struct allocation *read_facts(const char *text, const struct pod_view *pod)
+static struct allocation *read_facts(const char *text, const struct pod_view *pod,
+                                     const struct classes *classes)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     const cJSON *object = json_parse(arena, text, strlen(text), NULL);
@@ -183,7 +184,7 @@ static struct allocation *read_facts(const char *text, const struct pod_view *po
 
     if (!object || !json_decode(arena, object, facts_fields, &facts, NULL))
         return NULL;
-    g_autoptr(allocation) sealed = booking_decode(arena, facts.booking, &node);
+    g_autoptr(allocation) sealed = booking_decode(arena, facts.booking, classes, &node);
     if (!sealed || !g_str_equal(sealed->uid, pod->uid) || g_strcmp0(node, pod->node_name) != 0 ||
         !g_str_equal(sealed->ns, pod->ns) || !g_str_equal(sealed->name, pod->name))
         return NULL;
@@ -198,7 +199,7 @@ static struct allocation *read_facts(const char *text, const struct pod_view *po
 }
 
 struct allocation *seals_read(struct seals *seals, const struct pod_view *pod,
-                              char ret_key[KEYRING_ID_SIZE])
+                              const struct classes *classes, char ret_key[KEYRING_ID_SIZE])
 {
     const char *seal = string_pairs_get(&pod->annotations, SEAL_ANNOTATION);
     const char *facts = NULL, *key = "";
@@ -215,7 +216,7 @@ struct allocation *seals_read(struct seals *seals, const struct pod_view *pod,
         facts = keyring_facts(seal);
         *ret_key = '\0';
     }
-    return facts ? read_facts(facts, pod) : NULL;
+    return facts ? read_facts(facts, pod, classes) : NULL;
 }
 
 void seal_call_cards(struct allocation *sealed, const struct allocation *fresh)
@@ -387,6 +388,7 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
     if (!asked) /* another scheduler places it, and it is not ours to seal */
         return g_steal_pointer(&told);
     asked->facts = pod_facts_ref(told->facts);
+    asked->work_class = work_class_ref(told->work_class);
     asked->host = told->host;
     asked->priority = told->priority;
     asked->created_s = told->created_s;

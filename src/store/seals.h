@@ -54,7 +54,7 @@ char *seals_make(struct seals *seals, const char *facts);
  * that one of the keys has made for this pod on the node that it is on. `seals` NULL: what stands in
  * it is believed, as a record says that it was. Free with allocation_free. */
 struct allocation *seals_read(struct seals *seals, const struct pod_view *pod,
-                              char ret_key[KEYRING_ID_SIZE]);
+                              const struct classes *classes, char ret_key[KEYRING_ID_SIZE]);
 
 /* Whether somebody is to write it anew: the key is not the one that signs. */
 bool seals_is_old(struct seals *seals, const char *key);

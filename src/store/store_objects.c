@@ -383,7 +383,8 @@ static bool read_place(void *data, const char *uid, const cJSON *place)
     g_autoptr(json_arena) arena = json_arena_new();
     const struct request *request = store_pending(store, uid);
     const char *node;
-    struct allocation *held = place ? booking_decode(arena, place, &node) : NULL;
+    struct allocation *held =
+        place ? booking_decode(arena, place, store->options.dialects.classes, &node) : NULL;
 
     if (!held)
         return false;

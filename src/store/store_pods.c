@@ -138,7 +138,8 @@ static struct sealed read_seal(struct store *store, const struct pod_view *pod)
     struct sealed sealed = {.trust = TRUST_ANNOTATIONS};
 
     if (store->options.seals || store->replayed_trust == TRUST_SEAL)
-        sealed.allocation = seals_read(store->options.seals, pod, sealed.key);
+        sealed.allocation =
+            seals_read(store->options.seals, pod, store->options.dialects.classes, sealed.key);
     return sealed;
 }
 

@@ -159,7 +159,8 @@ unsigned journal_decode(struct journal *journal, const char *text, int *ret_bad)
         return 0;
     *ret_bad = 0;
     cJSON_ArrayForEach (item, document.bookings) {
-        struct allocation *booking = booking_decode(arena, item, &node);
+        struct allocation *booking =
+            booking_decode(arena, item, store_options(journal->store)->dialects.classes, &node);
 
         if (booking)
             booked += book(journal, node, booking);

@@ -56,6 +56,7 @@ struct pod_object {
         POD(INT64, view.priority, "spec.priority", 0),                                             \
         POD(INT64, view.active_deadline_s, "spec.activeDeadlineSeconds", 0),                       \
         POD(INT64, view.grace_s, "spec.terminationGracePeriodSeconds", 0),                         \
+        POD(STRING, view.priority_class, "spec.priorityClassName", 0),                             \
         POD(STRING, view.scheduling_group, "spec.schedulingGroup.podGroupName", 0),                \
         POD(PAIRS, view.overhead, "spec.overhead", JSON_NUMBERS),                                  \
         POD(ARRAY, containers, "spec.containers", 0),                                              \

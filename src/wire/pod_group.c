@@ -2,10 +2,10 @@
 #include "wire/pod_group.h"
 
 #include "core/fail.h"
+#include "dialect/classes/group_name.h"
 
 #include <string.h>
 
-#define LABEL "scheduling.x-k8s.io/pod-group"
 #define LIGHT_LABEL "pod-group.scheduling.sigs.k8s.io/"
 #define KOORDINATOR "gang.scheduling.koordinator.sh/"
 #define MIN_MAX 100000
@@ -47,18 +47,12 @@ static int64_t read_duration(const char *text)
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod)
 {
-    struct pod_group_claim claim = {.name = pod->scheduling_group,
-                                    .timeout_ms = POD_GROUP_TIMEOUT_MS};
+    struct pod_group_claim claim = {.name = group_name(pod), .timeout_ms = POD_GROUP_TIMEOUT_MS};
 
-    if (claim.name && *claim.name) {
+    if (claim.name && claim.name == pod->scheduling_group) {
         claim.native = true;
         return claim;
     }
-    claim.name = get(&pod->labels, LABEL);
-    if (!claim.name)
-        claim.name = get(&pod->labels, LIGHT_LABEL "name");
-    if (!claim.name)
-        claim.name = get(&pod->annotations, KOORDINATOR "name");
     claim.min = read_min(get(&pod->labels, LIGHT_LABEL "min-available"));
     if (claim.min == 0)
         claim.min = read_min(get(&pod->annotations, KOORDINATOR "min-available"));

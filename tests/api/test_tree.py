@@ -47,7 +47,7 @@ LINES_MAX = 0.15
 KEYS_FOLDER = "src/dialect/"
 # Groups and opt-outs are of no dialect, though Koordinator names some. Who comes from another scheduler knows its words.
 KEYS_ELSEWHERE = ("src/options/", "src/wire/pod_group.", "src/wire/opt_out.", "src/migrate/peers.")
-NO_DIALECTS = {"gpuledger.io", "kubernetes.io"}  # whose keys are everybody's
+NO_DIALECTS = {"gpuledger.io", "kubernetes.io", "scheduling.x-k8s.io"}  # whose keys are everybody's
 
 # Only core changes the ledger's nodes. Others change copies of them, to see what would be.
 NODE_COPIES = {

@@ -42,13 +42,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct pod_view pod = {
         .uid = text, .ns = "n", .name = "p", .node_name = "node", .annotations = {&pair, 1}};
     struct seals *seals = seals_new();
-    g_autoptr(allocation) believed = seals_read(NULL, &pod, key);
+    g_autoptr(allocation) believed = seals_read(NULL, &pod, NULL, key);
     if (believed) {
         FUZZ_CHECK(g_str_equal(believed->uid, text) && believed->dialect);
         FUZZ_CHECK(believed->n_shares > 0 && believed->n_shares <= ALLOCATION_SHARES_MAX);
     }
     seals_set(seals, keyring_parse(keys, NULL));
-    g_autoptr(allocation) sealed = seals_read(seals, &pod, key);
+    g_autoptr(allocation) sealed = seals_read(seals, &pod, NULL, key);
     FUZZ_CHECK(!sealed || believed);
 
     /* With a MAC of the key's own. */
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autofree char *made = facts ? seals_make(seals, facts) : NULL;
     if (made) {
         pair.value = made;
-        g_autoptr(allocation) again = seals_read(seals, &pod, key);
+        g_autoptr(allocation) again = seals_read(seals, &pod, NULL, key);
         FUZZ_CHECK(!again == !believed);
         FUZZ_CHECK(!again || allocation_equal(again, believed));
         FUZZ_CHECK(!again || g_str_equal(key, "0000000a"));

@@ -329,7 +329,7 @@ START_TEST(what_a_pod_wants_of_a_shared_card_is_kept)
     json_writer_init(&writer, text);
     booking_encode(&writer, booking);
     g_autoptr(allocation) read =
-        booking_decode(arena, json_parse(arena, text->str, text->len, NULL), &on);
+        booking_decode(arena, json_parse(arena, text->str, text->len, NULL), NULL, &on);
     ck_assert_ptr_nonnull(read);
     ck_assert_int_eq(read->terms->memory_wanted, INT64_C(10) << 30);
     ck_assert_str_eq(read->shares[0].device, "nvidia.com/gpu");

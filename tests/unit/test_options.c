@@ -94,6 +94,12 @@ START_TEST(defaults_are_written_as_they_are_read)
 }
 END_TEST
 
+/* As it is written down again: with every setting. */
+#define CLASSES                                                                                    \
+    "{\"interactive\":{\"priority-classes\":[\"interactive\"],\"namespaces\":[],"                  \
+    "\"shares-with\":[\"*\"],\"victims\":\"last\",\"replicas\":\"any\",\"group\":\"optional\","    \
+    "\"oversubscribe\":true,\"isolation\":\"none\",\"policy\":\"\"}}"
+
 /* Values other than the default, one per kind and bound. */
 static GPtrArray *samples(const struct option *option)
 {
@@ -107,6 +113,9 @@ static GPtrArray *samples(const struct option *option)
         break;
     case OPTION_LIST:
         g_ptr_array_add(texts, g_strdup(option->list->example));
+        break;
+    case OPTION_CLASSES:
+        g_ptr_array_add(texts, g_strdup(CLASSES));
         break;
     case OPTION_BOOL:
         g_ptr_array_add(texts, g_strdup("true"));

@@ -77,10 +77,17 @@ END_TEST
 /* Evicting pods makes no card larger, healthier, of another kind, or known. */
 START_TEST(preemption_is_invited_where_it_helps)
 {
-    static const enum reason resolvable[] = {REASON_NONE, REASON_INSUFFICIENT_MEMORY, REASON_INSUFFICIENT_CORE,
-                                             REASON_INSUFFICIENT_DEVICES, REASON_WITHHELD, REASON_NO_SLOT,
-                                             REASON_OTHER_USE, REASON_OTHER_TENANT,
-                                             REASON_NO_MIG_PLACE, REASON_OVERSUBSCRIBED,
+    static const enum reason resolvable[] = {REASON_NONE,
+                                             REASON_INSUFFICIENT_MEMORY,
+                                             REASON_INSUFFICIENT_CORE,
+                                             REASON_INSUFFICIENT_DEVICES,
+                                             REASON_WITHHELD,
+                                             REASON_NO_SLOT,
+                                             REASON_OTHER_USE,
+                                             REASON_OTHER_TENANT,
+                                             REASON_OTHER_CLASS,
+                                             REASON_NO_MIG_PLACE,
+                                             REASON_OVERSUBSCRIBED,
                                              REASON_SHARED_MEMORY};
 
     for (int reason = 0; reason < REASON_N; reason++) {
