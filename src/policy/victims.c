@@ -28,8 +28,13 @@ struct search {
 int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b)
 {
     const int64_t pairs[][2] = {
-        {a->violations, b->violations}, {a->highest, b->highest}, {a->sum, b->sum},
-        {a->n, b->n},                   {b->oldest, a->oldest},   {a->going, b->going},
+        {a->violations, b->violations},
+        {a->dearest, b->dearest},
+        {a->highest, b->highest},
+        {a->sum, b->sum},
+        {a->n, b->n},
+        {b->oldest, a->oldest},
+        {a->going, b->going},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
@@ -80,6 +85,11 @@ static void put_back(struct search *search, size_t at)
     balance(search, at, -1);
 }
 
+static int64_t order_of(const struct allocation *allocation)
+{
+    return allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL;
+}
+
 /* Returns the cost as it was before, for uncount. */
 static struct victims_cost count(struct search *search, size_t at)
 {
@@ -96,6 +106,7 @@ static struct victims_cost count(struct search *search, size_t at)
     for (uint32_t i = 0; i < victim->n_budgets; i++)
         violates |= search->left[victim->budgets[i]]-- <= 0;
     cost->violations += violates;
+    cost->dearest = MAX(cost->dearest, order_of(victim->allocation));
     cost->highest = MAX(cost->highest, victim->allocation->priority);
     cost->sum += victim->allocation->priority - LOWEST_PRIORITY;
     cost->n++;
@@ -205,8 +216,9 @@ static bool are_alike(const struct search *search, size_t a, size_t b)
            its->core == others->core && its->exclusive == others->exclusive &&
            its->memory.value == others->memory.value && its->memory.kind == others->memory.kind &&
            its->place.size == 0 && others->place.size == 0 && its->dialect == others->dialect &&
-           one->dialect == other->dialect && one->oversubscribes == other->oversubscribes &&
-           !one->waiting && !other->waiting && one->distrust == other->distrust &&
+           one->work_class == other->work_class && one->dialect == other->dialect &&
+           one->oversubscribes == other->oversubscribes && !one->waiting && !other->waiting &&
+           one->distrust == other->distrust &&
            memcmp(&search->freed[a * n], &search->freed[b * n], n * sizeof *search->freed) == 0;
 }
 
@@ -310,6 +322,8 @@ static int compare_victims(const void *a, const void *b)
         return other->terminating ? -1 : 1;
     if ((left->n_budgets > 0) != (right->n_budgets > 0))
         return left->n_budgets > 0 ? -1 : 1;
+    if (order_of(one) != order_of(other))
+        return order_of(one) > order_of(other) ? -1 : 1;
     if (one->priority != other->priority)
         return one->priority > other->priority ? -1 : 1;
     if (one->created_s != other->created_s)
@@ -390,7 +404,7 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
         .left = left,
         .n_balances = n_balances,
         .freed = freed,
-        .cost = {.highest = INT64_MIN, .oldest = INT64_MAX},
+        .cost = {.dearest = INT64_MIN, .highest = INT64_MIN, .oldest = INT64_MAX},
         .best = {.violations = INT64_MAX},
         .out = out,
         .ending = ending,

@@ -4,7 +4,8 @@
  * Which pods should end so that another one finds room on their node.
  *
  * Of all sets of pods after whose end it does, the one that costs least, as kube-scheduler weighs
- * nodes against each other: fewest violated budgets; the highest priority among the victims as low
+ * nodes against each other: fewest violated budgets; then, before all else, whom their classes let end
+ * first (gpuledger/work_class.h); the highest priority among the victims as low
  * as possible; the lowest sum of priorities, counted from the lowest there is; fewest pods; the
  * oldest of them as young as possible. Who is being deleted anyway costs nothing. Source of the
  * order: pickOneNodeForPreemption in kube-scheduler, pkg/scheduler/framework/preemption.
@@ -54,6 +55,7 @@ struct victims_query {
 
 struct victims_cost {
     int64_t violations;
+    int64_t dearest; /* enum victim_order; INT64_MIN: nobody */
     int64_t highest; /* priority; INT64_MIN: nobody */
     int64_t sum;
     int64_t n;

@@ -223,6 +223,7 @@ static bool answer_node(struct preempt *preempt, size_t at, struct preemption_no
     if (!victims_choose(inquiry.what_if, &query, inquiry.victims, inquiry.n, &cost))
         return false;
     *answer = (struct preemption_node){.name = inquiry.named->name};
+    answer->dearest = cost.dearest;
     write_victims(preempt, &inquiry, answer);
     answer->violations = MIN(cost.violations + foreign_violations(preempt, &inquiry),
                              (int64_t)answer->n_uids);
@@ -257,6 +258,34 @@ static void log_answer(const struct preempt *preempt, const struct preemption_no
                       LOG_NUMBER("victims_at_least", least));
 }
 
+/* kube-scheduler, which chooses among the nodes, knows no classes: those are left where whom it would end
+ * is of the class to end first. */
+static size_t keep_first_victims(const struct preempt *preempt, struct preemption_node *answers,
+                                 size_t n)
+{
+    const struct preemption_node *named = preempt->args.nodes;
+    int64_t violations = INT64_MAX, dearest = INT64_MAX;
+    size_t kept = 0, at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (answers[i].violations > violations)
+            continue;
+        dearest = answers[i].violations < violations ? answers[i].dearest
+                                                     : MIN(dearest, answers[i].dearest);
+        violations = answers[i].violations;
+    }
+    for (size_t i = 0; i < preempt->args.n_nodes; i++) {
+        const bool answered = at < n && answers[at].name == named[i].name;
+        const bool chosen = answered && answers[at].dearest <= dearest;
+        metrics_count(COUNTER_PREEMPT_NODES,
+                      chosen ? compare(&named[i], &answers[at]) : PREEMPT_RESULT_DROPPED);
+        if (chosen)
+            answers[kept++] = answers[at];
+        at += answered;
+    }
+    return kept;
+}
+
 static size_t decide(struct preempt *preempt, struct preemption_node *answers)
 {
     size_t n = 0;
@@ -269,13 +298,11 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
         json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *preempt->allowed);
     budgets_allowed(preempt->budgets, preempt->allowed);
     for (size_t i = 0; i < preempt->args.n_nodes; i++) {
-        const bool kept = answer_node(preempt, i, &answers[n]);
-        metrics_count(COUNTER_PREEMPT_NODES, kept ? compare(&preempt->args.nodes[i], &answers[n])
-                                                  : PREEMPT_RESULT_DROPPED);
-        n += kept;
+        n += answer_node(preempt, i, &answers[n]);
         what_if_free(preempt->what_ifs[i]);
     }
     budgets_free(preempt->budgets);
+    n = keep_first_victims(preempt, answers, n);
     log_answer(preempt, answers, n);
     return n;
 }

@@ -16,6 +16,8 @@ struct preemption_node {
     const char **uids;
     size_t n_uids;
     int64_t violations; /* of budgets */
+    int64_t
+        dearest; /* enum victim_order, of those that we would end; kube-scheduler does not know it */
 };
 
 /* Borrowed from the arena. */

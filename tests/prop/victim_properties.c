@@ -127,6 +127,21 @@ static enum admission admit(const struct node *node, const struct request *reque
     return admission;
 }
 
+/* Who ends first, by class; most are of none. */
+static struct work_class *draw_class(void)
+{
+    static struct work_class *all[3];
+    const unsigned drawn = chance_below(6);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(all) && !all[i]; i++) {
+        all[i] = work_class_new();
+        all[i]->number = i + 1;
+        all[i]->shares_with = WORK_CLASS_ANY;
+        all[i]->victims = (enum victim_order)((int)i - 1);
+    }
+    return drawn < G_N_ELEMENTS(all) ? work_class_ref(all[drawn]) : NULL;
+}
+
 /* Where admission puts it, or, as another scheduler would, anywhere. */
 static void draw_pod(struct scene *scene, int64_t units_max)
 {
@@ -145,6 +160,7 @@ static void draw_pod(struct scene *scene, int64_t units_max)
     allocation->match_amount = request->match_amount;
     allocation->waiting = scene->waiting && chance_percent(15);
     allocation->assume_time_ns = NOW_NS - 1000;
+    allocation->work_class = draw_class();
     allocation->priority = chance_between(-2, 2) * (chance_percent(20) ? 1000000000 : 1);
     allocation->created_s = chance_between(1, 4);
     allocation->terminating = chance_percent(10);
@@ -240,7 +256,7 @@ static bool helps(const struct scene *scene, uint32_t set)
 
 static struct victims_cost price(const struct scene *scene, uint32_t set)
 {
-    struct victims_cost cost = {.highest = INT64_MIN, .oldest = INT64_MAX};
+    struct victims_cost cost = {.dearest = INT64_MIN, .highest = INT64_MIN, .oldest = INT64_MAX};
     int64_t drawn[BUDGETS_MAX] = {0};
 
     for (uint32_t i = 0; i < scene->n_pods; i++) {
@@ -253,6 +269,7 @@ static struct victims_cost price(const struct scene *scene, uint32_t set)
         }
         if (scene->n_budgets[i] > 0)
             cost.violations += ++drawn[scene->budgets[i]] > MAX(scene->allowed[scene->budgets[i]], 0);
+        cost.dearest = MAX(cost.dearest, pod->work_class ? pod->work_class->victims : 0);
         cost.highest = MAX(cost.highest, pod->priority);
         cost.sum += pod->priority + (INT64_C(1) << 31);
         cost.n++;
