@@ -39,6 +39,11 @@ static const struct audit_cause_info causes[AUDIT_N] = {
                          POD_EVENT_CARD_GONE},
     [AUDIT_OVERBOOKED] = {"card_overbooked", "it goes beyond what its card has",
                           "find out who placed it, then " DELETE_POD, true, POD_EVENT_OVERBOOKED},
+    [AUDIT_COMPANY] =
+        {"class_neighbour", "it is on a card with a pod that its class shares none with",
+         "see who bound it, or whether the classes have changed since; then delete one of "
+         "the two pods",
+         true, -1},
     [AUDIT_UNASSIGNED] = {"unassigned", "its node side has not taken it for long",
                           "look at kubelet and the device plugin of the node", true,
                           POD_EVENT_UNASSIGNED},

@@ -178,6 +178,48 @@ static void look_at_fullness(const struct look *look, const struct card *card)
     }
 }
 
+/* --- pods whose classes do not go together ---------------------------------------------------- */
+
+static bool meet(const struct node *node, const struct share *one, const struct share *other)
+{
+    const struct pool *pool = one->device ? node_pool(node, one->device) : NULL;
+    const struct card *card = node_share_card(node, one);
+
+    if (pool)
+        return pool->shared && other->device && g_str_equal(one->device, other->device);
+    return card && !one->device && !other->device && node_share_card(node, other) == card;
+}
+
+static bool are_together(const struct node *node, const struct allocation *one,
+                         const struct allocation *other)
+{
+    for (uint32_t i = 0; i < one->n_shares; i++) {
+        for (uint32_t j = 0; j < other->n_shares; j++) {
+            if (meet(node, &one->shares[i], &other->shares[j]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The first of them is named. */
+static void look_at_company(const struct look *look, const struct allocation *pod)
+{
+    const struct node *node = look->node;
+
+    for (guint i = 0; work_class_is_choosy(pod->work_class) && i < node->allocations->len; i++) {
+        const struct allocation *other = g_ptr_array_index(node->allocations, i);
+        if (other == pod || work_class_mixes(pod->work_class, other->work_class) ||
+            !are_together(node, pod, other))
+            continue;
+        find(look, AUDIT_COMPANY, pod,
+             g_strdup_printf("class %s, beside %s/%s of %s", pod->work_class->name, other->ns,
+                             other->name,
+                             other->work_class ? other->work_class->name : "no class"));
+        return;
+    }
+}
+
 /* --- nodes that are left out ---------------------------------------------------------------- */
 
 static void find_pause(const struct rejects_pause *pause, void *data)
@@ -259,6 +301,7 @@ static void look_at_node(struct audit_report *report, struct store *store, const
         if (node->present)
             look_at_card(&look, pod);
         look_at_assignment(&look, pod);
+        look_at_company(&look, pod);
     }
     for (int32_t i = 0; node && i < node->n_cards; i++)
         look_at_fullness(&look, &node->cards[i]);

@@ -44,6 +44,7 @@ void explanation_free(struct explanation *explanation)
     g_array_unref(explanation->groups);
     remedies_free(explanation->remedies);
     preview_free(explanation->preview);
+    class_told_free(explanation->work_class);
     group_place_free(explanation->group);
     g_free(explanation);
 }
@@ -430,6 +431,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
             : NULL;
 
     const struct allocation *held = pod->uid ? ledger_get(store_lock(copy), pod->uid) : NULL;
+    explanation->work_class = class_told_find(&store_options(copy)->dialects, pod, held);
     if (held)
         explain_place(explanation, held);
     if (pod->uid)

@@ -8,6 +8,7 @@
  * (store/feasibility.h): nothing is changed anywhere. Any thread.
  */
 #include "store/cluster.h"
+#include "explain/class_told.h"
 #include "explain/group_place.h"
 #include "explain/preemption_preview.h"
 #include "store/feasibility.h"
@@ -75,6 +76,7 @@ struct explanation {
     GArray *nodes;  /* struct explained_node: those that take it first, then the closest */
     GArray *groups; /* struct explained_group, in the same order */
     struct remedies *remedies; /* VERDICT_REFUSED, else NULL */
+    struct class_told *work_class; /* NULL: it is of none, and says nothing of one */
     struct group_place *group; /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */

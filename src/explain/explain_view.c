@@ -175,6 +175,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     remedies_encode(writer, explanation->remedies);
     preview_encode(writer, explanation->preview);
     group_place_encode(writer, explanation->group);
+    class_told_encode(writer, explanation->work_class);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
 }
@@ -277,6 +278,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
         g_string_append_printf(text, "Not looked at: %s\n", overlooked);
     if (explanation->verdict == VERDICT_PLACED)
         write_place(text, explanation);
+    class_told_write(text, explanation->work_class);
     group_place_write(text, explanation->group);
     if (explanation->groups->len > 0)
         write_groups(text, explanation);

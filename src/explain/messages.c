@@ -147,6 +147,23 @@ static void tell_tenant(const struct context *context)
     append_holders(context->text, context->node, context->card, NULL);
 }
 
+static void tell_company(const struct context *context)
+{
+    const struct terms *terms = context->request->terms;
+    const struct work_class *work_class = terms ? terms->work_class : NULL;
+
+    g_string_append_printf(context->text,
+                           work_class ? "its holders and pods of class '%s' are not put together"
+                                      : "its holders' class shares no card with pods of no class",
+                           work_class ? work_class->name : "");
+}
+
+static void tell_class(const struct context *context)
+{
+    tell_company(context);
+    append_holders(context->text, context->node, context->card, NULL);
+}
+
 const char *message_of_closure(enum closure closure)
 {
     static const char *const texts[] = {
@@ -223,12 +240,17 @@ static void tell_card_terms(const struct context *context)
 }
 
 static void (*const card_tellers[REASON_N])(const struct context *context) = {
-    [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
-    [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
+    [REASON_INSUFFICIENT_MEMORY] = tell_memory,
+    [REASON_CARD_TOO_SMALL] = tell_size,
+    [REASON_CARD_CLOSED] = tell_closed,
+    [REASON_CARD_UNHEALTHY] = tell_health,
     [REASON_INSUFFICIENT_CORE] = tell_core,
-    [REASON_NO_SLOT] = tell_slots,              [REASON_OTHER_USE] = tell_other_use,
-    [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
+    [REASON_NO_SLOT] = tell_slots,
+    [REASON_OTHER_USE] = tell_other_use,
+    [REASON_TERMS] = tell_card_terms,
+    [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
     [REASON_OTHER_TENANT] = tell_tenant,
+    [REASON_OTHER_CLASS] = tell_class,
 };
 
 char *message_of_card(const struct node *node, const struct request *request, const struct card_ask *ask,
@@ -428,6 +450,24 @@ static void tell_node_tenant(const struct context *context)
         return;
     g_string_append(context->text, "pods of another namespace share its GPUs");
     append_holders(context->text, context->node, NULL, node_pool(context->node, context->ask->device));
+}
+
+static void tell_node_class(const struct context *context)
+{
+    if (!context->ask->device)
+        return;
+    tell_company(context);
+    append_holders(context->text, context->node, NULL,
+                   node_pool(context->node, context->ask->device));
+}
+
+static void tell_class_group(const struct context *context)
+{
+    g_string_append_printf(
+        context->text,
+        "pods of class '%s' come in groups, and it names none: give it one, such as "
+        "by the label scheduling.x-k8s.io/pod-group",
+        context->request->terms->work_class->name);
 }
 
 static void tell_quota(const struct context *context)
@@ -645,6 +685,8 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_SHARED_MEMORY] = tell_shared_memory,
     [REASON_DEVICES_AT_ONCE] = tell_at_once,
     [REASON_OTHER_TENANT] = tell_node_tenant,
+    [REASON_OTHER_CLASS] = tell_node_class,
+    [REASON_CLASS_GROUP] = tell_class_group,
     [REASON_TERMS] = tell_node_terms,
     [REASON_ISOLATION] = tell_isolation,
     [REASON_OTHER_USE] = tell_node_use,

@@ -7,7 +7,7 @@ from program import ROOT, pod
 from walk import send
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
-OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--gangs")
+OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--gangs", "--classes=default")
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
 TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas", "/api/v1/usage",
@@ -190,7 +190,19 @@ def check_groups(walk):
     walk.tap.equal((fit["fits"], fit["group"]["reason"], fit["places"]), (False, "gang_no_room", []), "fit says so, too")
 
 
+def check_class(walk):
+    """A pod of a class, and one that says what its namespace may not."""
+    for name in ("interactive", "training"):
+        member = pod(f"c-{name}", 1)
+        member["metadata"]["annotations"] = {"gpuledger.io/class": name}
+        walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=member, status=201)
+    told = walk.json("/api/v1/explain?pod=test/c-interactive")["class"]
+    walk.tap.equal(told, {"name": "interactive", "from": "its annotation gpuledger.io/class", "note": None}, "a class")
+    told = walk.json("/api/v1/explain?pod=test/c-training")["class"]
+    walk.tap.ok(told["name"] is None and "may not choose" in told["note"], "a class that it may not choose", told)
+
+
 def check_page(walk):
     for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_usage, check_decisions,
-                 check_plan, check_groups):
+                 check_plan, check_groups, check_class):
         part(walk)
