@@ -12,7 +12,8 @@
              "columns: sn, cpu_milli, memory_mib, gpu, model."},
     {"trace-pods", PATH(sim_trace_pods, "FILE", ""), SIMULATE,
      .help = "The pods of the trace, as CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli "
-             "(thousandths of each card), and gpu_spec (models, 'A|B') if there is one."},
+             "(thousandths of each card); if there are any, gpu_spec (models, 'A|B'), priority_class, "
+             "priority, replica_of (a Deployment) and pod_group."},
     {"policy", TEXT(sim_policies, "NAME,...", "binpack"), SIMULATE,
      .help = "Which policies to compare; 'gpuledger serve --help' explains them. All: 'all'."},
     {"arrivals", TEXT(sim_arrivals, "PERCENT", "130%"), SIMULATE,

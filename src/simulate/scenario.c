@@ -10,6 +10,8 @@
 #define DIALECT "elastic" /* in whose words a trace's pods ask: any share of a card, and no memory */
 #define MODELS "gpuledger.io/gpu-models"
 #define MODELS_NOT "gpuledger.io/gpu-models-not"
+#define REPLICA_OF "pod-template-hash"
+#define POD_GROUP "scheduling.x-k8s.io/pod-group"
 #define NODE_PODS "1000" /* the trace knows no such limit */
 
 static void manifest_free(gpointer data)
@@ -269,6 +271,10 @@ static char *trace_pod_spec(const struct trace_pod *pod)
 
     json_writer_init(&writer, text);
     json_begin_object(&writer);
+    if (*pod->priority_class)
+        json_key_string(&writer, "priorityClassName", pod->priority_class);
+    if (pod->priority > 0)
+        json_key_int(&writer, "priority", pod->priority);
     json_key_array(&writer, "containers");
     json_begin_object(&writer);
     json_key_string(&writer, "name", "main");
@@ -284,6 +290,15 @@ static char *trace_pod_spec(const struct trace_pod *pod)
     json_end_array(&writer);
     json_end_object(&writer);
     return g_string_free(text, FALSE);
+}
+
+static char *trace_pod_labels(const struct trace_pod *pod)
+{
+    const char *group = *pod->group ? pod->group : NULL;
+
+    if (*pod->replica_of)
+        return format_pairs(REPLICA_OF, pod->replica_of, POD_GROUP, group);
+    return group ? format_pairs(POD_GROUP, group, NULL, NULL) : NULL;
 }
 
 /* A trace names models in full, the annotation accepts a part of the name: "A10" must not take a
@@ -331,6 +346,7 @@ void scenario_add_trace(struct scenario *scenario, const struct trace *trace)
         struct manifest *manifest = g_new0(struct manifest, 1);
         manifest->ns = g_strdup("trace");
         manifest->name = g_strdup(pod->name);
+        manifest->labels = trace_pod_labels(pod);
         manifest->annotations = trace_pod_annotations(pod, models);
         manifest->spec = trace_pod_spec(pod);
         g_ptr_array_add(scenario->arrivals, manifest);

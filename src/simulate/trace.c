@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define CPU_MILLI_MAX INT64_C(1000000000)
+#define PRIORITY_MAX INT64_C(2000000000)
 #define MEMORY_MIB_MAX (INT64_C(1) << 24)
 /* What one pod may ask of a node at most: a share of each card. */
 #define POD_CARDS_MAX REQUEST_ASKS_MAX
@@ -37,8 +38,26 @@ static const struct column pod_columns[] = {
     {.name = "memory_mib", .max = MEMORY_MIB_MAX, .offset = offsetof(struct trace_pod, memory_mib)},
     {.name = "num_gpu", .max = POD_CARDS_MAX, .offset = offsetof(struct trace_pod, cards)},
     {.name = "gpu_milli", .max = CORE_WHOLE, .offset = offsetof(struct trace_pod, card_milli)},
-    {.name = "gpu_spec", .optional = true, .text = true,
+    {.name = "gpu_spec",
+     .optional = true,
+     .text = true,
      .offset = offsetof(struct trace_pod, models)},
+    {.name = "priority_class",
+     .optional = true,
+     .text = true,
+     .offset = offsetof(struct trace_pod, priority_class)},
+    {.name = "priority",
+     .optional = true,
+     .max = PRIORITY_MAX,
+     .offset = offsetof(struct trace_pod, priority)},
+    {.name = "replica_of",
+     .optional = true,
+     .text = true,
+     .offset = offsetof(struct trace_pod, replica_of)},
+    {.name = "pod_group",
+     .optional = true,
+     .text = true,
+     .offset = offsetof(struct trace_pod, group)},
 };
 
 /* What is being read. */
@@ -290,7 +309,7 @@ bool trace_read_pods(struct trace *trace, const char *text, size_t length, GErro
     if (!begin(&reading, line, text, length, error))
         return false;
     while (next_line(&reading, line, &failure)) {
-        struct trace_pod pod = {.models = ""};
+        struct trace_pod pod = {.models = "", .priority_class = "", .replica_of = "", .group = ""};
         if (!read_row(&reading, &pod, error))
             return false;
         const size_t milli = field_of(&reading, "gpu_milli");

@@ -29,6 +29,9 @@ struct trace_node {
 
 struct trace_pod {
     const char *name;
+    const char *priority_class; /* these three "": not told */
+    const char *replica_of, *group;
+    int64_t priority;
     const char *models; /* gpu_spec: accepted ones, separated by '|'; "": any */
     int64_t cpu_milli;
     int64_t memory_mib;
