@@ -94,6 +94,8 @@ const char *played_json(struct played_pod *pod)
     append_words(text, "labels", &pod->labels);
     g_string_append_printf(text, "},\"spec\":{\"priority\":0,\"schedulerName\":\"%s\",",
                            pod->scheduler ? pod->scheduler : "default-scheduler");
+    if (pod->priority_class)
+        g_string_append_printf(text, "\"priorityClassName\":\"%s\",", pod->priority_class);
     if (pod->gated)
         g_string_append(text, "\"schedulingGates\":[{\"name\":\"never\"}],");
     if (pod->elsewhere)

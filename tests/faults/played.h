@@ -28,6 +28,7 @@ struct played_pod {
     GArray *boxes; /* struct box, containers before init containers */
     struct words annotations, labels;
     const char *scheduler; /* NULL: the default one */
+    const char *priority_class; /* NULL: none */
     bool gated;
     bool elsewhere; /* its selector names no node: kube-scheduler never asks us about it */
     bool quiet;     /* its scheduler has stopped asking */
@@ -71,6 +72,8 @@ struct played {
     unsigned run;      /* of the program */
     uint64_t n_patched; /* pods */
     void (*on_granted)(struct played_pod *pod);
+    bool
+        classed; /* pods of the PriorityClass "batch", and those of "lab" that say so, are alone on cards */
     bool sealed; /* who is edited while the program does not know him may count on every card */
     void (*on_patched)(struct played_pod *pod);
 };

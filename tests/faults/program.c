@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "../prop/chance.h"
+#include "dialect/classes/classes.h"
 #include "net.h"
 #include "scales.h"
 #include "sim.h"
@@ -278,6 +279,22 @@ static struct seals *make_seals(void)
     return seals;
 }
 
+/* The same for ever, as they are when a program starts. */
+static struct classes *classes(void)
+{
+    static struct classes *all;
+
+    if (!all) {
+        cJSON *json = cJSON_Parse("{\"training\":{\"group\":\"optional\",\"namespaces\":[\"lab\"],"
+                                  "\"priority-classes\":[\"batch\"]},"
+                                  "\"interactive\":{\"priority-classes\":[\"chat\"]}}");
+        all = classes_read(json, NULL);
+        cJSON_Delete(json);
+    }
+    HOLDS(all, "no classes");
+    return program.options.classed ? all : NULL;
+}
+
 static void start(void)
 {
     const struct program_options *options = &program.options;
@@ -289,16 +306,16 @@ static void start(void)
     program.stopping = false;
     program.binding = 0;
     played.sealed = options->sealed;
+    played.classed = options->classed;
     program.seals = options->sealed ? make_seals() : NULL;
-    program.store_options = (struct store_options){.seals = program.seals,
-                                                   .policy = policy_find(options->policy
-                                                                              ? options->policy
-                                                                              : "binpack"),
-                                                   .dialects.nvidia_memory_guard =
-                                                       options->memory_guard,
-                                                   .patience_ms = options->patience_ms,
-                                                   .hold_ms = options->hold_ms,
-                                                   .n_places = options->n_places};
+    program.store_options =
+        (struct store_options){.seals = program.seals,
+                               .policy = policy_find(options->policy ? options->policy : "binpack"),
+                               .dialects.classes = classes(),
+                               .dialects.nvidia_memory_guard = options->memory_guard,
+                               .patience_ms = options->patience_ms,
+                               .hold_ms = options->hold_ms,
+                               .n_places = options->n_places};
     program.store = store_new(&program.store_options);
     program.client = api_client_new(where(), NULL);
     program.cluster = api_cluster_new(program.client);

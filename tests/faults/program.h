@@ -12,6 +12,7 @@ struct program_options {
     int64_t patience_ms, hold_ms, n_places, bind_timeout_ms;
     const char *policy; /* NULL: binpack */
     bool memory_guard;  /* --nvidia-memory-guard */
+    bool classed;       /* there are classes of work (played.h) */
     bool sealed;        /* there is a key, and pods bound before have been adopted */
 };
 

@@ -45,6 +45,9 @@ struct load {
     int devices[POOLS];
     int slots[PLAYED_CARDS]; /* of the tongues that count them */
     GString *who;
+    bool alone[PLAYED_CARDS],
+        held[PLAYED_CARDS];               /* by others who want to be alone; by others at all */
+    bool alone_in[POOLS], held_in[POOLS]; /* the same of devices */
 };
 
 static bool counts_slots(enum tongue tongue)
@@ -145,6 +148,36 @@ static bool node_side_chooses(const struct played_pod *other, enum tongue tongue
            grant.sum.core >= 100;
 }
 
+static bool uses_card(const struct holding *holding, int card)
+{
+    return holding->where == PLACED && holding->on[card].slots > 0;
+}
+
+/* Of a class whose pods share no card, by its spec, or by the word of who may say so. */
+static bool is_alone(const struct played_pod *pod)
+{
+    const char *word = words_get(&pod->annotations, "gpuledger.io/class"); /* "lab" edits nothing */
+
+    return played.classed && (g_strcmp0(pod->priority_class, "batch") == 0 ||
+                              (!pod->priority_class && g_str_equal(pod->ns, "lab") &&
+                               g_strcmp0(word, "training") == 0));
+}
+
+static void load_company(struct load *load, const struct played_pod *other,
+                         const struct holding *holding, enum tongue tongue)
+{
+    const bool alone = is_alone(other);
+
+    for (int card = 0; card < PLAYED_CARDS && tongue != NVIDIA; card++) {
+        load->held[card] |= uses_card(holding, card);
+        load->alone[card] |= alone && uses_card(holding, card);
+    }
+    for (int pool = 0; pool < POOLS; pool++) {
+        load->held_in[pool] |= holding->devices[pool] > 0;
+        load->alone_in[pool] |= alone && holding->devices[pool] > 0;
+    }
+}
+
 static void load_pod(struct load *load, const struct played_pod *other, const struct played_pod *pod)
 {
     const struct played_node *node = &played.nodes[pod->node];
@@ -169,6 +202,8 @@ static void load_pod(struct load *load, const struct played_pod *other, const st
         if ((!other->ours || node_side_chooses(other, tongue)) && other->edited && tongue != NVIDIA)
             keep_common(other, tongue, &holding);
         load_add(load, node, &holding, tongue);
+        if (other != pod)
+            load_company(load, other, &holding, tongue);
         if (other->ours)
             load_edit(load, other, tongue, &holding, pod);
         describe(load, node, other, tongue, &holding);
@@ -191,11 +226,6 @@ static void check_spec(const struct played_pod *pod, const struct played_node *n
           holders_tongue(tongue));
 }
 
-static bool uses_card(const struct holding *holding, int card)
-{
-    return holding->where == PLACED && holding->on[card].slots > 0;
-}
-
 static void check_cards(const struct load *load, const struct played_pod *pod,
                         const struct holding *own, enum tongue tongue)
 {
@@ -210,6 +240,34 @@ static void check_cards(const struct load *load, const struct played_pod *pod,
               "bound:%s", card, node->name, (int)load->on[card].mib, (int)node->card_mib,
               load->on[card].core, load->slots[card], pod->ns, pod->name, pod->uid, load->who->str);
     }
+}
+
+/* Whether another device of the one may be a part of the card of which a device of the other is one. */
+static bool share_cards(const struct played_node *node, int pool, int other)
+{
+    const char *replicas = words_get(&node->labels, "nvidia.com/gpu.replicas");
+
+    if (pool < 2)
+        return pool == other && (pool == 1 || (replicas && !g_str_equal(replicas, "1")));
+    return other >= 2;
+}
+
+static void check_company(const struct load *load, const struct played_pod *pod,
+                          const struct holding *own, enum tongue tongue)
+{
+    const struct played_node *node = &played.nodes[pod->node];
+    const bool alone = is_alone(pod);
+
+    for (int card = 0; card < node->n_cards && tongue != NVIDIA; card++)
+        FINDS(
+            !uses_card(own, card) || !(alone ? load->held : load->alone)[card],
+            "card %d of %s has a pod that shares none, and another, since %s/%s (%s) was bound:%s",
+            card, node->name, pod->ns, pod->name, pod->uid, load->who->str);
+    for (int i = 0; i < POOLS * POOLS && tongue == NVIDIA; i++)
+        FINDS(own->devices[i / POOLS] == 0 || !share_cards(node, i / POOLS, i % POOLS) ||
+                  !(alone ? load->held_in : load->alone_in)[i % POOLS],
+              "%s of %s has a pod that shares no card, and another, since %s/%s (%s) was bound:%s",
+              holders_pool(i / POOLS), node->name, pod->ns, pod->name, pod->uid, load->who->str);
 }
 
 /* One of the models between commas. */
@@ -257,6 +315,7 @@ void scales_check_grant(struct played_pod *pod)
             continue;
         served |= 1U << tongue;
         check_spec(pod, node, tongue, &own);
+        check_company(&load, pod, &own, tongue);
         if (tongue != NVIDIA)
             check_cards(&load, pod, &own, tongue);
         for (int pool = 0; pool < POOLS && tongue == NVIDIA; pool++) {
@@ -320,7 +379,7 @@ static bool names_strange(const struct played_pod *other, const struct played_no
 
 /* False: the node is closed to a pod of that tongue by the other one. */
 static bool hold_at_most(struct load *load, const struct played_pod *other, enum tongue asks,
-                         const struct played_node *node, bool *blocked)
+                         const struct played_node *node, bool apart, bool *blocked)
 {
     if (names_strange(other, node))
         return false;
@@ -345,7 +404,10 @@ static bool hold_at_most(struct load *load, const struct played_pod *other, enum
             (played.sealed && node_side_chooses(other, tongue) && other->run != played.run))
             spread(&holding); /* it is not known again where it was bound to */
         load_add(load, node, &holding, tongue);
-        for (int card = 0; card < node->n_cards && tongue != asks; card++)
+        /* Which card it would be gpu-manager says, and kubelet: another one does not help. */
+        if (apart && (tongue == NVIDIA || asks == TENCENT))
+            return false;
+        for (int card = 0; card < node->n_cards && (apart || tongue != asks); card++)
             blocked[card] |= holding.where == ANYWHERE || uses_card(&holding, card);
     }
     return true;
@@ -403,6 +465,10 @@ bool scales_open(const struct played_pod *pod, int at)
         if (++asks == TONGUES)
             return false;
     }
+    /* A word of a class that its namespace may not choose makes it a pod that nobody places. */
+    if (played.classed && words_get(&pod->annotations, "gpuledger.io/class") &&
+        !g_str_equal(pod->ns, "lab"))
+        return false;
     if (wanted.where == NOWHERE || wanted.unreadable || asks == QGPU || asks == KOORDINATOR)
         return false;
     if (!is_served(pod, node, asks))
@@ -414,7 +480,7 @@ bool scales_open(const struct played_pod *pod, int at)
         const struct played_pod *other = played_at(i);
         if (!played_lives(other) || other->node != at || other == pod)
             continue;
-        if (!hold_at_most(&load, other, asks, node, blocked))
+        if (!hold_at_most(&load, other, asks, node, is_alone(pod) || is_alone(other), blocked))
             return false;
     }
     return fits(&load, node, &wanted, asks, blocked);

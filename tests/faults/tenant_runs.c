@@ -96,6 +96,7 @@ static struct played_pod *begin_probe(void)
         tongue = (enum tongue)chance_below(TONGUES);
     while (!(node->serves >> tongue & 1));
     played_pod_new(pod, "bank");
+    tenants_draw_class(pod);
     tenants_ask(pod, tongue, node, (int)chance_between(1, 4));
     if (!honest && chance_percent(30))
         tenants_copy_words(pod);
@@ -256,6 +257,7 @@ static void run_world(uint64_t seed, uint64_t until)
         options.hold_ms = chance_between(1, 20000);
         options.n_places = chance_between(0, 6);
     }
+    options.classed = chance_percent(60) && !is_left_out("class");
     program_start(&options);
     do
         run_round();

@@ -152,29 +152,76 @@ static void ask_unreadable(struct played_pod *pod)
 
 /* --- what is planted ------------------------------------------------------------------------ */
 
+#define CLASS_KEY "gpuledger.io/class"
+
 static const char *const keys[] = {
-    "ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_POD",
-    "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
-    "scheduler.framework.gpushare.allocation", "scheduler.framework.gpushare.assigned",
-    "scheduler.framework.gpushare.assume-time", "gpushare.alibabacloud.com/core-percentage",
-    "tencent.com/predicate-time", "tencent.com/predicate-node", "tencent.com/predicate-gpu-idx-0",
-    "tencent.com/predicate-gpu-idx-1", "tencent.com/gpu-assigned", "tencent.com/vcuda-core-limit",
-    "elasticgpu.io/container-c0", "elasticgpu.io/assumed", "elasticgpu.com/container-c0",
-    "elasticgpu.com/assumed", "nano-gpu.io/gpu-c0", "nano-gpu.io/gpu", "nano-gpu/container-c0",
-    "nano-gpu/assume", "4pd.io/vgpu-node", "4pd.io/vgpu-time", "4pd.io/vgpu-ids-new",
-    "4pd.io/devices-to-allocate", "4pd.io/bind-time", "4pd.io/bind-phase",
-    "hami.sh/vgpu-devices-allocated", "hami.sh/vgpu-devices-to-allocate", "hami.io/vgpu-node",
-    "hami.io/vgpu-time", "hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devices-allocated",
-    "hami.io/bind-time", "hami.io/bind-phase", "hami.io/vgpu-mig-allocations",
-    "volcano.sh/gpu-index", "volcano.sh/predicate-time", "volcano.sh/gpu-assigned",
-    "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate", "volcano.sh/vgpu-node",
-    "volcano.sh/vgpu-time", "volcano.sh/bind-time", "volcano.sh/bind-phase",
-    "nvidia.com/pre-allocated", "nvidia.com/real-allocated", "nvidia.com/predicate-node",
-    "nvidia.com/predicate-time", "scheduling.koordinator.sh/device-allocated",
-    "scheduling.koordinator.sh/gpu-minors", "gpu-fraction", "gpu-memory", "received-resource-type",
-    "run.ai/reserve_for_gpu_index", "gas-ts", "gas-container-cards", "gas-container-tiles",
-    "gpuledger.io/gpu-replicas", "gpuledger.io/gpu-memory", "gpuledger.io/woken",
-    "gpuledger.io/seal", "gpuledger.io/gpu-memory-min", "gpuledger.io/isolation",
+    "ALIYUN_COM_GPU_MEM_IDX",
+    "ALIYUN_COM_GPU_MEM_DEV",
+    "ALIYUN_COM_GPU_MEM_POD",
+    "ALIYUN_COM_GPU_MEM_ASSIGNED",
+    "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+    "scheduler.framework.gpushare.allocation",
+    "scheduler.framework.gpushare.assigned",
+    "scheduler.framework.gpushare.assume-time",
+    "gpushare.alibabacloud.com/core-percentage",
+    "tencent.com/predicate-time",
+    "tencent.com/predicate-node",
+    "tencent.com/predicate-gpu-idx-0",
+    "tencent.com/predicate-gpu-idx-1",
+    "tencent.com/gpu-assigned",
+    "tencent.com/vcuda-core-limit",
+    "elasticgpu.io/container-c0",
+    "elasticgpu.io/assumed",
+    "elasticgpu.com/container-c0",
+    "elasticgpu.com/assumed",
+    "nano-gpu.io/gpu-c0",
+    "nano-gpu.io/gpu",
+    "nano-gpu/container-c0",
+    "nano-gpu/assume",
+    "4pd.io/vgpu-node",
+    "4pd.io/vgpu-time",
+    "4pd.io/vgpu-ids-new",
+    "4pd.io/devices-to-allocate",
+    "4pd.io/bind-time",
+    "4pd.io/bind-phase",
+    "hami.sh/vgpu-devices-allocated",
+    "hami.sh/vgpu-devices-to-allocate",
+    "hami.io/vgpu-node",
+    "hami.io/vgpu-time",
+    "hami.io/vgpu-devices-to-allocate",
+    "hami.io/vgpu-devices-allocated",
+    "hami.io/bind-time",
+    "hami.io/bind-phase",
+    "hami.io/vgpu-mig-allocations",
+    "volcano.sh/gpu-index",
+    "volcano.sh/predicate-time",
+    "volcano.sh/gpu-assigned",
+    "volcano.sh/vgpu-ids-new",
+    "volcano.sh/devices-to-allocate",
+    "volcano.sh/vgpu-node",
+    "volcano.sh/vgpu-time",
+    "volcano.sh/bind-time",
+    "volcano.sh/bind-phase",
+    "nvidia.com/pre-allocated",
+    "nvidia.com/real-allocated",
+    "nvidia.com/predicate-node",
+    "nvidia.com/predicate-time",
+    "scheduling.koordinator.sh/device-allocated",
+    "scheduling.koordinator.sh/gpu-minors",
+    "gpu-fraction",
+    "gpu-memory",
+    "received-resource-type",
+    "run.ai/reserve_for_gpu_index",
+    "gas-ts",
+    "gas-container-cards",
+    "gas-container-tiles",
+    "gpuledger.io/gpu-replicas",
+    "gpuledger.io/gpu-memory",
+    "gpuledger.io/woken",
+    "gpuledger.io/seal",
+    "gpuledger.io/gpu-memory-min",
+    "gpuledger.io/isolation",
+    CLASS_KEY,
 };
 static const char *const label_keys[] = {
     "hami.io/vgpu-node", "elasticgpu.io/assumed", "runai-gpu-group", "kai.scheduler/queue",
@@ -233,6 +280,10 @@ static char *fitting_value(const char *key)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
+    if (g_str_equal(key, CLASS_KEY))
+        return g_strdup(chance_percent(60)   ? "training"
+                        : chance_percent(50) ? "interactive"
+                                             : "none");
     if (strstr(key, "devices") || strstr(key, "ids-new")) {
         append_devices(text);
         return g_strdup(text->str);
@@ -322,6 +373,15 @@ void tenants_copy_words(struct played_pod *pod)
 
 /* --- what they do --------------------------------------------------------------------------- */
 
+void tenants_draw_class(struct played_pod *pod)
+{
+    if (!played.classed)
+        return;
+    pod->priority_class = chance_percent(20) ? "batch" : chance_percent(20) ? "chat" : NULL;
+    if (!pod->priority_class && g_str_equal(pod->ns, "lab") && chance_percent(20))
+        words_set(&pod->annotations, CLASS_KEY, "training");
+}
+
 static struct played_pod *begin_pod(bool attackers)
 {
     static const char *const honest[] = {"bank", "lab"}, *const others[] = {"mallory", "mob"};
@@ -329,7 +389,9 @@ static struct played_pod *begin_pod(bool attackers)
 
     if (!pod)
         return NULL;
-    return played_pod_new(pod, attackers ? others[chance_below(2)] : honest[chance_below(2)]);
+    pod = played_pod_new(pod, attackers ? others[chance_below(2)] : honest[chance_below(2)]);
+    tenants_draw_class(pod);
+    return pod;
 }
 
 static void create_honest(void *data)

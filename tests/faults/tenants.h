@@ -15,6 +15,8 @@ extern const struct chance_action tenants_honest[];  /* what no tenant means any
 extern const struct chance_action tenants_sieges[];  /* what must not keep others waiting */
 
 /* Boxes by which a pod of that tongue asks for a part of a card of the node: `eighths` of it. */
+/* Of a class of work, at times. */
+void tenants_draw_class(struct played_pod *pod);
 void tenants_ask(struct played_pod *pod, enum tongue tongue, const struct played_node *node,
                  int eighths);
 /* As an honest user would copy a running pod: all its words and none of its state. */
