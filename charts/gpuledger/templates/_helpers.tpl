@@ -32,6 +32,8 @@ app.kubernetes.io/name: gpuledger
 {{- range $name, $value := $config }}
 {{- if kindIs "bool" $value }}
 - {{ printf "--%s%s" $name (ternary "" "=false" $value) }}
+{{- else if kindIs "map" $value }}
+- {{ printf "--%s=%s" $name (toJson $value) | quote }}
 {{- else if kindIs "string" $value }}
 - {{ printf "--%s=%s" $name $value | quote }}
 {{- else if not (kindIs "invalid" $value) }}
