@@ -12,23 +12,23 @@
 #define RETRY "Retry"
 #define REASONS_MAX 4 /* told of in one sentence */
 
+/* Cut so that no character is. */
+struct answer answer_of(enum kueue_result result, char *take_message)
+{
+    char *text = g_utf8_make_valid(take_message, -1);
+
+    g_free(take_message);
+    if (strlen(text) > ANSWER_MESSAGE_MAX)
+        *g_utf8_find_prev_char(text, text + ANSWER_MESSAGE_MAX + 1) = '\0';
+    return (struct answer){result, text};
+}
+
 bool answer_lets_in(const struct answer *answer)
 {
     return answer->result == KUEUE_RESULT_READY || answer->result == KUEUE_RESULT_NO_GPU;
 }
 
 /* --- sentences ------------------------------------------------------------------------------ */
-
-/* Cut so that no character is. */
-static char *cut(GString *take_text)
-{
-    char *text = g_utf8_make_valid(take_text->str, (gssize)take_text->len);
-
-    g_string_free(take_text, TRUE);
-    if (strlen(text) > ANSWER_MESSAGE_MAX)
-        *g_utf8_find_prev_char(text, text + ANSWER_MESSAGE_MAX + 1) = '\0';
-    return text;
-}
 
 /* The card that is closest to taking the pod, by what it lacks. */
 static const struct explained_card *closest_card(const struct explained_node *node)
@@ -102,7 +102,7 @@ char *answer_refusal(const char *pod_set, const struct fit *fit, int64_t promise
         tell_rest(text, fit->rest);
     if (overlooked)
         g_string_append_printf(text, "; not looked at: %s", overlooked);
-    return cut(text);
+    return g_string_free(text, FALSE);
 }
 
 /* --- workloads ------------------------------------------------------------------------------ */

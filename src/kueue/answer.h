@@ -19,6 +19,9 @@ struct answer {
     char *message;            /* free with g_free */
 };
 
+/* Takes the message, and cuts it: a part of it may be a tenant's. */
+struct answer answer_of(enum kueue_result result, char *take_message);
+
 bool answer_lets_in(const struct answer *answer);
 
 /* "pod set 'main': 2 of 4 pods (…) fit; …". */

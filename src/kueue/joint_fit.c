@@ -26,6 +26,11 @@ void joint_fit_free(struct joint_fit *joint)
     g_free(joint);
 }
 
+struct store *joint_fit_copy(const struct joint_fit *joint)
+{
+    return joint->copy;
+}
+
 bool joint_fit_is_spent(const struct joint_fit *joint)
 {
     return joint->tried >= JOINT_FIT_PODS_MAX;
@@ -94,34 +99,38 @@ static char *told_fit(const struct pod_sets *pods, unsigned overlooked)
                            pods->topology ? "topologyAssignment" : "");
 }
 
-struct answer joint_fit_ask(struct joint_fit *joint, const struct pod_sets *pods)
+/* One set after the other, until one does not fit. */
+static struct answer ask_all(struct joint_fit *joint, const struct pod_sets *pods, GArray *all)
 {
-    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct placed));
-    struct answer answer = {KUEUE_RESULT_READY, NULL};
     unsigned overlooked = 0;
 
-    g_array_set_clear_func(all, clear_placed);
-    if (pods->sets->len == 0)
-        return (struct answer){KUEUE_RESULT_NO_GPU, g_strdup("none of its pods asks for a GPU")};
-    for (guint i = 0; i < pods->sets->len && !answer.message; i++) {
+    for (guint i = 0; i < pods->sets->len; i++) {
         const struct pod_set *set = &g_array_index(pods->sets, struct pod_set, i);
         g_autoptr(GError) failure = NULL;
         const struct placed placed = place(joint, set, set->count, &failure);
         g_array_append_val(all, placed);
-        overlooked |= placed.fit ? placed.fit->overlooked : 0;
-        if (!placed.fit) {
-            answer.result = KUEUE_RESULT_UNREADABLE;
-            answer.message = g_strdup_printf("pod set '%s': %s", set->name, failure->message);
-        } else if (!fit_is_whole(placed.fit)) {
-            answer.result = KUEUE_RESULT_RETRY;
-            answer.message = answer_refusal(set->name, placed.fit, joint->promised);
-        }
+        if (!placed.fit)
+            return answer_of(KUEUE_RESULT_UNREADABLE,
+                             g_strdup_printf("pod set '%s': %s", set->name, failure->message));
+        if (!fit_is_whole(placed.fit))
+            return answer_of(KUEUE_RESULT_RETRY,
+                             answer_refusal(set->name, placed.fit, joint->promised));
+        overlooked |= placed.fit->overlooked;
     }
-    if (answer.message)
-        take_back(joint, all);
+    return answer_of(KUEUE_RESULT_READY, told_fit(pods, overlooked));
+}
+
+struct answer joint_fit_ask(struct joint_fit *joint, const struct pod_sets *pods)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct placed));
+
+    if (pods->sets->len == 0)
+        return answer_of(KUEUE_RESULT_NO_GPU, g_strdup("none of its pods asks for a GPU"));
+    g_array_set_clear_func(all, clear_placed);
+    const struct answer answer = ask_all(joint, pods, all);
+    if (answer_lets_in(&answer))
+        joint->promised += pods->n_pods; /* whoever is asked next is asked beside these, too */
     else
-        answer.message = told_fit(pods, overlooked);
-    /* Whoever is asked next is asked beside these, too. */
-    joint->promised += answer_lets_in(&answer) ? pods->n_pods : 0;
+        take_back(joint, all);
     return answer;
 }

@@ -17,6 +17,9 @@ void joint_fit_free(struct joint_fit *joint);
 typedef struct joint_fit joint_fit; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(joint_fit, joint_fit_free)
 
+/* Of the store, with all that has been placed on it. */
+struct store *joint_fit_copy(const struct joint_fit *joint);
+
 /* They take places; what fits nowhere takes none. */
 void joint_fit_owe(struct joint_fit *joint, const struct owed *owed);
 

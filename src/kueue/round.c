@@ -138,11 +138,68 @@ static bool read_flavors(struct round *round, const struct workload_view *worklo
     return true;
 }
 
+/* --- pods that have come -------------------------------------------------------------------- */
+
+struct arrivals_copy {
+    GHashTable *namespaces; /* see promises_namespaces */
+    GArray *all;            /* struct arrived, whose strings and facts are its own */
+};
+
+static void clear_arrived(gpointer data)
+{
+    struct arrived *arrived = data;
+
+    g_free((char *)arrived->uid);
+    g_free((char *)arrived->ns);
+    pod_facts_unref((struct pod_facts *)arrived->facts);
+}
+
+/* Under the copy's lock. */
+static void collect_arrived(const struct node *node, void *data)
+{
+    const struct arrivals_copy *copy = data;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *one = node->allocations->pdata[i];
+        const int64_t placed_s = one->assume_time_ns / NANO;
+        const gint64 *since_s = g_hash_table_lookup(copy->namespaces, one->ns);
+        if (!since_s || MAX(placed_s, one->created_s) < *since_s)
+            continue;
+        const struct arrived arrived = {g_strdup(one->uid), g_strdup(one->ns), placed_s,
+                                        one->created_s, pod_facts_ref(one->facts)};
+        g_array_append_val(copy->all, arrived);
+    }
+}
+
+/* Those that are on the copy do not count as promised as well. */
+static void look_for_pods(struct kueue *kueue, struct store *copy)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct arrived));
+
+    g_array_set_clear_func(all, clear_arrived);
+    worker_lock(&kueue->worker);
+    promises_lapse(kueue->promises, kueue_now_s());
+    g_autoptr(GHashTable) namespaces = promises_namespaces(kueue->promises);
+    worker_unlock(&kueue->worker);
+    if (g_hash_table_size(namespaces) == 0)
+        return;
+    struct arrivals_copy arrivals = {namespaces, all};
+    node_walk_all(copy, collect_arrived, &arrivals);
+    worker_lock(&kueue->worker);
+    for (guint i = 0; i < all->len; i++)
+        promises_see(kueue->promises, &g_array_index(all, struct arrived, i));
+    promises_lapse(kueue->promises, kueue_now_s());
+    worker_unlock(&kueue->worker);
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
 /* On a copy of the store, with all that was promised on it. */
 static struct joint_fit *open_joint(struct kueue *kueue)
 {
     struct joint_fit *joint = joint_fit_new(kueue->store);
 
+    look_for_pods(kueue, joint_fit_copy(joint));
     worker_lock(&kueue->worker);
     g_autoptr(GPtrArray) owed = promises_owed(kueue->promises);
     worker_unlock(&kueue->worker);
@@ -158,6 +215,8 @@ static bool decide(struct round *round, const struct look *look, const struct po
     struct kueue *kueue = round->kueue;
 
     if (pods->sets->len > 0) {
+        if (!round->joint)
+            round->joint = open_joint(kueue);
         worker_lock(&kueue->worker);
         const bool noted = promises_take(kueue->promises, pods->ns);
         worker_unlock(&kueue->worker);
@@ -165,10 +224,8 @@ static bool decide(struct round *round, const struct look *look, const struct po
             leave_for(kueue, look, CROWDED_MS);
             return false;
         }
-        if (round->joint && joint_fit_is_spent(round->joint))
+        if (joint_fit_is_spent(round->joint))
             return false;
-        if (!round->joint)
-            round->joint = open_joint(kueue);
     }
     *ret_answer = joint_fit_ask(round->joint, pods);
     return true;
@@ -272,65 +329,12 @@ static void answer_workload(struct round *round, struct look *look)
     }
     struct answer answer = {KUEUE_RESULT_UNREADABLE, NULL};
     if (!pods)
-        answer.message = g_strndup(failure->message, ANSWER_MESSAGE_MAX);
+        answer = answer_of(KUEUE_RESULT_UNREADABLE, g_strdup(failure->message));
     else if (!decide(round, look, pods, &answer))
         return;
     if (tell(kueue, look, &answer))
         conclude(kueue, look, &answer, pods);
     g_free(answer.message);
-}
-
-/* --- pods that have come -------------------------------------------------------------------- */
-
-struct arrivals_copy {
-    GHashTable *namespaces; /* see promises_namespaces */
-    GArray *all;            /* struct arrived, whose strings and facts are its own */
-};
-
-static void clear_arrived(gpointer data)
-{
-    struct arrived *arrived = data;
-
-    g_free((char *)arrived->uid);
-    g_free((char *)arrived->ns);
-    pod_facts_unref((struct pod_facts *)arrived->facts);
-}
-
-/* Under the store's lock. */
-static void collect_arrived(const struct node *node, void *data)
-{
-    const struct arrivals_copy *copy = data;
-
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *one = node->allocations->pdata[i];
-        const int64_t placed_s = one->assume_time_ns / NANO;
-        const gint64 *since_s = g_hash_table_lookup(copy->namespaces, one->ns);
-        if (!since_s || MAX(placed_s, one->created_s) < *since_s)
-            continue;
-        const struct arrived arrived = {g_strdup(one->uid), g_strdup(one->ns), placed_s,
-                                        one->created_s, pod_facts_ref(one->facts)};
-        g_array_append_val(copy->all, arrived);
-    }
-}
-
-static void look_for_pods(struct kueue *kueue)
-{
-    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(struct arrived));
-
-    g_array_set_clear_func(all, clear_arrived);
-    worker_lock(&kueue->worker);
-    promises_lapse(kueue->promises, kueue_now_s());
-    g_autoptr(GHashTable) namespaces = promises_namespaces(kueue->promises);
-    worker_unlock(&kueue->worker);
-    if (g_hash_table_size(namespaces) == 0)
-        return;
-    struct arrivals_copy copy = {namespaces, all};
-    node_walk_all(kueue->store, collect_arrived, &copy);
-    worker_lock(&kueue->worker);
-    for (guint i = 0; i < all->len; i++)
-        promises_see(kueue->promises, &g_array_index(all, struct arrived, i));
-    promises_lapse(kueue->promises, kueue_now_s());
-    worker_unlock(&kueue->worker);
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
@@ -344,7 +348,6 @@ void kueue_round(struct kueue *kueue)
     g_autoptr(GArray) flavors = g_array_new(FALSE, FALSE, sizeof(struct named_flavor));
     struct round round = {kueue, flavors_arena, flavors, NULL};
 
-    look_for_pods(kueue);
     worker_lock(&kueue->worker);
     g_autoptr(GPtrArray) next = waiting_next(kueue->waiting, ROUND_MAX, began_ms, &ignored);
     worker_unlock(&kueue->worker);

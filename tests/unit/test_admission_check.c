@@ -184,6 +184,86 @@ START_TEST(an_answer_for_another_reservation_is_not_given)
 }
 END_TEST
 
+/* It has been sent away and has quota again: cards are looked at once more before it is answered. */
+START_TEST(a_later_reservation_is_answered_anew)
+{
+    static const char later[] = WORKLOAD_OF("w", POD_SET_OF("main", "2", GPUSHARE("6")),
+                                            "'conditions':[{'type':'QuotaReserved','status':'True',"
+                                            "'lastTransitionTime':'2026-11-25T10:01:00Z'}],"
+                                            "'admissionChecks':[" CHECK_OF("cards", "Pending") "]");
+
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, LIST(WORKLOAD("6")));
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, WORKLOAD("6"));
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 409,
+          "{'kind':'Status','reason':'Conflict','message':'changed'}");
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, later);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, later);
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
+    start_with(NULL);
+    g_autofree char *third = find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
+    g_autofree char *request = find_request("PATCH", 1);
+}
+END_TEST
+
+/* A Workload that this check has let in just now. */
+static char *let_in_now(const char *name)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+
+    return g_strdup_printf(
+        "{'metadata':{'namespace':'ml','name':'%s','uid':'uid-%s','resourceVersion':'7'},"
+        "'spec':{'podSets':[" POD_SET_OF(
+            "main", "2",
+            GPUSHARE("6")) "]},'status':{" RESERVED
+                           ",'admissionChecks':[{'name':'cards','state':'Ready','message':'m',"
+                           "'lastTransitionTime':'%s'}]}}",
+        name, name, time);
+}
+
+/* Another replica has done it, or this one before it was started again. */
+START_TEST(what_was_let_in_before_takes_its_cards)
+{
+    g_autofree char *before = let_in_now("r");
+    g_autofree char *list = g_strdup_printf(LIST("%s,%s"), WORKLOAD("6"), before);
+
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, list);
+    reply("GET " KUEUE "/namespaces/ml/workloads/r ", 200, before);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, WORKLOAD("6"));
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
+    start_with(NULL);
+    g_autofree char *request = find_request("PATCH", 0);
+    expect_in(request, "'state':'Retry'");
+    ck_assert_msg(strstr(request, "0 of 2 pods"), "%s", request);
+    ck_assert_msg(strstr(request, "beside 2 pods of Workloads that were let in before"), "%s",
+                  request);
+}
+END_TEST
+
+START_TEST(who_was_answered_meanwhile_is_not_answered_again)
+{
+    g_autofree char *answered = let_in_now("w");
+    const char *other = PENDING_WORKLOAD("x", POD_SET_OF("main", "1", "'containers':[]"));
+    g_autofree char *list = g_strdup_printf(LIST("%s,%s"), WORKLOAD("6"), other);
+
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, list);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, WORKLOAD("6"));
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 409,
+          "{'kind':'Status','reason':'Conflict','message':'changed'}");
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, answered);
+    reply("GET " KUEUE "/namespaces/ml/workloads/x ", 200, other);
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/x/status", 200, "{}");
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, answered);
+    start_with(NULL);
+    g_autofree char *request = find_request("PATCH", 1);
+    expect_in(request, "'name':'x'");
+    g_autofree char *remembered = find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
+}
+END_TEST
+
 START_TEST(checks_of_others_are_left_alone)
 {
     script_active_check();
@@ -221,6 +301,25 @@ START_TEST(a_flavor_that_may_not_be_read_is_said)
     expect_in(request, "'state':'Retry'");
     ck_assert_msg(strstr(request, "ResourceFlavor 'f': not you"), "%s", request);
     expect_in(request, "'requeueAfterSeconds':300");
+}
+END_TEST
+
+/* The API server refuses a message of more than 32 KiB, and nobody reads one. */
+START_TEST(a_tenant_cannot_make_the_message_long)
+{
+    g_autofree char *amount = g_strnfill(20000, 'x');
+    g_autofree char *workload =
+        g_strdup_printf(PENDING_WORKLOAD("w", POD_SET_OF("main", "1", GPUSHARE("%s"))), amount);
+    g_autofree char *list = g_strdup_printf(LIST("%s"), workload);
+
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, list);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, workload);
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
+    start_with(NULL);
+    g_autofree char *request = find_request("PATCH", 0);
+    ck_assert_msg(strstr(request, "pod set 'main': "), "%s", request);
+    ck_assert_uint_lt(strlen(request), 2000);
 }
 END_TEST
 
@@ -294,8 +393,12 @@ int main(void)
     tcase_add_test(tests, who_does_not_fit_is_sent_back);
     tcase_add_test(tests, a_conflict_is_tried_again_with_the_new_version);
     tcase_add_test(tests, an_answer_for_another_reservation_is_not_given);
+    tcase_add_test(tests, a_later_reservation_is_answered_anew);
+    tcase_add_test(tests, what_was_let_in_before_takes_its_cards);
+    tcase_add_test(tests, who_was_answered_meanwhile_is_not_answered_again);
     tcase_add_test(tests, checks_of_others_are_left_alone);
     tcase_add_test(tests, a_flavor_that_may_not_be_read_is_said);
+    tcase_add_test(tests, a_tenant_cannot_make_the_message_long);
     tcase_add_test(tests, a_flavor_says_where_the_pods_may_go);
     tcase_add_test(tests, without_the_crd_it_looks_again);
     tcase_add_test(tests, a_replica_that_stands_by_only_watches);
