@@ -36,6 +36,7 @@ void explanation_free(struct explanation *explanation)
     g_free(explanation->asks);
     g_free(explanation->dialects);
     g_free(explanation->failure);
+    g_free(explanation->held_back);
     g_free(explanation->place.node);
     g_free(explanation->place.cards);
     g_free(explanation->place.state);
@@ -430,6 +431,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
             ? dialect_read_request(pod, &store_options(copy)->dialects, &failure)
             : NULL;
 
+    explanation->held_back = gates_tell(pod);
     const struct allocation *held = pod->uid ? ledger_get(store_lock(copy), pod->uid) : NULL;
     explanation->work_class = class_told_find(&store_options(copy)->dialects, pod, held);
     if (held)

@@ -80,6 +80,7 @@ struct explanation {
     struct group_place *group; /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
+    char *held_back;     /* why kube-scheduler does not look at the pod at all; NULL: it does */
 };
 
 /* The pod of that name as the cluster has it; borrows from the arena. */

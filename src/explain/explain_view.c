@@ -161,6 +161,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     json_key_string(writer, "failure", explanation->failure);
     encode_place(writer, explanation);
     overlooked_encode(writer, explanation->overlooked);
+    json_key_string(writer, "heldBack", explanation->held_back);
     json_key_int(writer, "nodesTotal", explanation->n_nodes);
     json_key_int(writer, "nodesTaking", explanation->n_taking);
     json_key_array(writer, "groups");
@@ -274,6 +275,8 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
     g_autofree char *overlooked = overlooked_tell(explanation->overlooked);
 
     g_string_append_printf(text, "%s\n", summary);
+    if (explanation->held_back)
+        g_string_append_printf(text, "Held back: %s\n", explanation->held_back);
     if (overlooked)
         g_string_append_printf(text, "Not looked at: %s\n", overlooked);
     if (explanation->verdict == VERDICT_PLACED)

@@ -54,6 +54,7 @@ export function explanationView(data, asked) {
   if (preemption?.pods.length) parts.push(el('p', null, `Preemption would end, on ${preemption.node}: ${preemption.pods.map((pod) => `${pod.namespace}/${pod.name}`).join(', ')}.`));
   else if (preemption?.whyNot) parts.push(el('p', { class: 'hint' }, `Preemption ends nobody: ${preemption.whyNot}`));
   if (data.verdict === 'refused' && asked) parts.push(planButton(asked, nodeLink));
+  if (data.heldBack) parts.push(el('p', { class: 'hint' }, `Held back: ${data.heldBack}`));
   if (data.notLookedAt.length) parts.push(el('p', { class: 'hint' }, `Not looked at: ${data.notLookedAt.join(', ')}`));
   return parts;
 }

@@ -295,6 +295,35 @@ static unsigned find_overlooked(const struct spec_object *spec)
     return bits;
 }
 
+/* --- gates ---------------------------------------------------------------------------------- */
+
+#define GATES_MAX 8                   /* named in one sentence */
+#define KUEUE_GATES "kueue.x-k8s.io/" /* of Kueue: its plain pods, and its topologies */
+
+char *gates_tell(const struct pod_view *pod)
+{
+    const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod->object, "spec");
+    const cJSON *gates = cJSON_GetObjectItemCaseSensitive(spec, "schedulingGates"), *gate;
+    g_autoptr(GString) names = g_string_new(NULL);
+    bool kueue = false;
+    int n = 0;
+
+    cJSON_ArrayForEach (gate, gates) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(gate, "name"));
+        if (!name)
+            continue;
+        kueue |= g_str_has_prefix(name, KUEUE_GATES);
+        if (n++ < GATES_MAX)
+            g_string_append_printf(names, "%s%s", n > 1 ? ", " : "", name);
+    }
+    if (n == 0)
+        return NULL;
+    return g_strdup_printf("scheduling gate%s %s%s%s", n == 1 ? "" : "s", names->str,
+                           n > GATES_MAX ? " and others" : "",
+                           kueue ? "; Kueue takes its own away when it admits the pod's Workload"
+                                 : "");
+}
+
 /* --- the whole ------------------------------------------------------------------------------ */
 
 bool constraints_decode(struct json_arena *arena, struct pod_view *pod, GError **error)

@@ -17,5 +17,9 @@ bool constraints_decode(struct json_arena *arena, struct pod_view *pod, GError *
  * selector, no gates, nothing that is overlooked. What cannot be read says something. */
 bool constraints_are_none(const struct pod_view *pod);
 
+/* Gates for which kube-scheduler does not look at the pod at all, and who takes them away if that is known, as
+ * a sentence; NULL: there are none. Free with g_free. */
+char *gates_tell(const struct pod_view *pod);
+
 /* The key "notLookedAt": a list of fields, empty if all of them were looked at. */
 void overlooked_encode(struct json_writer *writer, unsigned overlooked);

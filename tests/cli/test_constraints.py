@@ -165,6 +165,21 @@ ANY OF THESE WOULD ADMIT IT
                              "Not looked at: " + ", ".join(names))
             self.assertNotIn("Not looked at", self.ask(verb, asking(5)))
 
+    def test_gates(self):
+        def gated(*names):
+            return asking(5, schedulingGates=[{"name": name} for name in names])
+
+        for names, wanted in (
+                ((), None),
+                (("example.com/budget",), "scheduling gate example.com/budget"),
+                (("kueue.x-k8s.io/admission", "example.com/budget"),
+                 "scheduling gates kueue.x-k8s.io/admission, example.com/budget; Kueue takes its own away when it "
+                 "admits the pod's Workload")):
+            self.assertEqual(self.explain(gated(*names))["heldBack"], wanted)
+            told = self.ask("explain", gated(*names)).splitlines()
+            self.assertEqual([line for line in told if line.startswith("Held back: ")],
+                             [f"Held back: {wanted}"] if wanted else [])
+
     def test_a_mistake(self):
         pod = asking(5, tolerations=[{"operator": "Maybe"}])
         told = self.explain(pod)
