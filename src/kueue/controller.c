@@ -5,6 +5,7 @@
 #include "kube/clock.h"
 
 #define STAND_BY_MS 1000 /* between looks at whether this replica serves */
+#define LISTING_MS 50    /* between looks at whether a list has ended */
 #define ROUND_MS 500
 
 /* --- AdmissionChecks: their condition ------------------------------------------------------- */
@@ -111,10 +112,17 @@ static void tend_workloads(struct kueue *kueue)
     if (!wanted)
         return;
     if (kueue->workloads_feed)
-        reflector_relist(kueue->workloads_feed);
+        kueue->wanted = reflector_relist(kueue->workloads_feed);
     else if (!start_workloads(kueue))
         return;
     kueue->relist = false;
+}
+
+/* All that were let in before are known: who is answered is answered beside them. */
+static bool knows_all(const struct kueue *kueue)
+{
+    return kueue->workloads_feed && kueue->listed && !kueue->relist &&
+           reflector_has_listed(kueue->workloads_feed, kueue->wanted);
 }
 
 static void *run(void *data)
@@ -130,7 +138,9 @@ static void *run(void *data)
         tend_workloads(kueue);
         write_checks(kueue);
         int64_t due_ms;
-        if (!is_due(kueue, &due_ms)) {
+        if (!knows_all(kueue)) {
+            next_ms = MIN(next_ms, clock_ms() + LISTING_MS);
+        } else if (!is_due(kueue, &due_ms)) {
             next_ms = MIN(next_ms, due_ms);
         } else if (clock_ms() < kueue->round_after_ms) {
             next_ms = MIN(next_ms, kueue->round_after_ms);

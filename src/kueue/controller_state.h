@@ -32,6 +32,7 @@ struct kueue {
     /* The thread's own: */
     struct reflector *checks_feed; /* by the owner, before the thread */
     struct reflector *workloads_feed;
+    uint64_t wanted; /* the list of Workloads before whose end nobody is answered */
     uint64_t term;
     int64_t round_after_ms; /* no round before then */
 
@@ -39,6 +40,7 @@ struct kueue {
     bool serving;
     GHashTable *checks; /* name (char *) -> struct own_check * */
     uint64_t checks_list;
+    bool listed;            /* a list of the Workloads has ended */
     bool relist;            /* of the Workloads: what they are to be looked at for has changed */
     int64_t check_after_ms; /* no AdmissionCheck is written before then */
     struct waiting *waiting;

@@ -123,6 +123,7 @@ static void end_workloads(void *data)
 
     worker_lock(&kueue->worker);
     waiting_end(kueue->waiting);
+    kueue->listed = true;
     worker_wake(&kueue->worker);
     worker_unlock(&kueue->worker);
 }
