@@ -152,6 +152,7 @@ static struct relocation *find_plan(const struct extender *extender,
         !read_number(request, "moves", 1, &query.moves_max, error) ||
         !read_number(request, "perWorkload", 0, &query.per_owner, error) ||
         !read_number(request, "perNode", 0, &query.per_node, error) ||
+        !read_number(request, "perNamespace", 0, &query.per_namespace, error) ||
         !read_force(request, &query.force, error))
         return NULL;
     if (empty ? !card_place_parse(empty, &place, error)

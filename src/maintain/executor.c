@@ -8,11 +8,13 @@
 
 #define HAND_OVER_MS 60000
 #define LOOK_US G_TIME_SPAN_SECOND
+#define HOUR_MS INT64_C(3600000)
 
 /* Whose steps are counted against a budget: a controller, a node, a namespace. */
 struct execution {
     const struct executor *executor;
     GHashTable *taken;      /* "controller UID", "node NAME", "namespace NAME" -> how many */
+    GArray *times;          /* int64_t: when each step began, clock_ms */
     char *node;             /* where room is kept for the pod to admit, or NULL */
     struct kept_room *room; /* that, or NULL */
 };
@@ -59,6 +61,49 @@ static void count_step(struct execution *execution, const struct relocation_step
         count(execution, "controller", step->owner);
     count(execution, "node", step->from);
     count(execution, "namespace", step->ns);
+}
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+static bool check_window(const struct executor *executor, GError **error)
+{
+    return !executor->window ||
+           window_is_open(executor->window, g_get_real_time() / G_USEC_PER_SEC) ||
+           fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                     "stopped: the window in which pods may be moved is closed");
+}
+
+int64_t executor_wait_ms(const GArray *times_ms, uint32_t per_hour, int64_t now_ms)
+{
+    if (per_hour == 0 || times_ms->len < per_hour)
+        return 0;
+    return MAX(g_array_index(times_ms, int64_t, times_ms->len - per_hour) + HOUR_MS - now_ms, 0);
+}
+
+static int64_t pause_ms(const struct execution *execution)
+{
+    return executor_wait_ms(execution->times, execution->executor->budgets.per_hour, clock_ms());
+}
+
+/* Nothing is kept meanwhile, so that others may have it, and another plan has to be made afterwards. */
+static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GError **error)
+{
+    const struct executor *executor = execution->executor;
+    g_autofree char *text = g_strdup_printf(
+        "as many pods have moved in this hour as may (%u); the next one waits %" G_GINT64_FORMAT
+        " s",
+        executor->budgets.per_hour, wait_ms / 1000 + 1);
+
+    executor->tell(executor->data, text);
+    if (!keeping_set(executor->keeping, "", NULL, 0, error))
+        return false;
+    while (pause_ms(execution) > 0) {
+        if (!check_window(executor, error) ||
+            (executor->may_go_on && !executor->may_go_on(executor->data, error)))
+            return false;
+        g_usleep(LOOK_US);
+    }
+    return true;
 }
 
 /* --- one step --------------------------------------------------------------------------------- */
@@ -142,10 +187,13 @@ static bool step_once(struct execution *execution, const struct relocation *plan
     const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
     GError *failure = NULL;
 
-    if ((executor->may_go_on && !executor->may_go_on(executor->data, error)) ||
+    if (!check_window(executor, error) ||
+        (executor->may_go_on && !executor->may_go_on(executor->data, error)) ||
         !keeping_check(executor->keeping, error) || !check_budgets(execution, step, error) ||
         !keep(execution, plan, moved, error))
         return false;
+    const int64_t now_ms = clock_ms();
+    g_array_append_val(execution->times, now_ms);
     note(executor, EXECUTOR_STEP, step, NULL);
     if (!take_step(executor, step, &failure)) {
         note(executor, EXECUTOR_FAILED, step, failure->message);
@@ -199,22 +247,30 @@ static bool stop(GError **error, const struct relocation *plan, guint moved, gui
                      moved, s);
 }
 
+static bool look_again(const struct executor *executor, struct relocation **plan, GError **error)
+{
+    struct relocation *next = executor->look(executor->data, error);
+
+    if (!next)
+        return false;
+    relocation_free(*plan);
+    *plan = next;
+    return true;
+}
+
 static bool run(struct execution *execution, struct relocation **plan, guint *moved, GError **error)
 {
     const struct executor *executor = execution->executor;
 
     while ((*plan)->steps->len > 0) {
-        const guint left = (*plan)->steps->len;
+        const int64_t wait_ms = pause_ms(execution);
+        const guint left = wait_ms > 0 ? G_MAXUINT : (*plan)->steps->len;
 
-        if (!step_once(execution, *plan, *moved, error))
+        if (wait_ms > 0 ? !wait_for_hour(execution, wait_ms, error)
+                        : !step_once(execution, *plan, *moved, error))
             return false;
-        ++*moved;
-        struct relocation *next = executor->look(executor->data, error);
-        if (!next)
-            return false;
-        relocation_free(*plan);
-        *plan = next;
-        if (!stop(error, next, *moved, left))
+        *moved += wait_ms == 0;
+        if (!look_again(executor, plan, error) || !stop(error, *plan, *moved, left))
             return false;
     }
     return *moved == 0 || hand_over(execution, *plan, error);
@@ -223,13 +279,17 @@ static bool run(struct execution *execution, struct relocation **plan, guint *mo
 bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
                   GError **error)
 {
-    struct execution execution = {executor,
-                                  g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    struct execution execution = {
+        .executor = executor,
+        .taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        .times = g_array_new(FALSE, FALSE, sizeof(int64_t)),
+    };
 
     *ret_moved = 0;
     const bool ok = (*plan)->reached ? run(&execution, plan, ret_moved, error)
                                      : stop(error, *plan, 0, G_MAXUINT);
     set_room(&execution, NULL, NULL);
     g_hash_table_unref(execution.taken);
+    g_array_unref(execution.times);
     return ok;
 }

@@ -11,10 +11,11 @@
  */
 #include "maintain/keeping.h"
 #include "maintain/relocation.h"
+#include "maintain/window.h"
 
-/* Steps of one run at most; 0: any number. */
+/* Steps of one run at most, in any hour for the last; 0: any number. */
 struct executor_budgets {
-    uint32_t per_owner, per_node, per_namespace;
+    uint32_t per_owner, per_node, per_namespace, per_hour;
 };
 
 enum executor_event {
@@ -28,6 +29,7 @@ struct executor {
     struct api_client *client;
     struct keeping *keeping;
     struct executor_budgets budgets;
+    const struct window *window; /* no step begins outside of it; NULL: always */
     bool force; /* as in struct drain_query, like the next */
     int64_t timeout_ms;
     const char *ns,
@@ -47,3 +49,6 @@ struct executor {
  * why. */
 bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
                   GError **error);
+
+/* How long until another step may begin after those that began at `times_ms`, int64_t, in order; 0: now. */
+int64_t executor_wait_ms(const GArray *times_ms, uint32_t per_hour, int64_t now_ms);

@@ -330,9 +330,22 @@ static int64_t cost_of(const struct allocation *holder)
     return sum;
 }
 
-/* Under the copy's lock. Array of struct plan_pod. */
+/* Of a name in the order in which they come, from 0. */
+static uint32_t number_of(GHashTable *numbers, const char *name)
+{
+    const guint n = g_hash_table_size(numbers);
+    gpointer known;
+
+    if (g_hash_table_lookup_extended(numbers, name, NULL, &known))
+        return GPOINTER_TO_UINT(known);
+    g_hash_table_insert(numbers, (gpointer)name, GUINT_TO_POINTER(n));
+    return n;
+}
+
+/* Under the copy's lock. Array of struct plan_pod; each draws on the budget of its namespace. */
 static GArray *list_pods(const struct work *work)
 {
+    g_autoptr(GHashTable) numbers = g_hash_table_new(g_str_hash, g_str_equal);
     GArray *pods = g_array_new(FALSE, TRUE, sizeof(struct plan_pod));
 
     for (guint i = 0; i < movers_n(work->movers); i++) {
@@ -346,6 +359,8 @@ static GArray *list_pods(const struct work *work)
             .owner = mover->controller.uid,
             .cost = cost_of(holder),
             .tag = mover,
+            .n_budgets = work->query->per_namespace > 0 ? 1 : 0,
+            .budgets = {number_of(numbers, mover->view.ns)},
         };
         g_array_append_val(pods, pod);
     }
@@ -400,6 +415,9 @@ static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray
 {
     const struct relocation_query *query = work->query;
     g_autoptr(store) ground = store_copy(work->copy);
+    g_autofree int64_t *allowed = g_new(int64_t, pods->len + 1); /* not more namespaces than pods */
+    for (guint i = 0; i <= pods->len; i++)
+        allowed[i] = query->per_namespace;
     const struct plan_query asked = {
         .goal = {work->request, query->empty ? query->empty->node : NULL,
                  query->empty ? query->empty->card : CARD_UNKNOWN},
@@ -409,6 +427,8 @@ static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray
         .moves_max = query->moves_max,
         .per_owner = query->per_owner,
         .per_node = query->per_node,
+        .allowed = allowed,
+        .n_allowed = pods->len,
         .uncontrolled = query->force,
         .admits = admits,
         .data = work,

@@ -49,7 +49,7 @@ enum color_when {
     COLOR_NEVER,
 };
 
-#define OPTIONS_MAX 128
+#define OPTIONS_MAX 136
 
 struct config {
     bool help;
@@ -158,7 +158,8 @@ struct config {
     int64_t from; /* of peers */
     bool dry_run;
     char *empty; /* NODE or NODE/CARD */
-    int64_t max_moves, max_per_workload, max_per_node;
+    int64_t max_moves, max_per_workload, max_per_node, max_per_namespace, max_per_hour;
+    char *window; /* as in maintain/window.h; "": always */
     bool apply;
     bool force;
     int64_t evict_timeout_ms;

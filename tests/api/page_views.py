@@ -143,7 +143,7 @@ def check_plan(walk):
     walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=lonely, status=201)
     walk.json("/api/v1/plan?pod=test/nobody", status=404)
     walk.json("/api/v1/plan?empty=nowhere", status=404)
-    for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99"):
+    for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99", "empty=t4-0&perNamespace=x"):
         walk.json(f"/api/v1/plan?{query}", status=400)
     walk.ask("operations", "POST", "/api/v1/plan", body="[", status=400)
     walk.ask("operations", "DELETE", "/api/v1/snapshot/pods/test/lonely", status=204, media=None)

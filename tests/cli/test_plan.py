@@ -208,6 +208,15 @@ class Plan(unittest.TestCase):
         self.assertEqual(self.moves(self.of(items, "--empty", "n1/1", "--max-moves=1")),
                          [("b", "n1", "n1")])
 
+    def test_a_budget_of_each_namespace(self):
+        """Two pods have to leave the card, of one namespace or of two."""
+        for other, most, code in (("test", 0, 0), ("test", 1, 3), ("test", 2, 0), ("elsewhere", 1, 0)):
+            pods = [held("a", 4, "n1", 0), held("b", 4, "n1", 0)]
+            pods[1]["metadata"]["namespace"] = other
+            items = [gpus("n1", 1, 16), gpus("n2", 1, 8), *pods]
+            plan = self.of(items, "--empty", "n1", f"--max-per-namespace={most}", code=code)
+            self.assertEqual(len(plan["steps"]), 0 if code else 2, (other, most))
+
     def test_what_no_move_helps(self):
         plan = self.of([*self.CLUSTER, wants(17)], "test/asked", code=3)
         self.assertIn("even if nobody were there", plan["why"])
@@ -287,6 +296,7 @@ class Plan(unittest.TestCase):
             for words in (("research/notebook-xl",), ("training/llm-eval",), ("--empty", "t4-3/1"),
                           ("--empty", "l4-0", "--max-moves", "2"), ("research/notebook-xl", "--max-moves", "1"),
                           ("research/notebook-xl", "--max-per-node", "1"),
+                          ("training/llm-eval", "--max-per-namespace", "1"),
                           ("-f", ROOT / "examples" / "pods" / "binpack.yaml")):
                 for output in ("table", "json"):
                     alone = run("plan", *words, "--snapshot", cluster, "-o", output)
@@ -309,6 +319,7 @@ class Plan(unittest.TestCase):
                 (("--empty", "n1/2"), 1, "only 0 to 1"), (("test/none",), 1, "there is no pod"),
                 (("-f", "/none"), 2, "option '--filename'"),
                 (("test/a", "--apply"), 2, "no pods to evict"),
+                (("test/a", "--window", "at night"), 2, "option '--window': 'at night'"),
                 (("test/a", "--max-moves", "0"), 2, "max-moves")):
             result = run("plan", *arguments, "--snapshot", cluster)
             self.assertEqual(result.returncode, code, arguments)

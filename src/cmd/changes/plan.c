@@ -26,6 +26,7 @@ struct goal {
     char *ns, *name;
     char *file;
     struct card_place place;
+    struct window *window; /* when it may be carried out; NULL: always */
     char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };
 
@@ -35,6 +36,7 @@ static void goal_clear(struct goal *goal)
     g_free(goal->name);
     g_free(goal->file);
     g_free(goal->by);
+    window_free(goal->window);
     card_place_clear(&goal->place);
 }
 typedef struct goal goal_cleared;
@@ -46,6 +48,9 @@ static bool read_goal(const struct config *config, struct goal *goal, GError **e
     const char *slash = strchr(word, '/');
     const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
 
+    goal->window = *config->window ? window_parse(config->window, error) : NULL;
+    if (*config->window && !goal->window)
+        return fail_within(error, "option '--window': ");
     if (n != 1)
         return fail_with(
             error, GPULEDGER_ERROR_INVALID,
@@ -103,6 +108,7 @@ static struct relocation *look(const struct config *config, const struct goal *g
         .moves_max = (uint32_t)config->max_moves,
         .per_owner = (uint32_t)config->max_per_workload,
         .per_node = (uint32_t)config->max_per_node,
+        .per_namespace = (uint32_t)config->max_per_namespace,
         .force = config->force,
     };
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
@@ -305,9 +311,10 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(GString) path = g_string_new(NULL);
     g_autofree char *title = goal->ns ? g_strdup_printf("%s/%s", goal->ns, goal->name) : NULL;
 
-    g_string_printf(path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&force=%s",
-                    (int)config->max_moves, (int)config->max_per_workload,
-                    (int)config->max_per_node, config->force ? "true" : "false");
+    g_string_printf(
+        path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
+        (int)config->max_moves, (int)config->max_per_workload, (int)config->max_per_node,
+        (int)config->max_per_namespace, config->force ? "true" : "false");
     if (title || *config->empty) {
         g_autofree char *escaped = g_uri_escape_string(title ? title : config->empty, "/", FALSE);
         g_string_append_printf(path, "&%s=%s", title ? "pod" : "empty", escaped);
@@ -393,7 +400,10 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
         .client = client,
         .keeping = keeping,
         .budgets = {.per_owner = (uint32_t)config->max_per_workload,
-                    .per_node = (uint32_t)config->max_per_node},
+                    .per_node = (uint32_t)config->max_per_node,
+                    .per_namespace = (uint32_t)config->max_per_namespace,
+                    .per_hour = (uint32_t)config->max_per_hour},
+        .window = goal->window,
         .force = config->force,
         .timeout_ms = config->evict_timeout_ms,
         .ns = goal->ns,

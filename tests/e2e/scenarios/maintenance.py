@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import threading
+import time
 
 from kubeapi import ApiError, node_object, pod_object, wait_for
 from world import MANIFESTS, World, gpu_container, program
@@ -264,6 +265,11 @@ def scenario_plan(tap):
         budget["status"]["disruptionsAllowed"] = 2
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
 
+        far = (time.gmtime().tm_hour + 12) % 24
+        answer = person.run("plan", "default/big", "--apply", "--window", f"{far:02}:00-{far:02}:59")
+        tap.equal((answer.returncode, "window" in answer.stderr, mark(world)), (1, True, None),
+                  f"outside of its window nothing begins: {answer.stderr}")
+
         # Who ends it in between leaves nothing; it goes on from there.
         big = world.client.get("Pod", "big")["metadata"]["uid"]
         process = person.start("plan", "default/big", "--apply")
@@ -287,7 +293,8 @@ def scenario_plan(tap):
 
         thief = threading.Thread(target=steal)
         thief.start()
-        answer = person.run("plan", "default/big", "--apply", "-o", "json")
+        answer = person.run("plan", "default/big", "--apply", "-o", "json", "--max-per-namespace", "2", "--window",
+                            "00:00-24:00")
         thief.join()
         tap.equal(answer.returncode, 0, f"carried out: {answer.stderr}")
         tap.equal([(room["namespace"], room["controller"], room["asks"]) for room in rooms],
