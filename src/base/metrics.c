@@ -107,6 +107,12 @@ static const char *const record_result_names[RECORD_RESULT_N] = {
     [RECORD_RESULT_LOST] = "lost",
 };
 
+static const char *const group_eviction_names[GROUP_EVICTION_N] = {
+    [GROUP_EVICTION_EVICTED] = "evicted",
+    [GROUP_EVICTION_WAITS] = "waits",
+    [GROUP_EVICTION_FAILED] = "failed",
+};
+
 static const char *const kueue_result_names[KUEUE_RESULT_N] = {
     [KUEUE_RESULT_READY] = "ready",   [KUEUE_RESULT_NO_GPU] = "no_gpu",
     [KUEUE_RESULT_RETRY] = "retry",   [KUEUE_RESULT_UNREADABLE] = "unreadable",
@@ -192,6 +198,10 @@ static const struct counter_row counter_rows[COUNTER_N] = {
         {"gpuledger_switches_total",
          "Steps of nodes that are to share their cards in another way (--calendar).", "step",
          CELLS(switch_events)},
+    [COUNTER_GROUP_EVICTIONS] = {"gpuledger_group_evictions_total",
+                                 "Pods of groups that stay half (--gang-strict), by what became of "
+                                 "their eviction.",
+                                 "result", CELLS(group_eviction_names)},
 };
 
 static const struct gauge_row {

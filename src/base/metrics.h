@@ -39,7 +39,8 @@ enum counter {
     COUNTER_RECORDS,        /* by enum record_result */
     /* By enum kueue_result. */
     COUNTER_KUEUE,
-    COUNTER_SWITCHES, /* by enum switch_event */
+    COUNTER_SWITCHES,        /* by enum switch_event */
+    COUNTER_GROUP_EVICTIONS, /* by enum group_eviction_result */
     COUNTER_N
 };
 
@@ -52,6 +53,14 @@ enum kueue_result {
     KUEUE_RESULT_FAILED,     /* the API server did not give it, or did not take the answer */
     KUEUE_RESULT_LEFT_OUT,   /* too many wait in its namespace */
     KUEUE_RESULT_N
+};
+
+/* What became of a pod of a group that stays half. */
+enum group_eviction_result {
+    GROUP_EVICTION_EVICTED,
+    GROUP_EVICTION_WAITS, /* for a budget */
+    GROUP_EVICTION_FAILED,
+    GROUP_EVICTION_N
 };
 
 /* What became of something that was to be recorded. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
 #include "cmd/backend.h"
 #include "policy/policy_choice.h"
 #include "options/choices.h"
@@ -8,6 +9,7 @@
 #include "kube/api_cluster.h"
 #include "kube/reflector.h"
 #include "kueue/controller.h"
+#include "maintain/half_groups.h"
 #include "snapshot/snapshot.h"
 #include "switch/switcher.h"
 
@@ -23,6 +25,7 @@ struct backend {
     struct reflector *reflectors[FEED_N];
     struct kueue *kueue; /* NULL: it is not answered */
     struct switcher *switcher; /* NULL: no node is switched */
+    struct half_groups *half_groups; /* NULL: nobody ends them */
 
     struct cluster *snapshot;
     struct snapshot_hooks hooks;
@@ -111,6 +114,19 @@ bool backend_switch_nodes(struct backend *backend, struct leadership *leadership
     return backend->switcher;
 }
 
+bool backend_end_half_groups(struct backend *backend, struct leadership *leadership, GError **error)
+{
+    const struct config *config = backend->config;
+
+    if (config->gang_strict && (backend->snapshot || !config->gangs))
+        log_event(LOG_LEVEL_WARN,
+                  "no group is ended: --gang-strict needs --gangs and an API server");
+    if (backend->snapshot || !config->gangs || !config->gang_strict)
+        return true;
+    backend->half_groups = half_groups_start(backend->client, backend->store, leadership, error);
+    return backend->half_groups;
+}
+
 uint64_t backend_relist_pods(struct backend *backend)
 {
     return reflector_relist(backend->reflectors[FEED_PODS]);
@@ -126,6 +142,7 @@ static void stop_reflectors(struct backend *backend)
 {
     g_clear_pointer(&backend->switcher, switcher_free);
     g_clear_pointer(&backend->kueue, kueue_free);
+    g_clear_pointer(&backend->half_groups, half_groups_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);
     for (unsigned feed = 0; feed < FEED_N; feed++) {
@@ -176,6 +193,7 @@ struct store_options backend_store_options(const struct config *config)
         .resource_quotas = config->hami_resource_quotas,
         .elastic_quotas = config->elastic_quotas,
         .gangs = config->gangs,
+        .gang_strict = config->gangs && config->gang_strict,
     };
 }
 

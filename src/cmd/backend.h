@@ -41,6 +41,10 @@ bool backend_answer_kueue(struct backend *backend, struct leadership *leadership
 /* The same for --calendar: switches nodes while this replica serves. */
 bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error);
 
+/* The same: ends groups that stay half, if that is wanted. */
+bool backend_end_half_groups(struct backend *backend, struct leadership *leadership,
+                             GError **error);
+
 /* For a backend that has an API server and was started: asks for a list of the pods that begins
  * after this call, and whether it has ended. Any thread. */
 uint64_t backend_relist_pods(struct backend *backend);

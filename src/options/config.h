@@ -93,6 +93,7 @@ struct config {
     bool hami_resource_quotas;
     bool elastic_quotas;
     bool gangs;
+    bool gang_strict;
     bool kueue;
     char *calendar; /* "": no node is switched */
     bool wake;

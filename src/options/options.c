@@ -179,6 +179,10 @@ const struct option options[] = {
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
              "annotations. Their places are held, for 15 s after one of them was last asked about, "
              "until all can be bound."},
+    {"gang-strict", BOOL(gang_strict, "false"), IN(PLACEMENT, COMMAND_SERVE),
+     .help = "With --gangs: when a group stays half for longer than its deadline, after a crash or a "
+             "Binding that was refused, evict its pods that are bound, at most 30 a minute. Budgets "
+             "are heeded. Needs the rights of manifests/overlays/gang-strict."},
     {"kueue", BOOL(kueue, "false"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "

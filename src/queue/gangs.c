@@ -292,6 +292,7 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
     }
     note_source(gangs, member, new, source);
     heed_claim(gangs, gang, claim);
+    member->ours |= stage == BOUND && claim->bound_with;
     if (stage != KNOWN && member->stage != stage) {
         drop(gangs, member);
         gang_set_stage(gangs, member, stage);

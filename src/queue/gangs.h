@@ -126,11 +126,14 @@ bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret
 struct gang_half {
     struct gang_row group;
     const char *uid; /* of one that is bound */
+    bool ours;       /* all that are bound came with the group, by their Bindings */
     int64_t for_ms;
 };
 void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
                      void (*visit)(const struct gang_half *half, void *data), void *data);
 
+/* UIDs of the bound pods of its group; free with g_strfreev. */
+char **gangs_bound(const struct gangs *gangs, const char *uid);
 /* UIDs of the pods of its group that have no place, its own first if it has none; free with g_strfreev.
  * NULL: it is in no group. */
 char **gangs_without(const struct gangs *gangs, const char *uid);

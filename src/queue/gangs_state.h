@@ -25,6 +25,7 @@ struct gang_member {
     char *uid;
     uint32_t generation; /* of the list or watch that named it last */
     int64_t unseen_ms;   /* when filter told of it, which nothing else has done; 0: the watch has */
+    bool ours;           /* bound with its group, by its Binding */
     enum gang_stage stage;
     struct gang *gang;
 };

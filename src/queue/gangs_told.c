@@ -93,6 +93,30 @@ static const char *first_bound(const struct gang *gang)
     return NULL;
 }
 
+static bool are_ours(const struct gang *gang)
+{
+    for (guint i = 0; i < gang->members->len; i++) {
+        const struct gang_member *member = g_ptr_array_index(gang->members, i);
+        if (member->stage == BOUND && !member->ours)
+            return false;
+    }
+    return true;
+}
+
+char **gangs_bound(const struct gangs *gangs, const char *uid)
+{
+    const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
+    GPtrArray *uids = g_ptr_array_new();
+
+    for (guint i = 0; member && i < member->gang->members->len; i++) {
+        const struct gang_member *other = g_ptr_array_index(member->gang->members, i);
+        if (other->stage == BOUND)
+            g_ptr_array_add(uids, g_strdup(other->uid));
+    }
+    g_ptr_array_add(uids, NULL);
+    return (char **)g_ptr_array_free(uids, FALSE);
+}
+
 void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
                      void (*visit)(const struct gang_half *half, void *data), void *data)
 {
@@ -102,7 +126,11 @@ void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
             now_ms - gang->half_ms <= gang->timeout_ms)
             continue;
         const struct gang_half half = {
-            .group = gang_row(gang), .uid = first_bound(gang), .for_ms = now_ms - gang->half_ms};
+
+            .group = gang_row(gang),
+            .uid = first_bound(gang),
+            .ours = are_ours(gang),
+            .for_ms = now_ms - gang->half_ms};
         visit(&half, data);
     }
 }

@@ -31,6 +31,8 @@ static void describe(struct attempt *attempt, const struct allocation *allocatio
     annotations_clear(&attempt->annotations);
     attempt->dialect = allocation->dialect;
     allocation->dialect->write_annotations(allocation, allocation->node, &attempt->annotations);
+    if (attempt->grouped && attempt->marks_group)
+        annotations_add(&attempt->annotations, POD_GROUP_BOUND, g_strdup("true"));
     attempt->card = allocation->shares[0].card;
     g_free(attempt->facts);
     attempt->facts = attempt->seals ? seal_describe(allocation) : NULL;
@@ -196,6 +198,7 @@ static enum attempt_step take_place(struct attempt *attempt, struct store *store
     const char *uid = attempt->args->pod_uid;
 
     attempt->grouped = true;
+    attempt->marks_group = store_options(store)->gang_strict;
     ledger_drop(ledger, uid);
     const enum attempt_step step = place(attempt, store, ledger, moment, error);
     if (step == ATTEMPT_WAIT_NODE) {

@@ -30,6 +30,7 @@ struct attempt {
     int64_t send_until_ms;         /* a reservation made later cannot be sent */
     int32_t card;
     int64_t assume_time_ns; /* of the booking, by which it is known again; 0: none */
+    bool marks_group;       /* its Binding says so */
     bool grouped;           /* its place is its group's, and it is kept to it */
     bool distrusted; /* an earlier Binding of the pod may still be carried out */
     bool seals;                    /* what is granted is to be sealed */

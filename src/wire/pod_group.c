@@ -47,7 +47,9 @@ static int64_t read_duration(const char *text)
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod)
 {
-    struct pod_group_claim claim = {.name = group_name(pod), .timeout_ms = POD_GROUP_TIMEOUT_MS};
+    struct pod_group_claim claim = {.name = group_name(pod),
+                                    .timeout_ms = POD_GROUP_TIMEOUT_MS,
+                                    .bound_with = get(&pod->annotations, POD_GROUP_BOUND)};
 
     if (claim.name && claim.name == pod->scheduling_group) {
         claim.native = true;

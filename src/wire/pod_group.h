@@ -28,7 +28,11 @@ struct pod_group_claim {
     bool native;      /* of scheduling.k8s.io: names of their own */
     uint32_t min;     /* as the pod says; 0: it does not */
     int64_t timeout_ms;
+    bool bound_with; /* our Binding says that the group came then */
 };
+
+/* Of a Binding, with --gang-strict. */
+#define POD_GROUP_BOUND "gpuledger.io/gang"
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod);
 

@@ -26,7 +26,7 @@ SAME = [
     ("guard", ["base", "overlays/guard"], []),
     ("hami", ["base", "overlays/hami"], []),
     ("quotas", ["base", "overlays/quotas"], []),
-    ("gangs", ["base", "overlays/gangs"], []),
+    ("gangs", ["base", "overlays/gangs", "overlays/gang-strict"], []),
     ("kueue", ["base", "overlays/kueue"], []),
     ("switch", ["base", "overlays/switch"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),

@@ -166,6 +166,44 @@ START_TEST(a_group_that_nobody_declares_any_more)
 }
 END_TEST
 
+static void note_ours(const struct gang_half *half, void *data)
+{
+    *(int *)data = half->ours;
+}
+
+/* -1: none is half. */
+static int ours(void)
+{
+    int found = -1;
+    gangs_each_half(gangs, now_ms, note_ours, &found);
+    return found;
+}
+
+/* Only if all who are bound have come with the group, by their Bindings, which are believed of who is bound. */
+START_TEST(whom_we_have_bound_with_the_group)
+{
+    const struct pod_group_claim with = {.name = "g", .bound_with = true};
+    const struct gang_source source = {0};
+
+    declare(4);
+    ck_assert(gangs_join(gangs, "ml", &with, "a", GANG_PENDING, &source));
+    join("b", GANG_PENDING);
+    join("c", GANG_PENDING);
+    join("d", GANG_PENDING);
+    join("a", GANG_BOUND);
+    expect(TIMEOUT_MS + 1, "ml/g a: 1 of 4 for 1001\n");
+    ck_assert_int_eq(ours(), 0);
+    ck_assert(gangs_join(gangs, "ml", &with, "a", GANG_BOUND, &source));
+    ck_assert_int_eq(ours(), 1);
+    join("b", GANG_BOUND);
+    ck_assert_int_eq(ours(), 0);
+    g_auto(GStrv) bound = gangs_bound(gangs, "c");
+    ck_assert_uint_eq(g_strv_length(bound), 2);
+    ck_assert(g_strv_contains((const char *const *)bound, "a"));
+    ck_assert(g_strv_contains((const char *const *)bound, "b"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gangs_half");
@@ -181,6 +219,7 @@ int main(void)
     tcase_add_test(tests, a_pod_without_gpu_is_there);
     tcase_add_test(tests, a_binding_under_way_may_mend_it);
     tcase_add_test(tests, another_min_ends_or_begins_it);
+    tcase_add_test(tests, whom_we_have_bound_with_the_group);
     tcase_add_test(tests, a_group_that_nobody_declares_any_more);
 
     return suite_run(suite);

@@ -2,6 +2,9 @@
 """Groups of pods that come whole or not at all: as scheduler-plugins declares them, one pod of a cycle at a
 time, and as Kubernetes does, in kube-scheduler's own cycle for groups."""
 
+import re
+import time
+
 from kubeapi import ApiError, wait_for
 from world import World
 
@@ -110,3 +113,73 @@ def scenario_gangs_native(tap):
     with World(tap, apiserver_args=[GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"]) as world:
         world.kustomize("overlays/gangs")
         live(tap, world, True)
+
+
+BINDINGS = "/apis/admissionregistration.k8s.io/v1"
+KOORDINATOR = "gang.scheduling.koordinator.sh/"
+
+
+def refuse_bindings(world, name):
+    """The API server refuses each Binding of that pod from now on."""
+    for kind, spec in (
+            ("ValidatingAdmissionPolicy", {
+                "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                                        "resources": ["pods/binding"]}]},
+                "validations": [{"expression": f"object.metadata.name != '{name}'", "message": "not this one"}]}),
+            ("ValidatingAdmissionPolicyBinding", {"policyName": "refuse", "validationActions": ["Deny"]})):
+        plural = {"ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+                  "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings"}[kind]
+        world.client.request("POST", f"{BINDINGS}/{plural}", {
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "refuse"}, "spec": spec})
+
+
+def is_refused(world, name):
+    try:
+        world.client.request("POST", f"/api/v1/namespaces/default/pods/{name}/binding?dryRun=All", {
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}})
+    except ApiError as error:
+        return "not this one" in str(error)
+    return False
+
+
+def evictions(world, result):
+    text = world.ops("/metrics", raw=True).decode()
+    [count] = re.findall(rf'^gpuledger_group_evictions_total{{result="{result}"}} (\d+)$', text, re.MULTILINE)
+    return int(count)
+
+
+def scenario_gangs_strict(tap):
+    """The Binding of one of two pods is refused: the other is evicted after the group's deadline, once a budget lets it;
+    one of a half group that gpuledger did not bind stays."""
+    with World(tap) as world:
+        world.kustomize("overlays/gangs")
+        world.kustomize("overlays/gang-strict")
+        for node in ("n1", "n2"):
+            world.node(node, [10] * 2)
+        world.extender_start("--gangs", "--gang-strict")
+        said = {f"{KOORDINATOR}name": "g", f"{KOORDINATOR}min-available": "2", f"{KOORDINATOR}waiting-time": "5s"}
+        world.pod("probe")
+        refuse_bindings(world, "g-1")
+        world.client.request("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", {
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "keep"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"keep": "yes"}}}})
+        for number in range(2):
+            world.pod(f"g-{number}", 10, labels={"keep": "yes"}, annotations=said)
+        wait_for(lambda: is_refused(world, "g-1"), 30, 0.2, "the policy is enforced")
+        # One that somebody else has bound, whose other pod nobody schedules.
+        other = {**said, f"{KOORDINATOR}name": "other", "ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_POD": "10",
+                 "ALIYUN_COM_GPU_MEM_ASSIGNED": "false", "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}
+        world.pod("other-0", 10, annotations=other, spec={"nodeName": "n2"})
+        world.pod("other-1", 10, annotations=other, spec={"schedulerName": "nobody"})
+        world.scheduler_start()
+        wait_for(lambda: bound(world, ["g-0"]) == ["g-0"], 60, what="one of two is bound")
+        tap.equal(world.client.get("Pod", "g-0")["metadata"]["annotations"].get("gpuledger.io/gang"), "true",
+                  "its Binding says that its group came")
+        wait_for(lambda: evictions(world, "waits") > 0, 60, 0.5, "a budget has nothing to give")
+        tap.equal((bound(world, ["g-0"]), evictions(world, "evicted")), (["g-0"], 0), "which is waited for")
+        world.client.request("DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/keep")
+        world.await_gone(["g-0"])
+        tap.equal(evictions(world, "evicted"), 1, "then it is evicted")
+        wait_for(lambda: any("of the group default/g" in text for text in world.events_of("g-0", "GPUPodMoved")),
+                 30, 0.2, "an Event")
+        tap.equal(bound(world, ["other-0"]), ["other-0"], "whom gpuledger did not bind stays")

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/half_groups.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/worker.h"
+#include "kube/clock.h"
+#include "maintain/eviction.h"
+
+#include <string.h>
+
+#define EVERY_MS 2000
+#define MINUTE_MS 60000
+
+struct half_groups {
+    struct api_client *client;
+    struct store *store;
+    struct leadership *leadership;
+    struct worker worker;
+    GHashTable *sent;     /* UIDs of pods that are about to end */
+    int64_t minute_ms;    /* when the present minute began */
+    unsigned n_in_minute; /* evictions */
+};
+
+struct bound_pod {
+    char *ns, *name, *uid;
+};
+
+/* A copy of one, to be read without the lock. */
+struct half_group {
+    char *title;
+    uint32_t bound, min;
+    GArray *pods; /* struct bound_pod */
+};
+
+static void bound_pod_clear(gpointer data)
+{
+    struct bound_pod *pod = data;
+
+    g_free(pod->ns);
+    g_free(pod->name);
+    g_free(pod->uid);
+}
+
+static void half_group_free(gpointer data)
+{
+    struct half_group *group = data;
+
+    g_free(group->title);
+    g_array_unref(group->pods);
+    g_free(group);
+}
+
+/* --- which --------------------------------------------------------------------------------------- */
+
+struct collecting {
+    struct store *store;
+    GPtrArray *groups; /* struct half_group */
+    GHashTable *bound; /* UIDs of their pods */
+};
+
+/* Under the lock. */
+static void collect(const struct gang_half *half, void *data)
+{
+    const struct collecting *collecting = data;
+    g_auto(GStrv) uids = gangs_bound(store_gangs(collecting->store), half->uid);
+    struct half_group *group = g_new0(struct half_group, 1);
+
+    group->title = g_strdup_printf("%s/%s", half->group.ns, half->group.name);
+    group->bound = half->group.bound;
+    group->min = half->group.min;
+    group->pods = g_array_new(FALSE, TRUE, sizeof(struct bound_pod));
+    g_array_set_clear_func(group->pods, bound_pod_clear);
+    for (char **uid = uids; *uid; uid++) {
+        const struct allocation *held = ledger_get(store_ledger(collecting->store), *uid);
+        g_hash_table_add(collecting->bound, g_strdup(*uid));
+        if (!held)
+            continue;
+        const struct bound_pod pod = {g_strdup(held->ns), g_strdup(held->name), g_strdup(*uid)};
+        g_array_append_val(group->pods, pod);
+    }
+    if (half->ours)
+        g_ptr_array_add(collecting->groups, group);
+    else
+        half_group_free(group);
+}
+
+static gboolean is_gone(gpointer uid, gpointer value, gpointer bound)
+{
+    return !g_hash_table_contains(bound, uid);
+}
+
+static GPtrArray *find_groups(struct half_groups *half)
+{
+    g_autoptr(GHashTable) bound = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct collecting collecting = {half->store, g_ptr_array_new_with_free_func(half_group_free),
+                                    bound};
+    struct moment moment;
+
+    store_decide(half->store, &moment);
+    gangs_each_half(store_gangs(half->store), moment.now_ms, collect, &collecting);
+    store_unlock(half->store);
+    g_hash_table_foreach_remove(half->sent, is_gone, bound);
+    return collecting.groups;
+}
+
+struct searching {
+    const char *uid;
+    struct store *store;
+    bool found;
+};
+
+/* Under the lock. */
+static void look_for(const struct gang_half *half, void *data)
+{
+    struct searching *searching = data;
+    g_auto(GStrv) uids = gangs_bound(store_gangs(searching->store), half->uid);
+
+    searching->found |= half->ours && g_strv_contains((const char *const *)uids, searching->uid);
+}
+
+/* Its other pods may have come since. */
+static bool is_still_half(struct half_groups *half, const char *uid)
+{
+    struct searching searching = {.uid = uid, .store = half->store};
+    struct moment moment;
+
+    store_decide(half->store, &moment);
+    gangs_each_half(store_gangs(half->store), moment.now_ms, look_for, &searching);
+    store_unlock(half->store);
+    return searching.found;
+}
+
+/* --- its end ------------------------------------------------------------------------------------- */
+
+static bool serves(const struct half_groups *half)
+{
+    return !half->leadership || leadership_term(half->leadership) != 0;
+}
+
+static void note(const struct half_group *group, const struct evictee *evictee,
+                 enum group_eviction_result result, const GError *why)
+{
+    metrics_count(COUNTER_GROUP_EVICTIONS, result);
+    if (result == GROUP_EVICTION_EVICTED)
+        log_event(LOG_LEVEL_WARN, "evicted a pod of a group that stays half",
+                  LOG_TEXT("group", group->title), LOG_TEXT("pod", evictee->name),
+                  LOG_NUMBER("bound", group->bound), LOG_NUMBER("needs", group->min));
+    else
+        log_event_limited(LOG_LEVEL_WARN, "a pod of a group that stays half cannot be evicted",
+                          LOG_TEXT("group", group->title), LOG_TEXT("pod", evictee->name),
+                          LOG_TEXT("why", why ? why->message : "nobody would end it"));
+}
+
+/* False: it went wrong, or a budget has nothing to give. */
+static bool evict(struct half_groups *half, const struct half_group *group,
+                  const struct evictee *evictee, bool try)
+{
+    g_autoptr(GError) failure = NULL;
+    const enum eviction outcome = eviction_send(half->client, evictee, try, &failure);
+
+    if (outcome != EVICTION_DONE)
+        note(group, evictee,
+             outcome == EVICTION_LATER ? GROUP_EVICTION_WAITS : GROUP_EVICTION_FAILED, failure);
+    else if (!try)
+        note(group, evictee, GROUP_EVICTION_EVICTED, NULL);
+    return outcome == EVICTION_DONE;
+}
+
+/* Those of its pods that have to end. False: one of them cannot be read, or does not end. */
+static bool read_pods(struct half_groups *half, const struct half_group *group, GArray *evictees)
+{
+    for (guint i = 0; i < group->pods->len; i++) {
+        const struct bound_pod *pod = &g_array_index(group->pods, struct bound_pod, i);
+        g_autoptr(GError) failure = NULL;
+        struct evictee evictee = {0};
+        if (g_hash_table_contains(half->sent, pod->uid))
+            continue;
+        const enum outcome outcome =
+            evictee_read(half->client, pod->ns, pod->name, &evictee, &failure);
+        if (outcome != OUTCOME_OK && outcome != OUTCOME_NOT_FOUND) {
+            note(group, &(struct evictee){.name = pod->name}, GROUP_EVICTION_FAILED, failure);
+            return false;
+        }
+        if (outcome == OUTCOME_NOT_FOUND || evictee.ended ||
+            g_strcmp0(evictee.uid, pod->uid) != 0) {
+            evictee_clear(&evictee);
+            continue;
+        }
+        if (evictee.mirror) {
+            note(group, &evictee, GROUP_EVICTION_FAILED, NULL);
+            evictee_clear(&evictee);
+            return false;
+        }
+        g_array_append_val(evictees, evictee);
+    }
+    return true;
+}
+
+/* False: no more in this minute. */
+static bool take_from_minute(struct half_groups *half)
+{
+    const int64_t now_ms = clock_ms();
+
+    if (now_ms - half->minute_ms >= MINUTE_MS) {
+        half->minute_ms = now_ms;
+        half->n_in_minute = 0;
+    }
+    return half->n_in_minute++ < HALF_GROUPS_MINUTE_MAX;
+}
+
+static void end_group(struct half_groups *half, const struct half_group *group)
+{
+    g_autoptr(GArray) evictees = g_array_new(FALSE, TRUE, sizeof(struct evictee));
+    g_autofree char *why = g_strdup_printf(
+        "Only %u pods of the group %s are bound, of the %u that it needs, for longer than its "
+        "deadline. It comes again as a whole (--gang-strict).",
+        group->bound, group->title, group->min);
+    bool ok;
+
+    g_array_set_clear_func(evictees, (GDestroyNotify)evictee_clear);
+    ok = read_pods(half, group, evictees);
+    for (guint i = 0; ok && i < evictees->len; i++)
+        ok = evict(half, group, &g_array_index(evictees, struct evictee, i), true);
+    for (guint i = 0; ok && i < evictees->len; i++) {
+        const struct evictee *evictee = &g_array_index(evictees, struct evictee, i);
+        if (!serves(half) || !is_still_half(half, evictee->uid) || !take_from_minute(half))
+            return;
+        ok = evict(half, group, evictee, false);
+        if (!ok)
+            return;
+        g_hash_table_add(half->sent, g_strdup(evictee->uid));
+        eviction_tell(half->client, evictee, why, NULL); /* an Event that is lost is no harm */
+    }
+}
+
+static void *run(void *data)
+{
+    struct half_groups *half = data;
+
+    while (worker_rest(&half->worker, EVERY_MS)) {
+        if (!store_is_synced(half->store) || !serves(half))
+            continue;
+        g_autoptr(GPtrArray) groups = find_groups(half);
+        for (guint i = 0; i < groups->len; i++)
+            end_group(half, groups->pdata[i]);
+    }
+    return NULL;
+}
+
+struct half_groups *half_groups_start(struct api_client *client, struct store *store,
+                                      struct leadership *leadership, GError **error)
+{
+    struct half_groups *half = g_new0(struct half_groups, 1);
+
+    half->client = client;
+    half->store = store;
+    half->leadership = leadership;
+    half->sent = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    half->minute_ms = clock_ms();
+    worker_init(&half->worker);
+    if (!worker_start(&half->worker, run, half, error))
+        g_clear_pointer(&half, half_groups_free);
+    return half;
+}
+
+void half_groups_free(struct half_groups *half)
+{
+    if (!half)
+        return;
+    worker_release(&half->worker);
+    g_hash_table_unref(half->sent);
+    g_free(half);
+}
