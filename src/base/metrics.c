@@ -122,6 +122,19 @@ static const char *const kueue_result_names[KUEUE_RESULT_N] = {
 const char *const switch_events[SWITCH_EVENTS] = {
     "none", "announced", "begun", "set", "retried", "done", "given_up", "rolled_back", "withdrawn"};
 
+static const char *const reclaim_result_names[RECLAIM_RESULT_N] = {
+    [RECLAIM_RESULT_CLAIMED] = "claimed", [RECLAIM_RESULT_REFUSED] = "refused",
+    [RECLAIM_RESULT_BOUND] = "bound",     [RECLAIM_RESULT_GONE] = "gone",
+    [RECLAIM_RESULT_LAPSED] = "lapsed",   [RECLAIM_RESULT_CHANGED] = "changed",
+};
+
+static const char *const reclaim_eviction_names[RECLAIM_EVICTION_N] = {
+    [RECLAIM_EVICTION_DONE] = "evicted",
+    [RECLAIM_EVICTION_LATER] = "budget",
+    [RECLAIM_EVICTION_STAYS] = "stays",
+    [RECLAIM_EVICTION_FAILED] = "failed",
+};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -202,6 +215,13 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                                  "Pods of groups that stay half (--gang-strict), by what became of "
                                  "their eviction.",
                                  "result", CELLS(group_eviction_names)},
+    [COUNTER_RECLAIMS] = {"gpuledger_reclaims_total",
+                          "Pods for which lent quota is taken back (--reclaim), by what became of "
+                          "that.",
+                          "result", CELLS(reclaim_result_names)},
+    [COUNTER_RECLAIM_EVICTIONS] = {"gpuledger_reclaim_evictions_total",
+                                   "Tries to end pods that have borrowed, by what became of them.",
+                                   "result", CELLS(reclaim_eviction_names)},
 };
 
 static const struct gauge_row {

@@ -41,6 +41,8 @@ enum counter {
     COUNTER_KUEUE,
     COUNTER_SWITCHES,        /* by enum switch_event */
     COUNTER_GROUP_EVICTIONS, /* by enum group_eviction_result */
+    COUNTER_RECLAIMS,          /* by enum reclaim_result */
+    COUNTER_RECLAIM_EVICTIONS, /* by enum reclaim_eviction */
     COUNTER_N
 };
 
@@ -61,6 +63,26 @@ enum group_eviction_result {
     GROUP_EVICTION_WAITS, /* for a budget */
     GROUP_EVICTION_FAILED,
     GROUP_EVICTION_N
+};
+
+/* What became of pods for which what was lent is taken back. */
+enum reclaim_result {
+    RECLAIM_RESULT_CLAIMED, /* it was worked out who gives back, and the room is kept for the pod */
+    RECLAIM_RESULT_REFUSED, /* nobody gives back for it; once until something else is found */
+    RECLAIM_RESULT_BOUND,   /* a claim has ended: the pod has come */
+    RECLAIM_RESULT_GONE,    /* likewise: it is there no longer */
+    RECLAIM_RESULT_LAPSED,  /* likewise: it has not come in time */
+    RECLAIM_RESULT_CHANGED, /* likewise: what was to be taken back is not lent any more */
+    RECLAIM_RESULT_N
+};
+
+/* What became of a try to end a pod whose namespace has borrowed. */
+enum reclaim_eviction {
+    RECLAIM_EVICTION_DONE,
+    RECLAIM_EVICTION_LATER,  /* a PodDisruptionBudget has nothing to give now */
+    RECLAIM_EVICTION_STAYS,  /* it says, or its controller does, that it may not be ended */
+    RECLAIM_EVICTION_FAILED, /* the API server does not take it, or does not let us */
+    RECLAIM_EVICTION_N
 };
 
 /* What became of something that was to be recorded. */

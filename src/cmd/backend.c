@@ -194,6 +194,8 @@ struct store_options backend_store_options(const struct config *config)
         .elastic_quotas = config->elastic_quotas,
         .gangs = config->gangs,
         .gang_strict = config->gangs && config->gang_strict,
+        .reclaim = config->reclaim,
+        .reclaim_delay_ms = config->reclaim_delay_ms,
     };
 }
 

@@ -22,6 +22,8 @@
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
+#include "maintain/eviction.h"
+#include "reclaim/reclaimer.h"
 #include "store/node_walk.h"
 #include "http/tls.h"
 
@@ -65,6 +67,8 @@ struct serve {
     struct extender extender;
     struct auditor *auditor;
     struct chooser *chooser;
+    struct reclaimer *reclaimer; /* NULL: nothing that is lent is taken back */
+    struct api_client *evicting; /* its own */
     struct operations operations;
     struct routes scheduler_table, operations_table;
     struct outgoing *outgoing;
@@ -457,6 +461,37 @@ static bool start_recorder(struct serve *serve, GError **error)
     return true;
 }
 
+static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
+{
+    return eviction_send(data, evictee, try, error);
+}
+
+static bool start_reclaimer(struct serve *serve, GError **error)
+{
+    const struct config *config = serve->started;
+    if (!config->reclaim || *config->snapshot) /* nobody can be evicted from a saved cluster */
+        return true;
+    if (!config->elastic_quotas)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "option '--reclaim': without --elastic-quotas nothing is lent; give both");
+    serve->evicting = backend_new_client(serve->backend, error);
+    if (!serve->evicting)
+        return false;
+    serve->reclaimer = reclaimer_new(&(struct reclaimer_args){
+        .store = serve->store,
+        .cluster = serve->extender.cluster,
+        .leadership = serve->extender.leadership,
+        .denials = serve->extender.denials,
+        .evict = evict,
+        .data = serve->evicting,
+        .options = {.delay_ms = config->reclaim_delay_ms,
+                    .at_once = config->reclaim_at_once,
+                    .per_minute = config->reclaim_per_minute,
+                    .uncontrolled = config->reclaim_uncontrolled},
+    });
+    return reclaimer_start(serve->reclaimer, error);
+}
+
 static bool open_all(struct serve *serve, GError **error)
 {
     const struct config *config = serve->started;
@@ -500,7 +535,8 @@ static bool open_all(struct serve *serve, GError **error)
            start_housekeeping(serve, error) && backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
            backend_switch_nodes(serve->backend, serve->extender.leadership, error) &&
-           backend_end_half_groups(serve->backend, serve->extender.leadership, error);
+           backend_end_half_groups(serve->backend, serve->extender.leadership, error) &&
+           start_reclaimer(serve, error);
 }
 
 static void close_all(struct serve *serve)
@@ -512,6 +548,9 @@ static void close_all(struct serve *serve)
     tls_free(serve->operations_tls);
     bearer_free(serve->bearer);
     stop_housekeeping(serve);
+    reclaimer_free(serve->reclaimer);
+    if (serve->evicting)
+        api_client_free(serve->evicting);
     auditor_free(serve->auditor);
     chooser_free(serve->chooser);
     replica_free(serve->replica);

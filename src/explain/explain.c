@@ -46,6 +46,7 @@ void explanation_free(struct explanation *explanation)
     remedies_free(explanation->remedies);
     preview_free(explanation->preview);
     class_told_free(explanation->work_class);
+    reclaim_preview_free(explanation->reclaim);
     group_place_free(explanation->group);
     g_free(explanation);
 }
@@ -449,6 +450,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         if (explanation->verdict == VERDICT_REFUSED) {
             find_remedies(explanation, copy, cluster, pod, request);
             preview_preemption(explanation, store, copy, pod, request);
+            explanation->reclaim = reclaim_preview_find(store, pod, request);
         }
         explanation->group = group_place_find(store, copy, pod, request);
         if (explanation->group) /* for one pod of a group nobody is ended */

@@ -79,6 +79,7 @@ struct explanation {
     struct class_told *work_class; /* NULL: it is of none, and says nothing of one */
     struct group_place *group; /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
+    struct reclaim_preview *reclaim; /* who would give back lent quota; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */
     char *held_back;     /* why kube-scheduler does not look at the pod at all; NULL: it does */
 };

@@ -175,6 +175,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     json_end_array(writer);
     remedies_encode(writer, explanation->remedies);
     preview_encode(writer, explanation->preview);
+    reclaim_preview_encode(writer, explanation->reclaim);
     group_place_encode(writer, explanation->group);
     class_told_encode(writer, explanation->work_class);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
@@ -286,6 +287,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
     if (explanation->groups->len > 0)
         write_groups(text, explanation);
     preview_write(text, explanation->preview);
+    reclaim_preview_write(text, explanation->reclaim);
     remedies_write(text, explanation->remedies);
     write_plan_hint(text, explanation);
     if (wide && explanation->nodes->len > 0)

@@ -115,6 +115,6 @@ void group_place_write(GString *text, const struct group_place *group)
     if (group->reason != REASON_NONE)
         g_string_append_printf(text, "            %s\n", reason_info(group->reason)->text);
     g_string_append(text,
-                    "            Nobody is ended to make room for it: kube-scheduler does not ask "
+                    "            kube-scheduler ends nobody to make room for it: it does not ask "
                     "extenders about groups\n");
 }

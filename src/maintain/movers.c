@@ -71,25 +71,33 @@ static const char *short_of_budget(const struct store *store, const char *uid)
                                              : NULL;
 }
 
-/* NULL: it may be moved. Free with g_free. */
-static char *why_stays(const struct movers *movers, const struct mover *mover)
+static char *why_stays(const struct pod_view *pod, const struct controller *controller, bool force)
 {
-    const struct pod_group_claim group = pod_group_claim(&mover->view);
-    const char *opt_out = opt_out_of(&mover->view);
+    const struct pod_group_claim group = pod_group_claim(pod);
+    const char *opt_out = opt_out_of(pod);
 
-    if (string_pairs_get(&mover->view.annotations, EVICTION_MIRROR))
+    if (string_pairs_get(&pod->annotations, EVICTION_MIRROR))
         return g_strdup("it is kubelet's own: remove its file from the node");
-    if (g_strcmp0(mover->controller.kind, "DaemonSet") == 0)
+    if (g_strcmp0(controller->kind, "DaemonSet") == 0)
         return g_strdup("its DaemonSet would make it again on this node");
     if (opt_out)
         return g_strdup_printf("its annotation %s says so", opt_out);
     if (group.name)
         return g_strdup_printf("it is of the group '%.63s', which would wait for it", group.name);
-    if (mover->view.terminating)
+    if (pod->terminating)
         return g_strdup("it ends already");
-    if (!mover->controller.uid && !movers->force)
+    if (!controller->uid && !force)
         return g_strdup("nobody makes it again; --force ends it");
     return NULL;
+}
+
+char *movers_why_stays(struct json_arena *arena, const struct pod_view *pod, bool force)
+{
+    struct controller controller = {0};
+
+    if (pod->object)
+        controller_decode(arena, pod->object, &controller);
+    return why_stays(pod, &controller, force);
 }
 
 /* --- pods --------------------------------------------------------------------------------------- */
@@ -102,7 +110,7 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
     *mover = (struct mover){.view = *pod, .uid = pod->uid};
     if (pod->object)
         controller_decode(movers->arena, pod->object, &mover->controller);
-    mover->stays = why_stays(movers, mover);
+    mover->stays = why_stays(&mover->view, &mover->controller, movers->force);
     mover->view.uid = NULL;
     mover->view.node_name = NULL;
     if (constraints_decode(movers->arena, &mover->view, &failure))

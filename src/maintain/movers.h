@@ -32,6 +32,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(movers, movers_free)
  * read. */
 bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error);
 
+/* Why a pod may not be moved, its budgets apart; NULL: it may. Free with g_free. */
+char *movers_why_stays(struct json_arena *arena, const struct pod_view *pod, bool force);
+
 /* In the order in which they were read. */
 guint movers_n(const struct movers *movers);
 const struct mover *movers_get(const struct movers *movers, guint i);

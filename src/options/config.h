@@ -49,7 +49,7 @@ enum color_when {
     COLOR_NEVER,
 };
 
-#define OPTIONS_MAX 136
+#define OPTIONS_MAX 160
 
 struct config {
     bool help;
@@ -96,6 +96,10 @@ struct config {
     bool gang_strict;
     bool kueue;
     char *calendar; /* "": no node is switched */
+    bool reclaim;
+    int64_t reclaim_delay_ms;
+    int64_t reclaim_at_once, reclaim_per_minute; /* evictions */
+    bool reclaim_uncontrolled;
     bool wake;
 
     bool leader_elect;

@@ -187,6 +187,22 @@ const struct option options[] = {
      .help = "Answer Kueue's AdmissionChecks with the controllerName gpuledger.io/fit "
              "(kueue.x-k8s.io/v1beta2): a Workload is let in when the cards can hold all its pods, "
              "and sent back for 5s to 1m when not. Needs the rights of manifests/overlays/kueue."},
+    {"reclaim", BOOL(reclaim, "false"), IN(PLACEMENT, COMMAND_SERVE | PLANS),
+     .help = "Take back what elastic quotas have lent: if a pod within its namespace's min finds no "
+             "room, pods of namespaces above theirs are evicted, as few cards of them as suffice, "
+             "and the room is kept for it. Needs --elastic-quotas, the verb create on "
+             "pods/eviction, and get and patch on nodes."},
+    {"reclaim-delay", DURATION(reclaim_delay_ms, "30s", 0, 24 * 60 * MINUTE_MS),
+     IN(PLACEMENT, COMMAND_SERVE | PLANS),
+     .help = "How long a pod has waited before anybody is evicted for it, so that "
+             "an autoscaler may bring nodes first."},
+    {"reclaim-at-once", INT(reclaim_at_once, "PODS", "10", 1, 1000), IN(PLACEMENT, COMMAND_SERVE),
+     .help = "How many pods are on their way out for --reclaim at a time."},
+    {"reclaim-per-minute", INT(reclaim_per_minute, "PODS", "10", 1, 10000),
+     IN(PLACEMENT, COMMAND_SERVE),
+     .help = "How many pods are evicted for --reclaim in a minute."},
+    {"reclaim-uncontrolled", BOOL(reclaim_uncontrolled, "false"), IN(PLACEMENT, COMMAND_SERVE),
+     .help = "Also evict pods that no controller makes again."},
     {"wake", BOOL(wake, "true"), IN(PLACEMENT, COMMAND_SERVE),
      .help = "Wake a refused pod when room for it has appeared and kube-scheduler has not asked "
              "again within a second: its annotation gpuledger.io/woken is set. Needs the verb "

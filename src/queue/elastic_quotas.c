@@ -658,6 +658,67 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
     return REASON_NONE;
 }
 
+/* --- giving back -------------------------------------------------------------------------------- */
+
+uint32_t elastic_quotas_n_keys(const struct elastic_quotas *quotas)
+{
+    return quotas->keys->len;
+}
+
+bool elastic_quotas_lends(const struct elastic_quotas *quotas, uint32_t key)
+{
+    return quotas->min[key];
+}
+
+bool elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger, const char *ns,
+                        struct elastic_sums *ret_sums)
+{
+    const struct space *space = g_tree_lookup(quotas->spaces, ns);
+
+    if (!space)
+        return false;
+    count_used(quotas, ledger);
+    memcpy(ret_sums->min, space->min, sizeof space->min);
+    memcpy(ret_sums->max, space->max, sizeof space->max);
+    memcpy(ret_sums->used, space->used, sizeof space->used);
+    return true;
+}
+
+static void measure_all(const struct elastic_quotas *quotas, const struct holding_query *of,
+                        const struct dialect *dialect, int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
+    for (guint key = 0; key < quotas->keys->len; key++)
+        ret_amounts[key] = amount_of(quotas, key, of, dialect);
+}
+
+void elastic_quotas_measure(const struct elastic_quotas *quotas,
+                            const struct allocation *allocation,
+                            int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
+
+    measure_all(quotas, &of, allocation->dialect, ret_amounts);
+}
+
+void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct node *node,
+                            const struct request *request, int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    struct share shares[REQUEST_ASKS_MAX];
+    const struct holding_query of = {node, shares, holding_ask(request, shares)};
+
+    measure_all(quotas, &of, request->dialect, ret_amounts);
+}
+
+int64_t elastic_gpus(const struct allocation *allocation)
+{
+    const struct measuring measuring = {NULL, KEY_GPUS};
+
+    return MIN(holding_peak(&(struct holding_query){allocation->node, allocation->shares,
+                                                    allocation->n_shares, measure, &measuring}),
+               SHARE_AMOUNT_MAX);
+}
+
 /* --- for people --------------------------------------------------------------------------------- */
 
 struct visiting {

@@ -72,6 +72,26 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);
 
+/* What a namespace has, by key, for who works out what is to be given back (policy/reclaim.h). */
+struct elastic_sums {
+    int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX], used[ELASTIC_KEYS_MAX];
+};
+uint32_t elastic_quotas_n_keys(const struct elastic_quotas *quotas);
+/* Somebody has a min for the key, so what is above a min is lent. */
+bool elastic_quotas_lends(const struct elastic_quotas *quotas, uint32_t key);
+/* False: it has no quota. */
+bool elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger, const char *ns,
+                        struct elastic_sums *ret_sums);
+/* What a pod holds, and what it would hold on the node, by key. */
+void elastic_quotas_measure(const struct elastic_quotas *quotas,
+                            const struct allocation *allocation,
+                            int64_t ret_amounts[ELASTIC_KEYS_MAX]);
+void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct node *node,
+                            const struct request *request, int64_t ret_amounts[ELASTIC_KEYS_MAX]);
+
+/* What a pod holds in thousandths of a card. */
+int64_t elastic_gpus(const struct allocation *allocation);
+
 /* All namespaces and keys, for people, in order of namespace and key. */
 void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
                          void (*visit)(const struct elastic_count *count, void *data), void *data);

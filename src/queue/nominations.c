@@ -12,7 +12,14 @@ struct nomination {
     int64_t priority;
     uint64_t number; /* in order of arrival */
     const struct request *request;
-    struct kept_room *room; /* NULL: the pod's status says so */
+    struct kept_room *room; /* these two NULL: the pod's status says so */
+    const struct room_claim *claim;
+};
+
+/* A pod's claim, and where. Both are the table's of nodes. */
+struct claimed {
+    const char *node;
+    const struct room_claim *claim;
 };
 
 struct nominations {
@@ -20,6 +27,8 @@ struct nominations {
     GHashTable *pods;  /* uid -> struct nomination *, but for rooms */
     GPtrArray *rooms;  /* struct nomination: the rooms */
     GHashTable *nodes; /* name -> GPtrArray of the same, the most important first */
+    GHashTable *claims;  /* node name -> GPtrArray of struct room_claim * */
+    GHashTable *claimed; /* the claim's uid -> struct claimed * */
     uint64_t number;
 };
 
@@ -46,6 +55,8 @@ struct nominations *nominations_new(struct ledger *ledger)
     nominations->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, nomination_free);
     nominations->rooms = g_ptr_array_new_with_free_func(nomination_free);
     nominations->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
+    nominations->claims = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
+    nominations->claimed = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     return nominations;
 }
 
@@ -54,6 +65,8 @@ void nominations_free(struct nominations *nominations)
     g_hash_table_unref(nominations->nodes);
     g_hash_table_unref(nominations->pods);
     g_ptr_array_unref(nominations->rooms);
+    g_hash_table_unref(nominations->claimed);
+    g_hash_table_unref(nominations->claims);
     g_free(nominations);
 }
 
@@ -120,9 +133,12 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
                       const struct request *request)
 {
     struct nomination *known = g_hash_table_lookup(nominations->pods, pod->uid);
-    const char *node = pod->nominated_node && !pod->terminating ? pod->nominated_node : "";
+    const struct claimed *claimed = g_hash_table_lookup(nominations->claimed, pod->uid);
+    const struct room_claim *claim = claimed ? claimed->claim : NULL;
+    const char *node = claimed ? claimed->node : pod->nominated_node;
 
-    if (known && g_str_equal(known->node, node)) {
+    node = node && !pod->terminating ? node : "";
+    if (known && g_str_equal(known->node, node) && known->claim == claim) {
         change(nominations, known, pod->priority, request);
         return;
     }
@@ -138,6 +154,7 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
         .priority = pod->priority,
         .number = nominations->number++,
         .request = request,
+        .claim = claim,
     };
     add(nominations, nomination);
 }
@@ -163,6 +180,7 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
     copy->uid = g_strdup(known->uid);
     copy->node = g_strdup(known->node);
     copy->request = request;
+    copy->claim = nominations_claim(nominations, uid, NULL);
     nominations->number = MAX(nominations->number, copy->number + 1);
     add(nominations, copy);
 }
@@ -301,11 +319,122 @@ void nominations_take(struct nominations *nominations, const struct kept_room_ta
     }
 }
 
+/* --- claims --------------------------------------------------------------------------------- */
+
+static void unclaim(struct nominations *nominations, const GPtrArray *claims)
+{
+    for (guint i = 0; claims && i < claims->len; i++) {
+        const struct room_claim *claim = claims->pdata[i];
+        const struct claimed *claimed = g_hash_table_lookup(nominations->claimed, claim->uid);
+        struct nomination *nomination = g_hash_table_lookup(nominations->pods, claim->uid);
+        if (nomination && nomination->claim == claim)
+            nominations_forget(nominations, claim->uid);
+        if (claimed && claimed->claim == claim)
+            g_hash_table_remove(nominations->claimed, claim->uid);
+    }
+}
+
+void nominations_set_claims(struct nominations *nominations, const char *node,
+                            GPtrArray *take_claims)
+{
+    unclaim(nominations, g_hash_table_lookup(nominations->claims, node));
+    if (!take_claims || take_claims->len == 0) {
+        g_hash_table_remove(nominations->claims, node);
+        g_clear_pointer(&take_claims, g_ptr_array_unref);
+        return;
+    }
+    char *key = g_strdup(node);
+    g_hash_table_replace(nominations->claims, key, take_claims);
+    for (guint i = 0; i < take_claims->len; i++) {
+        struct room_claim *claim = take_claims->pdata[i];
+        struct claimed *claimed = g_new(struct claimed, 1);
+        /* The one that it may have had elsewhere counts no more. */
+        nominations_forget(nominations, claim->uid);
+        *claimed = (struct claimed){key, claim};
+        g_hash_table_replace(nominations->claimed, claim->uid, claimed);
+    }
+}
+
+static GPtrArray *copy_claims(const GPtrArray *claims)
+{
+    GPtrArray *copy = g_ptr_array_new_with_free_func((GDestroyNotify)claim_free);
+
+    for (guint i = 0; i < claims->len; i++)
+        g_ptr_array_add(copy, claim_dup(claims->pdata[i]));
+    return copy;
+}
+
+void nominations_copy_claims(struct nominations *nominations, const struct nominations *from)
+{
+    GHashTableIter iter;
+    gpointer node, claims;
+
+    g_hash_table_iter_init(&iter, from->claims);
+    while (g_hash_table_iter_next(&iter, &node, &claims))
+        nominations_set_claims(nominations, node, copy_claims(claims));
+}
+
+const GPtrArray *nominations_claims(const struct nominations *nominations, const char *node)
+{
+    return g_hash_table_lookup(nominations->claims, node);
+}
+
+const struct room_claim *nominations_claim(const struct nominations *nominations, const char *uid,
+                                           const char **ret_node)
+{
+    const struct claimed *claimed = g_hash_table_lookup(nominations->claimed, uid);
+
+    if (claimed && ret_node)
+        *ret_node = claimed->node;
+    return claimed ? claimed->claim : NULL;
+}
+
+void nominations_each_claim(const struct nominations *nominations,
+                            void (*visit)(const char *node, const struct room_claim *claim,
+                                          void *data),
+                            void *data)
+{
+    GHashTableIter iter;
+    gpointer node, claims;
+
+    g_hash_table_iter_init(&iter, nominations->claims);
+    while (g_hash_table_iter_next(&iter, &node, &claims)) {
+        for (guint i = 0; i < ((const GPtrArray *)claims)->len; i++)
+            visit(node, ((const GPtrArray *)claims)->pdata[i], data);
+    }
+}
+
 /* --- nodes as a pod finds them -------------------------------------------------------------- */
 
 static bool finds_room(const struct node *node, void *data)
 {
     return dialect_admits(node, data) == ADMISSION_YES;
+}
+
+void claim_place(const struct room_claim *claim, const struct node *node,
+                 struct placement *placement)
+{
+    struct placement own;
+
+    if (claim->card != CARD_UNKNOWN && placement->n_shares == 1 && !placement->shares[0].device &&
+        placement->shares[0].card != claim->card &&
+        placement_find(node, placement->request, &policies[0], NULL, claim->card, &own) ==
+            REASON_NONE)
+        *placement = own;
+}
+
+/* Takes away who ends for any claim on the node: what they leave is shared out together. */
+static void keep_claims(struct what_if *what_if, const GPtrArray *claims, int64_t now_ns)
+{
+    for (guint i = 0; i < what_if->allocations->len; i++) {
+        struct allocation *one = what_if->allocations->pdata[i];
+        bool ends = false;
+        for (guint j = 0; claims && j < claims->len && !ends; j++)
+            ends =
+                claim_counts(claims->pdata[j], now_ns) && claim_names(claims->pdata[j], one->uid);
+        if (ends)
+            what_if_without(what_if, one);
+    }
 }
 
 /* Takes away whom the pod would have to end, among those at last who are being deleted. False:
@@ -351,9 +480,14 @@ static void place(struct what_if *what_if, const struct nomination *nomination,
     admission.request = nomination->request;
     later->node->n_waiting = 0; /* whom the node side has not matched yet it will have by then */
     g_clear_pointer(&later->node->departed, g_array_unref);
-    if (!clear_way(later, nomination, &admission) ||
+    if (nomination->claim)
+        keep_claims(later, nominations_claims(nominees->nominations, nomination->node),
+                    nominees->admission.now_ns);
+    if ((!nomination->claim && !clear_way(later, nomination, &admission)) ||
         dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
         return;
+    if (nomination->claim)
+        claim_place(nomination->claim, later->node, &placement);
     what_if_add(what_if, what_if_allocation(nomination->uid, nomination->priority, &placement));
 }
 
@@ -382,7 +516,8 @@ static bool counts(const struct nominees *nominees, const struct nomination *nom
     if (nomination->room)
         return nomination->priority >= nominees->priority &&
                is_kept_from(nominees, nomination->room);
-    return nomination->priority >= nominees->priority &&
+    return (nomination->claim ? claim_counts(nomination->claim, nominees->admission.now_ns)
+                              : nomination->priority >= nominees->priority) &&
            g_strcmp0(nomination->uid, nominees->uid) != 0 &&
            !ledger_get(nominees->ledger, nomination->uid);
 }

@@ -17,6 +17,7 @@
  * who are to leave are still there, so that nobody gets what they leave.
  */
 #include "policy/what_if.h"
+#include "wire/claim.h"
 #include "wire/plan_mark.h"
 
 #include <gpuledger/dialect.h>
@@ -52,6 +53,25 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
 void nominations_copy(struct nominations *nominations, const struct nominations *from,
                       const char *uid, const struct request *request);
 void nominations_forget(struct nominations *nominations, const char *uid);
+
+/* Replaces the claims on a node; NULL: there are none. Whoever is named in the old or the new ones is to be
+ * noted again. */
+void nominations_set_claims(struct nominations *nominations, const char *node,
+                            GPtrArray *take_claims);
+void nominations_copy_claims(struct nominations *nominations, const struct nominations *from);
+/* Those on the node, or NULL. */
+const GPtrArray *nominations_claims(const struct nominations *nominations, const char *node);
+/* The pod's, and its node, if not NULL; NULL: it has none. Of several the last that was told. */
+const struct room_claim *nominations_claim(const struct nominations *nominations, const char *uid,
+                                           const char **ret_node);
+/* Moves the pod's placement to the card that the claim names, if it takes it. */
+void claim_place(const struct room_claim *claim, const struct node *node,
+                 struct placement *placement);
+/* In no order; must not change them. */
+void nominations_each_claim(const struct nominations *nominations,
+                            void (*visit)(const char *node, const struct room_claim *claim,
+                                          void *data),
+                            void *data);
 
 /* Flags the nodes on which room is kept (ledger_flag). */
 void nominations_flag(const struct nominations *nominations, struct ledger *ledger);

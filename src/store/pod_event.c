@@ -15,6 +15,8 @@ static const struct pod_event_info table[POD_EVENT_N] = {
     [POD_EVENT_SWITCH] = {"GPUNodeSwitchFailed", "Switching"},
     [POD_EVENT_DENIED] = {"GPUBindDenied", "Binding"},
     [POD_EVENT_INVALID] = {"GPURequestInvalid", "Binding"},
+    [POD_EVENT_RECLAIMED] = {"GPUQuotaReclaimed", "Evicting"},
+    [POD_EVENT_RECLAIMS] = {"GPUQuotaReclaims", "Scheduling"},
 };
 
 const struct pod_event_info *pod_event_info(enum pod_event_cause cause)

@@ -18,6 +18,8 @@ enum pod_event_cause {
     POD_EVENT_SWITCH,     /* of a Node: it could not be made to share its cards in another way */
     POD_EVENT_INVALID,    /* what it asks for cannot be understood */
     POD_EVENT_DENIED,     /* somebody wants it on a node where it may not be */
+    POD_EVENT_RECLAIMED,  /* it ends, since its namespace has borrowed what another is sure of */
+    POD_EVENT_RECLAIMS,   /* others end for it, or did in vain */
     POD_EVENT_N
 };
 

@@ -95,6 +95,11 @@ void store_free(struct store *store)
     g_free(store);
 }
 
+const struct nominations *store_nominations(const struct store *store)
+{
+    return store->nominations;
+}
+
 struct sealing *store_sealing(const struct store *store)
 {
     return store->sealing;
@@ -243,6 +248,26 @@ static const char *controller_of(const struct store *store, const struct pod_vie
     const struct pending *pending = pod->uid ? g_hash_table_lookup(store->pending, pod->uid) : NULL;
 
     return pod->controller ? pod->controller : pending ? pending->controller : NULL;
+}
+
+int64_t store_waiting_since(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+    return pending ? pending->since_ms : 0;
+}
+
+void store_waiting_each(const struct store *store,
+                        void (*visit)(const char *uid, int64_t since_ms, void *data), void *data)
+{
+    GHashTableIter iter;
+    gpointer uid, value;
+
+    g_hash_table_iter_init(&iter, store->pending);
+    while (g_hash_table_iter_next(&iter, &uid, &value)) {
+        const struct pending *pending = value;
+        if (pending->since_ms != 0)
+            visit(uid, pending->since_ms, data);
+    }
 }
 
 struct nominees store_nominees(const struct store *store, const struct admission_query *admission,

@@ -48,6 +48,8 @@ struct store_options {
     bool elastic_quotas;  /* queue/elastic_quotas.h; likewise */
     bool gang_strict;     /* Bindings say that a group came */
     bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */
+    bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
+    int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
     struct seals *seals; /* store/seals.h; borrowed; NULL: annotations are believed */
@@ -156,6 +158,12 @@ const struct request *store_pending(const struct store *store, const char *uid);
 /* Under the lock: the priority of such a pod; 0 if there is none. */
 int64_t store_pending_priority(const struct store *store, const char *uid);
 
+/* Under the lock: since when such a pod has waited to be placed, as far as it was seen here; 0: it does not
+ * wait, or has gates. And all that wait. */
+int64_t store_waiting_since(const struct store *store, const char *uid);
+void store_waiting_each(const struct store *store,
+                        void (*visit)(const char *uid, int64_t since_ms, void *data), void *data);
+
 /* Under the lock: what a pod without a node says of where it may go; NULL if the watch has not shown
  * it. */
 struct pod_rules;
@@ -237,6 +245,9 @@ void store_marks_each(const struct store *store,
 /* Takes what a record says of rejected pods; false: it cannot be understood. */
 bool store_learn_rejects(struct store *store, struct json_arena *arena, const cJSON *object,
                          GError **error);
+
+/* Under the lock: room that is kept for pods, by claims (wire/claim.h) too. */
+const struct nominations *store_nominations(const struct store *store);
 
 /* Policy and patience are read under the lock, since store_set_policy may change them; the rest is
  * fixed after store_new. */

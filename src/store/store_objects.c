@@ -44,6 +44,49 @@ static void note_mark(struct store *store, const char *node, struct plan_mark *t
         g_hash_table_replace(store->marks, g_strdup(node), take_mark);
 }
 
+/* Under the lock: a pod whose claim has come or gone. */
+static void nominate(struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+
+    if (pending)
+        nominations_note(store->nominations,
+                         &(struct pod_view){.uid = uid, .priority = pending->priority},
+                         pending->request);
+}
+
+static void nominate_all(struct store *store, const GPtrArray *claims)
+{
+    for (guint i = 0; claims && i < claims->len; i++)
+        nominate(store, ((const struct room_claim *)claims->pdata[i])->uid);
+}
+
+static bool is_same_claims(const GPtrArray *known, const char *text)
+{
+    g_autofree char *now = known ? claims_encode(known) : NULL;
+
+    return g_strcmp0(now, text) == 0;
+}
+
+/* Under the lock. What cannot be read changes nothing. */
+static void note_claims(struct store *store, const char *node, const char *text, GError **error)
+{
+    const GPtrArray *known = nominations_claims(store->nominations, node);
+
+    if (is_same_claims(known, text))
+        return;
+    GPtrArray *claims = claims_decode(text, error);
+    if (!claims)
+        return;
+    g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; known && i < known->len; i++)
+        g_ptr_array_add(before, g_strdup(((const struct room_claim *)known->pdata[i])->uid));
+    nominations_set_claims(store->nominations, node, claims);
+    for (guint i = 0; i < before->len; i++)
+        nominate(store, before->pdata[i]);
+    nominate_all(store, nominations_claims(store->nominations, node));
+}
+
 /* Under the lock. A time in the future is that at which it was first seen. */
 static void date_heartbeat(const struct store *store, const struct node *node,
                            struct heartbeat *heartbeat)
@@ -68,7 +111,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL;
-    g_autoptr(GError) failure = NULL, unread = NULL;
+    g_autoptr(GError) failure = NULL, unread = NULL, unclaimed = NULL;
     struct plan_mark *mark = read_mark(view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
@@ -104,6 +147,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     traits = node_set_facts(node, &facts, g_steal_pointer(&traits));
     mark_node(store, view);
     note_mark(store, view->name, mark);
+    note_claims(store, view->name, string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
         freed)
@@ -123,6 +167,11 @@ void store_apply_node(struct store *store, const struct node_view *view)
         log_event(LOG_LEVEL_WARN, "what a plan says of the node cannot be understood",
                   LOG_TEXT("node", view->name), LOG_TEXT("why", unread->message));
     }
+    if (unclaimed && !store->options.silent) {
+        metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);
+        log_event(LOG_LEVEL_WARN, "annotation " CLAIM_KEY " cannot be read",
+                  LOG_TEXT("node", view->name), LOG_TEXT("why", unclaimed->message));
+    }
 }
 
 void store_delete_node(struct store *store, const char *name)
@@ -132,6 +181,7 @@ void store_delete_node(struct store *store, const char *name)
     ledger_remove_node(store->ledger, name);
     rejects_forget_node(store->rejects, name);
     note_mark(store, name, NULL);
+    note_claims(store, name, NULL, NULL);
     quotas_set_node(store->quotas, name, NULL, NULL);
     store_notify(store, name, NULL);
     store_unlock(store);

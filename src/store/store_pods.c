@@ -378,6 +378,18 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         report_distrust(pod, unplaced, warning);
 }
 
+/* Under the lock: who has gates does not wait to be placed. */
+static void note_waiting(struct store *store, const struct pod_view *pod, struct pending *pending)
+{
+    const struct pod_rules *rules = store_rules(store, pod->uid);
+    const unsigned gates = 1U << OVERLOOKED_SCHEDULING_GATES;
+
+    if (!rules || !rules->constraints || rules->constraints->overlooked & gates || pod->terminating)
+        pending->since_ms = 0;
+    else if (pending->since_ms == 0)
+        pending->since_ms = store_clock(store).now_ms;
+}
+
 /* Under the lock. Returns whether it asked for something else before. */
 static bool replace_pending(struct store *store, const struct pod_view *pod,
                             struct request *take_request, bool plain)
@@ -401,6 +413,7 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
     g_free(pending->controller);
     pending->controller = g_strdup(pod->controller);
     pending->generation = store->generation[FEED_PODS];
+    note_waiting(store, pod, pending);
     g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);
     const bool grouped = store->options.gangs && pod_group_claim(pod).name;
     arrivals_add(store->arrivals,

@@ -26,6 +26,7 @@ static void copy_common(struct store *copy, struct store *store)
     waits_copy(copy->waits, store->waits);
     nominations_copy_rooms(copy->nominations, store->nominations);
     rejects_copy(copy->rejects, store->rejects);
+    nominations_copy_claims(copy->nominations, store->nominations);
     store_unlock(store);
 }
 
@@ -43,8 +44,9 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
     g_hash_table_insert(copy->pending, g_strdup(uid), pending);
     arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
     nominations_copy(copy->nominations, store->nominations, uid, pending->request);
-    const struct pod_rules *rules = store->options.gangs ? store_rules(store, uid) : NULL;
-    if (rules) /* for who looks where a group would go */
+    const bool asked = store->options.gangs || store->options.elastic_quotas;
+    const struct pod_rules *rules = asked ? store_rules(store, uid) : NULL;
+    if (rules) /* for who looks where a group would go, or who gives back for it */
         g_hash_table_insert(copy->rules, g_strdup(uid), pod_rules_dup(rules));
 }
 

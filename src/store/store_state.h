@@ -12,6 +12,8 @@ struct pending {
     struct request *request;
     int64_t priority;
     uint32_t generation;
+    int64_t
+        since_ms; /* monotonic, since when it has waited to be placed; 0: it does not, being gated */
     char *controller; /* as in the pod's view, or NULL */
 };
 

@@ -39,8 +39,10 @@ static bool is_of_dialect(const char *scheduler)
     return false;
 }
 
-static bool serves(const struct denials *denials, const char *scheduler)
+bool denials_serve(const struct denials *denials, const char *scheduler)
 {
+    if (!denials)
+        return true;
     return denials->schedulers
                ? g_strv_contains((const char *const *)denials->schedulers, scheduler)
                : !is_of_dialect(scheduler);
@@ -102,7 +104,7 @@ enum denial denials_find(const struct denials *denials, const struct bind_args *
         *ret_text = g_strdup("the pod of that UID has another name");
         return DENIAL_OTHER_POD;
     }
-    if (!serves(denials, pod_rules_scheduler(rules))) {
+    if (!denials_serve(denials, pod_rules_scheduler(rules))) {
         *ret_text = g_strdup_printf("the pod's schedulerName is '%s', whose pods are not bound here "
                                     "(--scheduler-names)",
                                     pod_rules_scheduler(rules));

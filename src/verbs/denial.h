@@ -25,6 +25,9 @@ struct denials {
 struct denials *denials_new(const char *names, bool filter_suffices);
 void denials_free(struct denials *denials); /* NULL is ignored */
 
+/* Whether pods of that scheduler are placed here; NULL: all are. */
+bool denials_serve(const struct denials *denials, const char *scheduler);
+
 /* The first that there is. `rules` NULL: nobody knows the pod, or it has a node; `node` NULL: nobody
  * knows it. With a denial a sentence is set; free with g_free. */
 enum denial denials_find(const struct denials *denials, const struct bind_args *args,

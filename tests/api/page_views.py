@@ -7,7 +7,7 @@ from program import ROOT, pod
 from walk import send
 
 CLUSTER = ROOT / "examples" / "wall" / "cluster.json"
-OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--gangs", "--classes=default")
+OPTIONS = ("--hami-resource-quotas", "--elastic-quotas", "--reclaim", "--gangs", "--classes=default")
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
 TAGGED = ("/", "/page/app.js", "/api/v1/wall", "/api/v1/waiting", "/api/v1/decisions", "/api/v1/quotas", "/api/v1/usage",
@@ -89,6 +89,21 @@ def check_elastic(walk):
     vision = elastic["vision", "gpuledger.io/gpus"]
     walk.tap.ok(vision["used"] > vision["min"] == 4, "vision has more cards than it is sure of", vision)
     walk.tap.equal(vision["borrowed"], vision["used"] - vision["min"], "which it has borrowed")
+
+
+def check_reclaim(walk):
+    """vision has more than its min, research less."""
+    wish = {"metadata": {"name": "trainer", "namespace": "research"}, "spec": {"containers": [
+        {"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "15"}}}]}}
+    found = walk.ask("operations", "POST", "/api/v1/explain", body=wish)["reclaim"]
+    walk.tap.equal((found["answer"], found["waitsSeconds"], found["podsTogether"]), ("found", 30, 1),
+                   "after the delay somebody gives back")
+    walk.tap.equal([(each["namespace"], each["gpuThousandths"]) for each in found["pods"]], [("vision", 534)],
+                   "one pod of who has borrowed, 8 GiB of 15")
+    walk.ask("operations", "POST", "/api/v1/explain?output=wide", body=wish, media="text/plain")
+    wish["metadata"]["namespace"] = "vision"
+    found = walk.ask("operations", "POST", "/api/v1/explain", body=wish)["reclaim"]
+    walk.tap.equal(found["answer"], "above_min", "nobody does for whoever has borrowed")
 
 
 def usage(walk, by):
@@ -203,6 +218,6 @@ def check_class(walk):
 
 
 def check_page(walk):
-    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_usage, check_decisions,
-                 check_plan, check_groups, check_class):
+    for part in (check_files, check_tags, check_wall, check_waiting, check_quotas, check_elastic, check_reclaim, check_usage,
+                 check_decisions, check_plan, check_groups, check_class):
         part(walk)

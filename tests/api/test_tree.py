@@ -267,7 +267,8 @@ def is_ours(name):
 
 def check(tap):
     tap.equal(ORDER, ["core", "policy", "plan", "json", "dialect", "wire", "base", "queue", "store", "verbs", "inspect",
-                      "explain", "record", "audit", "migrate", "simulate", "kube", "kueue", "snapshot", "maintain", "switch", "http",
+                      "explain", "record", "audit", "migrate", "simulate", "kube", "kueue", "snapshot", "maintain", "switch",
+                      "reclaim", "http",
                        "options", "client", "cmd"],
               "ARCHITECTURE.md has the table of folders")
     check_sizes(tap)

@@ -26,6 +26,7 @@ SAME = [
     ("guard", ["base", "overlays/guard"], []),
     ("hami", ["base", "overlays/hami"], []),
     ("quotas", ["base", "overlays/quotas"], []),
+    ("reclaim", ["base", "overlays/reclaim"], []),
     ("gangs", ["base", "overlays/gangs", "overlays/gang-strict"], []),
     ("kueue", ["base", "overlays/kueue"], []),
     ("switch", ["base", "overlays/switch"], []),

@@ -148,3 +148,59 @@ def scenario_quotas_elastic(tap):
         wait_for(lambda: len(running(world, [*names, "q1", "q2"])) == 5, 60, what="five run again, since nobody waits")
         tap.ok(True, "when nobody waits any more, it is lent again")
         world.verify("at last")
+
+
+def owned(name, namespace, priority=None):
+    """A pod that some controller would make again."""
+    spec = {"priorityClassName": priority} if priority else {}
+    pod = pod_object(name, {"aliyun.com/gpu-mem": 10}, namespace=namespace, spec=spec)
+    pod["metadata"]["ownerReferences"] = [{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "made", "uid": "11111111-2222-3333-4444-555555555555",
+        "controller": True,
+    }]
+    return pod
+
+
+def of_namespace(world, namespace):
+    """{name: where it is}; those that are about to end are left out."""
+    pods = world.client.items("Pod", namespace)
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods
+            if not pod["metadata"].get("deletionTimestamp")}
+
+
+def scenario_quotas_reclaim(tap):
+    """What a namespace has borrowed it gives back, no more than the other is sure of and asks for, and who has asked
+    to stay stays."""
+    with World(tap) as world:
+        world.kustomize("overlays/quotas")
+        world.kustomize("overlays/reclaim")
+        define_elastic_quotas(world)
+        world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+        set_elastic(world, "default", min=3)
+        set_elastic(world, "other", min=3)
+        world.node("n1", [10] * 6)
+        world.start("--elastic-quotas", "--reclaim", "--reclaim-delay=1s")
+        for number in range(6):
+            pod = owned(f"p{number}", "default")
+            if number == 5:
+                pod["metadata"]["annotations"] = {"scheduling.koordinator.sh/refuse-to-migrate": "true"}
+            world.client.create(pod)
+        wait_for(lambda: len([1 for node in of_namespace(world, "default").values() if node]) == 6, 60,
+                 what="six pods are bound: three are borrowed")
+        for number in range(4):
+            world.client.create(owned(f"q{number}", "other"))
+        wait_for(lambda: len([1 for node in of_namespace(world, "other").values() if node]) == 3, 120,
+                 what="three pods of the other have come")
+        left = of_namespace(world, "default")
+        tap.equal(len(left), 3, "three of the first have ended, and three are left")
+        tap.ok("p5" in left, "who has asked to stay is left", left)
+        [waits] = [name for name, node in of_namespace(world, "other").items() if not node]
+        answer = world.ops(f"/api/v1/explain?pod=other/{waits}")
+        tap.equal(answer["reclaim"]["answer"], "above_min", "nobody gives back for the fourth")
+        wait_for(lambda: "gpuledger.io/reclaim" not in world.client.get("Node", "n1")["metadata"].get("annotations", {}),
+                 30, what="no claim is left")
+        events = world.client.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        told = {event["regarding"]["name"] for event in events if event["reason"] == "GPUQuotaReclaimed"}
+        tap.equal(told, {f"p{number}" for number in range(6)} - set(left), "those who have ended are told why")
+        tap.equal(len(of_namespace(world, "default")), 3, "and nobody else ends")
+        world.verify("at last")

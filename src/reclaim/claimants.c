@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/metrics.h"
+#include "explain/reclaim/reclaim_plan.h"
+#include "queue/pod_rules.h"
+#include "reclaim/claim_notes.h"
+#include "reclaim/reclaimer_state.h"
+
+#include <string.h>
+
+#define PODS_MAX 32   /* for which it is worked out at a time */
+#define ROUNDS_MAX 16 /* plans of which somebody may not be ended after all */
+#define MINUTES_MAX 8 /* that the evictions for one pod may take */
+#define SEEN_MS 30000 /* in which the watch shows what was written */
+
+/* --- new claims --------------------------------------------------------------------------------------------- */
+
+/* A pod that has waited for long enough. */
+struct claimant {
+    char *uid;
+    int64_t priority, since_ms;
+};
+
+struct listing {
+    struct reclaimer *reclaimer;
+    GArray *list; /* struct claimant */
+};
+
+static void clear_claimant(gpointer data)
+{
+    g_free(((struct claimant *)data)->uid);
+}
+
+static gint compare_claimants(gconstpointer a, gconstpointer b)
+{
+    const struct claimant *left = a, *right = b;
+
+    if (left->priority != right->priority)
+        return left->priority > right->priority ? -1 : 1;
+    if (left->since_ms != right->since_ms)
+        return left->since_ms < right->since_ms ? -1 : 1;
+    return strcmp(left->uid, right->uid);
+}
+
+static void list_one(const char *uid, int64_t since_ms, void *data)
+{
+    const struct listing *listing = data;
+    struct reclaimer *reclaimer = listing->reclaimer;
+    struct store *store = reclaimer->args.store;
+    const struct memory *memory = g_hash_table_lookup(reclaimer->memories, uid);
+    const struct allocation *held = ledger_get(store_ledger(store), uid);
+    const struct room_claim *claim = nominations_claim(store_nominations(store), uid, NULL);
+    const struct pod_rules *rules = store_rules(store, uid);
+
+    if (reclaimer->now_ms - since_ms < reclaimer->args.options.delay_ms ||
+        (memory && reclaimer->now_ms < memory->again_ms) || held ||
+        (claim ? claim_counts(claim, reclaimer->now_ns)
+               : nominations_have(store_nominations(store), uid)) ||
+        !rules || !denials_serve(reclaimer->args.denials, pod_rules_scheduler(rules)))
+        return;
+    const struct claimant claimant = {g_strdup(uid), store_pending_priority(store, uid), since_ms};
+    g_array_append_val(listing->list, claimant);
+}
+
+static GArray *list_claimants(struct reclaimer *reclaimer)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(struct claimant));
+
+    g_array_set_clear_func(list, clear_claimant);
+    store_lock(reclaimer->args.store);
+    store_waiting_each(reclaimer->args.store, list_one, &(struct listing){reclaimer, list});
+    store_unlock(reclaimer->args.store);
+    g_array_sort(list, compare_claimants);
+    return list;
+}
+
+/* Who comes with the pod, as many as its group lacks, itself first; NULL: its group is not due. Free with
+ * g_strfreev. */
+static char **list_members(struct reclaimer *reclaimer, const char *uid)
+{
+    struct store *store = reclaimer->args.store;
+    const char *const alone[] = {uid, NULL};
+    struct gang_row row;
+    char **uids = NULL;
+
+    store_lock(store);
+    const enum gang_answer answer = gangs_judge(store_gangs(store), uid, reclaimer->now_ms);
+    if (answer == GANG_NONE)
+        uids = g_strdupv((char **)alone);
+    else if ((answer == GANG_YES || answer == GANG_NO_ROOM) &&
+             gangs_tell(store_gangs(store), uid, &row))
+        uids = gangs_without(store_gangs(store), uid);
+    store_unlock(store);
+    if (!uids || answer == GANG_NONE)
+        return uids;
+    const guint have = row.bound + row.held;
+    const guint lacks = row.min > have ? row.min - have : 1, n = g_strv_length(uids);
+    if (n < lacks) {
+        g_strfreev(uids);
+        return NULL;
+    }
+    for (guint i = lacks; i < n; i++)
+        g_clear_pointer(&uids[i], g_free);
+    return uids;
+}
+
+/* Of those who would end, the first that may not be is remembered; false: there is one. */
+static bool verify(struct reclaimer *reclaimer, const struct reclaim_plan *plan)
+{
+    for (guint i = 0; i < plan->ends->len; i++) {
+        const struct reclaim_end *end = &g_array_index(plan->ends, struct reclaim_end, i);
+        const struct evictee evictee = {.ns = end->ns, .name = end->name, .uid = end->uid};
+        g_autofree char *why = NULL;
+        g_autoptr(GError) failure = NULL;
+        if (!reclaimer_read_pod(reclaimer, &evictee, &why)) {
+            reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+            return false;
+        }
+        if (why) {
+            reclaimer_note_stay(reclaimer, &evictee, why);
+            return false;
+        }
+        if (reclaimer->args.evict(reclaimer->args.data, &evictee, true, &failure) ==
+            EVICTION_FAILED) {
+            reclaimer_note_failure(reclaimer, &evictee, EVICTION_FAILED,
+                                   failure ? failure->message : "");
+            reclaimer_set_time(reclaimer->stays, end->uid, reclaimer->now_ms + RECLAIM_STAYS_MS);
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct room_claim *make_claim(const struct reclaimer *reclaimer,
+                                     const struct reclaim_plan *plan, const char *uid, guint pod)
+{
+    g_autoptr(GPtrArray) ends = g_ptr_array_new();
+
+    for (guint i = 0; i < plan->ends->len; i++) {
+        const struct reclaim_end *end = &g_array_index(plan->ends, struct reclaim_end, i);
+        if (end->pod == pod)
+            g_ptr_array_add(ends, end->uid);
+    }
+    g_ptr_array_add(ends, NULL);
+    return claim_new(uid, reclaimer->now_ns / 1000000000,
+                     g_array_index(plan->places, struct reclaim_place, pod).card,
+                     (const char *const *)ends->pdata);
+}
+
+static void free_claim(gpointer claim)
+{
+    claim_free(claim);
+}
+
+static void free_claims(gpointer claims)
+{
+    g_ptr_array_unref(claims);
+}
+
+/* Node -> GPtrArray of struct room_claim *. */
+static GHashTable *make_claims(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
+                               char *const *uids)
+{
+    GHashTable *nodes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_claims);
+
+    for (guint i = 0; i < plan->places->len; i++) {
+        const struct reclaim_place *place = &g_array_index(plan->places, struct reclaim_place, i);
+        GPtrArray *claims = g_hash_table_lookup(nodes, place->node);
+        if (!claims) {
+            claims = g_ptr_array_new_with_free_func(free_claim);
+            g_hash_table_insert(nodes, place->node, claims);
+        }
+        g_ptr_array_add(claims, make_claim(reclaimer, plan, uids[i], i));
+    }
+    return nodes;
+}
+
+/* All of them, or none if that can be helped: those that stay after all lapse. */
+static bool write_claims(struct reclaimer *reclaimer, const struct reclaim_plan *plan,
+                         char *const *uids, GError **error)
+{
+    g_autoptr(GHashTable) nodes = make_claims(reclaimer, plan, uids);
+    GHashTableIter iter;
+    gpointer node, claims;
+    bool ok = true;
+
+    g_hash_table_iter_init(&iter, nodes);
+    while (ok && g_hash_table_iter_next(&iter, &node, &claims))
+        ok = claim_notes_add(reclaimer->args.cluster, node, claims, error);
+    for (guint i = 0; ok && i < plan->places->len; i++)
+        reclaimer_set_time(reclaimer->written, uids[i], reclaimer->now_ms + SEEN_MS);
+    for (guint i = 0; !ok && i < plan->places->len; i++)
+        claim_notes_remove(reclaimer->args.cluster,
+                           g_array_index(plan->places, struct reclaim_place, i).node, uids[i],
+                           NULL);
+    return ok;
+}
+
+static void tell_claimed(const struct reclaimer *reclaimer, const struct reclaim_plan *plan,
+                         const struct pod_view *pod)
+{
+    const struct reclaim_end *first = &g_array_index(plan->ends, struct reclaim_end, 0);
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+    bool others = false;
+    int64_t gpus = 0;
+
+    for (guint i = 0; i < plan->ends->len; i++) {
+        const struct reclaim_end *end = &g_array_index(plan->ends, struct reclaim_end, i);
+        gpus += end->gpus;
+        others = others || !g_str_equal(end->ns, first->ns);
+    }
+    g_autofree char *cards = reclaimer_cards(gpus);
+    g_autofree char *note =
+        g_strdup_printf("its namespace is within its quota's min: %u pod%s of %s%s give%s back %s",
+                        plan->ends->len, plan->ends->len == 1 ? "" : "s", first->ns,
+                        others ? " and others" : "", plan->ends->len == 1 ? "s" : "", cards);
+    metrics_add(COUNTER_RECLAIMS, RECLAIM_RESULT_CLAIMED, plan->places->len);
+    log_event(LOG_LEVEL_INFO, "lent quota is taken back", LOG_TEXT("for", name),
+              LOG_NUMBER("pods", plan->places->len), LOG_NUMBER("evictions", plan->ends->len),
+              LOG_TEXT("cards", cards), LOG_TEXT("from", first->ns));
+    reclaimer_post(reclaimer, POD_EVENT_RECLAIMS, pod, note);
+}
+
+/* Once, until something else is found. */
+static void tell_refused(struct reclaimer *reclaimer, const struct pod_view *pod, int answer,
+                         const char *why)
+{
+    struct memory *memory = reclaimer_remember(reclaimer, pod->uid);
+    g_autofree char *name = g_strdup_printf("%s/%s", pod->ns, pod->name);
+
+    memory->again_ms = reclaimer->now_ms + RECLAIM_AGAIN_MS;
+    if (memory->answer == answer)
+        return;
+    memory->answer = answer;
+    metrics_count(COUNTER_RECLAIMS, RECLAIM_RESULT_REFUSED);
+    log_event(LOG_LEVEL_INFO, "nobody gives back", LOG_TEXT("for", name), LOG_TEXT("why", why));
+}
+
+/* False: it takes too long, or more than is kept track of. */
+static bool is_moderate(const struct reclaimer *reclaimer, const struct reclaim_plan *plan)
+{
+    g_autofree guint *n = g_new0(guint, plan->places->len + 1);
+    bool fits = plan->ends->len <= MINUTES_MAX * reclaimer->args.options.per_minute;
+
+    for (guint i = 0; i < plan->ends->len; i++)
+        fits &= ++n[g_array_index(plan->ends, struct reclaim_end, i).pod] <= CLAIM_ENDS_MAX;
+    return fits;
+}
+
+/* How many will end for it. */
+static guint serve(struct reclaimer *reclaimer, struct reclaim_ground *ground, char *const *uids)
+{
+    const guint n = g_strv_length((char **)uids);
+    g_autofree struct pod_view *views = g_new0(struct pod_view, n);
+    g_autofree struct reclaim_pod *pods = g_new0(struct reclaim_pod, n);
+    g_autoptr(GError) failure = NULL;
+
+    for (guint i = 0; i < n; i++) {
+        if (!reclaim_ground_pod(ground, uids[i], &views[i], &pods[i]))
+            return 0;
+    }
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        g_autoptr(reclaim_plan) plan = reclaim_plan_make(ground, pods, n);
+        if (plan->answer != RECLAIM_FOUND) {
+            tell_refused(reclaimer, &views[0], (int)plan->answer, reclaim_text(plan->answer));
+            return 0;
+        }
+        if (!is_moderate(reclaimer, plan)) {
+            reclaim_plan_undo(ground);
+            tell_refused(reclaimer, &views[0], RECLAIM_N, "more pods than may end in time");
+            return 0;
+        }
+        if (!verify(reclaimer, plan)) {
+            reclaim_plan_undo(ground);
+            continue;
+        }
+        if (leadership_term(reclaimer->args.leadership) != reclaimer->term ||
+            !write_claims(reclaimer, plan, uids, &failure)) {
+            reclaim_plan_undo(ground);
+            reclaimer_remember(reclaimer, uids[0])->again_ms = reclaimer->now_ms + RECLAIM_AGAIN_MS;
+            log_event_limited(LOG_LEVEL_WARN, "claim cannot be written",
+                              LOG_TEXT("why", failure ? failure->message : "no leader any more"));
+            return 0;
+        }
+        reclaimer_remember(reclaimer, uids[0])->answer = RECLAIM_FOUND;
+        tell_claimed(reclaimer, plan, &views[0]);
+        return plan->ends->len;
+    }
+    tell_refused(reclaimer, &views[0], RECLAIM_N + 1, "too many of those who have borrowed stay");
+    return 0;
+}
+
+/* Under the copy's lock. */
+static bool stays(const struct allocation *allocation, void *data)
+{
+    struct reclaimer *reclaimer = data;
+
+    return reclaimer_is_before(reclaimer->stays, allocation->uid, reclaimer->now_ms) ||
+           throttle_has(reclaimer->throttle, allocation->uid);
+}
+
+void claimants_serve(struct reclaimer *reclaimer, const GArray *rows)
+{
+    const int64_t most = reclaimer->args.options.at_once;
+    g_autoptr(GHashTable) handled = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(reclaim_ground) ground = NULL;
+    int64_t outstanding = 0;
+    guint looked = 0;
+
+    for (guint i = 0; i < rows->len; i++)
+        outstanding += g_array_index(rows, struct claim_row, i).n_left;
+    if (outstanding >= most || g_hash_table_size(reclaimer->written) > 0)
+        return;
+    g_autoptr(GArray) list = list_claimants(reclaimer);
+    for (guint i = 0; i < list->len && looked < PODS_MAX && outstanding < most; i++) {
+        const char *uid = g_array_index(list, struct claimant, i).uid;
+        if (g_hash_table_contains(handled, uid))
+            continue;
+        g_auto(GStrv) uids = list_members(reclaimer, uid);
+        for (char **one = uids; one && *one; one++)
+            g_hash_table_add(handled, g_strdup(*one));
+        if (!uids || !*uids)
+            continue;
+        if (!ground)
+            ground = reclaim_ground_new(reclaimer->args.store, stays, reclaimer);
+        outstanding += serve(reclaimer, ground, uids);
+        looked++;
+    }
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/metrics.h"
+#include "explain/reclaim/reclaim_plan.h"
+#include "reclaim/claim_notes.h"
+#include "reclaim/reclaimer_state.h"
+
+#define BACKOFF_MIN_MS 60000    /* for a pod that has not come in time */
+#define BACKOFF_MAX_MS 14400000 /* four hours */
+
+/* --- claims that have ended ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *text;
+    enum reclaim_result result;
+} endings[] = {
+    [CLAIM_WAITS] = {"what was to be given back is not lent any more", RECLAIM_RESULT_CHANGED},
+    [CLAIM_BOUND] = {"the pod has come", RECLAIM_RESULT_BOUND},
+    [CLAIM_GONE] = {"the pod is gone", RECLAIM_RESULT_GONE},
+    [CLAIM_LAPSED] = {"the pod has not come in time", RECLAIM_RESULT_LAPSED},
+    [CLAIM_STALE] = {"the pod has another one", RECLAIM_RESULT_CHANGED},
+    [CLAIM_UNSURE] = {"its namespace would have more than its min now", RECLAIM_RESULT_CHANGED},
+};
+
+static void tell_lapsed(struct reclaimer *reclaimer, const struct claim_row *row)
+{
+    struct memory *memory = reclaimer_remember(reclaimer, row->claim->uid);
+    g_autofree char *note = NULL;
+
+    memory->backoff_ms = CLAMP(memory->backoff_ms * 2, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    memory->again_ms = reclaimer->now_ms + memory->backoff_ms;
+    if (!row->name)
+        return;
+    note = g_strdup_printf("room on %s was kept for it, but it has not come in time; nobody gives "
+                           "back for it for %" G_GINT64_FORMAT " s",
+                           row->node, memory->backoff_ms / 1000);
+    reclaimer_post(reclaimer, POD_EVENT_RECLAIMS,
+                   &(struct pod_view){.ns = row->ns, .name = row->name, .uid = row->claim->uid},
+                   note);
+}
+
+static void end_claim(struct reclaimer *reclaimer, struct claim_row *row, enum claim_state state)
+{
+    g_autoptr(GError) failure = NULL;
+
+    if (!claim_notes_remove(reclaimer->args.cluster, row->node, row->claim->uid, &failure)) {
+        log_event_limited(LOG_LEVEL_WARN, "claim cannot be taken back", LOG_TEXT("node", row->node),
+                          LOG_TEXT("why", failure->message));
+        return;
+    }
+    metrics_count(COUNTER_RECLAIMS, endings[state].result);
+    log_event(LOG_LEVEL_INFO, "claim on lent quota ended", LOG_TEXT("namespace", row->ns),
+              LOG_TEXT("pod", row->name), LOG_TEXT("uid", row->claim->uid),
+              LOG_TEXT("node", row->node), LOG_TEXT("why", endings[state].text));
+    if (state == CLAIM_LAPSED)
+        tell_lapsed(reclaimer, row);
+    if (row->state == CLAIM_WAITS)
+        row->state = CLAIM_STALE; /* of it nobody ends any more */
+}
+
+/* What one of a group does not get, none of it gets. */
+static void end_claims(struct reclaimer *reclaimer, GArray *rows, struct claim_row *of,
+                       enum claim_state state)
+{
+    g_autofree char *group = g_strdup(of->group);
+
+    end_claim(reclaimer, of, state);
+    for (guint i = 0; group && i < rows->len; i++) {
+        struct claim_row *row = &g_array_index(rows, struct claim_row, i);
+        if (row->state == CLAIM_WAITS && g_strcmp0(row->group, group) == 0)
+            end_claim(reclaimer, row, state);
+    }
+}
+
+void evictions_settle(struct reclaimer *reclaimer, GArray *rows)
+{
+    for (guint i = 0; i < rows->len; i++) {
+        struct claim_row *row = &g_array_index(rows, struct claim_row, i);
+        if (row->state == CLAIM_LAPSED || row->state == CLAIM_UNSURE)
+            end_claims(reclaimer, rows, row, row->state);
+        else if (row->state != CLAIM_WAITS)
+            end_claim(reclaimer, row, row->state);
+    }
+}
+
+/* --- evictions ------------------------------------------------------------------------------------------- */
+
+enum fate {
+    FATE_GONE,  /* it has ended, or is about to */
+    FATE_LATER, /* not now */
+    FATE_KEPT,  /* it is not to end: what it holds is not lent any more, or it may not be ended */
+    FATE_EVICTED,
+};
+
+static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_row *row,
+                         const struct evictee *evictee, int64_t gpus)
+{
+    g_autofree char *pod = g_strdup_printf("%s/%s", evictee->ns, evictee->name);
+    g_autofree char *claimant = g_strdup_printf("%s/%s", row->ns, row->name);
+    g_autofree char *cards = reclaimer_cards(gpus);
+    g_autofree char *note =
+        g_strdup_printf("namespace %s has more than its quota's min; it gives %s on %s back to %s",
+                        evictee->ns, cards, row->node, claimant);
+
+    metrics_count(COUNTER_RECLAIM_EVICTIONS, RECLAIM_EVICTION_DONE);
+    log_event(LOG_LEVEL_INFO, "evicted: its namespace gives back", LOG_TEXT("pod", pod),
+              LOG_TEXT("node", row->node), LOG_TEXT("cards", cards), LOG_TEXT("for", claimant));
+    reclaimer_post(
+        reclaimer, POD_EVENT_RECLAIMED,
+        &(struct pod_view){.ns = evictee->ns, .name = evictee->name, .uid = evictee->uid}, note);
+}
+
+/* Whether it is to be evicted now. `ret_evictee` and `ret_gpus` are set if so. */
+static enum fate look_at(struct reclaimer *reclaimer, const char *uid, struct evictee *ret_evictee,
+                         int64_t *ret_gpus)
+{
+    struct store *store = reclaimer->args.store;
+    enum fate fate = FATE_EVICTED;
+
+    store_lock(store);
+    const struct allocation *ending = ledger_get(store_ledger(store), uid);
+    if (!ending || ending->terminating || throttle_has(reclaimer->throttle, uid))
+        fate = FATE_GONE;
+    else if (reclaimer_is_before(reclaimer->stays, uid, reclaimer->now_ms) ||
+             !throttle_allows(reclaimer->throttle, reclaimer->now_ms))
+        fate = FATE_LATER;
+    else if (!reclaim_may_end(store, throttle_going(reclaimer->throttle), uid))
+        fate = FATE_KEPT;
+    if (fate == FATE_EVICTED) {
+        ret_evictee->ns = g_strdup(ending->ns);
+        ret_evictee->name = g_strdup(ending->name);
+        ret_evictee->uid = g_strdup(uid);
+        *ret_gpus = elastic_gpus(ending);
+    }
+    store_unlock(store);
+    return fate;
+}
+
+static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row, const char *uid)
+{
+    g_auto(evictee) evictee = {0};
+    g_autofree char *why = NULL;
+    g_autoptr(GError) failure = NULL;
+    int64_t gpus = 0;
+    const enum fate fate = look_at(reclaimer, uid, &evictee, &gpus);
+
+    if (fate != FATE_EVICTED)
+        return fate;
+    if (!reclaimer_read_pod(reclaimer, &evictee, &why))
+        return FATE_LATER; /* the watch will say */
+    if (why) {
+        reclaimer_note_stay(reclaimer, &evictee, why);
+        return FATE_KEPT;
+    }
+    if (leadership_term(reclaimer->args.leadership) != reclaimer->term)
+        return FATE_LATER;
+    const enum eviction eviction =
+        reclaimer->args.evict(reclaimer->args.data, &evictee, false, &failure);
+    if (eviction != EVICTION_DONE) {
+        reclaimer_set_time(reclaimer->stays, uid, reclaimer->now_ms + RECLAIM_PAUSE_MS);
+        reclaimer_note_failure(reclaimer, &evictee, eviction, failure ? failure->message : "");
+        return FATE_LATER;
+    }
+    throttle_note(reclaimer->throttle, uid, reclaimer->now_ms);
+    tell_evicted(reclaimer, row, &evictee, gpus);
+    return FATE_EVICTED;
+}
+
+void evictions_send(struct reclaimer *reclaimer, GArray *rows)
+{
+    for (guint i = 0; i < rows->len; i++) {
+        struct claim_row *row = &g_array_index(rows, struct claim_row, i);
+        for (char **uid = row->claim->ends; row->state == CLAIM_WAITS && *uid; uid++) {
+            if (evict(reclaimer, row, *uid) != FATE_KEPT)
+                continue;
+            end_claims(reclaimer, rows, row, CLAIM_WAITS);
+            reclaimer_remember(reclaimer, row->claim->uid)->again_ms =
+                reclaimer->now_ms + RECLAIM_AGAIN_MS;
+        }
+    }
+}

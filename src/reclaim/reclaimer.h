@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Takes back what elastic quotas have lent: for pods that find no room though their namespaces are
+ * within their mins, pods of namespaces above theirs are evicted (explain/reclaim/reclaim_plan.h says which).
+ *
+ * Whatever must not be forgotten is on the Nodes: a claim (wire/claim.h) names the pod, and those that end
+ * for it. It is written before the first of them is evicted, keeps the room for the pod, and is taken away
+ * when the pod has come, is gone, or has not come in time. Everything else follows from it: a replica that
+ * takes over evicts whom the claims name and nobody has evicted yet. Right before each eviction the pod is
+ * read once more, and it is asked whether its namespace has still borrowed as much.
+ *
+ * A thread of its own; acts only where this replica serves and knows the cluster.
+ */
+#include "maintain/eviction.h"
+#include "store/cluster.h"
+#include "verbs/denial.h"
+#include "verbs/leadership.h"
+
+struct reclaimer_options {
+    int64_t delay_ms; /* for which a pod has waited */
+    int64_t at_once, per_minute;
+    bool uncontrolled; /* pods that no controller makes again may end, too */
+};
+
+struct reclaimer_args {
+    struct store *store;
+    struct cluster *cluster;
+    struct leadership *leadership; /* NULL: the only replica */
+    const struct denials *denials; /* whose pods are placed here; NULL: all schedulers' */
+    /* As eviction_send, which it mostly is. */
+    enum eviction (*evict)(void *data, const struct evictee *evictee, bool try, GError **error);
+    void *data;
+    struct reclaimer_options options;
+};
+
+struct reclaimer;
+
+/* Borrows what it is given. */
+struct reclaimer *reclaimer_new(const struct reclaimer_args *args);
+/* Ends the thread. NULL is ignored. */
+void reclaimer_free(struct reclaimer *reclaimer);
+
+bool reclaimer_start(struct reclaimer *reclaimer, GError **error);
+
+/* What the thread does once a second. */
+void reclaimer_look(struct reclaimer *reclaimer);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a reclaimer is made of, for reclaimer.c, claimants.c and evictions.c alone. */
+#include "base/worker.h"
+#include "reclaim/claims.h"
+#include "reclaim/reclaimer.h"
+#include "reclaim/throttle.h"
+
+#define RECLAIM_AGAIN_MS 10000  /* for a pod for which nobody gives back */
+#define RECLAIM_PAUSE_MS 5000   /* for a pod that cannot be evicted now */
+#define RECLAIM_STAYS_MS 300000 /* for one that may not be ended */
+
+/* What is known of a pod for which somebody gave back, or nobody did. */
+struct memory {
+    int64_t again_ms;   /* it is not looked at before */
+    int64_t backoff_ms; /* the last */
+    int answer;         /* that was told last: enum reclaim_answer, or -1 */
+};
+
+struct reclaimer {
+    struct reclaimer_args args;
+    struct worker worker;
+    struct throttle *throttle;
+    GHashTable *memories; /* uid -> struct memory * */
+    GHashTable *stays;    /* uid -> int64_t *: until when it is not to be ended */
+    GHashTable *written;  /* uid -> int64_t *: until when its claim is to be seen */
+    uint64_t term;        /* of this look */
+    int64_t now_ms, now_ns;
+};
+
+struct memory *reclaimer_remember(struct reclaimer *reclaimer, const char *uid);
+/* Of `stays` and `written`. */
+void reclaimer_set_time(GHashTable *times, const char *uid, int64_t until_ms);
+bool reclaimer_is_before(GHashTable *times, const char *uid, int64_t now_ms);
+
+/* Reads the pod; false: it is not there any more, or nobody can say. `ret_why`: it may not be ended. */
+bool reclaimer_read_pod(const struct reclaimer *reclaimer, const struct evictee *evictee,
+                        char **ret_why);
+void reclaimer_note_stay(struct reclaimer *reclaimer, const struct evictee *evictee,
+                         const char *why);
+void reclaimer_note_failure(struct reclaimer *reclaimer, const struct evictee *evictee,
+                            enum eviction eviction, const char *why);
+
+void reclaimer_post(const struct reclaimer *reclaimer, enum pod_event_cause cause,
+                    const struct pod_view *pod, const char *note);
+/* "0.2 cards"; free with g_free. */
+char *reclaimer_cards(int64_t gpus);
+
+/* Takes back claims that have ended; evicts whom the others name, as far as it may. */
+void evictions_settle(struct reclaimer *reclaimer, GArray *rows);
+void evictions_send(struct reclaimer *reclaimer, GArray *rows);
+
+/* Finds those for whom somebody is to give back, and writes their claims. */
+void claimants_serve(struct reclaimer *reclaimer, const GArray *rows);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Room on a Node that is given back to a pod whose namespace is sure of it: who it is for, since when, and
+ * whose end makes it. Kept as an annotation of the Node, so that every replica knows it and a restart
+ * forgets nothing:
+ *
+ *   gpuledger.io/reclaim: '[{"for":"UID","since":1764100000,"card":3,"ends":["UID","UID"]}]'
+ *
+ * Pods' authors cannot write it. It counts for CLAIM_MS, whatever becomes of whoever wrote it.
+ */
+#include <gpuledger/ledger.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLAIM_KEY "gpuledger.io/reclaim"
+#define CLAIM_MS INT64_C(600000)
+#define CLAIMS_MAX 64     /* of a Node */
+#define CLAIM_ENDS_MAX 64 /* pods that end for one */
+
+/* The strings are the claim's own. */
+struct room_claim {
+    char *uid;
+    int64_t since_s; /* Unix time */
+    int32_t card;    /* that the pod is to have a share of; CARD_UNKNOWN: several, or not known */
+    char **ends;     /* UIDs, NULL at the end */
+};
+
+struct room_claim *claim_new(const char *uid, int64_t since_s, int32_t card,
+                             const char *const *ends);
+struct room_claim *claim_dup(const struct room_claim *claim);
+void claim_free(struct room_claim *claim); /* NULL is ignored */
+
+/* Whether it still counts; one of the future does not. */
+bool claim_counts(const struct room_claim *claim, int64_t now_ns);
+bool claim_names(const struct room_claim *claim, const char *uid); /* among those that end */
+
+/* The annotation's text; NULL: there is none. An array of struct room_claim *, which it owns; NULL, with an
+ * error: it cannot be read, or has too many. */
+GPtrArray *claims_decode(const char *text, GError **error);
+char *claims_encode(const GPtrArray *claims); /* NULL: none. Free with g_free. */
