@@ -39,8 +39,8 @@ enum counter {
     COUNTER_RECORDS,        /* by enum record_result */
     /* By enum kueue_result. */
     COUNTER_KUEUE,
-    COUNTER_SWITCHES,        /* by enum switch_event */
-    COUNTER_GROUP_EVICTIONS, /* by enum group_eviction_result */
+    COUNTER_SWITCHES,          /* by enum switch_event */
+    COUNTER_GROUP_EVICTIONS,   /* by enum group_eviction_result */
     COUNTER_RECLAIMS,          /* by enum reclaim_result */
     COUNTER_RECLAIM_EVICTIONS, /* by enum reclaim_eviction */
     COUNTER_N

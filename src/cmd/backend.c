@@ -23,8 +23,8 @@ struct backend {
     struct cluster *api_cluster;
     struct cluster *limited; /* api_cluster, each call cut short */
     struct reflector *reflectors[FEED_N];
-    struct kueue *kueue; /* NULL: it is not answered */
-    struct switcher *switcher; /* NULL: no node is switched */
+    struct kueue *kueue;             /* NULL: it is not answered */
+    struct switcher *switcher;       /* NULL: no node is switched */
     struct half_groups *half_groups; /* NULL: nobody ends them */
 
     struct cluster *snapshot;

@@ -77,7 +77,7 @@ struct explanation {
     GArray *groups; /* struct explained_group, in the same order */
     struct remedies *remedies; /* VERDICT_REFUSED, else NULL */
     struct class_told *work_class; /* NULL: it is of none, and says nothing of one */
-    struct group_place *group; /* that the pod comes with, or NULL */
+    struct group_place *group;     /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
     struct reclaim_preview *reclaim; /* who would give back lent quota; likewise */
     unsigned overlooked; /* of the pod, by kube-scheduler alone: bits of enum overlooked */

@@ -30,7 +30,7 @@ struct executor {
     struct keeping *keeping;
     struct executor_budgets budgets;
     const struct window *window; /* no step begins outside of it; NULL: always */
-    bool force; /* as in struct drain_query, like the next */
+    bool force;                  /* as in struct drain_query, like the next */
     int64_t timeout_ms;
     const char *ns,
         *name; /* of the pod to admit, for which room is kept until it has a node; or NULL */

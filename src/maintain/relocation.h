@@ -23,17 +23,17 @@ struct relocation_query {
     uint32_t per_owner;
     uint32_t per_node;
     uint32_t per_namespace; /* moves; 0: any number */
-    bool force; /* pods that nobody makes again may be moved, too */
+    bool force;             /* pods that nobody makes again may be moved, too */
 };
 
 struct relocation_step {
     char *ns, *name, *uid;
-    char *from, *frees;  /* node, and what of it: "card 1 (8GiB)" */
-    char *to, *takes;    /* where its successor finds room */
-    char *owner_kind;    /* NULL: nobody makes a successor */
-    char *owner;         /* its UID, likewise */
+    char *from, *frees;     /* node, and what of it: "card 1 (8GiB)" */
+    char *to, *takes;       /* where its successor finds room */
+    char *owner_kind;       /* NULL: nobody makes a successor */
+    char *owner;            /* its UID, likewise */
     struct kept_room *room; /* what is to be kept on `to` for that; NULL likewise */
-    unsigned overlooked; /* of the pod: bits of enum overlooked */
+    unsigned overlooked;    /* of the pod: bits of enum overlooked */
 };
 
 /* A pod that was looked at and may not be moved. */
@@ -48,11 +48,11 @@ struct relocation {
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
     char *uid;     /* of the pod to admit; NULL: it need not exist */
-    char *node, *cards; /* of the pod to admit, if it is reached */
+    char *node, *cards;     /* of the pod to admit, if it is reached */
     struct kept_room *room; /* what is to be kept there, likewise, if it takes moves */
-    char *why;          /* it is not reached; for people */
-    guint n_nodes;      /* that might take the pod, or lend room */
-    guint n_looked;     /* of these, whose pods were looked at */
+    char *why;              /* it is not reached; for people */
+    guint n_nodes;          /* that might take the pod, or lend room */
+    guint n_looked;         /* of these, whose pods were looked at */
 };
 
 /* NULL, with an error: the pod asks for no GPU, the place is not known, pods cannot be read. */
