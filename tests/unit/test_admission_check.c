@@ -201,8 +201,9 @@ START_TEST(a_later_reservation_is_answered_anew)
     reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, later);
     reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
     start_with(NULL);
-    g_autofree char *third = find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
-    g_autofree char *request = find_request("PATCH", 1);
+    G_GNUC_UNUSED g_autofree char *third =
+        find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
+    G_GNUC_UNUSED g_autofree char *request = find_request("PATCH", 1);
 }
 END_TEST
 
@@ -260,7 +261,8 @@ START_TEST(who_was_answered_meanwhile_is_not_answered_again)
     start_with(NULL);
     g_autofree char *request = find_request("PATCH", 1);
     expect_in(request, "'name':'x'");
-    g_autofree char *remembered = find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
+    G_GNUC_UNUSED g_autofree char *remembered =
+        find_request("GET " KUEUE "/namespaces/ml/workloads/w ", 2);
 }
 END_TEST
 
@@ -352,7 +354,7 @@ START_TEST(without_the_crd_it_looks_again)
     script_active_check();
     reply("GET " KUEUE "/workloads?limit", 200, LIST(""));
     start_with(NULL);
-    g_autofree char *request = find_request("/workloads?limit", 0);
+    G_GNUC_UNUSED g_autofree char *request = find_request("/workloads?limit", 0);
 }
 END_TEST
 

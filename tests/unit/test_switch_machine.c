@@ -220,8 +220,8 @@ END_TEST
 
 START_TEST(what_cannot_be_read_is_left_to_people)
 {
-    static const char *const states[] = {"", "setting", "setting@/day", "dancing@" AT "/day",
-                                         "setting@" AT};
+    static const char *const states[] = {"", "setting", "setting@/day", ("dancing@" AT "/day"),
+                                         ("setting@" AT)};
 
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         look((struct node_view){NODE_DAY, SAID(states[i])}, 0, NOON);

@@ -389,7 +389,7 @@ static bool apply(const struct config *config, const struct goal *goal, struct r
     ending_block_signals();
     g_autoptr(keeping) keeping = keeping_new(
         &(struct keeping_options){.client = client, .by = goal->by, .tell = print_progress});
-    g_autoptr(ending) ending = ending_new(keeping);
+    G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
     if (goal->place.node) {
         g_autoptr(GPtrArray) changes =
             places_set(config, &(struct places_order){client, words, false}, error);
