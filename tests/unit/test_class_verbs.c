@@ -132,6 +132,21 @@ START_TEST(a_slice_is_not_put_beside_training)
 }
 END_TEST
 
+START_TEST(the_emptiest_card_is_not_room_if_training_is_on_it)
+{
+    for (int i = 0; i < 2; i++) {
+        apply((struct pod){i ? "t2" : "t1", "training", "4", i ? "n2" : "n1", "0"});
+        apply((struct pod){i ? "p2" : "p1", NULL, "9", i ? "n2" : "n1", "1"});
+    }
+    g_autofree char *fits = filter(POD("", "0", "1", ""));
+    ck_assert_msg(strstr(fits, "\"NodeNames\":[\"n1\",\"n2\"]"), "%s", fits);
+    g_autofree char *slice = filter(POD("", "0", "2", ""));
+    ck_assert_msg(strstr(slice, "\"NodeNames\":[]") &&
+                      strstr(slice, reason_info(REASON_OTHER_CLASS)->text),
+                  "%s", slice);
+}
+END_TEST
+
 /* Whom the answer would end on the node, "a b"; "-": it is no candidate. */
 static char *preempt(const char *pod, const char *nodes)
 {
@@ -278,6 +293,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_class_that_comes_in_groups_wants_one);
     tcase_add_test(tc, a_slice_is_not_put_beside_training);
+    tcase_add_test(tc, the_emptiest_card_is_not_room_if_training_is_on_it);
     tcase_add_test(tc, interactive_pods_end_first);
     tcase_add_test(tc, a_restart_knows_the_class_again);
     tcase_add_test(tc, a_seal_has_the_class);
