@@ -189,6 +189,7 @@ static char *answer(struct store *store, enum prioritize_shape shape, const stru
 
     store_set_moment(store, moment);
     extender_prioritize(&extender, PRIORITIZE_ALL, body, strlen(body), reply, NULL);
+    store_set_moment(store, NULL); /* it is the caller's */
     return g_string_free(reply, FALSE);
 }
 
