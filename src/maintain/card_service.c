@@ -278,7 +278,7 @@ static enum outcome write_node(const struct write *write, struct topology *topol
     struct json_writer writer;
     const cJSON *object;
     struct node_view view;
-    struct head head;
+    struct head head = {0};
     enum outcome outcome = get(write, &object, error);
 
     if (outcome != OUTCOME_OK)
@@ -340,7 +340,7 @@ static enum outcome edit_health(const struct write *write, const cJSON *object, 
     const bool open = write->query->open;
     g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
     struct json_writer writer;
-    struct head head;
+    struct head head = {0};
 
     if (!json_decode(write->arena, object, head_fields, &head, error))
         return OUTCOME_REFUSED;

@@ -138,7 +138,7 @@ static bool set_rule(const struct device_taint *taint, const char *version,
 static bool set_slice(const struct device_taint *taint, const char *version,
                       struct json_arena *arena, const cJSON *object, GError **error)
 {
-    struct slice slice;
+    struct slice slice = {0};
     const cJSON *item;
 
     if (!json_decode(arena, object, slice_fields, &slice, error))
@@ -161,7 +161,7 @@ bool device_taint_set(const struct device_taint *taint, GError **error)
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GString) reply = g_string_new(NULL);
     GError *failure = NULL;
-    struct list list;
+    struct list list = {0};
     const cJSON *item;
 
     const char *version = find_version(taint, "devicetaintrules?limit=1", reply, &failure);

@@ -54,7 +54,7 @@ static bool is_ready(struct json_arena *arena, const struct pod *pod)
     const cJSON *item;
 
     cJSON_ArrayForEach (item, pod->conditions) {
-        struct condition one;
+        struct condition one = {0};
         if (json_decode(arena, item, condition_fields, &one, NULL) &&
             g_strcmp0(one.type, "Ready") == 0)
             return g_strcmp0(one.status, "True") == 0;
@@ -66,7 +66,7 @@ static bool decode(struct json_arena *arena, const cJSON *object, struct evictee
                    GError **error)
 {
     struct controller controller;
-    struct pod pod;
+    struct pod pod = {0};
 
     if (!json_decode(arena, object, pod_fields, &pod, error))
         return false;
@@ -127,7 +127,7 @@ enum outcome eviction_count_ready(struct api_client *client, const char *ns, con
     g_autoptr(GString) reply = g_string_new(NULL);
     const struct api_call call = {
         .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS, .reply_max = PODS_MAX};
-    struct list list;
+    struct list list = {0};
     const cJSON *item;
     const enum outcome outcome = api_client_call(client, &call, reply, error);
 

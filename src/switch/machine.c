@@ -19,7 +19,7 @@ bool switch_state_parse(const char *text, struct switch_state *ret_state)
     const char *at = strchr(text, '@'), *slash = strrchr(text, '/');
 
     if (strnlen(text, STATE_MAX) == STATE_MAX || !at || !slash || slash < at ||
-        strlen(slash + 1) > SWITCH_VALUE_MAX)
+        (slash[1] && !switch_value_is_valid(slash + 1)))
         return false;
     for (unsigned i = SWITCH_DRAINING; i < SWITCH_PHASES; i++) {
         if (strlen(switch_phases[i]) == (size_t)(at - text) &&
@@ -410,6 +410,12 @@ void switch_step_find(const struct switch_sight *sight, struct switch_step *ret_
         return;
     }
     look.current = string_pairs_get(&sight->node->labels, look.mark.label);
+    if (look.current && *look.current && !switch_value_is_valid(look.current)) {
+        ret_step->stuck =
+            true; /* no API server lets it be; what was there could not be noted down */
+        ret_step->waits = "its label has a value that no label can have";
+        return;
+    }
     if (state)
         go_on(&look);
     else if (sight->now_s >= look.mark.at_s)

@@ -40,7 +40,7 @@ bool controller_find(struct json_arena *arena, const cJSON *owners,
     const cJSON *item;
 
     cJSON_ArrayForEach (item, owners) {
-        struct owner owner;
+        struct owner owner = {0};
         if (!json_decode(arena, item, owner_fields, &owner, NULL) || !owner.controls ||
             strlen(owner.controller.uid) > CONTROLLER_UID_MAX)
             continue;
@@ -54,7 +54,7 @@ bool controller_find(struct json_arena *arena, const cJSON *owners,
 bool controller_decode(struct json_arena *arena, const cJSON *object,
                        struct controller *ret_controller)
 {
-    struct pod pod;
+    struct pod pod = {0};
 
     return json_decode(arena, object, pod_fields, &pod, NULL) &&
            controller_find(arena, pod.owners, ret_controller);

@@ -36,6 +36,11 @@ static bool is_word(const char *text, const char *also)
     return *text;
 }
 
+bool switch_value_is_valid(const char *value)
+{
+    return strlen(value) <= SWITCH_VALUE_MAX && is_word(value, "-_.");
+}
+
 bool switch_mark_parse(const char *text, struct switch_mark *ret_mark)
 {
     struct switch_mark mark;
@@ -49,7 +54,7 @@ bool switch_mark_parse(const char *text, struct switch_mark *ret_mark)
         return false;
     g_strlcpy(mark.label, text, (gsize)(sign - text) + 1);
     g_strlcpy(mark.value, sign + 1, (gsize)(at - sign));
-    if (!is_word(mark.label, "-_./") || !is_word(mark.value, "-_.") ||
+    if (!is_word(mark.label, "-_./") || !switch_value_is_valid(mark.value) ||
         !switch_time_parse(at + 1, &mark.at_s))
         return false;
     *ret_mark = mark;

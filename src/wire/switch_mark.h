@@ -26,6 +26,9 @@ struct switch_mark {
     int64_t at_s; /* Unix time */
 };
 
+/* Whether a label may have such a value, which is not empty. */
+bool switch_value_is_valid(const char *value);
+
 /* False: it cannot be read. */
 bool switch_mark_parse(const char *text, struct switch_mark *ret_mark);
 /* As it is parsed. Free with g_free. */

@@ -64,7 +64,7 @@ static void write_elastic(struct table *table, const cJSON *row)
 static bool write_fixed(struct table *table, struct json_arena *arena, const cJSON *item,
                         GError **error)
 {
-    struct quota_row row;
+    struct quota_row row = {0};
 
     if (!json_decode(arena, item, quota_fields, &row, error))
         return false;
