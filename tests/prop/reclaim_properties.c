@@ -270,6 +270,33 @@ static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, 
     return OUTCOME_OK;
 }
 
+/* A namespace is promised no more than its min: what it holds, and all for whom room is kept. */
+static void judge_claims(int node)
+{
+    g_autoptr(GPtrArray) fresh = claims_decode(notes[node].text, NULL);
+
+    for (guint i = 0; fresh && i < fresh->len; i++) {
+        const struct room_claim *claim = fresh->pdata[i];
+        const struct pod *pod = find(claim->uid);
+        if (!pod || pod->stage != STAGE_WAITS || claim->since_s != moment.now_ns / 1000000000)
+            continue;
+        int64_t sum = held_by(pod->space, true);
+        for (int j = 0; j < n_nodes; j++) {
+            g_autoptr(GPtrArray) claims = claims_decode(notes[j].text, NULL);
+            for (guint k = 0; k < claims->len; k++) {
+                const struct room_claim *one = claims->pdata[k];
+                const struct pod *other = find(one->uid);
+                sum += other && other->space == pod->space && other->stage == STAGE_WAITS &&
+                               claim_counts(one, moment.now_ns)
+                           ? other->units
+                           : 0;
+            }
+        }
+        HOLDS(sum <= mins[pod->space], "s%d is promised %ld of %ld", pod->space, (long)sum,
+              (long)mins[pod->space]);
+    }
+}
+
 static enum outcome annotate_node(struct cluster *cluster, const struct node_annotation *annotation,
                                   int64_t deadline_ms, GError **error)
 {
@@ -283,6 +310,8 @@ static enum outcome annotate_node(struct cluster *cluster, const struct node_ann
     g_free(notes[node].text);
     notes[node].text = g_strdup(annotation->value);
     notes[node].version++;
+    if (!chaos) /* else a watch is late, or another replica's claim has not been seen */
+        judge_claims(node);
     if (!chaos || chance_percent(80))
         tell_node(node); /* else the watch is late */
     return OUTCOME_OK;
