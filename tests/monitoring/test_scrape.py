@@ -28,8 +28,9 @@ from program import Server, call, listing, node, pod  # noqa: E402
 
 PATIENCE = 60
 
-# Of these there are none as long as nothing is wrong, or there is one replica.
-RARE = {"gpuledger_lease_held", "gpuledger_node_left_out", "gpuledger_node_doubted"}
+# Of these there are none as long as nothing is wrong, there is one replica, or no calendar.
+RARE = {"gpuledger_lease_held", "gpuledger_node_left_out", "gpuledger_node_doubted",
+        "gpuledger_switches_stuck"}
 
 
 def setUpModule():
