@@ -44,8 +44,10 @@ struct part {
     int64_t amounts[ELASTIC_KEYS_MAX];
 };
 
-/* A pod without a node. */
+/* A pod of which no watch has said that it has a node. It may hold something already: what it asks for
+ * counts no more then. */
 struct waiter {
+    const char *uid; /* the table's */
     char *ns;
     struct request *request;
     struct space *space; /* what it asks for counts there; NULL: not counted yet, or of no quota */
@@ -59,7 +61,7 @@ struct elastic_quotas {
     bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
     GHashTable *tallies;        /* name of a node -> struct tally * */
     GHashTable *waiters;        /* uid -> struct waiter * */
-    GHashTable *fresh;          /* a set of struct waiter *: not counted yet */
+    GHashTable *fresh; /* a set of struct waiter *: not counted yet, or not while they hold */
     uint64_t round;
 };
 
@@ -436,12 +438,32 @@ static void add_parts(const struct elastic_quotas *quotas, const struct tally *t
     }
 }
 
+static void uncount(struct elastic_quotas *quotas, struct waiter *waiter)
+{
+    g_hash_table_remove(quotas->fresh, waiter);
+    for (guint key = 0; waiter->space && key < quotas->keys->len; key++)
+        waiter->space->waiting[key] -= waiter->amounts[key];
+    waiter->space = NULL;
+}
+
+/* Whoever holds something waits no more, until it holds nothing. */
+static void meet(struct elastic_quotas *quotas, const struct allocation *allocation)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, allocation->uid);
+
+    if (waiter) {
+        uncount(quotas, waiter);
+        g_hash_table_add(quotas->fresh, waiter);
+    }
+}
+
 static void count_node(struct elastic_quotas *quotas, const struct node *node, struct tally *tally)
 {
     add_parts(quotas, tally, -1);
     g_array_set_size(tally->parts, 0);
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *one = node->allocations->pdata[i];
+        meet(quotas, one);
         struct space *space = g_tree_lookup(quotas->spaces, one->ns);
         const struct holding_query of = {node, one->shares, one->n_shares};
         struct part *part = space ? part_of(tally, space) : NULL;
@@ -498,6 +520,7 @@ static const struct node *find_example(struct ledger *ledger, const struct reque
     return NULL;
 }
 
+/* After count_used: whoever holds something counts there. */
 static void count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
 {
     struct share shares[REQUEST_ASKS_MAX];
@@ -507,6 +530,9 @@ static void count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
     g_hash_table_iter_init(&iter, quotas->fresh);
     while (g_hash_table_iter_next(&iter, &value, NULL)) {
         struct waiter *waiter = value;
+        if (ledger_get(ledger, waiter->uid))
+            continue;
+        g_hash_table_iter_remove(&iter);
         const struct node *node = find_example(ledger, waiter->request);
         waiter->space = node ? g_tree_lookup(quotas->spaces, waiter->ns) : NULL;
         const struct holding_query of = {node, shares, holding_ask(waiter->request, shares)};
@@ -515,14 +541,6 @@ static void count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
             waiter->space->waiting[key] += waiter->amounts[key];
         }
     }
-    g_hash_table_remove_all(quotas->fresh);
-}
-
-static void uncount(struct elastic_quotas *quotas, struct waiter *waiter)
-{
-    g_hash_table_remove(quotas->fresh, waiter);
-    for (guint key = 0; waiter->space && key < quotas->keys->len; key++)
-        waiter->space->waiting[key] -= waiter->amounts[key];
 }
 
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
@@ -545,7 +563,8 @@ void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const 
     elastic_quotas_forget(quotas, uid);
     waiter->ns = g_strdup(ns);
     waiter->request = request_dup(request);
-    g_hash_table_insert(quotas->waiters, g_strdup(uid), waiter);
+    waiter->uid = g_strdup(uid);
+    g_hash_table_insert(quotas->waiters, (gpointer)waiter->uid, waiter);
     g_hash_table_add(quotas->fresh, waiter);
 }
 

@@ -10,6 +10,9 @@
  * for that have no node. Keys for which nobody has a min are limited by max alone. Namespaces without a
  * quota are not limited and do not count. A quota takes nothing back from pods that hold it.
  *
+ * A pod counts once, by its UID: by what it holds, from the moment it is booked or a place is held for it,
+ * or else by what it waits for.
+ *
  * Keys are the resources of dialects, in their units, and two that add up over dialects:
  * gpuledger.io/gpus, in cards (a share is the larger of its parts of the card's memory and compute), and
  * gpuledger.io/gpu-memory, in bytes. Others are ignored: the API server counts those.

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What counts for a namespace's elastic quota: every pod once, whatever happens to it in which order.
+ */
+#include "core/ledger.h"
+#include "quota_extender.h"
+#include "suite.h"
+
+#define GPUS "gpuledger.io/gpus"
+#define MEM "aliyun.com/gpu-mem"
+
+static struct elastic_count seen;
+
+static void begin(void)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){.patience_ms = 60000, .elastic_quotas = true}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(extender.store, feed);
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "n",
+                            .capacity = PAIRS({MEM, "40"}, {"aliyun.com/gpu-count", "4"})});
+    store_apply_resource_quota(
+        extender.store, &(struct resource_quota_view){
+                            .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "2"})});
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(extender.store, feed);
+}
+
+/* `node` NULL: it waits. */
+static void tell(const char *uid, const char *node)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = "ml",
+                           .name = uid,
+                           .uid = uid,
+                           .node_name = node,
+                           .phase = node ? "Running" : "Pending",
+                           .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"},
+                                                {"ALIYUN_COM_GPU_MEM_POD", "10"},
+                                                {"ALIYUN_COM_GPU_MEM_DEV", "10"},
+                                                {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                                                {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
+}
+
+/* As bind does, and filter for the members of a group. */
+static void book(const char *uid, enum allocation_state state)
+{
+    struct ledger *ledger = store_ledger(extender.store);
+    struct allocation *booking = allocation_new(uid, "ml", uid, 1);
+
+    booking->dialect = dialect_find("gpushare");
+    booking->state = state;
+    booking->shares[0] = (struct share){
+        .card = 1, .memory = {ledger_node(ledger, "n")->cards[1].memory, AMOUNT_BYTES}};
+    ledger_put(ledger, "n", booking);
+}
+
+static void note(const struct elastic_count *count, void *data)
+{
+    if (g_str_equal(count->ns, "ml"))
+        seen = *count;
+}
+
+static void expect(int cards_used, int cards_waiting)
+{
+    elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
+                        note, NULL);
+    ck_assert_int_eq(seen.used, cards_used * 1000);
+    ck_assert_int_eq(seen.waiting, cards_waiting * 1000);
+}
+
+START_TEST(a_booking_counts_once)
+{
+    static const enum allocation_state states[] = {ALLOCATION_HELD, ALLOCATION_ASSUMED,
+                                                   ALLOCATION_BOUND, ALLOCATION_UNKNOWN};
+
+    begin();
+    tell("p", NULL);
+    expect(0, 1);
+    book("p", states[_i]);
+    expect(1, 0);
+    tell("p", NULL); /* the watch is late */
+    expect(1, 0);
+    tell("p", "n");
+    expect(1, 0);
+    store_delete_pod(extender.store, "p");
+    expect(0, 0);
+}
+END_TEST
+
+START_TEST(who_loses_the_booking_waits_again)
+{
+    begin();
+    tell("p", NULL);
+    book("p", ALLOCATION_ASSUMED);
+    expect(1, 0);
+    ledger_drop(store_ledger(extender.store), "p");
+    expect(0, 1);
+    book("p", ALLOCATION_ASSUMED);
+    ledger_drop(store_ledger(extender.store), "p");
+    expect(0, 1);
+}
+END_TEST
+
+/* A booking from before a restart is known before the watch shows the pod. */
+START_TEST(who_is_booked_before_it_is_seen_counts_once)
+{
+    begin();
+    book("p", ALLOCATION_UNKNOWN);
+    expect(1, 0);
+    tell("p", NULL);
+    expect(1, 0);
+    ledger_drop(store_ledger(extender.store), "p");
+    expect(0, 1);
+}
+END_TEST
+
+START_TEST(a_change_of_quotas_counts_anew)
+{
+    begin();
+    tell("p", NULL);
+    tell("q", NULL);
+    book("p", ALLOCATION_ASSUMED);
+    expect(1, 1);
+    store_apply_resource_quota(
+        extender.store, &(struct resource_quota_view){
+                            .ns = "ml", .name = "q", .elastic = true, .min = PAIRS({GPUS, "3"})});
+    expect(1, 1);
+    book("q", ALLOCATION_ASSUMED);
+    expect(2, 0);
+}
+END_TEST
+
+/* What a pod holds is not kept for it once more: the rest is lent. */
+START_TEST(what_is_booked_is_not_kept_as_well)
+{
+    const char *body =
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"other\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"10\"}}}]}},\"NodeNames\":[\"n\"]}";
+
+    begin();
+    store_apply_resource_quota(
+        extender.store,
+        &(struct resource_quota_view){
+            .ns = "other", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    tell("p", NULL);
+    book("p", ALLOCATION_ASSUMED);
+    expect_filter(body, "n", "n", "would borrow");
+    tell("q", NULL);
+    expect_filter(body, "n", "", "would borrow");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("elastic quotas");
+    TCase *counting = tcase_create("counting");
+
+    tcase_add_checked_fixture(counting, NULL, teardown);
+    tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
+    tcase_add_test(counting, who_loses_the_booking_waits_again);
+    tcase_add_test(counting, who_is_booked_before_it_is_seen_counts_once);
+    tcase_add_test(counting, a_change_of_quotas_counts_anew);
+    tcase_add_test(counting, what_is_booked_is_not_kept_as_well);
+    suite_add_tcase(suite, counting);
+    return suite_run(suite);
+}
