@@ -253,17 +253,19 @@ static void find_half(const struct gang_half *half, void *data)
 
     if (!pod)
         return;
-    audit_report_add(
-        look->report,
-        &(struct audit_finding){
-            .cause = AUDIT_GROUP_HALF,
-            .pod = pod,
-            .node = pod->node->name,
-            .take_cluster = g_strdup_printf("group %s: %u bound of the %u that it needs",
-                                            group->name, group->bound, group->min),
-            .take_ledger = g_strdup_printf("%u known, half for %" G_GINT64_FORMAT " s",
-                                           group->known, half->for_ms / 1000),
-        });
+    g_autofree char *raised =
+        half->raised_from > 0 ? g_strdup_printf(", which were %u", half->raised_from) : NULL;
+    audit_report_add(look->report,
+                     &(struct audit_finding){
+                         .cause = AUDIT_GROUP_HALF,
+                         .pod = pod,
+                         .node = pod->node->name,
+                         .take_cluster = g_strdup_printf(
+                             "group %s: %u bound of the %u that it needs%s", group->name,
+                             group->bound, group->min, raised ? raised : ""),
+                         .take_ledger = g_strdup_printf("%u known, half for %" G_GINT64_FORMAT " s",
+                                                        group->known, half->for_ms / 1000),
+                     });
 }
 
 static void look_at_groups(struct audit_report *report, struct store *store)

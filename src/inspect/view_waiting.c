@@ -35,7 +35,7 @@ static bool write_waiting(const struct arrivals_row *row, void *data)
 
 static const char *group_state(const struct gang_row *row)
 {
-    return row->whole ? "whole" : row->half ? "half" : row->held > 0 ? "placed" : "waiting";
+    return row->half ? "half" : row->whole ? "whole" : row->held > 0 ? "placed" : "waiting";
 }
 
 /* Under the lock. Of those that wait, or are half. */
@@ -44,7 +44,7 @@ static void write_group(const struct gang_row *row, void *data)
     struct waiting_rows *rows = data;
     struct json_writer *writer = rows->writer;
 
-    if (row->whole || rows->n_groups == VIEW_WAITING_PODS)
+    if ((row->whole && !row->half) || rows->n_groups == VIEW_WAITING_PODS)
         return;
     rows->n_groups++;
     json_begin_object(writer);
@@ -88,8 +88,8 @@ static void count_group(const struct gang_row *row, void *data)
 {
     uint64_t *counts = data;
 
-    counts[row->whole      ? GROUPS_WHOLE
-           : row->half     ? GROUPS_HALF
+    counts[row->half       ? GROUPS_HALF
+           : row->whole    ? GROUPS_WHOLE
            : row->held > 0 ? GROUPS_PLACED
                            : GROUPS_WAITING]++;
 }

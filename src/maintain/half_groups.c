@@ -59,6 +59,12 @@ struct collecting {
     GHashTable *bound; /* UIDs of their pods */
 };
 
+/* To end who came before the group was told to need more would bring nobody back whom it lacks. */
+static bool may_end(const struct gang_half *half)
+{
+    return half->ours && half->raised_from == 0;
+}
+
 /* Under the lock. */
 static void collect(const struct gang_half *half, void *data)
 {
@@ -79,7 +85,7 @@ static void collect(const struct gang_half *half, void *data)
         const struct bound_pod pod = {g_strdup(held->ns), g_strdup(held->name), g_strdup(*uid)};
         g_array_append_val(group->pods, pod);
     }
-    if (half->ours)
+    if (may_end(half))
         g_ptr_array_add(collecting->groups, group);
     else
         half_group_free(group);
@@ -116,7 +122,7 @@ static void look_for(const struct gang_half *half, void *data)
     struct searching *searching = data;
     g_auto(GStrv) uids = gangs_bound(store_gangs(searching->store), half->uid);
 
-    searching->found |= half->ours && g_strv_contains((const char *const *)uids, searching->uid);
+    searching->found |= may_end(half) && g_strv_contains((const char *const *)uids, searching->uid);
 }
 
 /* Its other pods may have come since. */

@@ -64,16 +64,6 @@ static struct gang_tenant *tenant_of(const struct gangs *gangs, const char *ns)
     return g_hash_table_lookup(gangs->tenants, ns);
 }
 
-static void note_whole(struct gangs *gangs, struct gang *gang)
-{
-    if (gang->whole || gang->min == 0 || gang->n[BOUND] + gang->n[PLAIN] < gang->min)
-        return;
-    gang->whole = true;
-    gang->backoff_ms = 0;
-    gang_rest(gangs, gang, 0);
-    gangs->news = true; /* another may have its places now */
-}
-
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage)
 {
     struct gang *gang = member->gang;
@@ -93,7 +83,7 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
         gangs->news = true;
     }
     if (stage == BOUND || stage == PLAIN)
-        note_whole(gangs, gang);
+        gang_note_whole(gangs, gang);
     gang_note_half(gangs, gang);
 }
 
@@ -164,15 +154,6 @@ static void remove_if_empty(struct gangs *gangs, struct gang *gang)
     g_hash_table_remove(gangs->by_key, gang->key);
 }
 
-/* Who waited for that may be told yes now. */
-static void set_min(struct gangs *gangs, struct gang *gang, uint32_t min)
-{
-    gangs->news |= gang->min != min;
-    gang->min = min;
-    note_whole(gangs, gang);
-    gang_note_half(gangs, gang);
-}
-
 bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint32_t generation)
 {
     struct gang *gang = gang_find_or_make(gangs, group->ns, group->name, group->native);
@@ -182,7 +163,7 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
     gang->declared = true;
     gang->generation = generation;
     gang->timeout_ms = group->timeout_ms;
-    set_min(gangs, gang, group->min);
+    gang_set_min(gangs, gang, group->min);
     if (group->failure && g_strcmp0(group->failure, gang->failure) != 0 && !gang->whole)
         release(gangs, gang);
     g_free(gang->failure);
@@ -230,7 +211,7 @@ static void heed_claim(struct gangs *gangs, struct gang *gang, const struct pod_
     if (gang->declared || claim->min == 0)
         return;
     gang->timeout_ms = claim->timeout_ms;
-    set_min(gangs, gang, claim->min);
+    gang_set_min(gangs, gang, claim->min);
 }
 
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid)
@@ -315,6 +296,7 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     g_ptr_array_remove(gang->members, member);
     if (gang->members->len == 0) { /* the next pods of its object begin anew */
         gang->whole = false;
+        gang->raised_from = gang->last_min = 0;
         gang->backoff_ms = 0;
         gang_rest(gangs, gang, 0);
     }
@@ -354,7 +336,7 @@ static bool is_busy(const struct gangs *gangs, const struct gang *asking, const 
 static bool is_free(const struct gang *gang)
 {
     return gang->whole || gang->min == 1 ||
-           (gang->n[BOUND] > 0 && gang->members->len < gang->min && gang_places(gang) == 0);
+           (gang->n[BOUND] > 0 && gang_lacks_ended(gang) && gang_places(gang) == 0);
 }
 
 static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang, const char *pool,
@@ -532,15 +514,6 @@ void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
-
-void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms)
-{
-    if (again_ms > 0 && gang->again_ms == 0)
-        g_ptr_array_add(gangs->resting, gang);
-    if (again_ms == 0 && gang->again_ms > 0)
-        g_ptr_array_remove_fast(gangs->resting, gang);
-    gang->again_ms = again_ms;
-}
 
 static void back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms)
 {

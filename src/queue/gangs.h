@@ -13,7 +13,7 @@
  * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
  * So are those of a group of which some are bound and too few are left, since what it lacks has ended. Of
  * a group whose bound members are fewer than it needs, and that has never been whole, it is said that it
- * is half.
+ * is half; also if it was whole before it came to need more.
  *
  * Where a place is, its keeper knows (struct gang_keeper). Time is monotonic and comes in; nothing else
  * does. Guarded by the store's lock.
@@ -122,11 +122,13 @@ struct gang_row {
 /* Texts are borrowed. False: the pod is in no group. */
 bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row);
 /* Groups that have been half for longer than their deadline, by what gangs_expire has seen. One of which
- * fewer pods are left than it needs is none: what it lacks has ended. */
+ * fewer pods are left than it needs is none: what it lacks has ended. If it needs more than before, it is
+ * one until as many are bound. */
 struct gang_half {
     struct gang_row group;
-    const char *uid; /* of one that is bound */
-    bool ours;       /* all that are bound came with the group, by their Bindings */
+    const char *uid;      /* of one that is bound */
+    bool ours;            /* all that are bound came with the group, by their Bindings */
+    uint32_t raised_from; /* as many as it needed before; 0: it has not come to need more */
     int64_t for_ms;
 };
 void gangs_each_half(const struct gangs *gangs, int64_t now_ms,

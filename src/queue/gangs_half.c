@@ -1,10 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of which some pods are bound, and too few. */
+/* Groups of which as many pods are bound as must be, and of which too few are. */
 #include "queue/gangs_state.h"
+
+void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms)
+{
+    if (again_ms > 0 && gang->again_ms == 0)
+        g_ptr_array_add(gangs->resting, gang);
+    if (again_ms == 0 && gang->again_ms > 0)
+        g_ptr_array_remove_fast(gangs->resting, gang);
+    gang->again_ms = again_ms;
+}
+
+static bool has_enough(const struct gang *gang)
+{
+    return gang->n[BOUND] + gang->n[PLAIN] >= gang->min;
+}
+
+void gang_note_whole(struct gangs *gangs, struct gang *gang)
+{
+    if (gang->min == 0 || !has_enough(gang))
+        return;
+    gang->raised_from = 0;
+    if (gang->whole)
+        return;
+    gang->whole = true;
+    gang->backoff_ms = 0;
+    gang_rest(gangs, gang, 0);
+    gangs->news = true; /* another may have its places now */
+}
+
+/* Who waited for that may be told yes now. */
+void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min)
+{
+    gangs->news |= gang->min != min;
+    if (gang->raised_from == 0 && gang->last_min > 0 && min > gang->last_min &&
+        gang->members->len > 0)
+        gang->raised_from = gang->last_min;
+    if (min <= gang->raised_from)
+        gang->raised_from = 0;
+    gang->min = gang->last_min = min;
+    gang_note_whole(gangs, gang);
+    gang_note_half(gangs, gang);
+}
+
+bool gang_lacks_ended(const struct gang *gang)
+{
+    return gang->members->len < gang->min && gang->raised_from == 0;
+}
 
 static bool is_partly_bound(const struct gang *gang)
 {
-    return !gang->whole && gang->n[BOUND] > 0 && gang->n[BOUND] + gang->n[PLAIN] < gang->min;
+    return (!gang->whole || gang->raised_from > 0) && gang->n[BOUND] > 0 && !has_enough(gang);
 }
 
 bool gang_is_half(const struct gang *gang)

@@ -14,6 +14,8 @@ struct gang {
     int64_t half_ms;     /* since when, as far as it was looked at; 0: not yet */
     uint32_t generation; /* of its object */
     uint32_t min, fit;
+    uint32_t last_min;    /* the last that was said, if none is said now */
+    uint32_t raised_from; /* what it was before it rose above who is bound; 0: it has not */
     int64_t timeout_ms, asked_ms, tried_ms, deadline_ms, backoff_ms, again_ms;
     char *failure;
     const char *pool;
@@ -58,9 +60,13 @@ uint32_t gang_there(const struct gang *gang);
 uint32_t gang_places(const struct gang *gang);
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);
 
+void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min);
 /* After any change of who is bound, and of how many must be. */
+void gang_note_whole(struct gangs *gangs, struct gang *gang);
 void gang_note_half(struct gangs *gangs, struct gang *gang);
 void gangs_time_halves(struct gangs *gangs, int64_t now_ms);
+/* It has fewer members than it needs, since some have ended; not since it needs more than before. */
+bool gang_lacks_ended(const struct gang *gang);
 /* No Binding of it is under way that may mend that. */
 bool gang_is_half(const struct gang *gang);
 struct gang_row gang_row(const struct gang *gang);

@@ -122,15 +122,16 @@ void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
 {
     for (guint i = 0; i < gangs->halves->len; i++) {
         const struct gang *gang = g_ptr_array_index(gangs->halves, i);
-        if (!gang_is_half(gang) || gang->members->len < gang->min || gang->half_ms == 0 ||
+        if (!gang_is_half(gang) || gang_lacks_ended(gang) || gang->half_ms == 0 ||
             now_ms - gang->half_ms <= gang->timeout_ms)
             continue;
         const struct gang_half half = {
-
             .group = gang_row(gang),
             .uid = first_bound(gang),
             .ours = are_ours(gang),
-            .for_ms = now_ms - gang->half_ms};
+            .raised_from = gang->raised_from,
+            .for_ms = now_ms - gang->half_ms,
+        };
         visit(&half, data);
     }
 }
@@ -153,6 +154,8 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
         json_key_bool(writer, "native", gang->native);
         json_key_string(writer, "pool", gang->pool ? gang->pool : "");
         json_key_int(writer, "min", gang->min);
+        json_key_int(writer, "lastMin", gang->last_min);
+        json_key_int(writer, "raisedFrom", gang->raised_from);
         json_key_int(writer, "timeout", gang->timeout_ms);
         json_key_int(writer, "asked", gang->asked_ms);
         json_key_bool(writer, "tried", gang->tried_ms >= 0);
@@ -183,7 +186,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
 
 struct group_object {
     const char *ns, *name, *pool;
-    int64_t min, timeout, asked, tried_at, deadline, backoff, again, fit;
+    int64_t min, last_min, raised_from, timeout, asked, tried_at, deadline, backoff, again, fit;
     bool native, tried, whole;
     const cJSON *members;
 };
@@ -194,6 +197,8 @@ static const struct json_field group_fields[] = {
     GROUP(BOOL, native, "native"),
     GROUP(STRING, pool, "pool"),
     GROUP(INT64, min, "min"),
+    GROUP(INT64, last_min, "lastMin"),
+    GROUP(INT64, raised_from, "raisedFrom"),
     GROUP(INT64, timeout, "timeout"),
     GROUP(INT64, asked, "asked"),
     GROUP(BOOL, tried, "tried"),
@@ -284,6 +289,8 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         }
         gang->pool = *said.pool ? g_intern_string(said.pool) : NULL;
         gang->min = (uint32_t)said.min;
+        gang->last_min = (uint32_t)said.last_min;
+        gang->raised_from = (uint32_t)said.raised_from;
         gang->timeout_ms = said.timeout;
         gang->asked_ms = said.asked;
         gang->tried_ms = said.tried ? said.tried_at : G_MININT64 / 2;

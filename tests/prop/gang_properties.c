@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups come whole or not at all, whatever is asked, deleted, killed or late. The world has the places,
+ * Groups come whole or not at all, whatever is asked, deleted, killed or late, and however many pods they
+ * are told to need meanwhile; and those that are half are named, and no others. The world has the places,
  * the cards, the Bindings and the times, by pod number; the rule only says when to take and to drop a
  * place, and when a Binding is due.
  */
@@ -26,9 +27,19 @@ struct pod {
 struct group {
     struct pod pods[PODS];
     uint32_t min;
-    bool excused;      /* crash, refused Binding, deletion of who was bound, changed min */
+    bool by_pods;      /* they say how many come together; else an object does */
+    uint32_t lowest;   /* min, since it has had pods and since enough of them were bound last */
+    bool whole;        /* enough were bound once, of the pods that it has had since it had none */
+    bool excused;      /* crash, refused Binding, deletion of who was bound, higher min */
     int64_t partly_ms; /* since when it is bound in part; -1: it is not */
+    bool half;         /* it is bound in part, and was never whole as it is now declared */
+    int64_t half_ms;   /* when that was looked at first; -1: not yet */
 };
+
+/* What the runs have come across. */
+static struct {
+    unsigned named, raised, above_all, lowered, whole;
+} seen;
 
 struct world {
     struct gangs *gangs;
@@ -95,8 +106,47 @@ static uint32_t bound_of(const struct group *group)
     return n;
 }
 
+static uint32_t there_of(const struct group *group)
+{
+    uint32_t n = 0;
+    for (int p = 0; p < PODS; p++)
+        n += group->pods[p].there;
+    return n;
+}
+
+/* Bindings on their way; who waits in bind may have been let go without knowing it. */
+static bool is_due(const struct group *group, bool or_waits)
+{
+    for (int p = 0; p < PODS; p++) {
+        if (group->pods[p].due || (or_waits && group->pods[p].waits))
+            return true;
+    }
+    return false;
+}
+
+/* After whatever may have changed its pods, or how many must come. */
+static void note(struct group *group)
+{
+    const uint32_t bound = bound_of(group);
+    const bool enough = bound >= group->min;
+
+    if (there_of(group) == 0)
+        group->whole = group->excused = false;
+    if (there_of(group) == 0 || enough)
+        group->lowest = group->min;
+    group->whole |= enough;
+    if (enough || (bound == 0 && !group->whole && !is_due(group, true)))
+        group->excused = false;
+    const bool half = bound > 0 && !enough && (!group->whole || group->min > group->lowest);
+    if (half != group->half)
+        group->half_ms = -1;
+    group->half = half;
+}
+
 static void declare(struct world *w, int g, bool failed)
 {
+    if (w->groups[g].by_pods)
+        return;
     g_autofree char *name = g_strdup_printf("g%d", g);
     g_autofree char *failure = failed ? g_strdup_printf("%u", ++w->born) : NULL;
     HOLDS(gangs_declare(w->gangs,
@@ -113,11 +163,45 @@ static void join(struct world *w, int g, int p)
 {
     g_autofree char *name = g_strdup_printf("g%d", g), *id = uid(w, g, p);
     declare(w, g, false);
-    const struct pod_group_claim claim = {.name = name};
+    const struct pod_group_claim claim = {
+        .name = name, .min = w->groups[g].by_pods ? w->groups[g].min : 0, .timeout_ms = TIMEOUT_MS};
     HOLDS(gangs_join(w->gangs, "ns", &claim, id,
                      w->groups[g].pods[p].bound ? GANG_BOUND : GANG_PENDING,
                      &(struct gang_source){0}),
           "%s", id);
+    note(&w->groups[g]);
+}
+
+/* Its object, or one of its pods, says that it needs more or fewer. */
+static void change_min(struct world *w, int g)
+{
+    struct group *group = &w->groups[g];
+    const uint32_t before = group->min;
+    g_autofree char *name = g_strdup_printf("g%d", g);
+    bool waits = false;
+    int speaker = 0;
+
+    while (speaker < PODS && !group->pods[speaker].there)
+        speaker++;
+    if (speaker == PODS)
+        return;
+    for (int p = 0; p < PODS; p++)
+        waits |= group->pods[p].waits;
+    group->min = (uint32_t)chance_between(1, chance_percent(30) ? PODS + 3 : PODS);
+    group->lowest = MIN(group->lowest, group->min);
+    if (group->min > before) {
+        group->excused |= bound_of(group) > 0 || is_due(group, false);
+        seen.above_all += group->min > PODS;
+    }
+    gangs_take_news(w->gangs);
+    if (!group->by_pods && chance_percent(20)) { /* made anew */
+        gangs_undeclare(w->gangs, "ns", name, false);
+        group->half = false;
+    }
+    join(w, g, speaker);
+    HOLDS(!waits || group->min == before || gangs_take_news(w->gangs),
+          "group %d: who waits is not told that it needs %u", g, group->min);
+    seen.lowered += group->min < before && group->whole;
 }
 
 /* After an answer: a group that has not begun to bind has places for as many as it needs, or none. */
@@ -175,6 +259,7 @@ static void deliver(struct world *w, int g, int p)
     pod->bound = ok;
     w->groups[g].excused |= !ok;
     gangs_settle(w->gangs, id, ok);
+    note(&w->groups[g]);
 }
 
 static void settle(struct world *w, int g, int p)
@@ -196,6 +281,7 @@ static void end(struct world *w, int g, int p)
     gangs_forget(w->gangs, id);
     HOLDS(!pod->held, "a place outlived %s", id);
     *pod = (struct pod){0};
+    note(&w->groups[g]);
 }
 
 /* All that is in memory is gone; Bindings that were due never went out. */
@@ -204,11 +290,14 @@ static void crash(struct world *w)
     gangs_free(w->gangs);
     w->gangs = gangs_new(&(struct gang_keeper){drop, w});
     for (int g = 0; g < GANGS; g++) {
+        struct group *group = &w->groups[g];
+        group->excused |= is_due(group, true) || bound_of(group) > 0;
+        group->whole = group->half = false;
+        group->lowest = group->min;
+        for (int p = 0; p < PODS; p++)
+            group->pods[p].due = group->pods[p].waits = group->pods[p].held = false;
         for (int p = 0; p < PODS; p++) {
-            w->groups[g].excused |= w->groups[g].pods[p].due || w->groups[g].pods[p].waits;
-            w->groups[g].pods[p].due = w->groups[g].pods[p].waits = w->groups[g].pods[p].held =
-                false;
-            if (w->groups[g].pods[p].there)
+            if (group->pods[p].there)
                 join(w, g, p);
         }
     }
@@ -226,6 +315,52 @@ static bool prepares(struct world *w, int g)
     return held;
 }
 
+/* Groups that are half, by number. */
+struct named {
+    const struct world *world;
+    bool groups[GANGS];
+};
+
+static void note_named(const struct gang_half *half, void *data)
+{
+    struct named *named = data;
+    int g, p;
+    unsigned born;
+    HOLDS(sscanf(half->group.name, "g%d", &g) == 1 && !named->groups[g], "%s", half->group.name);
+    const struct group *group = &named->world->groups[g];
+    HOLDS(sscanf(half->uid, "%d-%d-%u", &p, &p, &born) == 3 && group->pods[p].born == born &&
+              group->pods[p].bound,
+          "group %d: %s is not bound", g, half->uid);
+    HOLDS(half->group.bound == bound_of(group) && half->group.min == group->min,
+          "group %d: %u of %u", g, half->group.bound, half->group.min);
+    HOLDS(half->raised_from == (group->min > group->lowest ? group->lowest : 0),
+          "group %d needed %u, not %u", g, group->lowest, half->raised_from);
+    HOLDS(half->for_ms == named->world->now_ms - group->half_ms, "group %d: %d ms", g,
+          (int)half->for_ms);
+    named->groups[g] = true;
+    seen.named++;
+    seen.raised += half->raised_from > 0;
+    seen.whole += group->whole;
+}
+
+/* Those that have been half for longer than their deadline, but for those of which pods have ended. */
+static void check_named(const struct world *w)
+{
+    struct named named = {.world = w};
+
+    gangs_each_half(w->gangs, w->now_ms, note_named, &named);
+    for (int g = 0; g < GANGS; g++) {
+        const struct group *group = &w->groups[g];
+        const bool ended = there_of(group) < group->min && group->min == group->lowest;
+        const bool should = group->half && group->half_ms >= 0 && !ended &&
+                            w->now_ms - group->half_ms > TIMEOUT_MS && !is_due(group, false);
+        HOLDS(!named.groups[g] || should, "group %d is named: %u of %u", g, bound_of(group),
+              group->min);
+        HOLDS(named.groups[g] || !should || is_due(group, true), "group %d is not named: %u of %u",
+              g, bound_of(group), group->min);
+    }
+}
+
 /* Bindings in flight end within the deadline, so anything longer is the rule's doing. */
 static void check(struct world *w)
 {
@@ -234,23 +369,25 @@ static void check(struct world *w)
     for (int g = 0; g < GANGS; g++) {
         struct group *group = &w->groups[g];
         const uint32_t bound = bound_of(group);
-        bool due = false;
-        for (int p = 0; p < PODS; p++)
-            due |= group->pods[p].due || group->pods[p].waits;
         if (bound == 0 || bound >= group->min)
             group->partly_ms = -1;
         else if (group->partly_ms < 0)
             group->partly_ms = w->now_ms;
-        HOLDS(group->partly_ms < 0 || group->excused || due ||
+        HOLDS(group->partly_ms < 0 || group->excused || is_due(group, true) ||
                   w->now_ms - group->partly_ms <= TIMEOUT_MS,
               "group %d has %u of %u", g, bound, group->min);
     }
+    check_named(w);
 }
 
 static void pass(struct world *w, int64_t ms)
 {
     w->now_ms += ms;
     gangs_expire(w->gangs, w->now_ms);
+    for (int g = 0; g < GANGS; g++) {
+        if (w->groups[g].half && w->groups[g].half_ms < 0)
+            w->groups[g].half_ms = w->now_ms;
+    }
 }
 
 static void step(struct world *w)
@@ -280,7 +417,9 @@ static void step(struct world *w)
         crash(w);
     } else if (what < 91 && pod->there) {
         declare(w, g, chance_percent(50));
-    } else if (what < 92 && pod->waits) {
+    } else if (what < 93) {
+        change_min(w, g);
+    } else if (what < 94 && pod->waits) {
         g_autofree char *id = uid(w, g, p);
         arrive(w, g, p); /* the last look, under the same lock */
         gangs_depart(w->gangs, id);
@@ -296,7 +435,12 @@ static void run(void)
 
     w.gangs = gangs_new(&(struct gang_keeper){drop, &w});
     for (int g = 0; g < GANGS; g++)
-        w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS), .partly_ms = -1};
+        w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS),
+                                     .by_pods = chance_percent(30),
+                                     .partly_ms = -1,
+                                     .half_ms = -1};
+    for (int g = 0; g < GANGS; g++)
+        w.groups[g].lowest = w.groups[g].min;
     for (int i = 0; i < STEPS; i++) {
         step(&w);
         check(&w);
@@ -311,13 +455,21 @@ static void run(void)
         }
     }
     check(&w);
+    pass(&w, TIMEOUT_MS + 1); /* nobody asks any more: what is half stays so */
+    check(&w);
     gangs_free(w.gangs);
 }
 
 int main(void)
 {
-    chance_init("groups come whole or not at all", 10000);
+    chance_init("groups come whole or not at all", 100000);
     while (chance_next_event())
         run();
+    printf("half groups named %u times; of these needed more than before %u, whole before %u; "
+           "told to need more than can be %u times, and so few that they were whole %u times\n",
+           seen.named, seen.raised, seen.whole, seen.above_all, seen.lowered);
+    HOLDS(chance_events() < 10000 || (seen.named > seen.raised && seen.raised > seen.whole &&
+                                      seen.whole > 0 && seen.above_all > 0 && seen.lowered > 0),
+          "some of it never happens");
     return EXIT_SUCCESS;
 }

@@ -146,9 +146,56 @@ START_TEST(another_min_ends_or_begins_it)
     join("b", GANG_BOUND);
     join("c", GANG_PENDING);
     expect(2 * TIMEOUT_MS, "ml/g a: 2 of 3 for 2000\n");
-    declare(2); /* whole now, and so it stays */
-    declare(3);
+    declare(2); /* whole now */
     expect(2 * TIMEOUT_MS, "");
+    declare(3); /* its pods stay pods like others, but it is said */
+    ck_assert_int_eq(gangs_judge(gangs, "c", now_ms), GANG_NONE);
+    expect(TIMEOUT_MS, "");
+    expect(1, "ml/g a: 2 of 3 for 1001\n");
+    declare(2);
+    expect(2 * TIMEOUT_MS, "");
+}
+END_TEST
+
+static void note_raised(const struct gang_half *half, void *data)
+{
+    *(uint32_t *)data = half->raised_from;
+}
+
+/* Then nothing that it lacks has ended: it has never come. */
+START_TEST(a_min_above_all_its_pods)
+{
+    uint32_t raised_from = 0;
+
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_PENDING);
+    declare(9);
+    ck_assert_int_eq(gangs_judge(gangs, "b", now_ms), GANG_FEW);
+    expect(TIMEOUT_MS + 1, "ml/g a: 1 of 9 for 1001\n");
+    gangs_each_half(gangs, now_ms, note_raised, &raised_from);
+    ck_assert_uint_eq(raised_from, 2);
+    declare(2);
+    expect(0, "ml/g a: 1 of 2 for 1001\n");
+    join("b", GANG_BOUND);
+    declare(9);
+    ck_assert(gangs_forget(gangs, "a"));
+    ck_assert(gangs_forget(gangs, "b"));
+    join("c", GANG_BOUND); /* of the next pods nothing is known */
+    expect(2 * TIMEOUT_MS, "");
+}
+END_TEST
+
+/* Its object is made anew, and by its next pod. */
+START_TEST(a_min_that_was_not_said_for_a_while)
+{
+    declare(2);
+    join("a", GANG_BOUND);
+    join("b", GANG_BOUND);
+    gangs_undeclare(gangs, "ml", "g", false);
+    expect(2 * TIMEOUT_MS, "");
+    declare(3);
+    expect(TIMEOUT_MS + 1, "ml/g a: 2 of 3 for 1001\n");
 }
 END_TEST
 
@@ -219,6 +266,8 @@ int main(void)
     tcase_add_test(tests, a_pod_without_gpu_is_there);
     tcase_add_test(tests, a_binding_under_way_may_mend_it);
     tcase_add_test(tests, another_min_ends_or_begins_it);
+    tcase_add_test(tests, a_min_above_all_its_pods);
+    tcase_add_test(tests, a_min_that_was_not_said_for_a_while);
     tcase_add_test(tests, whom_we_have_bound_with_the_group);
     tcase_add_test(tests, a_group_that_nobody_declares_any_more);
 
