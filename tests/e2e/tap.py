@@ -23,6 +23,8 @@ class Tap:
             self.failed += not todo
             if detail is not None:
                 self.note(detail)
+            if not todo:  # of a runner that shows no more than the errors
+                print(f"not ok {self._count} - {text}\n{str(detail)[:4000]}", file=sys.stderr, flush=True)
         return bool(passed)
 
     def equal(self, got, wanted, text):
