@@ -16,6 +16,7 @@
 #define MIG_PROFILES_MAX 64
 #define MIG_PLACES_MAX 32
 #define MIG_SLICES_MAX 64
+#define MIG_FUTURE_SLICES_MAX 8 /* no card has more; with more the future is only estimated */
 #define MIG_NAME_MAX 32
 
 struct mig_profile {
@@ -28,11 +29,15 @@ struct mig_profile {
 
 struct mig_profiles {
     int32_t n;
+    float *future; /* by taken slices: instances that are still to be expected; NULL: not known */
     struct mig_profile items[];
 };
 
-/* Zeroed, with one reference; the maker fills it before it gives it away. */
+/* Zeroed, with one reference; the maker fills it, and settles it, before it gives it away. */
 struct mig_profiles *mig_profiles_new(int32_t n);
+/* Works out `future`: the mean number of instances that a card still takes until the first one that finds
+ * no place, if all profiles are as likely and each is put where that is largest. Some microseconds. */
+void mig_profiles_settle(struct mig_profiles *profiles);
 struct mig_profiles *mig_profiles_ref(struct mig_profiles *profiles); /* NULL gives NULL */
 void mig_profiles_unref(struct mig_profiles *profiles);               /* NULL is ignored */
 typedef struct mig_profiles mig_profiles;                             /* for g_autoptr */
@@ -64,8 +69,9 @@ int64_t mig_bytes(const struct node *node, const struct card *card, struct amoun
 const struct mig_profile *mig_smallest(const struct mig_profiles *profiles, int64_t bytes,
                                        int32_t core);
 
-/* The place for the smallest instance of those sizes that still has one, namely the place that
- * leaves the most places for others; NULL: there is none. */
+/* The place for the smallest instance of those sizes that still has one, namely the place after which the
+ * most instances are to be expected; where that is not known, the one that leaves most slices of places for
+ * others. NULL: there is none. */
 const struct mig_profile *mig_choose(const struct mig_profiles *profiles,
                                      const struct mig_taken *taken, int64_t bytes, int32_t core,
                                      struct mig_place *ret_place);

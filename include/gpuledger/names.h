@@ -99,6 +99,7 @@
 #pragma redefine_extname mig_place_most gpuledger_mig_place_most
 #pragma redefine_extname mig_profiles_new gpuledger_mig_profiles_new
 #pragma redefine_extname mig_profiles_ref gpuledger_mig_profiles_ref
+#pragma redefine_extname mig_profiles_settle gpuledger_mig_profiles_settle
 #pragma redefine_extname mig_profiles_unref gpuledger_mig_profiles_unref
 #pragma redefine_extname mig_smallest gpuledger_mig_smallest
 #pragma redefine_extname mig_take gpuledger_mig_take

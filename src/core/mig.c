@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuledger/mig.h>
 
+#define ROUNDING 1e-4F
+
 struct mig_profiles *mig_profiles_new(int32_t n)
 {
     struct mig_profiles *profiles = g_atomic_rc_box_alloc0(
@@ -15,10 +17,15 @@ struct mig_profiles *mig_profiles_ref(struct mig_profiles *profiles)
     return profiles ? g_atomic_rc_box_acquire(profiles) : NULL;
 }
 
+static void clear(gpointer data)
+{
+    g_free(((struct mig_profiles *)data)->future);
+}
+
 void mig_profiles_unref(struct mig_profiles *profiles)
 {
     if (profiles)
-        g_atomic_rc_box_release(profiles);
+        g_atomic_rc_box_release_full(profiles, clear);
 }
 
 bool mig_place_equal(struct mig_place a, struct mig_place b)
@@ -114,34 +121,94 @@ const struct mig_profile *mig_smallest(const struct mig_profiles *profiles, int6
     return best;
 }
 
-/* How many places of all profiles are left with `taken`. */
-static int32_t count_places(const struct mig_profiles *profiles, const struct mig_taken *taken)
+/* --- what may still come ----------------------------------------------------------------------- */
+
+/* So many slices has the card, if all places are of one layout and few enough; else 0. */
+static int slices_in_use(const struct mig_profiles *profiles)
 {
-    int32_t n = 0;
+    const struct mig_place *first = NULL;
+    int n = 0;
 
     for (int32_t i = 0; i < profiles->n; i++) {
-        for (int32_t j = 0; j < profiles->items[i].n_places; j++)
-            n += mig_is_free(taken, profiles->items[i].places[j]);
+        for (int32_t j = 0; j < profiles->items[i].n_places; j++) {
+            const struct mig_place *place = &profiles->items[i].places[j];
+            first = first ? first : place;
+            n = MAX(n, place->start + place->size);
+            if (place->layout != first->layout || place->size == 0 || n > MIG_FUTURE_SLICES_MAX)
+                return 0;
+        }
     }
     return n;
 }
 
-/* Of the profile's places the one that leaves the most; false: none is free. */
+/* What the profile adds when it comes to a card with these slices taken. */
+static float after_next(const struct mig_profiles *profiles, const struct mig_profile *profile,
+                        uint64_t taken)
+{
+    float most = 0;
+
+    for (int32_t i = 0; i < profile->n_places; i++) {
+        const uint64_t slices = slices_of(profile->places[i]);
+        if ((taken & slices) == 0)
+            most = MAX(most, 1 + profiles->future[taken | slices]);
+    }
+    return most;
+}
+
+void mig_profiles_settle(struct mig_profiles *profiles)
+{
+    const int n_slices = slices_in_use(profiles);
+
+    g_clear_pointer(&profiles->future, g_free);
+    if (n_slices == 0)
+        return;
+    profiles->future = g_new0(float, 1 << MIG_FUTURE_SLICES_MAX);
+    /* More slices are a larger number: those are known first. */
+    for (int taken = (1 << n_slices) - 1; taken >= 0; taken--) {
+        float sum = 0;
+        for (int32_t i = 0; i < profiles->n; i++)
+            sum += after_next(profiles, &profiles->items[i], (uint64_t)taken);
+        profiles->future[taken] = sum / (float)profiles->n;
+    }
+}
+
+/* Slices of all places that are left, each counted for itself: a large one is worth more. */
+static float count_left(const struct mig_profiles *profiles, const struct mig_taken *taken)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < profiles->n; i++) {
+        for (int32_t j = 0; j < profiles->items[i].n_places; j++) {
+            const struct mig_place place = profiles->items[i].places[j];
+            n += mig_is_free(taken, place) ? place.size : 0;
+        }
+    }
+    return (float)n;
+}
+
+static float future_of(const struct mig_profiles *profiles, const struct mig_taken *taken)
+{
+    return profiles->future && !taken->all
+               ? profiles->future[taken->slices & ((1 << MIG_FUTURE_SLICES_MAX) - 1)]
+               : count_left(profiles, taken);
+}
+
+/* Of the profile's places the one after which most may come; false: none is free. */
 static bool choose_place(const struct mig_profiles *profiles, const struct mig_profile *profile,
                          const struct mig_taken *taken, struct mig_place *ret_place)
 {
-    int32_t most = -1;
+    float most = -1;
 
     for (int32_t i = 0; i < profile->n_places; i++) {
         struct mig_taken after = *taken;
         if (!mig_is_free(taken, profile->places[i]))
             continue;
         mig_take(&after, profile->places[i]);
-        const int32_t left = count_places(profiles, &after);
-        if (left > most) {
-            most = left;
-            *ret_place = profile->places[i];
-        }
+        const float left = future_of(profiles, &after);
+        if (left <= most + ROUNDING)
+            continue;
+        most = left;
+        *ret_place = profile->places[i];
     }
     return most >= 0;
 }

@@ -212,6 +212,22 @@ static bool read_mig(const struct vgpu *vgpu, const struct node_view *view,
     return true;
 }
 
+/* Most cards of a node are cut alike: what follows from that is worked out once. */
+static void settle_mig(struct topology_card *card, const struct topology_card *before)
+{
+    const struct mig_profiles *like = before ? before->mig : NULL;
+
+    if (!card->mig)
+        return;
+    if (!like || like->n != card->mig->n ||
+        memcmp(like->items, card->mig->items, (size_t)like->n * sizeof like->items[0]) != 0) {
+        mig_profiles_settle(card->mig);
+        return;
+    }
+    mig_profiles_unref(card->mig);
+    card->mig = mig_profiles_ref(before->mig);
+}
+
 static void fill(const struct vgpu *vgpu, const struct node_view *view, const GArray *entries,
                  const struct dialect_options *options, struct topology *topology)
 {
@@ -267,6 +283,7 @@ bool vgpu_read_topology(const struct vgpu *vgpu, const struct node_view *view,
         struct topology_card *card = &ret_topology->cards[i];
         sound = read_mig(vgpu, view, entry, options->hami_mig_templates, arena, card, ret_warning,
                          error);
+        settle_mig(card, i > 0 ? card - 1 : NULL);
         card->unhealthy |= !card->mig && g_strcmp0(entry->mode, VGPU_MODE_MIG) == 0;
     }
     if (!sound) {
