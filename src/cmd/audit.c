@@ -4,8 +4,7 @@
  * without one.
  */
 #include "audit/audit.h"
-#include "core/fail.h"
-#include "client/client.h"
+#include "cmd/audit_answer.h"
 #include "cmd/local.h"
 #include "options/print.h"
 #include "options/table.h"
@@ -13,71 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATH "/api/v1/audit"
-#define POLL_MS 200
-#define PATIENCE_MS 180000
 #define STUCK_MS 60000
-
-/* --- a running extender ----------------------------------------------------------------------- */
-
-struct answer {
-    int64_t run;
-    const char *error;
-    const cJSON *report;
-};
-static const struct json_field answer_fields[] = {
-    JSON_FIELD_INT64(struct answer, run, "run", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct answer, error, "error", 0),
-    JSON_FIELD_OBJECT(struct answer, report, "report", 0),
-    JSON_FIELD_END,
-};
-
-static bool read_answer(struct json_arena *arena, const GString *body, const char *server,
-                        struct answer *ret_answer, GError **error)
-{
-    *ret_answer = (struct answer){0};
-    const cJSON *document = json_parse(arena, body->str, body->len, error);
-    if (document && json_decode(arena, document, answer_fields, ret_answer, error))
-        return true;
-    return fail_within(error, "the answer of '%s' is not understood: ", server);
-}
-
-/* Has the extender audit its ledger, and waits for the report. */
-static const cJSON *ask_server(struct json_arena *arena, const struct config *config,
-                               GError **error)
-{
-    struct client_request request = {PATH, "application/json", .post = true};
-    int64_t until_ms = g_get_monotonic_time() / 1000 + PATIENCE_MS;
-    g_autoptr(GString) body = g_string_new(NULL);
-    struct answer asked, answer;
-    g_autoptr(client) client = client_open(config, error);
-    if (!client)
-        return NULL;
-    const char *server = client_name(client);
-    if (!client_get(client, &request, body, error) ||
-        !read_answer(arena, body, server, &asked, error))
-        return NULL;
-    request.post = false;
-    do {
-        g_string_truncate(body, 0);
-        if (!client_get(client, &request, body, error) ||
-            !read_answer(arena, body, server, &answer, error))
-            return NULL;
-        if (answer.run >= asked.run)
-            break;
-        g_usleep(POLL_MS * 1000);
-    } while (g_get_monotonic_time() / 1000 < until_ms);
-    if (answer.run < asked.run)
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "'%s' has not audited its ledger within %d s; its log says why", server,
-                    PATIENCE_MS / 1000);
-    else if (answer.error)
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                    "'%s' could not audit its ledger: %s", server, answer.error);
-    else
-        return answer.report;
-    return NULL;
-}
 
 /* --- a cluster alone -------------------------------------------------------------------------- */
 
@@ -128,20 +63,6 @@ static const struct json_field cause_fields[] = {
     JSON_FIELD_END,
 };
 
-struct finding_row {
-    const char *cause, *ns, *name, *uid, *node, *cluster, *ledger;
-};
-static const struct json_field finding_fields[] = {
-    JSON_FIELD_STRING(struct finding_row, cause, "cause", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct finding_row, ns, "namespace", 0),
-    JSON_FIELD_STRING(struct finding_row, name, "name", 0),
-    JSON_FIELD_STRING(struct finding_row, uid, "uid", 0),
-    JSON_FIELD_STRING(struct finding_row, node, "node", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct finding_row, cluster, "cluster", 0),
-    JSON_FIELD_STRING(struct finding_row, ledger, "ledger", 0),
-    JSON_FIELD_END,
-};
-
 /* "-" for what is not there. */
 static void add_cell(struct table *table, const char *text)
 {
@@ -168,8 +89,8 @@ static bool add_cause(struct json_arena *arena, struct table *table, const cJSON
 static bool add_finding(struct json_arena *arena, struct table *table, const cJSON *item, bool wide,
                         GError **error)
 {
-    struct finding_row row = {0};
-    if (!json_decode(arena, item, finding_fields, &row, error))
+    struct audit_answer_row row = {0};
+    if (!json_decode(arena, item, audit_answer_fields, &row, error))
         return false;
     add_cell(table, row.cause);
     add_cell(table, row.ns);
@@ -262,7 +183,7 @@ enum exit_code audit_run(const struct config *config, const struct config_inputs
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GError) failure = NULL;
     const cJSON *document = alone ? look_at_cluster(arena, config, &failure)
-                                  : ask_server(arena, config, &failure);
+                                  : audit_answer_ask(arena, config, &failure);
     int64_t differences = 0;
     if (document && print_report(arena, config, document, &differences, &failure))
         return differences > 0 ? EXIT_DIFFERENT : EXIT_OK;

@@ -177,5 +177,5 @@ void questions_plan(void *context, const struct http_request *request,
         return;
     }
     json_writer_init(&writer, response->body);
-    relocation_encode(&writer, plan, 0);
+    relocation_encode(&writer, plan, 0, NULL);
 }

@@ -14,7 +14,8 @@ struct step {
     const struct drain_query *query;
     struct drain_pod *pod;
     struct evictee evictee;
-    char *said; /* the last progress, which is not told twice */
+    char *said;      /* the last progress, which is not told twice */
+    GError *stopped; /* nobody wants it any more */
     int64_t until_ms;
 };
 
@@ -22,6 +23,7 @@ static void step_clear(struct step *step)
 {
     evictee_clear(&step->evictee);
     g_free(step->said);
+    g_clear_error(&step->stopped);
 }
 typedef struct step step_cleared;
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(step_cleared, step_clear)
@@ -39,10 +41,13 @@ static void tell(struct step *step, const char *what)
 }
 
 /* Waits a little; false: the pod's time is over. */
-static bool pause_for(const struct step *step)
+static bool pause_for(struct step *step)
 {
+    const struct drain_query *query = step->query;
+
     g_usleep(LOOK_US);
-    return clock_ms() < step->until_ms;
+    return clock_ms() < step->until_ms &&
+           (!query->go_on || query->go_on(query->data, &step->stopped));
 }
 
 /* NULL: it may be evicted. */
@@ -63,6 +68,15 @@ static bool fail_pod(struct drain_pod *pod, GError **error, GError *take_failure
     pod->why = g_strdup(take_failure->message);
     g_propagate_prefixed_error(error, take_failure, "%s/%s: ", pod->ns, pod->name);
     return false;
+}
+
+/* After a pause that was the last: it was stopped, or what was waited for has not come. */
+static bool give_up(struct step *step, GError **error, GError *take_failure)
+{
+    if (!step->stopped)
+        return fail_pod(step->pod, error, take_failure);
+    g_clear_error(&take_failure);
+    return fail_pod(step->pod, error, g_steal_pointer(&step->stopped));
 }
 
 /* Reads the pod. True without `ret_goes`: it is left alone, and its row says why. */
@@ -117,7 +131,7 @@ static bool evict(struct step *step, GError **error)
         if (eviction == EVICTION_DONE)
             return true;
         if (eviction == EVICTION_FAILED || !pause_for(step))
-            return fail_pod(step->pod, error, g_steal_pointer(&failure));
+            return give_up(step, error, g_steal_pointer(&failure));
         tell(step, "waits for a PodDisruptionBudget");
     }
 }
@@ -153,14 +167,15 @@ static bool await_end(struct step *step, GError **error)
         g_clear_error(&failure); /* asked again while there is time */
         tell(step, "is evicted and ends");
     } while (pause_for(step));
-    return fail_pod(step->pod, error,
-                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                                "is evicted, but has not ended in time"));
+    return give_up(step, error,
+                   g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                               "is evicted, but has not ended in time"));
 }
 
 static bool await_successor(struct step *step, guint n_ready, GError **error)
 {
     const struct evictee *evictee = &step->evictee;
+    const char *kind = evictee->owner_kind ? evictee->owner_kind : "controller";
     guint n = 0;
 
     do {
@@ -170,17 +185,17 @@ static bool await_successor(struct step *step, guint n_ready, GError **error)
             return true;
         tell(step, "has ended; its successor is not Ready yet");
     } while (pause_for(step));
-    return fail_pod(step->pod, error,
-                    g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
-                                "its successor is not Ready in time: of its %s's pods %u are, %u "
-                                "were",
-                                evictee->owner_kind, n, n_ready));
+    return give_up(step, error,
+                   g_error_new(GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                               "its successor is not Ready in time: of its %s's pods %u are, %u "
+                               "were",
+                               kind, n, n_ready));
 }
 
 static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GError **error)
 {
     g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
-    guint n_ready = 0;
+    guint n_ready = pod->n_ready;
     GError *failure = NULL;
     bool goes;
 
@@ -188,8 +203,9 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
         return false;
     if (!goes)
         return true;
-    if (step.evictee.owner && eviction_count_ready(query->client, pod->ns, step.evictee.owner,
-                                                   &n_ready, &failure) != OUTCOME_OK)
+    if (!pod->counted && step.evictee.owner &&
+        eviction_count_ready(query->client, pod->ns, step.evictee.owner, &n_ready, &failure) !=
+            OUTCOME_OK)
         return fail_pod(pod, error, failure);
     if (!evict(&step, error))
         return false;
@@ -213,5 +229,30 @@ bool drain_run(const struct drain_query *query, GError **error)
         if (!drain_pod(query, &query->pods[i], error))
             return false;
     }
+    return true;
+}
+
+bool drain_finish(const struct drain_query *query, const char *owner, GError **error)
+{
+    struct drain_pod *pod = query->pods;
+    g_auto(step_cleared) step = {query, pod, .until_ms = clock_ms() + query->timeout_ms};
+    g_auto(evictee) now = {0};
+    GError *failure = NULL;
+    const enum outcome outcome = evictee_read(query->client, pod->ns, pod->name, &now, &failure);
+
+    pod->state = DRAIN_STAYS;
+    if (outcome != OUTCOME_OK && outcome != OUTCOME_NOT_FOUND)
+        return fail_pod(pod, error, failure);
+    g_clear_error(&failure);
+    if (outcome == OUTCOME_OK && !now.ended && !now.ends && g_strcmp0(now.uid, pod->uid) == 0)
+        return true;
+    step.evictee = (struct evictee){.ns = g_strdup(pod->ns),
+                                    .name = g_strdup(pod->name),
+                                    .uid = g_strdup(pod->uid),
+                                    .owner = g_strdup(owner),
+                                    .owner_kind = g_strdup(now.owner_kind)};
+    if (!await_end(&step, error) || (owner && !await_successor(&step, pod->n_ready, error)))
+        return false;
+    pod->state = DRAIN_EVICTED;
     return true;
 }

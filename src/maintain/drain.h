@@ -22,6 +22,8 @@ struct drain_pod {
     const char *ns, *name; /* borrowed */
     const char *uid;       /* another pod of that name is left alone; NULL: any. Borrowed */
     const char *note;      /* why it ends, for an Event; NULL: none. Borrowed */
+    bool counted;          /* so many pods of its controller are Ready, itself included: */
+    guint n_ready;
     enum drain_state state;
     char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
 };
@@ -33,8 +35,15 @@ struct drain_query {
     bool force;
     int64_t timeout_ms; /* for each pod: for budgets, its end and its successor */
     void (*progress)(void *data, const char *text);
+    /* While something is waited for; false, with an error: it stops. NULL: it always goes on. */
+    bool (*go_on)(void *data, GError **error);
     void *data;
 };
 
 /* False, with an error: it stopped before the end. */
 bool drain_run(const struct drain_query *query, GError **error);
+
+/* What is left to do for the only pod of the query, which somebody has evicted, or was about to, and who did
+ * not see the end: it is waited for, and for its successor, if it has this controller. State DRAIN_STAYS:
+ * nobody has evicted it. */
+bool drain_finish(const struct drain_query *query, const char *owner, GError **error);

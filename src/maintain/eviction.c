@@ -81,6 +81,7 @@ static bool decode(struct json_arena *arena, const cJSON *object, struct evictee
         .placed = pod.node && *pod.node,
         .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
         .ready = !pod.deleted && is_ready(arena, &pod),
+        .ends = pod.deleted != NULL,
     };
     return true;
 }
@@ -191,14 +192,16 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
     return later ? EVICTION_LATER : EVICTION_FAILED;
 }
 
-enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
-                           const char *note, GError **error)
+/* `event` says what it is about, why and what for. */
+static enum outcome post_event(struct api_client *client, const struct event_object *event,
+                               GError **error)
 {
     const int64_t now_us = g_get_real_time();
-    g_autofree char *ns = transport_escape(evictee->ns, "namespace", error);
+    g_autofree char *ns = transport_escape(event->ns, "namespace", error);
     g_autofree char *time = micro_time_format(now_us);
-    g_autofree char *name = event_name(evictee->name, now_us);
+    g_autofree char *name = event_name(event->pod, now_us);
     g_autofree char *instance = g_strndup(g_get_host_name(), EVENT_WORD_MAX);
+    struct event_object whole = *event;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) reply = g_string_new(NULL);
     struct json_writer writer;
@@ -206,24 +209,44 @@ enum outcome eviction_tell(struct api_client *client, const struct evictee *evic
     if (!ns)
         return OUTCOME_REFUSED;
     g_autofree char *path = g_strdup_printf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
+    whole.name = name;
+    whole.time = time;
+    whole.action = "Evicting";
+    whole.controller = "gpuledger.io/maintenance";
+    whole.instance = instance;
     json_writer_init(&writer, body);
-    event_encode(&writer, &(struct event_object){
-                              .ns = evictee->ns,
-                              .name = name,
-                              .pod = evictee->name,
-                              .pod_uid = evictee->uid,
-                              .time = time,
-                              .reason = "GPUPodMoved",
-                              .action = "Evicting",
-                              .controller = "gpuledger.io/maintenance",
-                              .instance = instance,
-                              .note = note,
-                              .normal = true,
-                          });
+    event_encode(&writer, &whole);
     const struct api_call call = {.method = "POST",
                                   .path = path,
                                   .body = body,
                                   .deadline_ms = clock_ms() + CALL_MS,
                                   .once = true};
     return api_client_call(client, &call, reply, error);
+}
+
+enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
+                           const char *note, GError **error)
+{
+    return post_event(client,
+                      &(struct event_object){.ns = evictee->ns,
+                                             .pod = evictee->name,
+                                             .pod_uid = evictee->uid,
+                                             .reason = "GPUPodMoved",
+                                             .note = note,
+                                             .normal = true},
+                      error);
+}
+
+enum outcome eviction_tell_node(struct api_client *client, const char *node, const char *note,
+                                bool warning, GError **error)
+{
+    return post_event(client,
+                      &(struct event_object){.ns = EVENT_NODE_NAMESPACE,
+                                             .node = true,
+                                             .pod = node,
+                                             .pod_uid = node,
+                                             .reason = warning ? "GPUPlanStopped" : "GPUPlanMoved",
+                                             .note = note,
+                                             .normal = !warning},
+                      error);
 }

@@ -17,6 +17,7 @@ struct evictee {
     bool mirror;      /* of a file of its node: only kubelet ends it */
     bool placed;      /* it has a node */
     bool ended, ready;
+    bool ends; /* somebody has deleted it, and it is still there */
 };
 void evictee_clear(struct evictee *evictee);
 typedef struct evictee evictee; /* for g_auto */
@@ -38,6 +39,9 @@ enum eviction eviction_send(struct api_client *client, const struct evictee *evi
 /* An Event that tells the pod's owner why it ends. Once; OUTCOME_OK, or an error. */
 enum outcome eviction_tell(struct api_client *client, const struct evictee *evictee,
                            const char *note, GError **error);
+/* The same of a Node that a pod leaves for a plan, or was to leave: then it is a Warning. */
+enum outcome eviction_tell_node(struct api_client *client, const char *node, const char *note,
+                                bool warning, GError **error);
 
 /* How many pods of that controller are Ready, and not about to end. OUTCOME_OK, or an error. */
 enum outcome eviction_count_ready(struct api_client *client, const char *ns, const char *owner,

@@ -55,12 +55,29 @@ static void count(struct execution *execution, const char *kind, const char *nam
     g_hash_table_replace(execution->taken, key, GUINT_TO_POINTER(n + 1));
 }
 
-static void count_step(struct execution *execution, const struct relocation_step *step)
+static void count_step(struct execution *execution, const struct executor_past *step)
 {
     if (step->owner)
         count(execution, "controller", step->owner);
-    count(execution, "node", step->from);
+    count(execution, "node", step->node);
     count(execution, "namespace", step->ns);
+}
+
+/* How many pods this plan has moved already. */
+static guint count_past(struct execution *execution)
+{
+    const GArray *past = execution->executor->past;
+    guint n = 0;
+
+    for (guint i = 0; past && i < past->len; i++) {
+        const struct executor_past *step = &g_array_index(past, struct executor_past, i);
+        g_array_append_val(execution->times, step->at_ms);
+        if (step->other)
+            continue;
+        count_step(execution, step);
+        n++;
+    }
+    return n;
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -85,6 +102,11 @@ static int64_t pause_ms(const struct execution *execution)
     return executor_wait_ms(execution->times, execution->executor->budgets.per_hour, clock_ms());
 }
 
+static bool is_wanted(const struct executor *executor, GError **error)
+{
+    return !executor->is_wanted || executor->is_wanted(executor->data, error);
+}
+
 /* Nothing is kept meanwhile, so that others may have it, and another plan has to be made afterwards. */
 static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GError **error)
 {
@@ -98,8 +120,7 @@ static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GE
     if (!keeping_set(executor->keeping, "", NULL, 0, error))
         return false;
     while (pause_ms(execution) > 0) {
-        if (!check_window(executor, error) ||
-            (executor->may_go_on && !executor->may_go_on(executor->data, error)))
+        if (!check_window(executor, error) || !is_wanted(executor, error))
             return false;
         g_usleep(LOOK_US);
     }
@@ -147,13 +168,18 @@ static bool keep(struct execution *execution, const struct relocation *plan, gui
 
 /* The pod goes, and its successor is Ready. */
 static bool take_step(const struct executor *executor, const struct relocation_step *step,
-                      GError **error)
+                      guint n_ready, GError **error)
 {
     /* It does not say for whom: that is another tenant's affair. */
     g_autofree char *note = g_strdup_printf(
         "gpuledger plan makes room on %s; there is room for the pod's successor on %s", step->from,
         step->to);
-    struct drain_pod pod = {.ns = step->ns, .name = step->name, .uid = step->uid, .note = note};
+    struct drain_pod pod = {.ns = step->ns,
+                            .name = step->name,
+                            .uid = step->uid,
+                            .note = note,
+                            .counted = true,
+                            .n_ready = n_ready};
     const struct drain_query query = {
         .client = executor->client,
         .pods = &pod,
@@ -161,6 +187,7 @@ static bool take_step(const struct executor *executor, const struct relocation_s
         .force = executor->force,
         .timeout_ms = executor->timeout_ms,
         .progress = executor->tell,
+        .go_on = executor->is_wanted,
         .data = executor->data,
     };
     bool ok = drain_run(&query, error);
@@ -172,11 +199,45 @@ static bool take_step(const struct executor *executor, const struct relocation_s
     return ok;
 }
 
-static void note(const struct executor *executor, enum executor_event event,
-                 const struct relocation_step *step, const char *why)
+/* Whoever looks at the node finds out; nothing else depends on it. */
+static void tell_node(const struct executor *executor, const struct executor_news *news)
 {
-    if (executor->note)
-        executor->note(executor->data, event, step, why);
+    const struct relocation_step *step = news->step;
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *text =
+        news->event == EXECUTOR_FAILED
+            ? g_strdup_printf("a plan has stopped: %s", news->why)
+            : g_strdup_printf("a plan has moved %s/%s off this node%s", step->ns, step->name,
+                              step->owner ? "; its successor is Ready" : "");
+
+    if (eviction_tell_node(executor->client, step->from, text, news->event == EXECUTOR_FAILED,
+                           &failure) == OUTCOME_OK)
+        return;
+    g_autofree char *complaint =
+        g_strdup_printf("no Event of node %s could be written: %s", step->from, failure->message);
+    executor->tell(executor->data, complaint);
+}
+
+static bool note(const struct executor *executor, const struct executor_news *news, GError **error)
+{
+    if (news->event != EXECUTOR_STEP)
+        tell_node(executor, news);
+    return !executor->note || executor->note(executor->data, news, error);
+}
+
+/* Before anything is done: what it needs is there, and whoever is to know does. */
+static bool begin_step(struct execution *execution, const struct relocation *plan, guint moved,
+                       struct executor_news *news, GError **error)
+{
+    const struct executor *executor = execution->executor;
+    const struct relocation_step *step = news->step;
+
+    return check_window(executor, error) && is_wanted(executor, error) &&
+           (!executor->may_go_on || executor->may_go_on(executor->data, plan, error)) &&
+           keeping_check(executor->keeping, error) && check_budgets(execution, step, error) &&
+           (!step->owner || eviction_count_ready(executor->client, step->ns, step->owner,
+                                                 &news->n_ready, error) == OUTCOME_OK) &&
+           keep(execution, plan, moved, error) && note(executor, news, error);
 }
 
 /* The first one of the plan, as far as it is allowed. */
@@ -185,24 +246,24 @@ static bool step_once(struct execution *execution, const struct relocation *plan
 {
     const struct executor *executor = execution->executor;
     const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
+    struct executor_news news = {.event = EXECUTOR_STEP, .step = step};
     GError *failure = NULL;
 
-    if (!check_window(executor, error) ||
-        (executor->may_go_on && !executor->may_go_on(executor->data, error)) ||
-        !keeping_check(executor->keeping, error) || !check_budgets(execution, step, error) ||
-        !keep(execution, plan, moved, error))
+    if (!begin_step(execution, plan, moved, &news, error))
         return false;
     const int64_t now_ms = clock_ms();
     g_array_append_val(execution->times, now_ms);
-    note(executor, EXECUTOR_STEP, step, NULL);
-    if (!take_step(executor, step, &failure)) {
-        note(executor, EXECUTOR_FAILED, step, failure->message);
-        g_propagate_error(error, failure);
+    const bool taken = take_step(executor, step, news.n_ready, &failure);
+    news.event = taken ? EXECUTOR_MOVED : EXECUTOR_FAILED;
+    news.why = taken ? NULL : failure->message;
+    if (!taken) {
+        note(executor, &news, NULL);
+        g_propagate_prefixed_error(error, failure, "stopped: ");
         return false;
     }
-    count_step(execution, step);
-    note(executor, EXECUTOR_MOVED, step, NULL);
-    return true;
+    count_step(execution,
+               &(struct executor_past){step->owner, step->from, step->ns, now_ms, false});
+    return note(executor, &news, error);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -218,7 +279,7 @@ static bool hand_over(const struct execution *execution, const struct relocation
 
     if (!bound && execution->room && !keeping_set(executor->keeping, last->goal, &place, 1, error))
         return false;
-    while (!bound && clock_ms() < until_ms) {
+    while (!bound && clock_ms() < until_ms && is_wanted(executor, NULL)) {
         g_auto(evictee) pod = {0};
         g_usleep(LOOK_US);
         bound = evictee_read(executor->client, executor->ns, executor->name, &pod, NULL) ==
@@ -273,7 +334,10 @@ static bool run(struct execution *execution, struct relocation **plan, guint *mo
         if (!look_again(executor, plan, error) || !stop(error, *plan, *moved, left))
             return false;
     }
-    return *moved == 0 || hand_over(execution, *plan, error);
+    if (*moved == 0)
+        return true;
+    return (!executor->may_go_on || executor->may_go_on(executor->data, *plan, error)) &&
+           hand_over(execution, *plan, error);
 }
 
 bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
@@ -285,9 +349,9 @@ bool executor_run(const struct executor *executor, struct relocation **plan, gui
         .times = g_array_new(FALSE, FALSE, sizeof(int64_t)),
     };
 
-    *ret_moved = 0;
+    *ret_moved = count_past(&execution);
     const bool ok = (*plan)->reached ? run(&execution, plan, ret_moved, error)
-                                     : stop(error, *plan, 0, G_MAXUINT);
+                                     : stop(error, *plan, *ret_moved, G_MAXUINT);
     set_room(&execution, NULL, NULL);
     g_hash_table_unref(execution.taken);
     g_array_unref(execution.times);

@@ -25,6 +25,22 @@ enum executor_event {
     EXECUTOR_EVENTS_N
 };
 
+/* What becomes of a step; borrowed. */
+struct executor_news {
+    enum executor_event event;
+    const struct relocation_step *step;
+    guint n_ready;   /* pods of its controller, before it */
+    const char *why; /* it has failed */
+};
+
+/* A step that was taken before this run, which draws on its budgets; borrowed. */
+struct executor_past {
+    const char *owner; /* UID; NULL: none */
+    const char *node, *ns;
+    int64_t at_ms; /* by clock_ms, which may have begun later */
+    bool other;    /* of another plan: only its hour counts */
+};
+
 struct executor {
     struct api_client *client;
     struct keeping *keeping;
@@ -35,18 +51,23 @@ struct executor {
     const char *ns,
         *name; /* of the pod to admit, for which room is kept until it has a node; or NULL */
 
+    const GArray *past; /* struct executor_past, in order of time; NULL: none */
+
     /* Looks at the cluster and makes a plan; NULL, with an error. */
     struct relocation *(*look)(void *data, GError **error);
-    /* Before each step; false, with an error: it stops. */
-    bool (*may_go_on)(void *data, GError **error);
-    void (*note)(void *data, enum executor_event event, const struct relocation_step *step,
-                 const char *why);
+    /* Before each step, of which the plan is, and after the last, as the cluster is found to be: false, with
+     * an error: it stops. NULL: it never does. */
+    bool (*may_go_on)(void *data, const struct relocation *plan, GError **error);
+    /* While something is waited for: false, with an error: it stops. NULL likewise. */
+    bool (*is_wanted)(void *data, GError **error);
+    /* False, with an error, of a step that begins: it does not, and it stops. NULL: nobody wants to know. */
+    bool (*note)(void *data, const struct executor_news *news, GError **error);
     void (*tell)(void *data, const char *text); /* for people, as it goes */
     void *data;
 };
 
 /* Until the goal is reached; `plan` is the first, and then the last. False, with an error: it has stopped, and
- * why. */
+ * why. `ret_moved`: pods, those of this plan in the past included. */
 bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
                   GError **error);
 

@@ -64,5 +64,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(relocation, relocation_free)
 /* What the step after this one waits for; free with g_free. */
 char *relocation_awaits(const struct relocation_step *step);
 
-/* `moved`: so many moves have been made before. */
-void relocation_encode(struct json_writer *writer, const struct relocation *plan, guint moved);
+#define RELOCATION_PLACES_MAX 4
+/* The nodes that the next step is about, and those of the pod to admit; ends with NULL. Borrowed. */
+void relocation_places(const struct relocation *plan, const char *ret_nodes[RELOCATION_PLACES_MAX]);
+
+/* `moved`: so many moves have been made before; `log`: what was done in this run, NULL: none is told of. */
+struct step_log;
+void relocation_encode(struct json_writer *writer, const struct relocation *plan, guint moved,
+                       const struct step_log *log);

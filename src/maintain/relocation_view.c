@@ -2,6 +2,7 @@
 #include "maintain/relocation.h"
 
 #include "core/constraints.h"
+#include "maintain/step_log.h"
 #include "wire/constraints.h"
 
 char *relocation_awaits(const struct relocation_step *step)
@@ -26,7 +27,23 @@ static void encode_step(struct json_writer *writer, const struct relocation_step
     json_end_object(writer);
 }
 
-void relocation_encode(struct json_writer *writer, const struct relocation *plan, guint moved)
+void relocation_places(const struct relocation *plan, const char *ret_nodes[RELOCATION_PLACES_MAX])
+{
+    const struct relocation_step *step =
+        plan->steps->len > 0 ? &g_array_index(plan->steps, struct relocation_step, 0) : NULL;
+    int n = 0;
+
+    if (step) {
+        ret_nodes[n++] = step->from;
+        ret_nodes[n++] = step->to;
+    }
+    if (plan->node)
+        ret_nodes[n++] = plan->node;
+    ret_nodes[n] = NULL;
+}
+
+void relocation_encode(struct json_writer *writer, const struct relocation *plan, guint moved,
+                       const struct step_log *log)
 {
     json_begin_object(writer);
     json_key_string(writer, "goal", plan->goal);
@@ -36,6 +53,10 @@ void relocation_encode(struct json_writer *writer, const struct relocation *plan
     json_key_string(writer, "node", plan->node);
     json_key_string(writer, "cards", plan->cards);
     json_key_int(writer, "moved", moved);
+    if (log) {
+        json_key(writer, "taken");
+        step_log_encode(writer, log);
+    }
     json_key_int(writer, "nodes", plan->n_nodes);
     json_key_int(writer, "nodesLookedAt", plan->n_looked);
     json_key_array(writer, "steps");

@@ -304,9 +304,6 @@ class Plan(unittest.TestCase):
                     self.assertIn(alone.returncode, (0, 3), alone.stderr)
                     self.assertEqual((there.returncode, there.stdout, there.stderr),
                                      (alone.returncode, alone.stdout, alone.stderr), words)
-            answer = run("plan", "a/b", "--apply", *asked)
-            self.assertEqual(answer.returncode, 2)
-            self.assertIn("--apply", answer.stderr)
             answer = run("plan", "research/nobody", *asked)
             self.assertEqual(answer.returncode, 1)
 

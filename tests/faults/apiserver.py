@@ -7,7 +7,8 @@ a test may look at and change the objects between two awaits.
 
 Faults: `server.faults` is a list of Fault; each request takes the first one that fits. `server.hook`
 is awaited as hook(stage, request) with a Binding's stages "received", "applied", "replied"; when it
-returns "drop", the connection is closed and nothing more is done.
+returns "drop", the connection is closed and nothing more is done. `server.evicted` is called with the key
+of each pod that is evicted (a fault's sort "evict", "try to evict" for dryRun).
 """
 
 import asyncio
@@ -16,11 +17,12 @@ import collections
 import copy
 import dataclasses
 import json
+import re
 import ssl
 import urllib.parse
 
 KINDS = {"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap", "leases": "Lease",
-         "events": "Event", "secrets": "Secret"}
+         "events": "Event", "secrets": "Secret", "poddisruptionbudgets": "PodDisruptionBudget"}
 LOG_MAX = 4000
 
 
@@ -61,6 +63,8 @@ class Request:
             self.sort = "get"
         elif self.sub == "binding":
             self.sort = "bind"
+        elif self.sub == "eviction":
+            self.sort = "try to evict" if "dryRun" in self.body["deleteOptions"] else "evict"
         else:
             self.sort = f"{self.method.lower()} {self.resource}"
 
@@ -91,6 +95,7 @@ class ApiServer:
         self.lists = 0
         self.hook = None
         self.grants = []  # called with each pod that was bound
+        self.evicted = None
         self.changed = asyncio.Condition()
         self.server = self.port = self.tls = None
         self.connections, self.tasks = set(), set()
@@ -276,6 +281,8 @@ class ApiServer:
             return 200, self._list(request)
         if request.sort == "bind":
             return 201, self._bind(request)
+        if request.sub == "eviction":
+            return 201, self._evict(request)
         objects, key = self.objects[request.resource], (request.namespace, request.name)
         if request.method == "POST":
             meta = request.body["metadata"]
@@ -321,15 +328,28 @@ class ApiServer:
             grant(pod)
         return {"kind": "Status", "status": "Success", "code": 201}
 
+    def _evict(self, request):
+        key = (request.namespace, request.name)
+        pod = self.objects["pods"].get(key)
+        if pod is None:
+            raise Refusal(404, "NotFound", "pods not found")
+        if request.body["deleteOptions"]["preconditions"]["uid"] != pod["metadata"]["uid"]:
+            raise Refusal(409, "Conflict", "the UID in the precondition is another")
+        if request.sort == "evict" and not pod["metadata"].get("deletionTimestamp"):
+            self.change("pods", key, lambda obj: obj["metadata"].update(deletionTimestamp="2026-01-02T03:04:05Z"))
+            self.evicted(key)
+        return {"kind": "Status", "status": "Success", "code": 201}
+
     def _selected(self, request, obj):
         if obj is None:
             return False
         if request.namespace and obj["metadata"].get("namespace") != request.namespace:
             return False
         for term in filter(None, request.query.get("fieldSelector", "").split(",")):
-            field, value = term.split("!=")
-            assert field == "status.phase", term
-            if obj.get("status", {}).get("phase") == value:
+            field, value = re.split("!?=", term)
+            part, name = field.split(".")
+            assert field in ("status.phase", "spec.nodeName"), term
+            if (obj.get(part, {}).get(name) == value) == ("!=" in term):
                 return False
         return True
 

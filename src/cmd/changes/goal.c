@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/changes/goal.h"
+
+#include "base/small_file.h"
+#include "cmd/local.h"
+#include "core/fail.h"
+#include "explain/explain.h"
+#include "snapshot/manifest.h"
+
+#include <string.h>
+
+#define GET_POD_MS 30000
+#define STUCK_MS 60000 /* as the command audit has it */
+
+void goal_clear(struct goal *goal)
+{
+    g_free(goal->ns);
+    g_free(goal->name);
+    g_free(goal->file);
+    g_free(goal->by);
+    window_free(goal->window);
+    card_place_clear(&goal->place);
+}
+bool goal_read(const struct config *config, struct goal *goal, GError **error)
+{
+    const char *word = config->words->len ? config->words->pdata[0] : "";
+    const char *slash = strchr(word, '/');
+    const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
+
+    goal->window = *config->window ? window_parse(config->window, error) : NULL;
+    if (*config->window && !goal->window)
+        return fail_within(error, "option '--window': ");
+    if (n != 1)
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, or --empty "
+            "NODE[/CARD]");
+    if (*config->empty && !card_place_parse(config->empty, &goal->place, error))
+        return fail_within(error, "option '--empty': ");
+    if (*config->empty)
+        return true;
+    if (*config->filename) {
+        goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+        return goal->file || fail_within(error, "option '--filename': ");
+    }
+    if (!slash || slash == word || !slash[1] || strchr(slash + 1, '/'))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected a pod, NAMESPACE/NAME",
+                         word);
+    goal->ns = g_strndup(word, (gsize)(slash - word));
+    goal->name = g_strdup(slash + 1);
+    return true;
+}
+
+/* The pod to admit. */
+static bool read_pod(const struct local *local, const struct goal *goal, struct json_arena *arena,
+                     struct pod_view *ret_pod, GError **error)
+{
+    struct manifest manifest;
+
+    if (!goal->file)
+        return explain_read_pod(backend_cluster(local->backend), arena, goal->ns, goal->name,
+                                g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod, error);
+    if (!manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error))
+        return fail_within(error, "option '--filename': ");
+    *ret_pod = manifest.pod;
+    if (goal->by && !ret_pod->uid)
+        ret_pod->uid = goal->by; /* room is kept for it, which is not to be in its own way */
+    return true;
+}
+
+static void look_around(struct store *store, struct findings *findings)
+{
+    g_autoptr(audit_report) report =
+        audit_look(store, &(struct audit_options){.stuck_ms = STUCK_MS});
+
+    findings_add_report(findings, report);
+}
+
+struct relocation *goal_look(const struct config *config, const struct goal *goal,
+                             struct findings *findings, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct relocation *relocation = NULL;
+    struct local local;
+    struct pod_view pod;
+
+    if (!local_open(config, &local, error))
+        return NULL;
+    struct cluster *cluster = backend_cluster(local.backend);
+    const struct relocation_query query = {
+        .store = local.store,
+        .cluster = cluster,
+        .admit = goal->place.node ? NULL : &pod,
+        .empty = goal->place.node ? &goal->place : NULL,
+        .moves_max = (uint32_t)config->max_moves,
+        .per_owner = (uint32_t)config->max_per_workload,
+        .per_node = (uint32_t)config->max_per_node,
+        .per_namespace = (uint32_t)config->max_per_namespace,
+        .force = config->force,
+    };
+    /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
+    if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
+        (goal->place.node || read_pod(&local, goal, arena, &pod, error)))
+        relocation = relocation_find(&query, error);
+    if (findings)
+        look_around(local.store, findings);
+    local_close(&local);
+    return relocation;
+}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster in which pods move: whoever is evicted ends, its controller makes a successor, a scheduler that heeds
+what Nodes keep room for places it, and a kubelet runs it. Nothing of it is the program's."""
+
+import asyncio
+import json
+
+from apiserver import ApiServer, Request  # noqa: F401 pylint: disable=unused-import
+from cluster import ASSIGNED, IDX, PATIENCE, Cluster, run_pod, units_of
+from program import pod
+
+PLAN = "gpuledger.io/plan"
+
+
+class Moving(Cluster):
+    """Every node has one card. Pods named "web-…" have a controller."""
+
+    def __init__(self, directory, **sizes):
+        super().__init__(directory, [(1, size) for size in sizes.values()])
+        self.shapes = {name: (1, size) for name, size in sizes.items()}
+        self.api.evicted = self._evicted
+        self.made, self.gone, self.moves, self.on_eviction = 0, [], [], None
+        self.delay = 0.05  # seconds until who is evicted has ended
+        self.stopped = False
+        self.task = None
+
+    async def start(self, identity=None):
+        await super().start(identity)
+        self.task = asyncio.create_task(self._live())
+
+    async def stop(self):
+        self.stopped = True
+        await self.task
+        await self.api.stop()
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def web(self, units, where, controller="web"):
+        """A pod that runs there."""
+        self.made += 1
+        obj = pod(f"{controller}-{self.made}", units)
+        obj["metadata"]["uid"] = f"uid-{controller}-{self.made}"
+        obj["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": controller,
+                                               "uid": f"uid-of-{controller}", "controller": True}]
+        self.api.put("pods", obj)
+        if where:
+            self._place(obj, where)
+        return obj
+
+    def _place(self, obj, where):
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+        def change(each):
+            each["spec"]["nodeName"] = where
+            each["metadata"].setdefault("annotations", {}).update({
+                IDX: "0", ASSIGNED: "false", "ALIYUN_COM_GPU_MEM_POD": str(units_of(obj)),
+                "ALIYUN_COM_GPU_MEM_DEV": str(self.shapes[where][1]),
+                "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1767323045000000000"})
+            run_pod(each)
+            each["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        self.api.change("pods", key, change)
+
+    def foreign(self, where):
+        """A pod that another scheduler has bound, without a card: a finding of any audit."""
+        obj = pod("foreign", 1)
+        obj["spec"]["nodeName"] = where
+        obj["status"]["phase"] = "Running"
+        self.api.put("pods", obj)
+
+    def where(self, name):
+        obj = self.pods().get(("test", name))
+        return obj and obj["spec"].get("nodeName")
+
+    # --- those who live in it --------------------------------------------------------------------
+
+    def _evicted(self, key):
+        self.moves.append(key[1])
+        self.gone.append((asyncio.get_running_loop().time() + self.delay, key))
+        if self.on_eviction:
+            self.on_eviction(len(self.moves))
+
+    def _rooms(self, where):
+        text = self.api.objects["nodes"][(None, where)]["metadata"].get("annotations", {}).get(PLAN)
+        return json.loads(text)["rooms"] if text else []
+
+    def _free(self, where, obj):
+        """Units that the pod may have there; rooms that are kept for it are its own."""
+        used = sum(units_of(each) for each in self.pods().values() if each["spec"].get("nodeName") == where)
+        owner = (obj["metadata"].get("ownerReferences") or [{}])[0].get("uid")
+        for room in self._rooms(where):
+            if room.get("pod") != obj["metadata"]["uid"] and (not owner or room.get("controller") != owner):
+                used += sum(share["memory"] for share in room["shares"])
+        return self.shapes[where][1] - used
+
+    def _schedule(self):
+        closed = {key[1] for key, node in self.api.objects["nodes"].items() if node.get("spec", {}).get("unschedulable")}
+        for obj in list(self.pods().values()):
+            if obj["spec"].get("nodeName"):
+                continue
+            fits = [(self._free(where, obj), where) for where in self.shapes if where not in closed]
+            fits = sorted(each for each in fits if each[0] >= units_of(obj))
+            if fits:
+                self._place(obj, fits[0][1])
+
+    async def _live(self):
+        while not self.stopped:
+            now = asyncio.get_running_loop().time()
+            for moment, key in list(self.gone):
+                if moment > now:
+                    continue
+                obj = self.pods()[key]
+                self.gone.remove((moment, key))
+                self.api.delete("pods", key)
+                if key[1].rsplit("-", 1)[0] in ("web", "db"):
+                    self.web(units_of(obj), None, key[1].rsplit("-", 1)[0])
+            self._schedule()
+            await asyncio.sleep(0.02)
+
+    async def until(self, condition, what):
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while not (found := condition()):
+            if asyncio.get_running_loop().time() > deadline:
+                raise AssertionError(f"never: {what}")
+            await asyncio.sleep(0.02)
+        return found
+
+    # --- what is told ----------------------------------------------------------------------------
+
+    def events(self, reason):
+        """[(name of the object, note)], in order."""
+        return [(event["regarding"]["name"], event["note"]) for event in self.api.objects["events"].values()
+                if event["reason"] == reason]
+
+    def marks(self):
+        return [where for where in self.shapes if self._rooms(where)]
