@@ -3,6 +3,7 @@
  * Which nodes and allocations there are. What they hold of a node's cards is counted in node.c.
  */
 #include "core/allocation.h"
+#include "core/asked_order.h"
 #include "core/ledger.h"
 #include "core/node.h"
 #include "core/node_traits.h"
@@ -39,9 +40,8 @@ struct ledger {
     size_t n_cards;
     uint64_t freed; /* counts what may have made room */
     uint64_t freed_in[FREED_IN];
-    GPtrArray *asked;         /* all nodes, in the order in which they were asked for last */
-    guint first_asked;        /* where a call began */
-    uint64_t flag_round;      /* of ledger_flag */
+    struct asked_order *asked;
+    uint64_t flag_round; /* of ledger_flag */
 };
 
 struct node *ledger_node(const struct ledger *ledger, const char *name)
@@ -49,49 +49,15 @@ struct node *ledger_node(const struct ledger *ledger, const char *name)
     return g_hash_table_lookup(ledger->nodes, &name);
 }
 
-/* So many nodes ahead, what a call reads of each is fetched: else it waits for memory, node by node. */
-#define PREFETCHED 6
-
-static void prefetch(const struct ledger *ledger, guint turn)
-{
-    const struct node *node = ledger->asked->pdata[turn % ledger->asked->len];
-    const char *block = (const char *)node_own(node);
-
-    for (size_t at = 0; at < offsetof(struct node_own, node.unplaced_holders); at += NODE_ALIGNMENT)
-        __builtin_prefetch(block + at);
-    __builtin_prefetch(block + sizeof(struct node_own)); /* the name */
-}
-
-static void set_turn(struct ledger *ledger, struct node *node, guint turn)
-{
-    ledger->asked->pdata[turn] = node;
-    node_own(node)->turn = turn;
-}
-
-/* A list may begin elsewhere at the next call and go on in the same order: who follows whom stays true
- * for longer than who is the n-th. A node that was not expected changes places with the one that was, so
- * one call in a new order leaves that order. */
 struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name)
 {
-    GPtrArray *asked = ledger->asked;
+    struct node *node = asked_order_guess(ledger->asked, after, name);
 
-    if (asked->len == 0)
-        return NULL;
-    const guint turn = (after ? node_own(after)->turn + 1 : ledger->first_asked) % asked->len;
-    struct node *node = asked->pdata[turn];
-    prefetch(ledger, turn + PREFETCHED);
-    if (!g_str_equal(node->name, name)) {
-        struct node *expected = node;
-        node = ledger_node(ledger, name);
-        if (!node)
-            return NULL;
-        if (after) {
-            set_turn(ledger, expected, node_own(node)->turn);
-            set_turn(ledger, node, turn);
-        }
-    }
-    if (!after)
-        ledger->first_asked = node_own(node)->turn;
+    if (node)
+        return node;
+    node = ledger_node(ledger, name);
+    if (node)
+        asked_order_correct(ledger->asked, after, node);
     return node;
 }
 
@@ -140,8 +106,7 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         ledger->n_places++;
     }
     g_hash_table_add(ledger->nodes, node);
-    g_ptr_array_add(ledger->asked, node);
-    node_own(node)->turn = ledger->asked->len - 1;
+    asked_order_add(ledger->asked, node);
     if (!ledger->sorted_stale)
         g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
     return node;
@@ -199,9 +164,7 @@ static void ledger_collect_node(struct ledger *ledger, struct node *node)
         return;
     if (!ledger->sorted_stale)
         g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
-    set_turn(ledger, g_ptr_array_index(ledger->asked, ledger->asked->len - 1),
-             node_own(node)->turn);
-    g_ptr_array_set_size(ledger->asked, (gint)ledger->asked->len - 1);
+    asked_order_remove(ledger->asked, node);
     ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
@@ -684,7 +647,7 @@ struct ledger *ledger_new(void)
     ledger->waited_out = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
     ledger->sorted_stale = true;
-    ledger->asked = g_ptr_array_new();
+    ledger->asked = asked_order_new();
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
     return ledger;
@@ -700,7 +663,7 @@ void ledger_free(struct ledger *ledger)
     g_hash_table_unref(ledger->open);
     g_hash_table_unref(ledger->waited_out);
     g_ptr_array_unref(ledger->sorted);
-    g_ptr_array_unref(ledger->asked);
+    asked_order_free(ledger->asked);
     g_array_unref(ledger->free_places);
     g_free(ledger);
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/asked_order.h"
+
+#include "core/ledger.h"
+
+#include <string.h>
+
+/* So many nodes ahead, what a call reads of each is fetched: else it waits for memory, node by node. */
+#define PREFETCHED 8
+
+/* One line of the cache. */
+struct seat {
+    struct node *node;
+    char name[64 - sizeof(struct node *)]; /* the node's; empty: it is too long for here */
+};
+
+struct asked_order {
+    GArray *seats; /* struct seat */
+    guint first;   /* where a call began */
+};
+
+struct asked_order *asked_order_new(void)
+{
+    struct asked_order *order = g_new0(struct asked_order, 1);
+
+    order->seats = g_array_new(FALSE, FALSE, sizeof(struct seat));
+    return order;
+}
+
+void asked_order_free(struct asked_order *order)
+{
+    g_array_unref(order->seats);
+    g_free(order);
+}
+
+static struct seat *seat_at(const struct asked_order *order, guint turn)
+{
+    return &g_array_index(order->seats, struct seat, turn);
+}
+
+static void put(struct asked_order *order, const struct seat *seat, guint turn)
+{
+    node_own(seat->node)->turn = turn;
+    *seat_at(order, turn) = *seat;
+}
+
+void asked_order_add(struct asked_order *order, struct node *node)
+{
+    const size_t size = strlen(node->name) + 1;
+    struct seat last = {.node = node};
+
+    if (size <= sizeof last.name)
+        memcpy(last.name, node->name, size);
+    g_array_append_val(order->seats, last);
+    node_own(node)->turn = order->seats->len - 1;
+}
+
+void asked_order_remove(struct asked_order *order, struct node *node)
+{
+    const struct seat last = *seat_at(order, order->seats->len - 1);
+
+    put(order, &last, node_own(node)->turn);
+    g_array_set_size(order->seats, order->seats->len - 1);
+}
+
+static void prefetch(const struct asked_order *order, guint turn)
+{
+    const char *block = (const char *)node_own(seat_at(order, turn % order->seats->len)->node);
+
+    for (size_t at = 0; at < offsetof(struct node_own, node.unplaced_holders); at += NODE_ALIGNMENT)
+        __builtin_prefetch(block + at);
+}
+
+static guint next_turn(const struct asked_order *order, const struct node *after)
+{
+    const guint turn = after ? node_own(after)->turn + 1 : order->first;
+
+    return turn < order->seats->len ? turn : 0;
+}
+
+struct node *asked_order_guess(struct asked_order *order, const struct node *after,
+                               const char *name)
+{
+    if (order->seats->len == 0)
+        return NULL;
+    const guint turn = next_turn(order, after);
+    const struct seat *guess = seat_at(order, turn);
+    prefetch(order, turn + PREFETCHED);
+    return g_str_equal(guess->name[0] ? guess->name : guess->node->name, name) ? guess->node : NULL;
+}
+
+/* A list may begin elsewhere at the next call and go on in the same order: who follows whom stays true
+ * for longer than who is the n-th. A node that was not expected changes places with the one that was, so
+ * one call in a new order leaves that order. */
+void asked_order_correct(struct asked_order *order, const struct node *after, struct node *node)
+{
+    const guint turn = node_own(node)->turn;
+
+    if (!after) {
+        order->first = turn;
+        return;
+    }
+    const struct seat expected = *seat_at(order, next_turn(order, after)),
+                      meant = *seat_at(order, turn);
+    put(order, &meant, node_own(expected.node)->turn);
+    put(order, &expected, turn);
+}
