@@ -24,6 +24,7 @@ struct allocation *allocation_new(const char *uid, const char *ns, const char *n
     allocation->ns = memcpy(strings + uid_size, ns, ns_size);
     allocation->name = memcpy(strings + uid_size + ns_size, name, name_size);
     allocation->n_shares = (uint32_t)n_shares;
+    own->n_strings = (uint32_t)(uid_size + ns_size + name_size);
     return allocation;
 }
 
@@ -44,39 +45,50 @@ static struct pod_reading *readings_dup(const struct pod_reading *readings, uint
     return copy;
 }
 
-struct allocation *allocation_dup(const struct allocation *allocation)
+static size_t fixed_size(const struct allocation *allocation)
 {
-    const struct allocation_own *own = allocation_own(allocation);
     uint32_t n;
 
     allocation_known(allocation, &n);
-    const size_t fixed = sizeof *own + n * sizeof(struct share);
-    const size_t strings = (size_t)(allocation->name - allocation->uid) + strlen(allocation->name) + 1;
-    struct allocation_own *copy_own = g_malloc0(fixed + strings);
+    return sizeof(struct allocation_own) + n * sizeof(struct share);
+}
+
+size_t allocation_size(const struct allocation *allocation)
+{
+    const size_t alignment = _Alignof(struct allocation_own);
+    const size_t size = fixed_size(allocation) + allocation_own(allocation)->n_strings;
+
+    return (size + alignment - 1) / alignment * alignment;
+}
+
+struct allocation *allocation_copy(const struct allocation *allocation, void *block)
+{
+    const struct allocation_own *own = allocation_own(allocation);
+    struct allocation_own *copy_own = block;
     struct allocation *copy = &copy_own->allocation;
 
-    memcpy(copy, allocation,
-           sizeof *allocation + allocation->n_shares * sizeof(struct share));
-    copy->uid = memcpy((char *)copy_own + fixed, allocation->uid, strings);
+    memcpy(copy_own, own, sizeof *own + allocation->n_shares * sizeof(struct share));
+    copy->uid = memcpy((char *)block + fixed_size(allocation), allocation->uid, own->n_strings);
     copy->ns = copy->uid + (allocation->ns - allocation->uid);
     copy->name = copy->uid + (allocation->name - allocation->uid);
     copy->node = NULL;
-    copy->terms = terms_ref(allocation->terms);
-    copy->facts = pod_facts_ref(allocation->facts);
-    copy->work_class = work_class_ref(allocation->work_class);
-    copy_own->generation = own->generation;
-    copy_own->n_readings = own->n_readings;
+    terms_ref(copy->terms);
+    pod_facts_ref(copy->facts);
+    work_class_ref(copy->work_class);
     copy_own->readings = readings_dup(own->readings, own->n_readings);
-    copy_own->n_known = own->n_known;
     copy_own->known = g_memdup2(own->known, own->n_known * sizeof *own->known);
     return copy;
 }
 
-void allocation_free(struct allocation *allocation)
+struct allocation *allocation_dup(const struct allocation *allocation)
 {
-    if (!allocation)
-        return;
+    return allocation_copy(allocation, g_malloc(allocation_size(allocation)));
+}
+
+void allocation_clear(struct allocation *allocation)
+{
     struct allocation_own *own = allocation_own(allocation);
+
     for (uint32_t i = 0; i < own->n_readings; i++)
         terms_unref(own->readings[i].terms);
     g_free(own->readings);
@@ -84,7 +96,14 @@ void allocation_free(struct allocation *allocation)
     terms_unref(allocation->terms);
     pod_facts_unref(allocation->facts);
     work_class_unref(allocation->work_class);
-    g_free(own);
+}
+
+void allocation_free(struct allocation *allocation)
+{
+    if (!allocation)
+        return;
+    allocation_clear(allocation);
+    g_free(allocation_own(allocation));
 }
 
 /* --- all that was read ------------------------------------------------------------------------ */

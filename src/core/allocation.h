@@ -6,3 +6,9 @@
 /* Chooses, of all that was read of the pod, what counts on the node as it is now. An allocation that
  * is charged is credited before, or everything is counted anew after. */
 void allocation_choose(struct allocation *allocation, const struct node *node);
+
+/* For many copies in one block of memory: the bytes of a copy, a multiple of its alignment; one that is
+ * made at such a place; and its end, where the block is freed by whoever made it. */
+size_t allocation_size(const struct allocation *allocation);
+struct allocation *allocation_copy(const struct allocation *allocation, void *block);
+void allocation_clear(struct allocation *allocation);

@@ -42,6 +42,7 @@ struct pod_reading {
 
 struct allocation_own {
     uint32_t generation; /* caller's mark, for sweeping after a fresh list */
+    uint32_t n_strings;  /* bytes of uid, namespace and name, which follow the shares */
     /* Where not all that was read counts on every node: all of it, which the ledger chooses from,
      * and sets the allocation and its shares by. NULL and 0 for most pods. */
     uint32_t n_readings, n_known;

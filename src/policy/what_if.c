@@ -1,14 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/what_if.h"
 
+#include "core/allocation.h"
 #include "core/ledger.h"
 #include "core/node.h"
 
 #include <string.h>
 
-static void free_allocation(gpointer data)
+/* Pods of a node lie anywhere in memory; while one is looked at, those after it come. */
+#define PREFETCHED 6
+
+static void prefetch(const GPtrArray *allocations, guint at)
 {
-    allocation_free(data);
+    if (at >= allocations->len)
+        return;
+    const char *block = (const char *)allocation_own(g_ptr_array_index(allocations, at));
+    for (size_t offset = 0; offset < sizeof(struct allocation_own) + 3 * 64; offset += 64)
+        __builtin_prefetch(block + offset);
+}
+
+static size_t sum_sizes(const GPtrArray *allocations)
+{
+    size_t sum = 0;
+
+    for (guint i = 0; i < allocations->len; i++) {
+        const struct allocation *allocation = g_ptr_array_index(allocations, i);
+        prefetch(allocations, i + PREFETCHED);
+        __builtin_prefetch(allocation->facts);
+        sum += allocation_size(allocation);
+    }
+    return sum;
+}
+
+/* One block for all of them: who searches reads them one after the other. */
+static void copy_allocations(struct what_if *what_if, const GPtrArray *allocations)
+{
+    struct node *node = what_if->node;
+    char *at = what_if->block = g_malloc(sum_sizes(allocations));
+
+    what_if->n_copied = allocations->len;
+    for (guint i = 0; i < allocations->len; i++) {
+        const struct allocation *its = g_ptr_array_index(allocations, i);
+        struct allocation *allocation = allocation_copy(its, at);
+        at += allocation_size(its);
+        allocation->node = node;
+        g_ptr_array_add(node->allocations, allocation);
+        g_ptr_array_add(what_if->allocations, allocation);
+    }
 }
 
 struct what_if *what_if_new(const struct node *node)
@@ -18,13 +56,8 @@ struct what_if *what_if_new(const struct node *node)
 
     copy->present = node->present;
     what_if->node = copy;
-    what_if->allocations = g_ptr_array_new_full(node->allocations->len + 1, free_allocation);
-    for (guint i = 0; i < node->allocations->len; i++) {
-        struct allocation *allocation = allocation_dup(g_ptr_array_index(node->allocations, i));
-        allocation->node = copy;
-        g_ptr_array_add(copy->allocations, allocation);
-        g_ptr_array_add(what_if->allocations, allocation);
-    }
+    what_if->allocations = g_ptr_array_sized_new(node->allocations->len + 1);
+    copy_allocations(what_if, node->allocations);
     node_copy_hardware(copy, node);
     copy->host_used = node->host_used;
     copy->n_cpu_pods = node->n_cpu_pods;
@@ -36,7 +69,15 @@ void what_if_free(struct what_if *what_if)
     if (!what_if)
         return;
     node_free(what_if->node);
+    for (guint i = 0; i < what_if->allocations->len; i++) {
+        struct allocation *allocation = g_ptr_array_index(what_if->allocations, i);
+        if (i < what_if->n_copied)
+            allocation_clear(allocation);
+        else
+            allocation_free(allocation);
+    }
     g_ptr_array_unref(what_if->allocations);
+    g_free(what_if->block);
     g_free(what_if);
 }
 

@@ -9,8 +9,10 @@
 
 struct what_if {
     struct node *node;      /* as it would be */
-    GPtrArray *allocations; /* copies of all that were on the node, those taken away included; owned */
+    GPtrArray *allocations; /* copies of all that were on the node, those taken away included */
     guint removed_at;       /* what_if_without's guess */
+    char *block;            /* in which the first n_copied of them lie */
+    guint n_copied;
 };
 
 struct what_if *what_if_new(const struct node *node);

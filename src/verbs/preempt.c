@@ -150,11 +150,13 @@ static int64_t foreign_violations(const struct preempt *preempt, const struct in
     return MAX(inquiry->named->violations - known, 0);
 }
 
+/* Of those that kube-scheduler has named. */
 static const struct victim *find(const struct inquiry *inquiry, const char *uid)
 {
     for (size_t i = 0; i < inquiry->n; i++) {
-        if (g_str_equal(inquiry->victims[i].allocation->uid, uid))
-            return &inquiry->victims[i];
+        const struct victim *victim = &inquiry->victims[i];
+        if (victim->named && g_str_equal(victim->allocation->uid, uid))
+            return victim;
     }
     return NULL;
 }
