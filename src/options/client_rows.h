@@ -38,7 +38,7 @@
      .help = "A Node, as JSON or YAML, of which there may be as many more as are needed, 1000 at "
              "most."},
     {"output", CHOICE(output, "FORMAT", "table", choices_output),
-     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | COMMAND_MIGRATE | MOVES | CORDONS), .flags = OPTION_FLAG_ONLY, .letter = 'o',
+     IN(CLIENT, CLIENT | COMMAND_SIMULATE | COMMAND_REPLAY | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SWITCH), .flags = OPTION_FLAG_ONLY, .letter = 'o',
      .rest = offsetof(struct config, output_template),
      .help = "How to print the answer."},
     {"sort-by", TEXT(sort_by, "COLUMN", ""), IN(CLIENT, ROWS), .flags = OPTION_FLAG_ONLY,

@@ -3,6 +3,7 @@
  * told, that one does now. */
 #include "cmd/changes/places.h"
 #include "core/fail.h"
+#include "json/json.h"
 #include "kube/api_cluster.h"
 #include "kube/clock.h"
 #include "options/print.h"
@@ -59,41 +60,107 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
 
 /* --- looking -------------------------------------------------------------------------------------- */
 
+/* One node. */
+struct row {
+    char *node;
+    struct node_look look;
+};
+
+static void row_clear(gpointer data)
+{
+    struct row *row = data;
+
+    g_free(row->node);
+    node_look_clear(&row->look);
+}
+
+static GArray *new_rows(void)
+{
+    GArray *rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+
+    g_array_set_clear_func(rows, row_clear);
+    return rows;
+}
+
+static bool add_row(const struct switching *switching, const char *node,
+                    const struct switch_mark *wanted, GArray *rows, GError **error)
+{
+    struct node_switch with = switching->with;
+    struct row row = {g_strdup(node), {0}};
+
+    with.dry_run = true;
+    const bool ok = node_switch_look(&with, node, wanted, &row.look, error) == OUTCOME_OK;
+    g_array_append_val(rows, row); /* which frees it */
+    return ok;
+}
+
 static const char *shown(const char *text)
 {
     return text ? text : "-";
 }
 
-static bool add_row(const struct switching *switching, const char *node,
-                    const struct switch_mark *wanted, struct table *table, GError **error)
-{
-    struct node_switch with = switching->with;
-    struct node_look look;
-
-    with.dry_run = true;
-    if (node_switch_look(&with, node, wanted, &look, error) != OUTCOME_OK) {
-        node_look_clear(&look);
-        return false;
-    }
-    table_cell(table, "%s", node);
-    table_cell(table, "%s", shown(look.label));
-    table_cell(table, "%s", shown(look.is));
-    table_cell(table, "%s", shown(look.mark));
-    table_cell(table, "%s", switch_phases[look.phase]);
-    table_tone(table, look.stuck ? TONE_WRONG : TONE_PLAIN);
-    table_cell(table, "%u", look.n_holders);
-    table_cell(table, "%s", look.event != SWITCH_EVENT_NONE ? switch_events[look.event] : "-");
-    table_cell(table, "%s", shown(look.waits));
-    node_look_clear(&look);
-    return true;
-}
-
-static struct table *new_table(void)
+static void write_table(const GArray *rows, GString *text)
 {
     static const char *const headings[] = {"NODE",  "LABEL", "IS",   "ANNOUNCED",
                                            "PHASE", "PODS",  "NEXT", "WAITS FOR"};
+    struct table *table = table_new(G_N_ELEMENTS(headings), headings);
 
-    return table_new(G_N_ELEMENTS(headings), headings);
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        const struct node_look *look = &row->look;
+        table_cell(table, "%s", row->node);
+        table_cell(table, "%s", shown(look->label));
+        table_cell(table, "%s", shown(look->is));
+        table_cell(table, "%s", shown(look->mark));
+        table_cell(table, "%s", switch_phases[look->phase]);
+        table_tone(table, look->stuck ? TONE_WRONG : TONE_PLAIN);
+        table_cell(table, "%u", look->n_holders);
+        table_cell(table, "%s",
+                   look->event != SWITCH_EVENT_NONE ? switch_events[look->event] : "-");
+        table_cell(table, "%s", shown(look->waits));
+    }
+    if (rows->len > 0)
+        table_write(table, text);
+    else
+        g_string_append(text, "no node is to be switched");
+    table_free(table);
+}
+
+static void encode_said(struct json_writer *writer, const char *key, const char *text)
+{
+    if (text)
+        json_key_string(writer, key, text);
+}
+
+static void encode_row(struct json_writer *writer, const struct row *row)
+{
+    const struct node_look *look = &row->look;
+
+    json_begin_object(writer);
+    json_key_string(writer, "node", row->node);
+    encode_said(writer, "label", look->label);
+    encode_said(writer, "value", look->is);
+    encode_said(writer, "announced", look->mark);
+    json_key_string(writer, "phase", switch_phases[look->phase]);
+    json_key_int(writer, "pods", look->n_holders);
+    if (look->event != SWITCH_EVENT_NONE)
+        json_key_string(writer, "next", switch_events[look->event]);
+    encode_said(writer, "waitsFor", look->waits);
+    json_key_bool(writer, "stuck", look->stuck);
+    json_end_object(writer);
+}
+
+static void write_document(const GArray *rows, GString *text)
+{
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_array(&writer, "nodes");
+    for (guint i = 0; i < rows->len; i++)
+        encode_row(&writer, &g_array_index(rows, struct row, i));
+    json_end_array(&writer);
+    json_end_object(&writer);
 }
 
 struct list {
@@ -114,8 +181,7 @@ static bool concerns(const struct switching *switching, const struct node_view *
                                                 g_get_real_time() / G_USEC_PER_SEC, &answer));
 }
 
-static bool add_all(const struct switching *switching, struct table *table, guint *n,
-                    GError **error)
+static bool add_all(const struct switching *switching, GArray *rows, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(GString) reply = g_string_new(NULL);
@@ -135,31 +201,27 @@ static bool add_all(const struct switching *switching, struct table *table, guin
         struct node_view view;
         if (!node_view_decode(arena, item, &view, NULL) || !concerns(switching, &view))
             continue;
-        (*n)++;
-        if (!add_row(switching, view.name, NULL, table, error))
+        if (!add_row(switching, view.name, NULL, rows, error))
             return false;
     }
     return true;
 }
 
+/* Of one node, or of all. */
 static enum exit_code show(const struct config *config, const struct switching *switching,
-                           const struct switch_mark *wanted)
+                           const char *node, const struct switch_mark *wanted)
 {
     g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GArray) rows = new_rows();
     g_autoptr(GError) failure = NULL;
-    struct table *table = new_table();
-    guint n = 0;
 
-    if (config->words->len == 0) {
-        if (add_all(switching, table, &n, &failure) && n == 0)
-            g_string_append(text, "no node is to be switched");
-    } else {
-        n = 1;
-        add_row(switching, config->words->pdata[0], wanted, table, &failure);
+    if (node ? add_row(switching, node, wanted, rows, &failure)
+             : add_all(switching, rows, &failure)) {
+        if (print_is_document(config))
+            write_document(rows, text);
+        else
+            write_table(rows, text);
     }
-    if (!failure && n > 0)
-        table_write(table, text);
-    table_free(table);
     return print_answer(config, text, failure);
 }
 
@@ -235,12 +297,13 @@ static bool read_target(const struct switching *switching, const char *text,
 
 static enum exit_code run(const struct config *config, const struct switching *switching)
 {
+    const char *node = config->words->len > 0 ? config->words->pdata[0] : NULL;
     g_autoptr(GError) failure = NULL;
     struct switch_mark wanted;
 
     if (config->words->len < 2) {
         if (!config->apply)
-            return show(config, switching, NULL);
+            return show(config, switching, node, NULL);
         complain("option '--apply': to what? " PROGRAM " switch NODE LABEL=VALUE");
         return EXIT_USAGE;
     }
@@ -248,8 +311,12 @@ static enum exit_code run(const struct config *config, const struct switching *s
         complain("%s", failure->message);
         return EXIT_USAGE;
     }
-    return config->apply ? carry_out(switching, config->words->pdata[0], &wanted)
-                         : show(config, switching, &wanted);
+    if (!config->apply)
+        return show(config, switching, node, &wanted);
+    const enum exit_code code = carry_out(switching, node, &wanted);
+    if (print_is_document(config) && show(config, switching, node, NULL) != EXIT_OK)
+        return EXIT_FAILED;
+    return code;
 }
 
 enum exit_code switch_run(const struct config *config, const struct config_inputs *inputs)

@@ -2,6 +2,7 @@
 """Nodes that share their cards in another way at another time: with pods, and when it does not come about."""
 
 import contextlib
+import json
 
 from kubeapi import wait_for
 from modes import CONFIG, MIG, STATE, ConfigManager, Follower, MigManager
@@ -179,9 +180,11 @@ def scenario_switch_mig(tap):
             answer = maintainer.run(*target)
             tap.ok("announced" in answer.stdout, "without --apply it says what it would do", answer.stdout + answer.stderr)
             tap.equal(said(world, "gpuledger.io/switch"), None, "and does nothing")
-            answer = maintainer.run(*target, "--apply")
+            answer = maintainer.run(*target, "--apply", "-o", "json")
             tap.equal(answer.returncode, 0, "with it, it is done")
             tap.note(answer.stderr)
+            told = {"node": NODE, "phase": "none", "pods": 0, "stuck": False}
+            tap.equal(json.loads(answer.stdout)["nodes"], [told], "a script reads how the node is then")
         tap.equal(manager.applied, "all-1g.5gb", "the cards are cut anew")
         tap.equal(label(world, MIG), "all-1g.5gb", "the label says so")
         states = [value for name, value in follower.done if name == "state"]
