@@ -79,6 +79,10 @@
     {"apply", BOOL(apply, "false"), IN(MAINTENANCE, MOVES | COMMAND_SWITCH), .flags = OPTION_FLAG_ONLY,
      .help = "Evict the pods, one after the other, after the card or node that is to be emptied was "
              "cordoned. Without it nothing is written."},
+    {"mig-configs", TEXT(mig_configs, "NAMESPACE/NAME", ""), IN(MAINTENANCE, COMMAND_SWITCH),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "The ConfigMap of mig-manager's configurations, of which mig.config=auto may choose beside "
+             "the layouts of --calendar."},
     {"force", BOOL(force, "false"), IN(MAINTENANCE, MOVES), .flags = OPTION_FLAG_ONLY,
      .help = "Also evict pods that nobody makes again, and in a drain those that fit nowhere else."},
     {"evict-timeout", DURATION(evict_timeout_ms, "10m", 1000, 24 * 60 * MINUTE_MS),

@@ -363,6 +363,31 @@ bool calendar_value(const struct calendar *calendar, const struct node_mode *mod
     return nvidia_mode_guess(mode, value, ret_value);
 }
 
+const char *calendar_layout(const struct calendar *calendar, guint i, struct mode_value *ret_value)
+{
+    if (i >= calendar->layouts->len)
+        return NULL;
+    const struct layout *layout = &g_array_index(calendar->layouts, struct layout, i);
+    *ret_value = layout->value;
+    return layout->name;
+}
+
+void calendar_add_layout(struct calendar *calendar, const char *name,
+                         const struct mode_value *value)
+{
+    const struct layout layout = {g_strdup(name), *value};
+    struct mode_value known;
+    const char *other;
+
+    for (guint i = 0; (other = calendar_layout(calendar, i, &known)); i++) {
+        if (g_str_equal(other, name)) {
+            g_free(layout.name);
+            return;
+        }
+    }
+    g_array_append_val(calendar->layouts, layout);
+}
+
 static bool selects(const struct kind *kind, const struct string_pairs *labels)
 {
     for (char **label = kind->labels; *label; label += 2) {

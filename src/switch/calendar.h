@@ -56,3 +56,9 @@ bool calendar_ask(const struct calendar *calendar, const struct string_pairs *la
  * by the latter two. False: nobody knows. */
 bool calendar_value(const struct calendar *calendar, const struct node_mode *mode,
                     const char *value, const char *replicas, struct mode_value *ret_value);
+
+/* One after the other, what they are called and make of cards; NULL: there are no more. */
+const char *calendar_layout(const struct calendar *calendar, guint i, struct mode_value *ret_value);
+/* Before anybody else knows the calendar: one more, unless it has that already. */
+void calendar_add_layout(struct calendar *calendar, const char *name,
+                         const struct mode_value *value);

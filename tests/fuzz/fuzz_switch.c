@@ -4,12 +4,13 @@
  * read is written as it was, and the next step is one that may be taken.
  *
  * Lines that begin with 'n' are annotations of the Node, with 'b' its labels, with 'c' what kubelet
- * reports, each "key=value"; the others are the file.
+ * reports, each "key=value"; the others are the file, of windows or of mig-manager.
  */
 #include "target.h"
 
 #include "kube/yaml_document.h"
 #include "switch/machine.h"
+#include "dialect/nvidia/nvidia_layouts.h"
 
 #include <string.h>
 
@@ -59,6 +60,24 @@ static struct calendar *read_calendar(const GString *file)
     return calendar;
 }
 
+/* The same file as one of mig-manager's. */
+static void check_layouts(const GString *file)
+{
+    static const struct mig_card cards[] = {{40, false}, {24, true}};
+    cJSON *tree = yaml_load(file->str, file->len, NULL);
+
+    for (size_t i = 0; tree && i < G_N_ELEMENTS(cards); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GArray) layouts = mig_layouts_read(tree, &cards[i], &error);
+        FUZZ_CHECK(layouts ? layouts->len > 0 : error && *error->message);
+        for (guint j = 0; layouts && j < layouts->len; j++) {
+            const struct mig_layout *layout = &g_array_index(layouts, struct mig_layout, j);
+            FUZZ_CHECK(layout->name && layout->value.n_profiles > 0);
+        }
+    }
+    cJSON_Delete(tree);
+}
+
 static void check_words(const struct switch_step *step)
 {
     struct switch_mark mark;
@@ -106,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             switch_step_clear(&step);
         }
     }
+    check_layouts(input.file);
     check_mark(string_pairs_get(&input.node.annotations, SWITCH_KEY));
     g_autofree char *warning = NULL;
     FUZZ_CHECK(switch_mark_time(&input.node, &warning) >= 0);

@@ -2,10 +2,12 @@
 /* The command "switch": which nodes share their cards in another way, when, and how far that is; and, if so
  * told, that one does now. */
 #include "cmd/changes/places.h"
+#include "cmd/changes/switch_layouts.h"
 #include "core/fail.h"
 #include "json/json.h"
 #include "kube/api_cluster.h"
 #include "kube/clock.h"
+#include "kube/yaml_document.h"
 #include "options/print.h"
 #include "options/table.h"
 #include "switch/switcher.h"
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #define LOOK_US (2 * G_TIME_SPAN_SECOND)
+#define AUTO "auto" /* as a value: which layout is to be found out */
 #define NODES_MAX ((size_t)256 << 20)
 
 struct switching {
@@ -295,7 +298,64 @@ static bool read_target(const struct switching *switching, const char *text,
                                   : "name it in --nvidia-config-replicas");
 }
 
-static enum exit_code run(const struct config *config, const struct switching *switching)
+/* --- which layout --------------------------------------------------------------------------------- */
+
+/* Whether the layout is to be chosen: "mig.config=auto". */
+static bool is_auto(const char *text)
+{
+    const char *sign = strchr(text, '=');
+    g_autofree char *name = sign ? g_strndup(text, (gsize)(sign - text)) : NULL;
+    const struct node_mode *mode = name ? nvidia_mode_find(name) : NULL;
+
+    return mode && mode->recuts && g_str_equal(sign + 1, AUTO);
+}
+
+static bool advise(const struct config *config, struct switching *switching,
+                   struct layout_advice *ret_advice, GError **error)
+{
+    static const char nothing[] = "nodes: []";
+
+    if (!switching->calendar) { /* one that knows the layouts alone */
+        cJSON *tree = yaml_load(nothing, strlen(nothing), error);
+        switching->calendar = tree ? calendar_new(tree, switching->with.replicas, error) : NULL;
+        cJSON_Delete(tree);
+        switching->with.calendar = switching->calendar;
+    }
+    return switching->calendar &&
+           layouts_advise(&(struct layouts_query){.config = config,
+                                                  .client = switching->client,
+                                                  .calendar = switching->calendar,
+                                                  .node = config->words->pdata[0]},
+                          ret_advice, error);
+}
+
+/* The value that takes the place of "auto"; NULL: the node stays as it is, or, with an exit code, nobody
+ * can say. What was found is printed, unless it is also carried out and a document is wanted of that. */
+static char *choose_layout(const struct config *config, struct switching *switching,
+                           enum exit_code *ret_code)
+{
+    const char *node = config->words->pdata[0];
+    g_auto(layout_advice) advice = {0};
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) failure = NULL;
+
+    if (!advise(config, switching, &advice, &failure)) {
+        complain("%s", failure->message);
+        *ret_code = EXIT_FAILED;
+        return NULL;
+    }
+    const struct layout_row *best = &g_array_index(advice.rows, struct layout_row, advice.best);
+    if (print_is_document(config))
+        layouts_write_document(&advice, node, text);
+    else
+        layouts_write_table(&advice, node, text);
+    *ret_code = config->apply && !best->is && print_is_document(config)
+                    ? EXIT_OK
+                    : print_answer(config, text, NULL);
+    return best->is ? NULL : g_strdup_printf("mig.config=%s", best->name);
+}
+
+static enum exit_code run(const struct config *config, struct switching *switching)
 {
     const char *node = config->words->len > 0 ? config->words->pdata[0] : NULL;
     g_autoptr(GError) failure = NULL;
@@ -307,7 +367,15 @@ static enum exit_code run(const struct config *config, const struct switching *s
         complain("option '--apply': to what? " PROGRAM " switch NODE LABEL=VALUE");
         return EXIT_USAGE;
     }
-    if (!read_target(switching, config->words->pdata[1], &wanted, &failure)) {
+    g_autofree char *target = g_strdup(config->words->pdata[1]);
+    if (is_auto(target)) {
+        enum exit_code code;
+        g_free(target);
+        target = choose_layout(config, switching, &code);
+        if (!target || !config->apply || code != EXIT_OK)
+            return code;
+    }
+    if (!read_target(switching, target, &wanted, &failure)) {
         complain("%s", failure->message);
         return EXIT_USAGE;
     }

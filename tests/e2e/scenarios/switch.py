@@ -155,6 +155,24 @@ def scenario_switch_wedged(tap):
             wait_for(lambda: world.metric("gpuledger_switches_stuck") == 0, 60, 0.2, "nobody is called any more")
 
 
+def check_choice(world, maintainer):
+    """Pods wait for small instances, which none of the layouts but one has."""
+    small = {name: [{"devices": "all", "mig-enabled": True, "mig-devices": profiles}]
+             for name, profiles in [("all-1g.5gb", {"1g.5gb": 7}), ("all-2g.10gb", {"2g.10gb": 3})]}
+    world.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mig-parted", "namespace": "default"},
+                         "data": {"config.yaml": json.dumps({"mig-configs": small})}})
+    set_labels(world, NODE, {f"{GPU}.product": "NVIDIA-A100-SXM4-40GB", f"{GPU}.memory": "40960", f"{GPU}.count": "1"})
+    for i in range(3):
+        add_pod(world, f"small{i}", resource="nvidia.com/mig-1g.5gb")
+    answer = maintainer.run("switch", NODE, "mig.config=auto", "--mig-configs=default/mig-parted", "-o", "json")
+    told = json.loads(answer.stdout or "{}")
+    world.tap.ok(told.get("chosen") == "all-1g.5gb", "the layout is chosen that pods wait for", answer.stdout + answer.stderr)
+    world.tap.equal([row["name"] for row in told.get("layouts", [])], ["all-1g.5gb", "all-2g.10gb", "all-3g.20gb"],
+                    "of those that mig-manager has, and the one that is")
+    for i in range(3):
+        world.client.delete("Pod", f"small{i}", "default")
+
+
 def scenario_switch_mig(tap):
     """By hand, with the rights of those who maintain nodes: mig-manager 0.14 stays pending; another value of
     the label and back wakes it, and the cards are cut."""
@@ -180,6 +198,7 @@ def scenario_switch_mig(tap):
             answer = maintainer.run(*target)
             tap.ok("announced" in answer.stdout, "without --apply it says what it would do", answer.stdout + answer.stderr)
             tap.equal(said(world, "gpuledger.io/switch"), None, "and does nothing")
+            check_choice(world, maintainer)
             answer = maintainer.run(*target, "--apply", "-o", "json")
             tap.equal(answer.returncode, 0, "with it, it is done")
             tap.note(answer.stderr)
