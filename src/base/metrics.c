@@ -135,6 +135,15 @@ static const char *const reclaim_eviction_names[RECLAIM_EVICTION_N] = {
     [RECLAIM_EVICTION_FAILED] = "failed",
 };
 
+static const char *const usage_result_names[USAGE_RESULT_N] = {
+    [USAGE_RESULT_OK] = "ok",
+    [USAGE_RESULT_EMPTY] = "empty",
+    [USAGE_RESULT_CUT] = "cut",
+    [USAGE_RESULT_FAILED] = "failed",
+    [USAGE_RESULT_UNREADABLE] = "unreadable",
+    [USAGE_RESULT_OUT_OF_DATE] = "out_of_date",
+};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -222,6 +231,9 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_RECLAIM_EVICTIONS] = {"gpuledger_reclaim_evictions_total",
                                    "Tries to end pods that have borrowed, by what became of them.",
                                    "result", CELLS(reclaim_eviction_names)},
+    [COUNTER_USAGE] = {"gpuledger_usage_answers_total",
+                       "Questions to the source of usage (--usage) by what became of them.",
+                       "result", CELLS(usage_result_names)},
 };
 
 static const struct gauge_row {
@@ -235,6 +247,8 @@ static const struct gauge_row {
     [GAUGE_SWITCHES_STUCK] = {"gpuledger_switches_stuck",
                               "Nodes that were to share their cards in another way, and need "
                               "somebody to look."},
+    [GAUGE_USAGE_ANSWERED] = {"gpuledger_usage_answered_timestamp_seconds",
+                              "When the source of usage (--usage) was last understood."},
     [GAUGE_CERTIFICATE_END] = {"gpuledger_certificate_not_after_timestamp_seconds",
                                "When the certificate that the listeners show ends."},
 };

@@ -43,7 +43,19 @@ enum counter {
     COUNTER_GROUP_EVICTIONS,   /* by enum group_eviction_result */
     COUNTER_RECLAIMS,          /* by enum reclaim_result */
     COUNTER_RECLAIM_EVICTIONS, /* by enum reclaim_eviction */
+    COUNTER_USAGE,             /* by enum usage_result */
     COUNTER_N
+};
+
+/* What became of a question to the source of usage. */
+enum usage_result {
+    USAGE_RESULT_OK,
+    USAGE_RESULT_EMPTY,  /* it names no pod */
+    USAGE_RESULT_CUT,    /* it names too many, and the others are not known */
+    USAGE_RESULT_FAILED, /* nobody answers, or not with what was asked for */
+    USAGE_RESULT_UNREADABLE,
+    USAGE_RESULT_OUT_OF_DATE, /* it tells of another time */
+    USAGE_RESULT_N
 };
 
 /* What a Workload of Kueue was told, or why it was not. */
@@ -208,6 +220,7 @@ enum gauge {
     GAUGE_JOURNAL,         /* bytes of the journal that was stored last */
     GAUGE_CERTIFICATE_END, /* Unix time in seconds at which what the listeners show is over */
     GAUGE_SWITCHES_STUCK,  /* nodes whose switch needs somebody to look */
+    GAUGE_USAGE_ANSWERED,  /* Unix time in seconds of the last good answer about usage */
     GAUGE_N
 };
 void metrics_set(enum gauge gauge, int64_t value);

@@ -12,6 +12,7 @@
 #include "maintain/half_groups.h"
 #include "snapshot/snapshot.h"
 #include "switch/switcher.h"
+#include "usage/usage_source.h"
 
 /* Of the two kinds of cluster one is set. */
 struct backend {
@@ -24,6 +25,7 @@ struct backend {
     struct cluster *limited; /* api_cluster, each call cut short */
     struct reflector *reflectors[FEED_N];
     struct kueue *kueue;             /* NULL: it is not answered */
+    struct usage_source *usage;      /* NULL: nobody is asked */
     struct switcher *switcher;       /* NULL: no node is switched */
     struct half_groups *half_groups; /* NULL: nobody ends them */
 
@@ -89,6 +91,27 @@ bool backend_answer_kueue(struct backend *backend, struct leadership *leadership
     return backend->kueue;
 }
 
+bool backend_ask_usage(struct backend *backend, GError **error)
+{
+    const struct config *config = backend->config;
+
+    if (!*config->usage)
+        return true;
+    backend->usage = usage_source_start(
+        &(struct usage_options){
+            .url = config->usage,
+            .query = config->usage_query,
+            .ca_file = config->usage_ca_file,
+            .token_file = config->usage_token_file,
+            .interval_ms = config->usage_interval_ms,
+            .below = config->usage_idle_below,
+            .after_ms = config->usage_idle_for_ms,
+            .timeout_ms = USAGE_TIMEOUT_MS,
+        },
+        backend->store, error);
+    return backend->usage;
+}
+
 bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error)
 {
     const struct config *config = backend->config;
@@ -142,6 +165,7 @@ static void stop_reflectors(struct backend *backend)
 {
     g_clear_pointer(&backend->switcher, switcher_free);
     g_clear_pointer(&backend->kueue, kueue_free);
+    g_clear_pointer(&backend->usage, usage_source_free);
     g_clear_pointer(&backend->half_groups, half_groups_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);

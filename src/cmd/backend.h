@@ -38,6 +38,8 @@ bool backend_start(struct backend *backend, GError **error);
 /* Begins to answer Kueue, if the options say so and there is an API server, until backend_stop. Borrows the
  * leadership. */
 bool backend_answer_kueue(struct backend *backend, struct leadership *leadership, GError **error);
+/* Begins to ask how busy pods are, if the options name a source (--usage), until backend_stop. */
+bool backend_ask_usage(struct backend *backend, GError **error);
 /* The same for --calendar: switches nodes while this replica serves. */
 bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error);
 

@@ -534,6 +534,7 @@ static bool open_all(struct serve *serve, GError **error)
            listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
            start_housekeeping(serve, error) && backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
+           backend_ask_usage(serve->backend, error) &&
            backend_switch_nodes(serve->backend, serve->extender.leadership, error) &&
            backend_end_half_groups(serve->backend, serve->extender.leadership, error) &&
            start_reclaimer(serve, error);

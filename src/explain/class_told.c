@@ -66,6 +66,11 @@ void class_told_encode(struct json_writer *writer, const struct class_told *told
     json_key_string(writer, "name", told->name);
     json_key_string(writer, "from", told->from);
     json_key_string(writer, "note", told->note);
+    json_key(writer, "idleSeconds");
+    if (told->idle_s > 0)
+        json_int(writer, told->idle_s);
+    else
+        json_null(writer);
     json_end_object(writer);
 }
 
@@ -76,6 +81,9 @@ void class_told_write(GString *text, const struct class_told *told)
     g_string_append_printf(text, "\nCLASS       %s", told->name ? told->name : "none");
     if (told->from)
         g_string_append_printf(text, ", by %s", told->from);
+    if (told->idle_s > 0)
+        g_string_append_printf(text, "; idle for %" G_GINT64_FORMAT " min by usage source",
+                               told->idle_s / 60);
     if (told->note)
         g_string_append_printf(text, "\n            %s", told->note);
     g_string_append_c(text, '\n');

@@ -6,9 +6,10 @@
 #include <gpuledger/dialect.h>
 
 struct class_told {
-    char *name; /* NULL: of none */
-    char *from; /* "its PriorityClass 'batch'"; NULL: from nowhere */
-    char *note; /* why what it says of itself does not count; NULL: it does */
+    char *name;     /* NULL: of none */
+    char *from;     /* "its PriorityClass 'batch'"; NULL: from nowhere */
+    int64_t idle_s; /* for so long, as the source of usage tells; 0: it does not */
+    char *note;     /* why what it says of itself does not count; NULL: it does */
 };
 
 /* `held`: what it holds already, which keeps the class that it came with; or NULL. NULL: it is of no

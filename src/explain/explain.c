@@ -418,6 +418,15 @@ bool explain_read_pod(struct cluster *cluster, struct json_arena *arena, const c
     return false;
 }
 
+/* Under the copy's lock: for how many seconds; 0: not as far as is known. */
+static int64_t tell_idle(const struct store *copy, const struct allocation *held)
+{
+    const int64_t now_ns = g_get_real_time() * 1000;
+    const int64_t since_ms = idleness_since(store_idleness(copy), held, now_ns);
+
+    return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
+}
+
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
                                 const struct pod_view *asked)
 {
@@ -437,6 +446,8 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
     explanation->work_class = class_told_find(&store_options(copy)->dialects, pod, held);
     if (held)
         explain_place(explanation, held);
+    if (held && explanation->work_class)
+        explanation->work_class->idle_s = tell_idle(copy, held);
     if (pod->uid)
         store_unlock(copy);
     if (held) {

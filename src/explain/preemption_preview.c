@@ -127,6 +127,14 @@ static size_t name_victims(const struct search *search, struct victim *victims, 
 
 /* --- one node ------------------------------------------------------------------------------- */
 
+static int64_t idle_s(const struct preview_query *query, const struct allocation *allocation)
+{
+    const int64_t now_ns = query->moment->now_ns;
+    const int64_t since_ms = idleness_since(store_idleness(query->copy), allocation, now_ns);
+
+    return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
+}
+
 static size_t gather(struct search *search, const struct what_if *what_if, struct victim *victims)
 {
     size_t n = 0;
@@ -136,7 +144,7 @@ static size_t gather(struct search *search, const struct what_if *what_if, struc
         if (one->state != ALLOCATION_CONFIRMED || one->priority >= search->query->pod->priority)
             continue;
         struct victim *victim = &victims[n++];
-        *victim = (struct victim){.allocation = one};
+        *victim = (struct victim){.allocation = one, .idle = idle_s(search->query, one) > 0};
         victim->n_budgets = budgets_of(search->query->budgets, one, victim->budgets,
                                        G_N_ELEMENTS(victim->budgets));
     }
@@ -168,7 +176,8 @@ static void keep(struct search *search, const struct node *node, const struct vi
     g_array_set_size(found->pods, 0);
     for (size_t i = 0; i < n; i++) {
         const struct allocation *one = victims[i].allocation;
-        const struct evicted_pod pod = {g_strdup(one->ns), g_strdup(one->name), one->priority};
+        const struct evicted_pod pod = {g_strdup(one->ns), g_strdup(one->name), one->priority,
+                                        idle_s(search->query, one)};
         if (victims[i].chosen)
             g_array_append_val(found->pods, pod);
         else
@@ -320,6 +329,11 @@ void preview_encode(struct json_writer *writer, const struct preview *preview)
         json_key_string(writer, "namespace", pod->ns);
         json_key_string(writer, "name", pod->name);
         json_key_int(writer, "priority", pod->priority);
+        json_key(writer, "idleSeconds");
+        if (pod->idle_s > 0)
+            json_int(writer, pod->idle_s);
+        else
+            json_null(writer);
         json_end_object(writer);
     }
     json_end_array(writer);
@@ -337,8 +351,12 @@ void preview_write(GString *text, const struct preview *preview)
     g_string_append_printf(text, "\nPreemption would end, on %s: ", preview->node);
     for (guint i = 0; i < preview->pods->len; i++) {
         const struct evicted_pod *pod = &g_array_index(preview->pods, struct evicted_pod, i);
-        g_string_append_printf(text, "%s%s/%s (priority %" G_GINT64_FORMAT ")", i ? ", " : "",
-                               pod->ns, pod->name, pod->priority);
+        g_string_append_printf(text, "%s%s/%s (priority %" G_GINT64_FORMAT, i ? ", " : "", pod->ns,
+                               pod->name, pod->priority);
+        if (pod->idle_s > 0)
+            g_string_append_printf(text, ", idle for %" G_GINT64_FORMAT " min by usage source",
+                                   pod->idle_s / 60);
+        g_string_append_c(text, ')');
     }
     if (preview->violations > 0)
         g_string_append_printf(text, "; %" G_GINT64_FORMAT " against a PodDisruptionBudget",

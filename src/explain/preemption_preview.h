@@ -18,6 +18,7 @@
 struct evicted_pod {
     char *ns, *name;
     int64_t priority;
+    int64_t idle_s; /* for so long, as the source of usage tells; 0: it does not */
 };
 
 struct preview {

@@ -95,6 +95,11 @@ struct config {
     bool gangs;
     bool gang_strict;
     bool kueue;
+    char *usage; /* a URL; "": nobody is asked how busy pods are */
+    char *usage_query, *usage_ca_file, *usage_token_file;
+    int64_t usage_interval_ms;
+    int64_t usage_idle_below; /* percent */
+    int64_t usage_idle_for_ms;
     char *calendar; /* "": no node is switched */
     bool reclaim;
     int64_t reclaim_delay_ms;

@@ -32,6 +32,8 @@ int victims_cost_compare(const struct victims_cost *a, const struct victims_cost
         {a->dearest, b->dearest},
         {a->highest, b->highest},
         {a->sum, b->sum},
+        {a->idle_highest, b->idle_highest},
+        {a->idle_sum, b->idle_sum},
         {a->n, b->n},
         {b->oldest, a->oldest},
         {a->going, b->going},
@@ -90,6 +92,12 @@ static int64_t order_of(const struct allocation *allocation)
     return allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL;
 }
 
+/* What its class says counts before whether it is idle. */
+static bool ends_as_idle(const struct victim *victim)
+{
+    return victim->idle && order_of(victim->allocation) == VICTIMS_FIRST;
+}
+
 /* Returns the cost as it was before, for uncount. */
 static struct victims_cost count(struct search *search, size_t at)
 {
@@ -106,9 +114,11 @@ static struct victims_cost count(struct search *search, size_t at)
     for (uint32_t i = 0; i < victim->n_budgets; i++)
         violates |= search->left[victim->budgets[i]]-- <= 0;
     cost->violations += violates;
-    cost->dearest = MAX(cost->dearest, order_of(victim->allocation));
-    cost->highest = MAX(cost->highest, victim->allocation->priority);
-    cost->sum += victim->allocation->priority - LOWEST_PRIORITY;
+    const bool idle = ends_as_idle(victim);
+    int64_t *highest = idle ? &cost->idle_highest : &cost->highest;
+    cost->dearest = MAX(cost->dearest, order_of(victim->allocation) - idle);
+    *highest = MAX(*highest, victim->allocation->priority);
+    *(idle ? &cost->idle_sum : &cost->sum) += victim->allocation->priority - LOWEST_PRIORITY;
     cost->n++;
     cost->oldest = MIN(cost->oldest, victim->allocation->created_s);
     return before;
@@ -324,6 +334,8 @@ static int compare_victims(const void *a, const void *b)
         return left->n_budgets > 0 ? -1 : 1;
     if (order_of(one) != order_of(other))
         return order_of(one) > order_of(other) ? -1 : 1;
+    if (ends_as_idle(left) != ends_as_idle(right))
+        return ends_as_idle(right) ? -1 : 1;
     if (one->priority != other->priority)
         return one->priority > other->priority ? -1 : 1;
     if (one->created_s != other->created_s)
@@ -404,7 +416,10 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
         .left = left,
         .n_balances = n_balances,
         .freed = freed,
-        .cost = {.dearest = INT64_MIN, .highest = INT64_MIN, .oldest = INT64_MAX},
+        .cost = {.dearest = INT64_MIN,
+                 .highest = INT64_MIN,
+                 .idle_highest = INT64_MIN,
+                 .oldest = INT64_MAX},
         .best = {.violations = INT64_MAX},
         .out = out,
         .ending = ending,

@@ -10,6 +10,10 @@
  * oldest of them as young as possible. Who is being deleted anyway costs nothing. Source of the
  * order: pickOneNodeForPreemption in kube-scheduler, pkg/scheduler/framework/preemption.
  *
+ * Of a class that lets its pods end first, those that are known to be idle (policy/idleness.h) end before
+ * the others: their priorities count after those of all others. Where nobody is known to be idle, nothing
+ * is otherwise than if nobody asked.
+ *
  * kube-scheduler knows of things of which nothing is known here, so it may have named victims of its
  * own. One of those may be spared only if the victims together free enough of everything that the pod
  * asks for and that kube-scheduler adds up: what the pod lacks of it, where the caller knows that
@@ -34,6 +38,7 @@ struct victim {
     struct allocation *allocation; /* one of the what-if node's */
     bool named; /* by kube-scheduler */
     bool fixed; /* is to end in any case */
+    bool idle;  /* ends before others of its class, if its class ends first */
     uint32_t n_budgets;
     uint32_t budgets[VICTIM_BUDGETS_MAX]; /* that its end would draw on: places in `allowed` */
     bool chosen;                          /* the answer */
@@ -55,9 +60,10 @@ struct victims_query {
 
 struct victims_cost {
     int64_t violations;
-    int64_t dearest; /* enum victim_order; INT64_MIN: nobody */
+    int64_t dearest; /* enum victim_order, one below VICTIMS_FIRST: all idle; INT64_MIN: nobody */
     int64_t highest; /* priority; INT64_MIN: nobody */
     int64_t sum;
+    int64_t idle_highest, idle_sum; /* likewise, of the idle ones, whom the two before leave out */
     int64_t n;
     int64_t oldest; /* Unix time; INT64_MAX: nobody */
     int64_t going;  /* who is being deleted anyway; nothing before this counts them */

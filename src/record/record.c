@@ -4,6 +4,7 @@
 #include "store/booking.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
+#include "record/usage_told.h"
 #include "wire/constraints.h"
 
 #include <string.h>
@@ -29,6 +30,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_POD_GROUP_GONE] = "podgroup-gone",
     [RECORD_NATIVE_POD_GROUP] = "native-podgroup",
     [RECORD_NATIVE_POD_GROUP_GONE] = "native-podgroup-gone",
+    [RECORD_USAGE] = "usage",
     [RECORD_GANGS] = "gangs",
     [RECORD_POLICY] = "policy",
     [RECORD_ARRIVALS] = "arrivals",
@@ -234,6 +236,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_LEARNED] = RECORD_LEARNED,
     [OBSERVED_POD_GROUP] = RECORD_POD_GROUP,
     [OBSERVED_POD_GROUP_GONE] = RECORD_POD_GROUP_GONE,
+    [OBSERVED_USAGE] = RECORD_USAGE,
     [OBSERVED_GANGS] = RECORD_GANGS,
 };
 
@@ -305,6 +308,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_POD_GROUP_GONE:
         record->key = g_strdup_printf("%s/%s", what->pod_group->ns, what->pod_group->name);
         pod_group_view_encode(begin_object(record, writer, "object"), what->pod_group);
+        break;
+    case OBSERVED_USAGE:
+        usage_told_encode(begin_object(record, writer, "object"), what->idleness);
         break;
     case OBSERVED_GANGS:
         gangs_encode(begin_object(record, writer, "object"), what->gangs, what->generation,

@@ -23,6 +23,7 @@
  *                                                  (record/queue_state.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
  *                                                  (record/learned.h), and go on from
+ *   {"n":12,"kind":"usage","object":{…}}           which pods are idle (record/usage_told.h)
  *   {"n":12,"kind":"ledger","object":{…}}          what every pod holds, where a file ends;
  *                                                  so does "object" of the last line, "end"
  *
@@ -59,6 +60,7 @@ enum record_kind {
     RECORD_POD_GROUP_GONE,
     RECORD_NATIVE_POD_GROUP, /* of scheduling.k8s.io */
     RECORD_NATIVE_POD_GROUP_GONE,
+    RECORD_USAGE, /* which pods a source outside has told to be idle */
     RECORD_GANGS, /* what has come of groups, by now, and where they have places */
     RECORD_POLICY,
     RECORD_ARRIVALS, /* what has come of waiting by now */

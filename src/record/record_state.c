@@ -33,6 +33,7 @@ struct record_state {
     char *waits;   /* the last RECORD_WAITS's object; NULL: the same */
     char *rejects; /* the last RECORD_REJECTS's object; NULL: the same */
     char *gangs;   /* the last RECORD_GANGS's object; NULL: the same */
+    char *usage;   /* the last RECORD_USAGE's object; NULL: the same */
     char *learned; /* the last RECORD_LEARNED's object; NULL: the same */
 };
 
@@ -72,6 +73,7 @@ void record_state_free(struct record_state *state)
     g_free(state->waits);
     g_free(state->rejects);
     g_free(state->gangs);
+    g_free(state->usage);
     g_free(state);
 }
 
@@ -311,6 +313,10 @@ void record_state_note(struct record_state *state, const struct record *record)
         g_free(state->gangs);
         state->gangs = object_text(record);
         break;
+    case RECORD_USAGE:
+        g_free(state->usage);
+        state->usage = object_text(record);
+        break;
     case RECORD_LEARNED:
         g_free(state->learned);
         state->learned = object_text(record);
@@ -341,6 +347,7 @@ void record_state_lose(struct record_state *state)
     g_clear_pointer(&state->waits, g_free);
     g_clear_pointer(&state->rejects, g_free);
     g_clear_pointer(&state->gangs, g_free);
+    g_clear_pointer(&state->usage, g_free);
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -476,6 +483,8 @@ void record_state_write(const struct record_state *state, GString *text)
         write_object(text, RECORD_REJECTS, state->rejects);
     if (state->gangs)
         write_object(text, RECORD_GANGS, state->gangs);
+    if (state->usage)
+        write_object(text, RECORD_USAGE, state->usage);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }

@@ -124,6 +124,7 @@ static const struct {
     [RECORD_NATIVE_POD_GROUP] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_NATIVE_POD_GROUP_GONE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_GANGS] = {replay_event, .is_event = true, .has_object = true},
+    [RECORD_USAGE] = {replay_event, .is_event = true, .has_object = true},
     [RECORD_POLICY] = {replay_event, .is_event = true},
     [RECORD_ARRIVALS] = {replay_arrivals, .is_event = true, .has_object = true},
     [RECORD_LEARNED] = {replay_learned, .is_event = true, .has_object = true},

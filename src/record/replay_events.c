@@ -2,6 +2,7 @@
 #include "record/learned.h"
 #include "record/replay_state.h"
 #include "record/queue_state.h"
+#include "record/usage_told.h"
 #include "core/constraints.h"
 
 static bool find_feed(const struct record_line *line, enum feed *ret_feed, GError **error)
@@ -241,6 +242,16 @@ static bool learn_gangs(struct replay *replay, const struct record_line *line, G
     return store_learn_gangs(replay->extender.store, replay->arena, line->object, error);
 }
 
+static bool take_usage(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct idleness *idleness = usage_told_decode(replay->arena, line->object, error);
+
+    if (!idleness)
+        return false;
+    store_take_idleness(replay->extender.store, idleness);
+    return true;
+}
+
 static bool set_policy(struct replay *replay, const struct record_line *line, GError **error)
 {
     const struct policy *policy = policy_find(line->policy);
@@ -340,6 +351,7 @@ static bool (*const players[RECORD_KIND_N])(struct replay *replay, const struct 
     [RECORD_NATIVE_POD_GROUP] = apply_group,
     [RECORD_NATIVE_POD_GROUP_GONE] = remove_group,
     [RECORD_GANGS] = learn_gangs,
+    [RECORD_USAGE] = take_usage,
     [RECORD_POLICY] = set_policy,
 };
 

@@ -47,6 +47,7 @@ enum observed {
     OBSERVED_LEARNED,    /* demand */
     OBSERVED_POD_GROUP,  /* pod_group */
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
+    OBSERVED_USAGE,          /* idleness */
     OBSERVED_GANGS,          /* gangs, places: what has come of groups by now; under the lock */
 };
 
@@ -83,6 +84,7 @@ struct observation {
     const struct node *held;
     const struct rejects *rejects;
     const struct demand *demand;
+    const struct idleness *idleness; /* NULL: none */
 };
 
 /* Whoever observes embeds this as the first member. */

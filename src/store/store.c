@@ -90,6 +90,7 @@ void store_free(struct store *store)
     rejects_free(store->rejects);
     sealing_free(store->sealing);
     g_hash_table_unref(store->marks);
+    idleness_unref(store->idleness);
     g_hash_table_unref(store->health);
     pthread_mutex_destroy(&store->mutex);
     g_free(store);

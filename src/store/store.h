@@ -26,6 +26,7 @@
 #include "queue/rejects.h"
 #include "store/sealing.h"
 #include "json/json.h"
+#include "policy/idleness.h"
 
 #include <gpuledger/dialect.h>
 #include <pthread.h>
@@ -184,6 +185,12 @@ const struct quotas *store_quotas(const struct store *store);
 
 /* Under the lock. */
 const struct budgets *store_budgets(const struct store *store);
+
+/* Under the lock: which pods are idle, by a source outside; NULL: there is none. Decides nothing but the
+ * order of victims. */
+struct idleness *store_idleness(const struct store *store);
+/* From now on it is this. Takes the lock itself. */
+void store_take_idleness(struct store *store, struct idleness *take_idleness);
 
 /* Under the lock: nodes as the pod finds them, for which others keep room. What is NULL or 0 in the
  * admission stays so. */

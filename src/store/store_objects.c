@@ -344,6 +344,26 @@ void store_delete_resource_quota(struct store *store, const struct resource_quot
                                                          .resource_quota = view});
 }
 
+/* --- usage ------------------------------------------------------------------------------------- */
+
+void store_take_idleness(struct store *store, struct idleness *take_idleness)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    struct idleness *old = store->idleness;
+    store->idleness = idleness_ref(take_idleness);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_USAGE, number, .idleness = take_idleness});
+    idleness_unref(old);
+    idleness_unref(take_idleness);
+}
+
+struct idleness *store_idleness(const struct store *store)
+{
+    return store->idleness;
+}
+
 /* --- groups ------------------------------------------------------------------------------------ */
 
 static enum feed feed_of_group(const struct pod_group_view *view)

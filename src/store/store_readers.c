@@ -27,6 +27,7 @@ static void copy_common(struct store *copy, struct store *store)
     nominations_copy_rooms(copy->nominations, store->nominations);
     rejects_copy(copy->rejects, store->rejects);
     nominations_copy_claims(copy->nominations, store->nominations);
+    copy->idleness = idleness_ref(store->idleness);
     store_unlock(store);
 }
 
@@ -149,6 +150,12 @@ static bool tell_gangs(struct store *store)
                                            .generation = store->generation[FEED_PODS]});
 }
 
+static bool tell_usage(struct store *store)
+{
+    return !store->idleness ||
+           tell_known(store, (struct observation){OBSERVED_USAGE, .idleness = store->idleness});
+}
+
 static void tell_node(const struct node *node, void *data)
 {
     struct store *store = data;
@@ -176,7 +183,7 @@ uint64_t store_tell_known(struct store *store)
         tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
                                                .ledger = store->ledger}) &&
         tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
-        number = tell_gangs(store) ? observer_number(store->observer) : 0;
+        number = tell_gangs(store) && tell_usage(store) ? observer_number(store->observer) : 0;
     if (number > 0) {
         demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
         hints_forget_all(store->hints);

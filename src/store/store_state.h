@@ -41,6 +41,7 @@ struct store {
     struct waits *waits; /* pods whose node side has yet to take them */
     struct sealing *sealing; /* pods by their seals */
     GHashTable *marks;       /* node name -> struct plan_mark * */
+    struct idleness *idleness; /* NULL: no source tells */
     GHashTable *health;  /* node name -> generation of the ConfigMap that speaks of it */
     uint32_t generation[FEED_N];
     bool synced[FEED_N];

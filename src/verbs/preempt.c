@@ -36,6 +36,7 @@ struct preempt {
     struct what_if **what_ifs;   /* per node; NULL: nobody knows it, or nothing that ends helps there */
     struct budgets *budgets; /* NULL: nothing was looked at */
     int64_t *allowed;        /* of every budget */
+    struct idleness *idleness; /* NULL: nobody is known to be idle */
 };
 
 /* --- the moment ----------------------------------------------------------------------------- */
@@ -80,6 +81,7 @@ static void look(struct preempt *preempt)
         .patience_ns = options->patience_ms * 1000000,
     };
     preempt->budgets = budgets_copy(store_budgets(store));
+    preempt->idleness = idleness_ref(store_idleness(store));
     if (!ledger_get(ledger, preempt->args.pod.uid) &&
         gangs_judge(store_gangs(store), preempt->args.pod.uid, preempt->call.moment.now_ms) ==
             GANG_NONE)
@@ -127,6 +129,7 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
             .named = named,
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
+            .idle = idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
         };
         victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
                                        G_N_ELEMENTS(victim->budgets));
@@ -304,6 +307,7 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
         what_if_free(preempt->what_ifs[i]);
     }
     budgets_free(preempt->budgets);
+    idleness_unref(preempt->idleness);
     n = keep_first_victims(preempt, answers, n);
     log_answer(preempt, answers, n);
     return n;

@@ -17,7 +17,7 @@ struct preemption_node {
     size_t n_uids;
     int64_t violations; /* of budgets */
     int64_t
-        dearest; /* enum victim_order, of those that we would end; kube-scheduler does not know it */
+        dearest; /* as in struct victims_cost, of those that we would end; kube-scheduler does not know it */
 };
 
 /* Borrowed from the arena. */

@@ -212,7 +212,8 @@ def check_class(walk):
         member["metadata"]["annotations"] = {"gpuledger.io/class": name}
         walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=member, status=201)
     told = walk.json("/api/v1/explain?pod=test/c-interactive")["class"]
-    walk.tap.equal(told, {"name": "interactive", "from": "its annotation gpuledger.io/class", "note": None}, "a class")
+    walk.tap.equal(told, {"name": "interactive", "from": "its annotation gpuledger.io/class", "note": None,
+                          "idleSeconds": None}, "a class")
     told = walk.json("/api/v1/explain?pod=test/c-training")["class"]
     walk.tap.ok(told["name"] is None and "may not choose" in told["note"], "a class that it may not choose", told)
 

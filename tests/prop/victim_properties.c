@@ -28,8 +28,9 @@ struct scene {
     struct pod_facts *asked;
     uint32_t n_pods;
     bool waiting; /* some of them may wait for the node side */
+    bool idling;  /* some of them may be idle */
     char uids[CROWD_MAX][8];
-    bool named[CROWD_MAX], fixed[CROWD_MAX];
+    bool named[CROWD_MAX], fixed[CROWD_MAX], idle[CROWD_MAX];
     uint32_t n_budgets[CROWD_MAX], budgets[CROWD_MAX];
     int64_t allowed[BUDGETS_MAX];
 };
@@ -172,13 +173,16 @@ static void draw_pod(struct scene *scene, int64_t units_max)
     scene->n_budgets[scene->n_pods] = chance_percent(30);
     scene->budgets[scene->n_pods] = chance_below(BUDGETS_MAX);
     scene->named[scene->n_pods] = chance_percent(20);
+    scene->idle[scene->n_pods] = scene->idling && chance_percent(50);
     scene->fixed[scene->n_pods] = scene->named[scene->n_pods] && chance_percent(30);
     scene->n_pods++;
 }
 
 static void draw_scene(struct scene *scene, uint32_t pods)
 {
-    *scene = (struct scene){.ledger = ledger_new(), .waiting = row->in_flight && chance_percent(50)};
+    *scene = (struct scene){.ledger = ledger_new(),
+                            .waiting = row->in_flight && chance_percent(50),
+                            .idling = chance_percent(60)};
     draw_node(scene->ledger);
     for (uint32_t tries = 0; tries < MAX(60, 4 * pods) && scene->n_pods < pods; tries++)
         draw_pod(scene, pods >= PODS_MAX ? 2 : 6);
@@ -256,7 +260,8 @@ static bool helps(const struct scene *scene, uint32_t set)
 
 static struct victims_cost price(const struct scene *scene, uint32_t set)
 {
-    struct victims_cost cost = {.dearest = INT64_MIN, .highest = INT64_MIN, .oldest = INT64_MAX};
+    struct victims_cost cost = {
+        .dearest = INT64_MIN, .highest = INT64_MIN, .idle_highest = INT64_MIN, .oldest = INT64_MAX};
     int64_t drawn[BUDGETS_MAX] = {0};
 
     for (uint32_t i = 0; i < scene->n_pods; i++) {
@@ -268,12 +273,19 @@ static struct victims_cost price(const struct scene *scene, uint32_t set)
             continue;
         }
         if (scene->n_budgets[i] > 0)
-            cost.violations += ++drawn[scene->budgets[i]] > MAX(scene->allowed[scene->budgets[i]], 0);
+            cost.violations +=
+                ++drawn[scene->budgets[i]] > MAX(scene->allowed[scene->budgets[i]], 0);
+        cost.n++;
+        cost.oldest = MIN(cost.oldest, pod->created_s);
+        if (pod->work_class && pod->work_class->victims == VICTIMS_FIRST && scene->idle[i]) {
+            cost.dearest = MAX(cost.dearest, VICTIMS_FIRST - 1);
+            cost.idle_highest = MAX(cost.idle_highest, pod->priority);
+            cost.idle_sum += pod->priority + (INT64_C(1) << 31);
+            continue;
+        }
         cost.dearest = MAX(cost.dearest, pod->work_class ? pod->work_class->victims : 0);
         cost.highest = MAX(cost.highest, pod->priority);
         cost.sum += pod->priority + (INT64_C(1) << 31);
-        cost.n++;
-        cost.oldest = MIN(cost.oldest, pod->created_s);
     }
     return cost;
 }
@@ -333,6 +345,7 @@ static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
         victims[i] = (struct victim){.allocation = allocation,
                                      .named = scene->named[pod],
                                      .fixed = scene->fixed[pod],
+                                     .idle = scene->idle[pod],
                                      .n_budgets = scene->n_budgets[pod],
                                      .budgets = {scene->budgets[pod]}};
     }
@@ -345,6 +358,26 @@ static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
         HOLDS(what_if->node->cards[i].memory_used == node->cards[i].memory_used, "card %d", i);
     HOLDS(what_if->node->allocations->len == node->allocations->len, "pods are missing");
     return found;
+}
+
+/* Of two victims who free the same, one of them idle, it is the idle one who ends: by what is chosen, not
+ * by what it is said to cost. And whoever is idle changes nothing for pods of other classes. */
+static void check_idle(const struct scene *scene, uint32_t set)
+{
+    for (uint32_t i = 0; i < scene->n_pods; i++) {
+        const struct allocation *out = ledger_get(scene->ledger, scene->uids[i]);
+        if (!has(set, i) || scene->idle[i] || scene->fixed[i] || out->terminating ||
+            !out->work_class || out->work_class->victims != VICTIMS_FIRST)
+            continue;
+        for (uint32_t j = 0; j < scene->n_pods; j++) {
+            const struct allocation *in = ledger_get(scene->ledger, scene->uids[j]);
+            const uint32_t other = (set & ~(1u << i)) | 1u << j;
+            if (has(set, j) || !scene->idle[j] || in->work_class != out->work_class ||
+                scene->n_budgets[i] + scene->n_budgets[j] > 0 || in->terminating)
+                continue;
+            HOLDS(!helps(scene, other), "busy p%u ends, and idle p%u would do", i, j);
+        }
+    }
 }
 
 /* Whether there was something to choose. */
@@ -362,6 +395,7 @@ static bool compare(struct scene *scene)
     const struct victims_cost paid = price(scene, set);
     HOLDS(victims_cost_compare(&paid, &cost) == 0, "set %x costs otherwise than said", set);
     HOLDS(victims_cost_compare(&cost, &best) == 0, "set %x: there are better ones", set);
+    check_idle(scene, set);
     return set != 0;
 }
 

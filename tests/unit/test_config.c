@@ -435,6 +435,8 @@ END_TEST
 static char *other_value(const struct option *option)
 {
     struct choice choice;
+    if (strcmp(option->name, "usage") == 0)
+        return g_strdup("https://prometheus.example:9090/x");
     switch (option->kind) {
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -486,6 +488,8 @@ static const char *companion(const struct option *option, bool variable)
 
 static const char *companion_file(const struct option *option)
 {
+    if (strcmp(option->name, "usage") == 0)
+        return "classes: {a: {victims: first}}\n";
     if (strcmp(option->name, "tls-client-names") == 0)
         return "tls-cert: x\ntls-key: x\ntls-client-ca: x\n";
     return strcmp(option->name, "tls-client-ca") == 0 || strcmp(option->name, "ops-tls") == 0

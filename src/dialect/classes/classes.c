@@ -40,6 +40,15 @@ bool classes_want_groups(const struct classes *classes)
     return false;
 }
 
+bool classes_have_first(const struct classes *classes)
+{
+    for (uint32_t i = 0; classes && i < classes->n; i++) {
+        if (classes->rows[i].work_class->victims == VICTIMS_FIRST)
+            return true;
+    }
+    return false;
+}
+
 /* --- which class -------------------------------------------------------------------------------- */
 
 static const struct class_row *find_by_priority(const struct classes *classes,

@@ -34,6 +34,8 @@ void classes_free(struct classes *classes);
 char *classes_format(const struct classes *classes);
 /* Whether some class is for members of pod groups only. NULL: none is. */
 bool classes_want_groups(const struct classes *classes);
+/* Whether preemption ends the pods of some class before others. NULL: of none. */
+bool classes_have_first(const struct classes *classes);
 
 /* What a row may say, for people and for a schema. */
 struct class_setting {
