@@ -119,7 +119,7 @@ struct pool_numbers {
 
 struct node_numbers {
     char *name;
-    bool shares, distrusted;
+    bool shares, distrusted, silent;
     int64_t fragmented, unplaced_memory;
     guint n_cards, n_pools; /* which follow those of the node before */
 };
@@ -132,13 +132,16 @@ struct gathering {
     GArray *nodes, *cards, *pools; /* struct node_numbers, card_numbers, pool_numbers */
     GString *label;                /* of the node that is written */
     GString *card_texts[CARD_GAUGES], *pool_texts[POOL_GAUGES];
-    GString *fragmented_text, *unplaced_text, *doubted_text;
+    GString *fragmented_text, *unplaced_text, *doubted_text, *silent_text;
     int64_t n_cards, card_sums[CARD_GAUGES];
     int64_t fragmented, waiting;
+    int64_t now_ns;
 };
 
 static void gathering_init(struct gathering *all, struct store *store, int64_t cards_max)
 {
+    struct moment moment;
+
     *all = (struct gathering){
         .nodes = g_array_new(FALSE, FALSE, sizeof(struct node_numbers)),
         .cards = g_array_new(FALSE, FALSE, sizeof(struct card_numbers)),
@@ -147,14 +150,16 @@ static void gathering_init(struct gathering *all, struct store *store, int64_t c
         .fragmented_text = g_string_new(NULL),
         .unplaced_text = g_string_new(NULL),
         .doubted_text = g_string_new(NULL),
+        .silent_text = g_string_new(NULL),
     };
     for (size_t g = 0; g < CARD_GAUGES; g++)
         all->card_texts[g] = g_string_new(NULL);
     for (size_t g = 0; g < POOL_GAUGES; g++)
         all->pool_texts[g] = g_string_new(NULL);
     all->demand = store_demand_copy(store);
-    all->each_card = (int64_t)ledger_cards(store_lock(store)) <= cards_max;
+    all->each_card = (int64_t)ledger_cards(store_decide(store, &moment)) <= cards_max;
     store_unlock(store);
+    all->now_ns = moment.now_ns;
 }
 
 static void gathering_clear(struct gathering *all)
@@ -171,6 +176,7 @@ static void gathering_clear(struct gathering *all)
     g_string_free(all->fragmented_text, TRUE);
     g_string_free(all->unplaced_text, TRUE);
     g_string_free(all->doubted_text, TRUE);
+    g_string_free(all->silent_text, TRUE);
 }
 
 /* Under the lock. */
@@ -180,6 +186,7 @@ static void gather_node(const struct node *node, void *data)
     const struct node_numbers numbers = {
         .shares = node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0,
         .distrusted = node->distrusted && node->present,
+        .silent = node->present && node_is_silent(node, node->heartbeat.dialect, all->now_ns),
         .name = g_strdup(node->name),
         .fragmented = fragmentation_of(node, all->demand),
         .unplaced_memory = node->unplaced_memory,
@@ -260,6 +267,10 @@ static void write_node(struct gathering *all, const struct node_numbers *node)
         begin_series(all->doubted_text, "gpuledger_node_doubted", all);
         g_string_append(all->doubted_text, "} 1\n");
     }
+    if (node->silent) {
+        begin_series(all->silent_text, "gpuledger_node_silent", all);
+        g_string_append(all->silent_text, "} 1\n");
+    }
 }
 
 /* Writes what was read, and makes room for what comes. */
@@ -318,6 +329,9 @@ static void append_gathered(GString *reply, const struct gathering *all)
     append_text(reply, "gpuledger_node_doubted",
                 "1 for each node whose Node object cannot be understood, or contradicts itself.",
                 all->doubted_text);
+    append_text(reply, "gpuledger_node_silent",
+                "1 for each node whose device plugin used to report and does not any more.",
+                all->silent_text);
     append_sum(reply, "gpuledger_pods_waiting", "Bound pods that the node side has not matched yet.",
                all->waiting);
 }

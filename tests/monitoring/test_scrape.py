@@ -30,7 +30,7 @@ PATIENCE = 60
 
 # Of these there are none as long as nothing is wrong, there is one replica, or no calendar.
 RARE = {"gpuledger_lease_held", "gpuledger_node_left_out", "gpuledger_node_doubted",
-        "gpuledger_switches_stuck"}
+        "gpuledger_node_silent", "gpuledger_switches_stuck"}
 
 
 def setUpModule():

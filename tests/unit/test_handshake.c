@@ -7,6 +7,7 @@
 #include "suite.h"
 
 #include "core/ledger.h"
+#include "inspect/views.h"
 #include "simulate/memory_cluster.h"
 #include "verbs/extender.h"
 
@@ -188,6 +189,28 @@ START_TEST(a_silent_plugin_is_given_none_until_it_reports)
 }
 END_TEST
 
+static bool metrics_call_it_silent(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    view_metrics(extender.store, 0, text);
+    return strstr(text->str, "gpuledger_node_silent{node=\"n1\"} 1\n");
+}
+
+START_TEST(metrics_tell_of_a_silent_plugin)
+{
+    pass(300);
+    ck_assert(!metrics_call_it_silent());
+    pass(302);
+    ck_assert(metrics_call_it_silent());
+    report(310);
+    pass(311);
+    ck_assert(!metrics_call_it_silent());
+    say(NINE, "Deleted_2026.01.02 15:04:05");
+    ck_assert(metrics_call_it_silent());
+}
+END_TEST
+
 START_TEST(bind_refuses_what_filter_would)
 {
     static const char body[] =
@@ -289,6 +312,7 @@ int main(void)
     tcase_add_loop_test(tests, what_the_annotation_says, 0, G_N_ELEMENTS(texts));
     tcase_add_test(tests, a_plugin_that_reports_is_given_pods);
     tcase_add_test(tests, a_silent_plugin_is_given_none_until_it_reports);
+    tcase_add_test(tests, metrics_tell_of_a_silent_plugin);
     tcase_add_test(tests, bind_refuses_what_filter_would);
     tcase_add_test(tests, the_future_is_when_it_was_first_seen);
     tcase_add_test(tests, a_scheduler_that_gave_the_plugin_up_is_believed);
