@@ -35,6 +35,9 @@ size_t ranking_winner(const struct policy *policy, const struct rank *ranks, siz
 /* The highest mark that `ranking_scale` gives: extender/v1 MaxExtenderPriority. */
 #define RANKING_SCORE_MAX 10
 
+/* Negative: the policy, if it has no slack, takes the one before the other; never 0 for two nodes. */
+int ranking_compare(const struct rank *one, const struct rank *other);
+
 /* Marks from 0 for the worst loss to RANKING_SCORE_MAX for the best. Where losses are all equal the
  * first of the ties is taken for them; all are the best if that is equal, too. Where the pod would have
  * to wait it is 0, unless it would everywhere. */

@@ -70,7 +70,8 @@ bool fit_group_place(struct fit_group *group, struct store *copy, const struct p
     }
     g_autofree bool *taken = g_new0(bool, without->len + 1);
     struct gang_places_query query = {.store = copy, .moment = &moment, .pod = &nobody};
-    gang_places_take(&query, (const char *const *)without->pdata, without->len, taken);
+    group->cut = gang_places_take(&query, (const char *const *)without->pdata, without->len,
+                                  taken) > GANG_WORK_MAX;
     for (guint i = 0; i < without->len; i++)
         placed += taken[i];
     group->fit += placed;
@@ -85,7 +86,9 @@ enum reason fit_group_reason(const struct fit_group *group)
         return REASON_GANG_CAPPED;
     if (group->there + group->uids->len < group->needs)
         return REASON_GANG_FEW;
-    return group->there + group->fit < group->needs ? REASON_GANG_NO_ROOM : REASON_NONE;
+    if (group->there + group->fit >= group->needs)
+        return REASON_NONE;
+    return group->cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
 }
 
 void fit_group_encode(struct json_writer *writer, const struct fit_group *group)

@@ -11,6 +11,7 @@ struct fit_group {
     uint32_t needs;  /* 0: nobody says */
     uint32_t there;  /* pods of it that are bound, or have places, or need none */
     uint32_t fit;    /* of those that wait in the copy */
+    bool cut;        /* not all of these were looked for */
     GPtrArray *uids; /* of these */
 };
 

@@ -7,12 +7,13 @@
 static const enum reason reasons[] = {
     [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
     [GANG_BUSY] = REASON_GANG_BUSY,       [GANG_BACKOFF] = REASON_GANG_BACKOFF,
-    [GANG_CAPPED] = REASON_GANG_CAPPED,
+    [GANG_CAPPED] = REASON_GANG_CAPPED,   [GANG_SPENT] = REASON_GANG_WORK,
 };
 
-/* How many of the pods without a place would find one, the given one among them. */
+/* How many of the pods without a place would find one, the given one among them; whether not all were
+ * looked for. */
 static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
-                              const struct request *request, const char *const *uids)
+                              const struct request *request, const char *const *uids, bool *ret_cut)
 {
     const guint n = g_strv_length((char **)uids);
     g_autofree bool *taken = g_new0(bool, n + 1);
@@ -28,7 +29,7 @@ static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
     }
     struct gang_places_query query = {
         copy, &moment, pod, request, (const char *const *)names->pdata, names->len};
-    gang_places_take(&query, uids, n, taken);
+    *ret_cut = gang_places_take(&query, uids, n, taken) > GANG_WORK_MAX;
     for (guint i = 0; i < n; i++)
         fit += taken[i];
     store_unlock(copy);
@@ -64,10 +65,11 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         .fit = row.bound + row.held,
     };
     store_unlock(store);
+    bool cut = false;
     if (request && copy)
-        group->fit += count_fitting(copy, pod, request, (const char *const *)without);
+        group->fit += count_fitting(copy, pod, request, (const char *const *)without, &cut);
     if (group->reason == REASON_NONE && group->fit < group->needs)
-        group->reason = REASON_GANG_NO_ROOM;
+        group->reason = cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
     return group;
 }
 

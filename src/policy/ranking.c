@@ -29,6 +29,15 @@ static bool is_better(const struct rank *one, const struct rank *other)
     return strcmp(one->name, other->name) < 0;
 }
 
+int ranking_compare(const struct rank *one, const struct rank *other)
+{
+    if (one->waits != other->waits)
+        return one->waits ? 1 : -1;
+    if (one->loss < other->loss || one->loss > other->loss)
+        return one->loss < other->loss ? -1 : 1;
+    return is_better(one, other) ? -1 : is_better(other, one);
+}
+
 /* Whether all of them would let the pod wait; else those that would do not count. */
 static bool all_wait(const struct rank *ranks, size_t n)
 {

@@ -70,6 +70,7 @@ struct elastic_room {
     const struct request *request;
     const struct space *space;
     int64_t lendable[ELASTIC_KEYS_MAX];
+    int64_t taken[ELASTIC_KEYS_MAX]; /* since it was measured */
 };
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -612,7 +613,7 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
 
     if (!space)
         return NULL;
-    struct elastic_room *room = g_new(struct elastic_room, 1);
+    struct elastic_room *room = g_new0(struct elastic_room, 1);
     count_used(quotas, ledger);
     count_waiters(quotas, ledger);
     room->quotas = quotas;
@@ -625,6 +626,14 @@ struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct l
 void elastic_room_free(struct elastic_room *room)
 {
     g_free(room);
+}
+
+void elastic_room_take(struct elastic_room *room, const struct allocation *allocation)
+{
+    const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
+
+    for (guint key = 0; room && key < room->quotas->keys->len; key++)
+        room->taken[key] += amount_of(room->quotas, key, &of, allocation->dialect);
 }
 
 static struct elastic_count count_of(const struct elastic_quotas *quotas, const struct space *space,
@@ -663,7 +672,8 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
     of.shares = placement ? placement->shares : shares;
     of.n_shares = placement ? placement->n_shares : holding_ask(request, shares);
     for (guint key = 0; key < room->quotas->keys->len; key++) {
-        const struct elastic_count count = count_of(room->quotas, room->space, room->lendable, key);
+        struct elastic_count count = count_of(room->quotas, room->space, room->lendable, key);
+        count.used += room->taken[key];
         const int64_t wanted = amount_of(room->quotas, key, &of, request->dialect);
         const enum reason reason = refuse(&count, wanted);
         if (reason == REASON_NONE)

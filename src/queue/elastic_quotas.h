@@ -53,6 +53,8 @@ struct elastic_room;
 struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
                                          const char *ns, const struct request *request);
 void elastic_room_free(struct elastic_room *room); /* NULL is ignored */
+/* An allocation of that namespace was made since; no room (NULL): no limit. */
+void elastic_room_take(struct elastic_room *room, const struct allocation *allocation);
 
 /* What an amount of that key is in units: cards, bytes, or those of the resource. */
 double elastic_units(const char *key, int64_t amount);

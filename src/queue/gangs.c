@@ -354,13 +354,28 @@ static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang
                                                                                     : GANG_YES;
 }
 
+static bool has_enough_places(const struct gang *gang)
+{
+    return gang_there(gang) >= gang->min;
+}
+
+static bool is_spent(const struct gangs *gangs, const struct gang *gang, int64_t now_ms)
+{
+    return !gangs->keeper.unhurried &&
+           tenant_of(gangs, gang->ns)->rested_ms - now_ms > GANGS_AHEAD_MS;
+}
+
 enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t now_ms)
 {
     const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
 
     if (!member || is_free(member->gang))
         return GANG_NONE;
-    return judge(gangs, member->gang, member->gang->pool, now_ms);
+    const enum gang_answer answer = judge(gangs, member->gang, member->gang->pool, now_ms);
+    return answer == GANG_YES && !has_enough_places(member->gang) &&
+                   is_spent(gangs, member->gang, now_ms)
+               ? GANG_SPENT
+               : answer;
 }
 
 /* Those without a place, who is asked about first. */
@@ -396,10 +411,18 @@ uint32_t gang_there(const struct gang *gang)
     return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
 }
 
-/* Places for all who have none; those who have one keep it. Whether enough have. */
-static bool hold(struct gangs *gangs, struct gang *gang, struct gang_member *asked,
-                 const struct gang_ask *ask)
+static void note_work(struct gangs *gangs, const struct gang *gang, uint64_t work, int64_t now_ms)
 {
+    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
+
+    tenant->rested_ms = MAX(tenant->rested_ms, now_ms) + (int64_t)(work * 1000 / GANGS_WORK_SECOND);
+}
+
+/* Places for all who have none; those who have one keep it. GANG_YES: enough have. */
+static enum gang_answer hold(struct gangs *gangs, struct gang *gang, struct gang_member *asked,
+                             const struct gang_ask *ask)
+{
+    uint64_t work = 0;
     g_autoptr(GPtrArray) without = list_without(gang, asked);
     g_autofree const char **uids = g_new0(const char *, without->len + 1);
     g_autofree bool *taken = g_new0(bool, without->len + 1);
@@ -407,13 +430,14 @@ static bool hold(struct gangs *gangs, struct gang *gang, struct gang_member *ask
     for (guint i = 0; i < without->len; i++)
         uids[i] = ((struct gang_member *)without->pdata[i])->uid;
     if (without->len > 0)
-        ask->take(ask->data, uids, without->len, taken);
+        work = ask->take(ask->data, uids, without->len, taken);
+    note_work(gangs, gang, work, ask->now_ms);
     for (guint i = 0; i < without->len; i++) {
         if (taken[i])
             gang_set_stage(gangs, without->pdata[i], HELD);
     }
     gang->fit = gang_there(gang);
-    return gang->fit >= gang->min;
+    return has_enough_places(gang) ? GANG_YES : work > GANG_WORK_MAX ? GANG_SPENT : GANG_NO_ROOM;
 }
 
 enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
@@ -434,18 +458,22 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
         release(gangs, gang); /* a member went: what is left of the places is no group */
         return answer;
     }
-    if (has_place(member->stage) && gang_there(gang) >= gang->min) {
+    if (has_place(member->stage) && has_enough_places(gang)) {
         gang->asked_ms = ask->now_ms;
         return GANG_YES;
     }
     if (ask->now_ms - gang->tried_ms < GANG_LOOK_MS && gang_places(gang) == 0)
         return GANG_NO_ROOM;
-    gang->pool = ask->pool;
-    gang->asked_ms = gang->tried_ms = ask->now_ms;
-    if (!hold(gangs, gang, member, ask)) {
-        release(gangs, gang);
-        return GANG_NO_ROOM;
+    answer = is_spent(gangs, gang, ask->now_ms) ? GANG_SPENT : GANG_YES;
+    if (answer == GANG_YES) {
+        gang->pool = ask->pool;
+        gang->asked_ms = gang->tried_ms = ask->now_ms;
+        answer = hold(gangs, gang, member, ask);
     }
+    if (!has_enough_places(gang))
+        release(gangs, gang);
+    if (answer != GANG_YES)
+        return answer;
     if (gang->deadline_ms == 0)
         gang->deadline_ms = ask->now_ms + gang->timeout_ms;
     return member->stage == KNOWN ? GANG_NO_ROOM : GANG_YES;

@@ -23,6 +23,11 @@
 #define GANG_MEMBERS_MAX 1024    /* of a group */
 #define GANGS_NAMESPACE_MAX 1024 /* groups of a namespace */
 #define GANGS_PLACES_MAX 2048    /* places for a namespace */
+/* What looking for places takes, in nodes that are asked about: in one call, after which the rest is
+ * left; for a namespace in a second; and for how many milliseconds it may take that in advance. */
+#define GANG_WORK_MAX UINT64_C(100000)
+#define GANGS_WORK_SECOND 100000
+#define GANGS_AHEAD_MS 1000
 #define GANG_ASKED_MS 15000
 #define GANG_UNSEEN_MS 60000 /* who is known by filter's word alone */
 #define GANG_LOOK_MS 500     /* how often it is looked for places that were not there */
@@ -36,6 +41,7 @@ struct gang_keeper {
     /* It is not needed any more. */
     void (*drop)(void *data, const char *uid);
     void *data;
+    bool unhurried; /* no namespace waits for what its searches have taken: time is played */
 };
 
 struct gangs *gangs_new(const struct gang_keeper *keeper);
@@ -77,6 +83,7 @@ enum gang_answer {
     GANG_BUSY,    /* another group has places in the pool */
     GANG_BACKOFF, /* it has let its deadline pass */
     GANG_CAPPED,  /* its namespace has too many places */
+    GANG_SPENT,   /* it takes too long to look for places, or has lately for its namespace */
     GANG_LOST,    /* bind only: its place is gone */
 };
 
@@ -85,8 +92,9 @@ struct gang_ask {
     const char *pool; /* what the members can be on; it stays */
     int64_t now_ms;
     /* Takes places for the pods, who have none, the one that is asked about first, beside all that others
-     * have. Sets which of them have one then. */
-    void (*take)(void *data, const char *const *uids, size_t n, bool *ret_taken);
+     * have. Sets which of them have one then. Returns what it took: more than GANG_WORK_MAX if it has
+     * not looked for all. */
+    uint64_t (*take)(void *data, const char *const *uids, size_t n, bool *ret_taken);
     void *data;
 };
 enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask);

@@ -45,6 +45,7 @@ struct gangs {
 
 struct gang_tenant {
     uint32_t n_gangs, n_places;
+    int64_t rested_ms; /* when it has made up for what its searches have taken */
 };
 
 /* NULL: the namespace has too many. */

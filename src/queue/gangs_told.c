@@ -138,6 +138,22 @@ void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
 
 /* --- for a record ----------------------------------------------------------------------------- */
 
+static void write_rests(struct json_writer *writer, const struct gangs *gangs)
+{
+    g_autoptr(GList) names =
+        g_list_sort(g_hash_table_get_keys(gangs->tenants), (GCompareFunc)strcmp);
+
+    json_key_array(writer, "rests");
+    for (const GList *name = names; name; name = name->next) {
+        const struct gang_tenant *tenant = g_hash_table_lookup(gangs->tenants, name->data);
+        json_begin_object(writer);
+        json_key_string(writer, "namespace", name->data);
+        json_key_int(writer, "until", tenant->rested_ms);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_t generation,
                   void (*write_place)(struct json_writer *writer, void *data, const char *uid),
                   void *data)
@@ -181,6 +197,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
         json_end_object(writer);
     }
     json_end_array(writer);
+    write_rests(writer, gangs);
     json_end_object(writer);
 }
 
@@ -255,6 +272,33 @@ static bool decode_member(struct gangs *gangs, struct gang *gang, const struct m
     return fail_with(error, GPULEDGER_ERROR_INVALID, "field 'stage': there is none of that name");
 }
 
+struct rest_object {
+    const char *ns;
+    int64_t until;
+};
+static const struct json_field rest_fields[] = {
+    JSON_FIELD_STRING(struct rest_object, ns, "namespace", JSON_REQUIRED),
+    JSON_FIELD_INT64(struct rest_object, until, "until", 0),
+    JSON_FIELD_END,
+};
+
+/* Of namespaces that have groups. */
+static bool decode_rests(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                         GError **error)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(object, "rests")) {
+        struct rest_object said = {0};
+        if (!json_decode(arena, item, rest_fields, &said, error))
+            return false;
+        struct gang_tenant *tenant = g_hash_table_lookup(gangs->tenants, said.ns);
+        if (tenant)
+            tenant->rested_ms = CLAMP(said.until, 0, G_MAXINT64 / 2);
+    }
+    return true;
+}
+
 static void note_named(struct gangs *gangs, const struct member_object *said, uint32_t generation)
 {
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, said->uid);
@@ -302,5 +346,5 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang_note_half(gangs, gang);
     }
     gangs->news = false;
-    return true;
+    return decode_rests(gangs, arena, object, error);
 }

@@ -263,6 +263,14 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
     return room;
 }
 
+void quota_room_take(struct quota_room *room, struct allocation *allocation)
+{
+    if (room->limits)
+        count_allocation(allocation, &(struct count){room, allocation->ns});
+    resource_room_take(room->resources, allocation);
+    elastic_room_take(room->elastic, allocation);
+}
+
 void quota_room_free(struct quota_room *room)
 {
     if (!room)

@@ -63,6 +63,9 @@ const struct resource_room *quota_room_resources(const struct quota_room *room);
 /* REASON_QUOTA_MAX, REASON_QUOTA_LENT: the same. What others give back counts. */
 const struct elastic_room *quota_room_elastic(const struct quota_room *room);
 
+/* The allocation was made since the room was measured. */
+void quota_room_take(struct quota_room *room, struct allocation *allocation);
+
 /* REASON_NONE: the request may go to the node, as it was placed there; `placement` NULL: on its
  * largest cards. No room (NULL) means no limit. */
 enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,

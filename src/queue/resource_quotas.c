@@ -289,6 +289,12 @@ void resource_room_free(struct resource_room *room)
     g_free(room);
 }
 
+void resource_room_take(struct resource_room *room, struct allocation *allocation)
+{
+    if (room)
+        count_allocation(allocation, &(struct counting){room, allocation->ns});
+}
+
 /* As if each ask were on the node's largest cards. */
 static struct holding add_up_asks(const struct node *node, const struct request *request)
 {

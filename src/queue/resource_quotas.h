@@ -40,6 +40,8 @@ struct resource_room *resource_quotas_room(const struct resource_quotas *quotas,
                                            const struct ledger *ledger, const char *ns,
                                            const struct request *request);
 void resource_room_free(struct resource_room *room); /* NULL is ignored */
+/* An allocation of that namespace was made since; no room (NULL): no limit. */
+void resource_room_take(struct resource_room *room, struct allocation *allocation);
 
 /* What decides: MiB, or percent of a card's compute. */
 struct resource_count {

@@ -211,6 +211,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
                                           .wait_loss = options->wait_loss,
                                           .seals = options->seals,
                                           .gangs = options->gangs,
+                                          .gangs_unhurried = true,
                                           .silent = true});
     simulation->cluster = memory_cluster_new(simulation->store);
     simulation->model = scheduler_model_new();

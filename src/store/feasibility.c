@@ -75,6 +75,20 @@ void feasibility_clear(struct feasibility *question)
     g_clear_pointer(&question->turn.older, g_ptr_array_unref);
 }
 
+void feasibility_go_on(struct feasibility *question, struct store *store,
+                       const struct pod_view *pod)
+{
+    nominees_clear(&question->nominees);
+    question->nominees = store_nominees(store, &question->admission, pod);
+    g_clear_pointer(&question->coming, what_if_free);
+}
+
+void feasibility_note_taken(struct feasibility *question, struct allocation *taken)
+{
+    if (question->room)
+        quota_room_take(question->room, taken);
+}
+
 static const struct quota_room *limits(const struct feasibility *question)
 {
     return question->without & WITHOUT_QUOTAS ? NULL : question->room;

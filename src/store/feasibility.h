@@ -77,6 +77,12 @@ bool feasibility_outlasts(const struct request *request, const struct node *node
 void feasibility_init(struct feasibility *question, struct store *store,
                       const struct feasibility_about *about);
 void feasibility_clear(struct feasibility *question);
+/* The same of another pod of the namespace, of the same priority, that asks for the same, in the turn of
+ * the first. */
+void feasibility_go_on(struct feasibility *question, struct store *store,
+                       const struct pod_view *pod);
+/* An allocation of the namespace was made since the question was asked first. */
+void feasibility_note_taken(struct feasibility *question, struct allocation *taken);
 
 /* How many there are of the pod's namespace. */
 int feasibility_unsealed(const struct feasibility *question, const struct node *node);

@@ -75,7 +75,7 @@ static const enum reason gang_reasons[] = {
     [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
     [GANG_NO_ROOM] = REASON_GANG_NO_ROOM, [GANG_BUSY] = REASON_GANG_BUSY,
     [GANG_BACKOFF] = REASON_GANG_BACKOFF, [GANG_CAPPED] = REASON_GANG_CAPPED,
-    [GANG_LOST] = REASON_GANG_LOST,
+    [GANG_LOST] = REASON_GANG_LOST,       [GANG_SPENT] = REASON_GANG_WORK,
 };
 
 static bool is_offered(const struct filter_args *args, const char *node)

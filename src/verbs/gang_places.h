@@ -3,12 +3,13 @@
 /*
  * Places for the pods of a group (queue/gangs.h): allocations that no Binding follows yet, so that everybody
  * else finds the cards taken and the quotas used. Each pod is placed beside those before it, equal ones
- * where the policy puts the first, as long as the node takes them. Under the store's lock.
+ * where the policy puts the first, as long as the node takes them. All take their turn with the first of
+ * their kind. It goes on for GANG_WORK_MAX at most (queue/gangs.h). Under the store's lock.
  */
 #include "store/store.h"
 
-/* Different pods of a group that are looked at one by one; of more, those that are like none before them
- * get no place. */
+/* Different pods of a group that are looked at one by one, beside the one that filter is asked about; of
+ * more, those that are like none before them get no place. */
 #define GANG_KINDS_MAX 8
 
 struct gang_places_query {
@@ -22,4 +23,4 @@ struct gang_places_query {
 };
 
 /* As struct gang_ask wants it; `data` is a query. */
-void gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken);
+uint64_t gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken);

@@ -267,6 +267,31 @@ class Gangs(unittest.TestCase):
         self.assertIn("has fewer pods than it needs", self.ask(pods[0]))
         self.assertEqual(sum(self.used().values()), 0)
 
+    def test_what_takes_too_long_to_look_for(self):
+        """Long lists in affinities on many nodes: it is cut short, and said and counted."""
+        pods = members("g", 3)
+        zones = [{"key": "zone", "operator": "NotIn", "values": [f"z{i}" for i in range(1000)]}] * 50
+        for each in pods:
+            each["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": zones}]}}}
+        self.start(pod_group("g", 3), *pods, nodes=[f"n{i}" for i in range(300)])
+        self.assertIn("places for the namespace's groups of pods takes too long", self.ask(pods[0]))
+        self.assertEqual(sum(self.used().values()), 0)
+        self.assertIn('gpuledger_refusals_total{reason="gang_work"} 300', self.server.get("/metrics")[1])
+
+    def test_quotas_count_the_places_of_a_group(self):
+        """A quota for three of its pods, and for the one that it lacks elsewhere."""
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota",
+                 "metadata": {"namespace": "test", "name": "q", "annotations": {
+                     "gpuledger.io/max": json.dumps({"aliyun.com/gpu-mem": "30"})}}}
+        for least, answer in ((3, None), (4, "no room for the pod's group as a whole")):
+            pods = members("g", 4)
+            self.start(pod_group("g", least), quota, *pods, options=["--elastic-quotas"])
+            said = self.ask(pods[0])
+            self.assertIn(answer or said, said)
+            self.assertEqual(sum(self.used().values()), 0 if answer else 3)
+            self.server.__exit__()
+
     def test_a_group_that_nobody_declares(self):
         pods = members("g", 3)
         self.start(*pods)

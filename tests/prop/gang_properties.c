@@ -80,7 +80,7 @@ static struct pod *find(struct world *w, const char *id)
     return &w->groups[g].pods[p];
 }
 
-static void take(void *data, const char *const *uids, size_t n, bool *ret_taken)
+static uint64_t take(void *data, const char *const *uids, size_t n, bool *ret_taken)
 {
     struct world *w = data;
     int32_t left = w->cards - used(w);
@@ -89,6 +89,7 @@ static void take(void *data, const char *const *uids, size_t n, bool *ret_taken)
         HOLDS(!pod->held && !pod->bound, "%s has a place already", uids[i]);
         pod->held = ret_taken[i] = true;
     }
+    return n;
 }
 
 static void drop(void *data, const char *id)
@@ -288,7 +289,7 @@ static void end(struct world *w, int g, int p)
 static void crash(struct world *w)
 {
     gangs_free(w->gangs);
-    w->gangs = gangs_new(&(struct gang_keeper){drop, w});
+    w->gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = w});
     for (int g = 0; g < GANGS; g++) {
         struct group *group = &w->groups[g];
         group->excused |= is_due(group, true) || bound_of(group) > 0;
@@ -433,7 +434,7 @@ static void run(void)
 {
     struct world w = {.cards = (int32_t)chance_between(2, 14)};
 
-    w.gangs = gangs_new(&(struct gang_keeper){drop, &w});
+    w.gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = &w});
     for (int g = 0; g < GANGS; g++)
         w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS),
                                      .by_pods = chance_percent(30),

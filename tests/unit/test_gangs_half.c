@@ -17,7 +17,7 @@ static void drop(void *data, const char *uid)
 
 static void setup(void)
 {
-    gangs = gangs_new(&(struct gang_keeper){drop, NULL});
+    gangs = gangs_new(&(struct gang_keeper){.drop = drop});
     now_ms = 5000;
 }
 

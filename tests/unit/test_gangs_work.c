@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What looking for places may take: in a call, and for a namespace. */
+#include "queue/gangs.h"
+
+#include "suite.h"
+
+static struct gangs *gangs;
+static int64_t now_ms;
+static size_t room;   /* places that are found at most */
+static uint64_t work; /* what it takes */
+static unsigned looks, dropped;
+
+static void drop(void *data, const char *uid)
+{
+    dropped++;
+}
+
+static uint64_t take(void *data, const char *const *uids, size_t n, bool *ret_taken)
+{
+    looks++;
+    for (size_t i = 0; i < MIN(n, room); i++)
+        ret_taken[i] = true;
+    return work;
+}
+
+static void setup(void)
+{
+    gangs = gangs_new(&(struct gang_keeper){.drop = drop});
+    now_ms = 5000;
+    room = 10;
+    work = 1;
+    looks = dropped = 0;
+}
+
+static void teardown(void)
+{
+    gangs_free(gangs);
+}
+
+/* Three pods "NAME-0" and so on, of which two must come. */
+static void group(const char *ns, const char *name)
+{
+    const struct pod_group_claim claim = {.name = name, .min = 2, .timeout_ms = 60000};
+
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *uid = g_strdup_printf("%s-%d", name, i);
+        ck_assert(gangs_join(gangs, ns, &claim, uid, GANG_PENDING, &(struct gang_source){0}));
+    }
+}
+
+static enum gang_answer ask(const char *uid, const char *pool)
+{
+    return gangs_ask(gangs, &(struct gang_ask){uid, pool, now_ms, take, NULL});
+}
+
+START_TEST(a_search_that_is_cut_short)
+{
+    group("ml", "a");
+    work = GANG_WORK_MAX + 1;
+    room = 1;
+    ck_assert_int_eq(ask("a-0", "pool"), GANG_SPENT);
+    ck_assert_uint_eq(dropped, 1);
+    room = 2; /* enough all the same */
+    now_ms += GANG_LOOK_MS;
+    ck_assert_int_eq(ask("a-0", "pool"), GANG_YES);
+    ck_assert_uint_eq(dropped, 1);
+}
+END_TEST
+
+START_TEST(a_search_that_is_not)
+{
+    group("ml", "a");
+    work = GANG_WORK_MAX;
+    room = 1;
+    ck_assert_int_eq(ask("a-0", "pool"), GANG_NO_ROOM);
+}
+END_TEST
+
+/* Who has taken its namespace's time in advance waits until that has come, others do not. */
+START_TEST(the_time_of_a_namespace)
+{
+    group("ml", "a");
+    group("ml", "b");
+    group("ml", "c");
+    group("other", "d");
+    work = GANGS_WORK_SECOND;
+    ck_assert_int_eq(ask("a-0", "pool a"), GANG_YES);
+    ck_assert_int_eq(ask("b-0", "pool b"), GANG_YES);
+    ck_assert_int_eq(ask("c-0", "pool c"), GANG_SPENT);
+    ck_assert_int_eq(gangs_judge(gangs, "c-0", now_ms), GANG_SPENT);
+    ck_assert_int_eq(ask("d-0", "pool d"), GANG_YES);
+    ck_assert_uint_eq(looks, 3);
+    ck_assert_uint_eq(dropped, 0);
+
+    now_ms += 2000 - GANGS_AHEAD_MS;
+    ck_assert_int_eq(gangs_judge(gangs, "c-0", now_ms), GANG_YES);
+    ck_assert_int_eq(ask("c-0", "pool c"), GANG_YES);
+}
+END_TEST
+
+START_TEST(where_time_is_played)
+{
+    gangs_free(gangs);
+    gangs = gangs_new(&(struct gang_keeper){.drop = drop, .unhurried = true});
+    group("ml", "a");
+    group("ml", "b");
+    work = 3 * GANGS_WORK_SECOND;
+    ck_assert_int_eq(ask("a-0", "pool a"), GANG_YES);
+    ck_assert_int_eq(ask("b-0", "pool b"), GANG_YES);
+}
+END_TEST
+
+/* They are asked about, and are there. */
+START_TEST(who_has_a_place_keeps_it)
+{
+    group("ml", "a");
+    room = 2;
+    work = 3 * GANGS_WORK_SECOND;
+    ck_assert_int_eq(ask("a-0", "pool"), GANG_YES);
+    ck_assert_int_eq(gangs_judge(gangs, "a-0", now_ms), GANG_YES);
+    ck_assert_int_eq(ask("a-1", "pool"), GANG_YES);
+    ck_assert_int_eq(ask("a-2", "pool"), GANG_SPENT); /* no room for it either */
+    ck_assert_int_eq(ask("a-1", "pool"), GANG_YES);
+    ck_assert_uint_eq(dropped, 0);
+    ck_assert_uint_eq(looks, 1);
+    gangs_lose(gangs, "a-1"); /* its node is not offered: what is left is no group */
+    ck_assert_int_eq(ask("a-1", "pool"), GANG_SPENT);
+    ck_assert_uint_eq(dropped, 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gangs_work");
+    TCase *tests = tcase_create("gangs_work");
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_search_that_is_cut_short);
+    tcase_add_test(tests, a_search_that_is_not);
+    tcase_add_test(tests, the_time_of_a_namespace);
+    tcase_add_test(tests, where_time_is_played);
+    tcase_add_test(tests, who_has_a_place_keeps_it);
+
+    return suite_run(suite);
+}
