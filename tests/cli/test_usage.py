@@ -125,6 +125,51 @@ class Usage(unittest.TestCase):
         said = self.replay()
         self.assertEqual((said["compared"], said["different"], said["unchecked"]), (1, 0, 0))
 
+    def test_pods_of_three_classes_are_decided_again(self):
+        """From filter to bind and preempt; what class a pod is of is a part of it."""
+        names = [f"n{i}" for i in range(4)]
+        pods = []
+        for i in range(24):
+            work_class = ("interactive", "inference", "training")[i % 3]
+            pod = asking(f"p{i}", (4, 3, 10)[i % 3], (1, 100, 10)[i % 3], work_class)
+            if work_class == "training":
+                pod["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/name": f"g{i}",
+                                                  "gang.scheduling.koordinator.sh/min-available": "1"}
+            pods.append(pod)
+        self.cluster.write_text(listing(*(node(name, 2, 10) for name in names), *pods))
+        refused, bound = [], {}
+        with self.serve() as server:
+            for pod in pods:
+                uid = pod["metadata"]["uid"]
+                passed = server.filter(pod, names)["NodeNames"]
+                if not passed:
+                    refused.append(pod)
+                    continue
+                status, text = call("POST", f"{server.scheduler}/scheduler/prioritize",
+                                    {"Pod": pod, "NodeNames": passed})
+                self.assertEqual(status, 200, text)
+                best = max(json.loads(text), key=lambda row: row["Score"])["Host"]
+                if not server.bind(pod, best).get("Error"):
+                    bound.setdefault(pod["spec"]["priorityClassName"], []).append(uid)
+            self.assertEqual(set(bound), {"interactive", "inference", "training"})
+            self.assertTrue(refused)
+            for pod in refused:
+                status, text = call("POST", f"{server.scheduler}/scheduler/preempt",
+                                    {"Pod": {**pod, "spec": {**pod["spec"], "priority": 1000}},
+                                     "NodeNameToMetaVictims": {
+                                         name: {"Pods": [{"UID": bound["interactive"][0]}],
+                                                "NumPDBViolations": 0} for name in names}})
+                self.assertEqual(status, 200, text)
+            self.end(server)
+        said = self.replay()
+        self.assertEqual((said["different"], said["unchecked"]), (0, 0))
+        self.assertGreater(said["bindLooks"], 6)
+        text = self.record.read_text()
+        self.assertIn('"class":"training"', text)
+        # As if training had been nothing special.
+        self.record.write_text(text.replace('"priorityClassName":"training"', '"priorityClassName":"other"'))
+        self.assertGreater(self.replay(code=3)["different"], 0)
+
     def test_the_idle_one_ends_first(self):
         with Prometheus({"idle": 0, "busy": 70, "trained": 0, "served": 0}) as source, \
                 self.serve(f"--usage={source.url}/") as server:
