@@ -50,7 +50,7 @@ static enum outcome read_node(const struct write *write, const char *path, struc
 /* Another plan that goes on; NULL: the annotation that is there may be written over. */
 static struct plan_mark *read_other(const struct write *write, const char *text)
 {
-    g_autoptr(plan_mark) there = text ? plan_mark_parse(text, NULL) : NULL;
+    g_autoptr(plan_mark) there = text ? plan_mark_parse(text, NULL, NULL) : NULL;
 
     return there && plan_mark_lives(there, now_ns()) && g_strcmp0(there->by, write->by) != 0
                ? g_steal_pointer(&there)

@@ -213,7 +213,8 @@ static bool is_same(const struct kept_room *room, const struct kept_room *other)
 {
     const struct allocation *held = room->held, *its = other->held;
     bool same = g_str_equal(held->uid, its->uid) && held->n_shares == its->n_shares &&
-                held->priority == its->priority && g_strcmp0(room->asks, other->asks) == 0;
+                held->priority == its->priority && held->work_class == its->work_class &&
+                g_strcmp0(room->asks, other->asks) == 0;
 
     for (uint32_t i = 0; same && i < held->n_shares; i++)
         same = held->shares[i].card == its->shares[i].card &&

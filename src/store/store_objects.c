@@ -25,11 +25,12 @@ static void mark_node(struct store *store, const struct node_view *view)
 }
 
 /* NULL: the node says nothing of a plan, or nothing that can be understood. */
-static struct plan_mark *read_mark(const struct node_view *view, GError **error)
+static struct plan_mark *read_mark(const struct store *store, const struct node_view *view,
+                                   GError **error)
 {
     const char *text = string_pairs_get(&view->annotations, PLAN_MARK);
 
-    return text && *text ? plan_mark_parse(text, error) : NULL;
+    return text && *text ? plan_mark_parse(text, store->options.dialects.classes, error) : NULL;
 }
 
 /* Under the lock. Of a node that may not be known yet. */
@@ -112,7 +113,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     g_autoptr(topology) topology = topology_new();
     g_autofree char *warning = NULL;
     g_autoptr(GError) failure = NULL, unread = NULL, unclaimed = NULL;
-    struct plan_mark *mark = read_mark(view, &unread);
+    struct plan_mark *mark = read_mark(store, view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
     const int64_t switches_ns = switch_mark_time(view, &warning);

@@ -113,6 +113,8 @@ static void write_room(struct json_writer *writer, const struct kept_room *room)
         json_key_int(writer, "since", room->since_s);
     }
     json_key_int(writer, "priority", held->priority);
+    if (held->work_class)
+        json_key_string(writer, "class", held->work_class->name);
     json_key_string(writer, "dialect", held->dialect->name);
     json_key_int(writer, "cpu", held->host.cpu);
     json_key_int(writer, "memory", held->host.memory);
@@ -158,7 +160,7 @@ static const struct json_field said_fields[] = {
 };
 
 struct said_room {
-    const char *id, *pod, *ns, *controller, *asks, *dialect;
+    const char *id, *pod, *ns, *controller, *asks, *dialect, *work_class;
     int64_t since, priority, cpu, memory;
     const cJSON *shares;
 };
@@ -168,6 +170,7 @@ static const struct json_field room_fields[] = {
     JSON_FIELD_STRING(struct said_room, ns, "namespace", 0),
     JSON_FIELD_STRING(struct said_room, controller, "controller", 0),
     JSON_FIELD_STRING(struct said_room, asks, "asks", 0),
+    JSON_FIELD_STRING(struct said_room, work_class, "class", 0),
     JSON_FIELD_STRING(struct said_room, dialect, "dialect", JSON_REQUIRED),
     JSON_FIELD_INT64(struct said_room, since, "since", 0),
     JSON_FIELD_INT64(struct said_room, priority, "priority", 0),
@@ -198,7 +201,8 @@ static void keep_devices(struct allocation *held)
     held->terms->devices = g_steal_pointer(&kept);
 }
 
-static struct allocation *read_held(struct json_arena *arena, const struct said_room *said)
+static struct allocation *read_held(struct json_arena *arena, const struct said_room *said,
+                                    const struct classes *classes)
 {
     const struct dialect *dialect = dialect_find(said->dialect);
     const int n = cJSON_GetArraySize(said->shares);
@@ -215,6 +219,8 @@ static struct allocation *read_held(struct json_arena *arena, const struct said_
     }
     keep_devices(held);
     held->dialect = dialect;
+    held->work_class =
+        said->work_class ? work_class_ref(classes_find(classes, said->work_class)) : NULL;
     held->state = ALLOCATION_ASSUMED;
     held->priority = said->priority;
     held->host =
@@ -222,15 +228,16 @@ static struct allocation *read_held(struct json_arena *arena, const struct said_
     return g_steal_pointer(&held);
 }
 
-static bool read_room(struct json_arena *arena, const cJSON *object, struct plan_mark *mark,
-                      GError **error)
+static bool read_room(struct json_arena *arena, const cJSON *object, const struct classes *classes,
+                      struct plan_mark *mark, GError **error)
 {
     struct said_room said = {0};
 
     if (!json_decode(arena, object, room_fields, &said, error))
         return false;
-    struct allocation *held =
-        said.pod || (said.controller && said.ns && said.asks) ? read_held(arena, &said) : NULL;
+    struct allocation *held = said.pod || (said.controller && said.ns && said.asks)
+                                  ? read_held(arena, &said, classes)
+                                  : NULL;
     if (!held)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "a room says for nobody, or nothing, that is known");
@@ -259,7 +266,7 @@ static bool read_until(const char *text, int64_t *ret_ns, GError **error)
     return true;
 }
 
-struct plan_mark *plan_mark_parse(const char *text, GError **error)
+struct plan_mark *plan_mark_parse(const char *text, const struct classes *classes, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
     g_autoptr(plan_mark) mark = plan_mark_new();
@@ -281,7 +288,7 @@ struct plan_mark *plan_mark_parse(const char *text, GError **error)
                           (gssize)strnlen(said.doing ? said.doing : "", PLAN_MARK_DOING_MAX));
     mark->by = g_strdup(said.by ? said.by : "");
     cJSON_ArrayForEach (item, said.rooms) {
-        if (!read_room(arena, item, mark, error))
+        if (!read_room(arena, item, classes, mark, error))
             return NULL;
     }
     return g_steal_pointer(&mark);

@@ -7,9 +7,11 @@
  *
  *   {"doing":"room for ml/big: move 1 of 2, ml/web-1 leaves n1","by":"host-4711",
  *    "until":"2026-01-01T00:02:00Z",
- *    "rooms":[{"id":"uid","pod":"uid","priority":0,"dialect":"gpushare","shares":[…]},
+ *    "rooms":[{"id":"uid","pod":"uid","priority":0,"class":"training","dialect":"gpushare",
+ *              "shares":[…]},
  *             {"id":"after uid","namespace":"ml","controller":"uid","asks":"1 x 4 units","since":SECONDS, …}]}
  */
+#include "dialect/classes/classes.h"
 #include "json/json.h"
 
 #include <gpuledger/ledger.h>
@@ -55,5 +57,6 @@ bool plan_mark_lives(const struct plan_mark *mark, int64_t now_ns);
 
 /* Free with g_free. */
 char *plan_mark_format(const struct plan_mark *mark);
-/* NULL, with an error: it cannot be understood. */
-struct plan_mark *plan_mark_parse(const char *text, GError **error);
+/* With the classes of work that there are here, or NULL; a room of another one is of none. NULL, with an
+ * error: it cannot be understood. */
+struct plan_mark *plan_mark_parse(const char *text, const struct classes *classes, GError **error);

@@ -122,7 +122,12 @@ static void check_plan_mark(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(GError) error = NULL;
-    g_autoptr(plan_mark) mark = plan_mark_parse(text, &error);
+    static struct classes *classes;
+
+    if (!classes)
+        classes = classes_read(
+            &(cJSON){.type = cJSON_String, .valuestring = (char *)CLASS_DEFAULTS}, NULL);
+    g_autoptr(plan_mark) mark = plan_mark_parse(text, classes, &error);
 
     if (!mark) {
         FUZZ_CHECK(error);
@@ -132,12 +137,13 @@ static void check_plan_mark(const uint8_t *data, size_t size)
     g_autofree char *written = plan_mark_format(mark);
     if (strlen(written) > PLAN_MARK_MAX) /* escapes are longer than what they stand for */
         return;
-    g_autoptr(plan_mark) again = plan_mark_parse(written, NULL);
+    g_autoptr(plan_mark) again = plan_mark_parse(written, classes, NULL);
     FUZZ_CHECK(again && again->rooms->len == mark->rooms->len);
     for (guint i = 0; i < mark->rooms->len; i++) {
         const struct kept_room *one = mark->rooms->pdata[i], *other = again->rooms->pdata[i];
         FUZZ_CHECK(one->held->n_shares == other->held->n_shares && !one->uid == !other->uid &&
-                   one->held->priority == other->held->priority);
+                   one->held->priority == other->held->priority &&
+                   one->held->work_class == other->held->work_class);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "store/seals.h"
 #include "suite.h"
 #include "verbs/extender.h"
+#include "wire/plan_mark.h"
 
 #include <string.h>
 
@@ -179,6 +180,49 @@ START_TEST(interactive_pods_end_first)
 }
 END_TEST
 
+/* As a plan writes it on a node: 4 of its first card, for the successor of a pod of that class, or of none. */
+static char *keep_for(const char *class_name)
+{
+    g_autoptr(plan_mark) mark = plan_mark_new();
+    struct kept_room *room = kept_room_new();
+
+    *room = (struct kept_room){.ns = g_strdup("ml"),
+                               .controller = g_strdup("rs"),
+                               .asks = g_strdup("1 x 4 units"),
+                               .held = allocation_new("after t", "ml", "t", 1)};
+    room->held->dialect = dialect_find("gpushare");
+    room->held->shares[0] = (struct share){.card = 0, .memory = {4, AMOUNT_NODE_UNITS}};
+    if (class_name)
+        room->held->work_class = work_class_ref(classes_find(options.dialects.classes, class_name));
+    mark->until_ns = (g_get_real_time() + 60 * G_USEC_PER_SEC) * 1000;
+    g_ptr_array_add(mark->rooms, room);
+    return plan_mark_format(mark);
+}
+
+/* The only other card of n1 is taken, and so is n2. */
+START_TEST(what_a_plan_keeps_for_training_is_no_place_for_a_slice)
+{
+    static const char *const names[] = {NULL, "interactive", "training"};
+
+    apply((struct pod){"p1", NULL, "10", "n1", "1"});
+    apply((struct pod){"p2", NULL, "10", "n2", "0"});
+    apply((struct pod){"p3", NULL, "10", "n2", "1"});
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *mark = keep_for(names[i]);
+        store_apply_node(extender.store,
+                         &(struct node_view){.name = "n1",
+                                             .annotations = PAIRS({PLAN_MARK, mark}),
+                                             .capacity = PAIRS({MEM, "20"}, {COUNT, "2"})});
+        g_autofree char *large = filter(POD("", "0", "7", ""));
+        ck_assert_msg(strstr(large, "\"NodeNames\":[]"), "%s: %s", mark, large);
+        g_autofree char *slice = filter(POD("", "0", "2", ""));
+        const bool takes = strstr(slice, "\"NodeNames\":[\"n1\"]") != NULL;
+        ck_assert_msg(takes == (i < 2), "%s: %s", mark, slice);
+        ck_assert_msg(takes || strstr(slice, reason_info(REASON_OTHER_CLASS)->text), "%s", slice);
+    }
+}
+END_TEST
+
 static const struct allocation *held_by(struct store *store, const char *uid)
 {
     const struct allocation *held = ledger_get(store_lock(store), uid);
@@ -295,6 +339,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_slice_is_not_put_beside_training);
     tcase_add_test(tc, the_emptiest_card_is_not_room_if_training_is_on_it);
     tcase_add_test(tc, interactive_pods_end_first);
+    tcase_add_test(tc, what_a_plan_keeps_for_training_is_no_place_for_a_slice);
     tcase_add_test(tc, a_restart_knows_the_class_again);
     tcase_add_test(tc, a_seal_has_the_class);
     tcase_add_test(tc, an_audit_finds_who_is_beside_training);
