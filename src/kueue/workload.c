@@ -76,10 +76,15 @@ static const struct json_field workload_fields[] = {
     WORKLOAD(STRING, view.version, "metadata.resourceVersion", 0),
     WORKLOAD(PRESENT, view.terminating, "metadata.deletionTimestamp", 0),
     WORKLOAD(BOOL, active, "spec.active", 0),
-    WORKLOAD(ARRAY, pod_sets, "spec.podSets", 0),
-    WORKLOAD(ARRAY, assignments, "status.admission.podSetAssignments", 0),
     WORKLOAD(ARRAY, conditions, "status.conditions", 0),
     WORKLOAD(ARRAY, checks, "status.admissionChecks", 0),
+    JSON_FIELD_END,
+};
+
+/* Who cannot be read by these is told so. */
+static const struct json_field pods_fields[] = {
+    WORKLOAD(ARRAY, pod_sets, "spec.podSets", 0),
+    WORKLOAD(ARRAY, assignments, "status.admission.podSetAssignments", 0),
     JSON_FIELD_END,
 };
 
@@ -199,6 +204,21 @@ static bool decode_checks(struct json_arena *arena, const cJSON *list,
     return true;
 }
 
+static void decode_pods(struct json_arena *arena, const cJSON *object, struct workload_object *read)
+{
+    g_autoptr(GError) failure = NULL;
+    struct workload_view *view = &read->view;
+
+    if (json_decode(arena, object, pods_fields, read, &failure) &&
+        decode_pod_sets(arena, read->pod_sets, view, &failure) &&
+        decode_assignments(arena, read->assignments, view, &failure) &&
+        check_counts(view, &failure))
+        return;
+    const size_t size = strlen(failure->message) + 1;
+    view->unreadable = memcpy(json_arena_alloc(arena, size), failure->message, size);
+    view->n_pod_sets = 0;
+}
+
 bool workload_view_decode(struct json_arena *arena, const cJSON *object,
                           struct workload_view *ret_workload, GError **error)
 {
@@ -207,10 +227,9 @@ bool workload_view_decode(struct json_arena *arena, const cJSON *object,
     const char *ignored;
 
     if (!json_decode(arena, object, workload_fields, &read, error) ||
-        !decode_pod_sets(arena, read.pod_sets, view, error) ||
-        !decode_assignments(arena, read.assignments, view, error) || !check_counts(view, error) ||
         !decode_checks(arena, read.checks, view, error))
         return false;
+    decode_pods(arena, object, &read);
     view->inactive = !read.active;
     view->reserved = holds(arena, read.conditions, "QuotaReserved", &view->reserved_at);
     view->admitted = holds(arena, read.conditions, "Admitted", &view->admitted_at);

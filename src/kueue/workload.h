@@ -45,12 +45,15 @@ struct workload_view {
     bool admitted;
     const char *admitted_at;
     bool finished, evicted, inactive, terminating;
+    const char *
+        unreadable; /* why its pod sets cannot be read, of which it has none then; NULL: they can */
     size_t n_pod_sets, n_checks;
     struct workload_pod_set pod_sets[WORKLOAD_POD_SETS_MAX];
     struct workload_check checks[WORKLOAD_CHECKS_MAX];
 };
 
-/* Pod sets or checks beyond those that are read are an error, and so is a number of pods that is none. */
+/* Pod sets that cannot be read, are too many, or of a number of pods that is none, make it unreadable: it can be
+ * told so by its checks. What has no name, or checks that cannot be read, is an error. */
 bool workload_view_decode(struct json_arena *arena, const cJSON *object,
                           struct workload_view *ret_workload, GError **error);
 

@@ -2,6 +2,8 @@
 /* The controller against a scripted API server: what it asks, what it writes, and when it writes nothing. */
 #include "kueue/controller.h"
 
+#include "base/metrics.h"
+#include "kube/clock.h"
 #include "kueue_cluster.h"
 #include "scripted_api.h"
 #include "suite.h"
@@ -306,6 +308,32 @@ START_TEST(a_flavor_that_may_not_be_read_is_said)
 }
 END_TEST
 
+/* Nothing of it can be placed, but its check is there: it is told what is wrong, not left waiting. */
+START_TEST(one_that_cannot_be_decoded_is_told)
+{
+    g_autoptr(GString) sets = g_string_new(NULL);
+
+    for (int i = 0; i <= WORKLOAD_POD_SETS_MAX; i++)
+        g_string_append_printf(sets, "%s{'name':'s%d','count':1}", i ? "," : "", i);
+    g_autofree char *workload = g_strdup_printf(PENDING_WORKLOAD("w", "%s"), sets->str);
+    g_autofree char *list = g_strdup_printf(LIST("%s"), workload);
+    const uint64_t before = metrics_counted(COUNTER_KUEUE, KUEUE_RESULT_UNREADABLE);
+
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, list);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, workload);
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
+    start_with(NULL);
+    g_autofree char *request = find_request("PATCH", 0);
+    expect_in(request, "'state':'Retry'");
+    ck_assert_msg(strstr(request, "field 'spec.podSets': 19 items, at most 18 are read"), "%s",
+                  request);
+    expect_in(request, "'requeueAfterSeconds':300");
+    g_clear_pointer(&kueue, kueue_free);
+    ck_assert_uint_eq(metrics_counted(COUNTER_KUEUE, KUEUE_RESULT_UNREADABLE), before + 1);
+}
+END_TEST
+
 /* The API server refuses a message of more than 32 KiB, and nobody reads one. */
 START_TEST(a_tenant_cannot_make_the_message_long)
 {
@@ -346,6 +374,31 @@ START_TEST(a_flavor_says_where_the_pods_may_go)
 }
 END_TEST
 
+/* An older Kueue has objects of the same names. They are not asked for, and so nobody is let in; once the newer
+ * version is served, all is as usual. */
+START_TEST(where_only_v1beta1_is_served_nobody_is_answered)
+{
+    for (int i = 0; i < 3; i++)
+        reply("GET " KUEUE "/admissionchecks?limit", 404, "404 page not found");
+    script_active_check();
+    reply("GET " KUEUE "/workloads?limit", 200, LIST(WORKLOAD("6")));
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, WORKLOAD("6"));
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status?" MANAGER, 200, "{}");
+    script(&(struct fake_reply){
+        .match = "/apis/kueue.x-k8s.io/v1beta1/", .times = FAKE_ALWAYS, .chunks = {"{}"}});
+    start_with(NULL);
+    g_autofree char *patch = find_request("PATCH", 0);
+    expect_in(patch, "'apiVersion':'kueue.x-k8s.io/v1beta2'");
+    expect_in(patch, "'state':'Ready'");
+    for (unsigned i = 0; i < fake_server_count(server); i++) {
+        g_autofree char *request = fake_server_request(server, i);
+        ck_assert_msg(!strstr(request, "v1beta1"), "%s", request);
+        ck_assert_msg(i >= 4 || g_str_has_prefix(request, "GET " KUEUE "/admissionchecks?"),
+                      "%u: %s", i, request);
+    }
+}
+END_TEST
+
 START_TEST(without_the_crd_it_looks_again)
 {
     for (int i = 0; i < 3; i++)
@@ -355,6 +408,69 @@ START_TEST(without_the_crd_it_looks_again)
     reply("GET " KUEUE "/workloads?limit", 200, LIST(""));
     start_with(NULL);
     G_GNUC_UNUSED g_autofree char *request = find_request("/workloads?limit", 0);
+}
+END_TEST
+
+/* --- two replicas --------------------------------------------------------------------------- */
+
+/* A replica that leads in the term of that number, or stands by. */
+struct replica {
+    struct leadership leadership;
+    gint term; /* atomic */
+};
+
+static uint64_t term_of(struct leadership *leadership)
+{
+    return (uint64_t)g_atomic_int_get(&((struct replica *)leadership)->term);
+}
+
+static int64_t hour(struct leadership *leadership, uint64_t term)
+{
+    return term == term_of(leadership) ? clock_ms() + 3600000 : 0;
+}
+
+/* The first answers "w"; then the other leads, reads what was promised, and answers "x" beside that. */
+START_TEST(of_two_replicas_the_leader_answers_and_the_other_goes_on_from_there)
+{
+    static const struct leadership_ops ops = {.term = term_of, .until_ms = hour};
+    static const char unanswered[] = PENDING_WORKLOAD("x", POD_SET_OF("main", "1", GPUSHARE("6")));
+    struct replica first = {{&ops}, 1}, second = {{&ops}, 0};
+    g_autofree char *promised = let_in_now("w");
+    g_autofree char *later = g_strdup_printf(LIST("%s,%s"), promised, unanswered);
+
+    for (int i = 0; i < 2; i++)
+        script_active_check();
+    reply("GET " KUEUE "/admissionchecks?limit", 200, LIST(ACTIVE_CHECK));
+    hang("GET " KUEUE "/workloads?watch");
+    reply("GET " KUEUE "/workloads?limit", 200, LIST(WORKLOAD("6")));
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, WORKLOAD("6"));
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/w/status", 200, "{}");
+    start_with(&first.leadership);
+    struct kueue *one = g_steal_pointer(&kueue);
+    start_with(&second.leadership);
+    g_autofree char *patch = find_request("PATCH", 0);
+    expect_in(patch, "'name':'w'");
+    expect_in(patch, "'state':'Ready'");
+    const unsigned before = fake_server_count(server);
+    reply("GET " KUEUE "/workloads?limit", 200, later);
+    reply("GET " KUEUE "/namespaces/ml/workloads/w ", 200, promised);
+    reply("GET " KUEUE "/namespaces/ml/workloads/x ", 200, unanswered);
+    reply("PATCH " KUEUE "/namespaces/ml/workloads/x/status", 200, "{}");
+    g_atomic_int_set(&first.term, 0);
+    g_atomic_int_set(&second.term, 2);
+    g_autofree char *other = find_request("PATCH", 1);
+    ck_assert_uint_gt(fake_server_count(server), before);
+    expect_in(other, "'name':'x'");
+    expect_in(other, "'state':'Retry'");
+    ck_assert_msg(strstr(other, "beside 2 pods of Workloads that were let in before"), "%s", other);
+    kueue_free(one);
+    g_clear_pointer(&kueue, kueue_free);
+    unsigned patches = 0;
+    for (unsigned i = 0; i < fake_server_count(server); i++) {
+        g_autofree char *request = fake_server_request(server, i);
+        patches += g_str_has_prefix(request, "PATCH");
+    }
+    ck_assert_uint_eq(patches, 2);
 }
 END_TEST
 
@@ -402,6 +518,9 @@ int main(void)
     tcase_add_test(tests, a_flavor_that_may_not_be_read_is_said);
     tcase_add_test(tests, a_tenant_cannot_make_the_message_long);
     tcase_add_test(tests, a_flavor_says_where_the_pods_may_go);
+    tcase_add_test(tests, one_that_cannot_be_decoded_is_told);
+    tcase_add_test(tests, where_only_v1beta1_is_served_nobody_is_answered);
+    tcase_add_test(tests, of_two_replicas_the_leader_answers_and_the_other_goes_on_from_there);
     tcase_add_test(tests, without_the_crd_it_looks_again);
     tcase_add_test(tests, a_replica_that_stands_by_only_watches);
     suite_add_tcase(suite, tests);

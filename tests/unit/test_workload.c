@@ -26,6 +26,20 @@ static struct workload_view read_one(const char *text)
     return view;
 }
 
+/* It is known, and what is wrong with it, so that it can be told. */
+static void expect_unreadable(const char *text, const char *why)
+{
+    static const struct dialect_options dialects;
+    const struct workload_view view = read_one(text);
+    g_autoptr(GArray) flavors = g_array_new(FALSE, FALSE, sizeof(struct named_flavor));
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_str_eq(view.uid, "uid-a");
+    ck_assert_msg(view.unreadable && strstr(view.unreadable, why), "%s", view.unreadable);
+    ck_assert_ptr_null(pod_sets_new(&view, flavors, &dialects, &error));
+    ck_assert_str_eq(error->message, view.unreadable);
+}
+
 static void expect_refused(const char *text, const char *why)
 {
     struct workload_view view;
@@ -100,12 +114,12 @@ START_TEST(what_is_too_much_or_no_number_is_refused)
     for (int i = 0; i <= WORKLOAD_POD_SETS_MAX; i++)
         g_string_append_printf(many, "%s{'name':'s%d','count':1}", i ? "," : "", i);
     g_autofree char *text = g_strdup_printf("{" META("a") ",'spec':{'podSets':[%s]}}", many->str);
-    expect_refused(text, "19 items, at most 18");
-    expect_refused(WORKLOAD_OF("a", "{'name':'m','count':-1}", ""), "pod set 'm': -1 pods");
-    expect_refused(WORKLOAD_OF("a", "{'name':'m','count':4294967296}", ""), "4294967296 pods");
-    expect_refused(WORKLOAD_OF("a", "{'name':'m','count':'2'}", ""), "count");
-    expect_refused(WORKLOAD_OF("a", "", "'admission':{'podSetAssignments':[{'name':'x'}]}"),
-                   "there is no pod set 'x'");
+    expect_unreadable(text, "19 items, at most 18");
+    expect_unreadable(WORKLOAD_OF("a", "{'name':'m','count':-1}", ""), "pod set 'm': -1 pods");
+    expect_unreadable(WORKLOAD_OF("a", "{'name':'m','count':4294967296}", ""), "4294967296 pods");
+    expect_unreadable(WORKLOAD_OF("a", "{'name':'m','count':'2'}", ""), "count");
+    expect_unreadable(WORKLOAD_OF("a", "", "'admission':{'podSetAssignments':[{'name':'x'}]}"),
+                      "there is no pod set 'x'");
     expect_refused("{'metadata':{'namespace':'ml','name':'a'}}", "metadata.uid");
 }
 END_TEST
