@@ -193,6 +193,14 @@ static bool read_trace(const struct config *config, struct scenario *scenario, G
     if (!read_csv(config->sim_trace_pods, trace, trace_read_pods, error))
         return fail_within(error, "option '--trace-pods': ");
     scenario_add_trace(scenario, trace);
+    if (config->gangs && scenario->groups->len > GANGS_NAMESPACE_MAX) {
+        g_set_error(
+            error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+            "option '--trace-pods': it has %u groups, more than the %d that a namespace may "
+            "have with '--gangs'",
+            scenario->groups->len, GANGS_NAMESPACE_MAX);
+        return false;
+    }
     return true;
 }
 

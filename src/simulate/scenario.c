@@ -12,6 +12,7 @@
 #define MODELS_NOT "gpuledger.io/gpu-models-not"
 #define REPLICA_OF "pod-template-hash"
 #define POD_GROUP "scheduling.x-k8s.io/pod-group"
+#define TRACE_NAMESPACE "trace"
 #define NODE_PODS "1000" /* the trace knows no such limit */
 
 static void manifest_free(gpointer data)
@@ -326,11 +327,52 @@ static char *trace_pod_annotations(const struct trace_pod *pod, GHashTable *mode
     return format_pairs(MODELS, listed, MODELS_NOT, others->len ? others->str : NULL);
 }
 
+static void add_trace_group(struct scenario *scenario, const char *name, int64_t min)
+{
+    struct scenario_group *group = g_new0(struct scenario_group, 1);
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    json_begin_object(&writer);
+    json_key_object(&writer, "metadata");
+    json_key_string(&writer, "namespace", TRACE_NAMESPACE);
+    json_key_string(&writer, "name", name);
+    json_end_object(&writer);
+    json_key_object(&writer, "spec");
+    json_key_int(&writer, "minMember", min);
+    json_end_object(&writer);
+    json_end_object(&writer);
+    group->text = g_string_free(text, FALSE);
+    g_ptr_array_add(scenario->groups, group);
+}
+
+/* One that does not say how many come together needs all its pods. */
+static void add_trace_groups(struct scenario *scenario, const struct trace *trace)
+{
+    g_autoptr(GHashTable) sizes = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < trace->pods->len; i++) {
+        const char *name = g_array_index(trace->pods, struct trace_pod, i).group;
+        const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(sizes, name));
+        g_hash_table_insert(sizes, (gpointer)name, GUINT_TO_POINTER(n + 1));
+    }
+    for (guint i = 0; i < trace->pods->len; i++) {
+        const struct trace_pod *pod = &g_array_index(trace->pods, struct trace_pod, i);
+        const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(sizes, pod->group));
+        if (!*pod->group || n == 0)
+            continue;
+        add_trace_group(scenario, pod->group, pod->group_min > 0 ? pod->group_min : n);
+        g_hash_table_insert(sizes, (gpointer)pod->group, NULL);
+    }
+}
+
 void scenario_add_trace(struct scenario *scenario, const struct trace *trace)
 {
     g_autoptr(GHashTable) models = g_hash_table_new(g_str_hash, g_str_equal);
 
     scenario->anonymous = true;
+    add_trace_groups(scenario, trace);
     for (guint i = 0; i < trace->nodes->len; i++) {
         const struct trace_node *node = &g_array_index(trace->nodes, struct trace_node, i);
         struct manifest *manifest = g_new0(struct manifest, 1);
@@ -344,7 +386,7 @@ void scenario_add_trace(struct scenario *scenario, const struct trace *trace)
     for (guint i = 0; i < trace->pods->len; i++) {
         const struct trace_pod *pod = &g_array_index(trace->pods, struct trace_pod, i);
         struct manifest *manifest = g_new0(struct manifest, 1);
-        manifest->ns = g_strdup("trace");
+        manifest->ns = g_strdup(TRACE_NAMESPACE);
         manifest->name = g_strdup(pod->name);
         manifest->labels = trace_pod_labels(pod);
         manifest->annotations = trace_pod_annotations(pod, models);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simulate/trace.h"
 
+#include "queue/gangs.h"
+
 #include <gpuledger/error.h>
 #include <gpuledger/ledger.h>
 #include <gpuledger/request.h>
@@ -58,6 +60,10 @@ static const struct column pod_columns[] = {
      .optional = true,
      .text = true,
      .offset = offsetof(struct trace_pod, group)},
+    {.name = "pod_group_min",
+     .optional = true,
+     .max = GANG_MEMBERS_MAX,
+     .offset = offsetof(struct trace_pod, group_min)},
 };
 
 /* What is being read. */
@@ -299,11 +305,31 @@ bool trace_read_nodes(struct trace *trace, const char *text, size_t length, GErr
     return !failure;
 }
 
+/* All rows of a group say the same. */
+static bool check_group(const struct reading *reading, GHashTable *groups,
+                        const struct trace_pod *pod, GError **error)
+{
+    gpointer known;
+
+    if (!*pod->group && pod->group_min == 0)
+        return true;
+    const size_t field = field_of(reading, pod->group_min ? "pod_group_min" : "pod_group");
+    if (!*pod->group)
+        return fail(reading, field, error, "the pod is in no pod_group");
+    if (!g_hash_table_lookup_extended(groups, pod->group, NULL, &known))
+        g_hash_table_insert(groups, (gpointer)pod->group, GINT_TO_POINTER((int)pod->group_min));
+    else if (GPOINTER_TO_INT(known) != pod->group_min)
+        return fail(reading, field, error, "another pod of '%s' above says that it needs %d",
+                    pod->group, GPOINTER_TO_INT(known));
+    return true;
+}
+
 bool trace_read_pods(struct trace *trace, const char *text, size_t length, GError **error)
 {
     struct reading reading = {
         .trace = trace, .columns = pod_columns, .n_columns = G_N_ELEMENTS(pod_columns)};
     g_autoptr(GString) line = g_string_new(NULL);
+    g_autoptr(GHashTable) groups = g_hash_table_new(g_str_hash, g_str_equal);
     GError *failure = NULL;
 
     if (!begin(&reading, line, text, length, error))
@@ -311,6 +337,8 @@ bool trace_read_pods(struct trace *trace, const char *text, size_t length, GErro
     while (next_line(&reading, line, &failure)) {
         struct trace_pod pod = {.models = "", .priority_class = "", .replica_of = "", .group = ""};
         if (!read_row(&reading, &pod, error))
+            return false;
+        if (!check_group(&reading, groups, &pod, error))
             return false;
         const size_t milli = field_of(&reading, "gpu_milli");
         if (pod.cards > 1 && pod.card_milli != CORE_WHOLE)

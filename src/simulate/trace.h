@@ -32,6 +32,7 @@ struct trace_pod {
     const char *priority_class; /* these three "": not told */
     const char *replica_of, *group;
     int64_t priority;
+    int64_t group_min;  /* pods of the group that come together; 0: all of them */
     const char *models; /* gpu_spec: accepted ones, separated by '|'; "": any */
     int64_t cpu_milli;
     int64_t memory_mib;

@@ -158,6 +158,36 @@ class Simulated(unittest.TestCase):
         self.assertNotIn("groups", told)
         self.assertEqual(len(self.bound_of(after, "g")), 2)
 
+    def trace(self, rows, *options, columns="name,cpu_milli,memory_mib,num_gpu,gpu_milli,pod_group,pod_group_min"):
+        with tempfile.TemporaryDirectory() as folder:
+            nodes, pods = pathlib.Path(folder) / "nodes.csv", pathlib.Path(folder) / "pods.csv"
+            nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,64000,65536,2,A100\nn2,64000,65536,2,A100\n")
+            pods.write_text("\n".join([columns, *rows]) + "\n")
+            return run("simulate", f"--trace-nodes={nodes}", f"--trace-pods={pods}", "--in-order", "--arrivals=once",
+                       "--policy", "binpack", "--seeds", "1", "-ojson", *options)
+
+    def test_a_trace(self):
+        """Five pods on four cards: of whom so many come together; without a number all must."""
+        for least, columns, refused in ((4, ",pod_group_min", 0), (5, ",pod_group_min", 1), (0, ",pod_group_min", 1),
+                                        (None, "", 1)):
+            rows = [f"g-{i},1000,1024,1,1000,g" + ("" if least is None else f",{least}") for i in range(5)]
+            result = self.trace(rows, "--gangs", columns=f"name,cpu_milli,memory_mib,num_gpu,gpu_milli,pod_group{columns}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            [told] = json.loads(result.stdout)["policies"][0]["runs"]
+            self.assertEqual((told["groups"], told["groupsRefused"]), (1, refused), (least, told))
+
+    def test_a_trace_that_contradicts_itself(self):
+        row = "1000,1024,1,1000"
+        for rows, why in (([f"a,{row},g,2", f"b,{row},g,3"], "line 3, column 7 (pod_group_min): another pod of 'g' above "
+                                                            "says that it needs 2"),
+                          ([f"a,{row},,2"], "line 2, column 7 (pod_group_min): the pod is in no pod_group"),
+                          ([f"a,{row},g,1025"], "'1025' is not a whole number from 0 to 1024")):
+            result = self.trace(rows)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(why, result.stderr)
+        result = self.trace([f"a{i},{row},g{i},0" for i in range(1025)], "--gangs")
+        self.assertIn("it has 1025 groups, more than the 1024", result.stderr)
+
     def test_what_it_is_not_for(self):
         for option in ("--churn", "--plugin-pace=1s"):
             result = run("simulate", "--snapshot", "x", "--gangs", option)
