@@ -336,7 +336,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ledger, ledger_free)
 struct node *ledger_node(const struct ledger *ledger, const char *name);
 
 /* All nodes in order of name. The array is the ledger's. */
-const GPtrArray *ledger_nodes(struct ledger *ledger);
+const GPtrArray *ledger_nodes(const struct ledger *ledger);
 
 /* Replaces a node's cards; its allocations stay and are charged to the new cards. NULL: the node
  * exists but shares no GPU. */

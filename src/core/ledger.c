@@ -31,8 +31,7 @@ struct ledger {
     GHashTable *open; /* likewise: those that are not confirmed */
     GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
     size_t n_in_state[ALLOCATION_STATES];
-    GPtrArray *sorted;       /* nodes by name; valid unless stale */
-    bool sorted_stale;       /* nobody has asked for the nodes yet; from then on they are kept in order */
+    GPtrArray *sorted;   /* nodes by name */
     GArray *free_places; /* uint32_t, of nodes that are gone */
     uint32_t n_places;
     uint64_t newest; /* no node that is gone was of this version or a later one */
@@ -74,11 +73,14 @@ void ledger_flag(struct ledger *ledger, const char *name)
         node_own(node)->flagged = ledger->flag_round;
 }
 
-/* Where a node of that name is, or would be, among the sorted ones. */
+/* Where a node of that name is, or would be, among the sorted ones. Lists come in order of names, and a
+ * node of them after the last. */
 static guint ledger_find_sorted(const struct ledger *ledger, const char *name)
 {
     guint from = 0, to = ledger->sorted->len;
 
+    if (to > 0 && strcmp(((const struct node *)ledger->sorted->pdata[to - 1])->name, name) < 0)
+        return to;
     while (from < to) {
         const guint middle = (from + to) / 2;
         if (strcmp(((const struct node *)ledger->sorted->pdata[middle])->name, name) < 0)
@@ -107,8 +109,7 @@ static struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     }
     g_hash_table_add(ledger->nodes, node);
     asked_order_add(ledger->asked, node);
-    if (!ledger->sorted_stale)
-        g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
+    g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
     return node;
 }
 
@@ -162,33 +163,15 @@ static void ledger_collect_node(struct ledger *ledger, struct node *node)
     if (node->present || node->allocations->len > 0 || node->n_cpu_pods > 0 || node->unhealthy ||
         node->departed)
         return;
-    if (!ledger->sorted_stale)
-        g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
+    g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
     asked_order_remove(ledger->asked, node);
     ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
 }
 
-static gint compare_nodes(gconstpointer a, gconstpointer b)
+const GPtrArray *ledger_nodes(const struct ledger *ledger)
 {
-    const struct node *const *left = a, *const *right = b;
-    return strcmp((*left)->name, (*right)->name);
-}
-
-const GPtrArray *ledger_nodes(struct ledger *ledger)
-{
-    if (ledger->sorted_stale) {
-        GHashTableIter iter;
-        gpointer node;
-
-        g_ptr_array_set_size(ledger->sorted, 0);
-        g_hash_table_iter_init(&iter, ledger->nodes);
-        while (g_hash_table_iter_next(&iter, NULL, &node))
-            g_ptr_array_add(ledger->sorted, node);
-        g_ptr_array_sort(ledger->sorted, compare_nodes);
-        ledger->sorted_stale = false;
-    }
     return ledger->sorted;
 }
 
@@ -646,7 +629,6 @@ struct ledger *ledger_new(void)
     ledger->open = g_hash_table_new(name_hash, g_str_equal);
     ledger->waited_out = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
-    ledger->sorted_stale = true;
     ledger->asked = asked_order_new();
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
