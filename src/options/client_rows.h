@@ -67,12 +67,14 @@
     {"max-per-node", INT(max_per_node, "N", "0", 0, 64), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "How many of these may leave one node; 0: any number."},
-    {"max-per-namespace", INT(max_per_namespace, "N", "0", 0, 64), IN(MAINTENANCE, COMMAND_PLAN),
+    {"max-per-namespace", INT(max_per_namespace, "N", "0", 0, 64), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
-     .help = "How many of these may be of one namespace; 0: any number."},
-    {"max-per-hour", INT(max_per_hour, "N", "0", 0, 3600), IN(MAINTENANCE, COMMAND_PLAN),
+     .help = "How many of the pods that are moved, or end for a switch, may be of one namespace; 0: any "
+             "number, or what --calendar says."},
+    {"max-per-hour", INT(max_per_hour, "N", "0", 0, 3600), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
-     .help = "With --apply: how many may be moved in any hour; the next one waits. 0: any number."},
+     .help = "With --apply: how many may be moved, or end for a switch, in any hour; the next one waits. "
+             "0: any number, or what --calendar says."},
     {"window", TEXT(window, "WINDOW", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "With --apply: no move begins outside of it: \"22:00-06:00\", or \"Mon-Fri 22:00-06:00 "
              "Europe/Berlin\". Without a zone it is UTC."},

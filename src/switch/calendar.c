@@ -15,7 +15,7 @@
 #define DAYS 7
 #define INSTANCES_MAX 64
 
-const struct switch_limits switch_limits_default = {4 * HOUR_S, 30 * MINUTE_S, 15 * MINUTE_S};
+const struct switch_limits switch_limits_default = {4 * HOUR_S, 30 * MINUTE_S, 15 * MINUTE_S, 0, 0};
 
 struct window {
     bool days[DAYS + 1]; /* 1: Monday, as GDateTime has it */
@@ -287,6 +287,7 @@ static bool read_layout(const struct reading *reading, const cJSON *item, GError
 
 struct calendar_object {
     const char *zone, *notice, *drain, *deadline;
+    int64_t max_per_hour, max_per_namespace;
     const cJSON *nodes, *layouts;
 };
 static const struct json_field calendar_fields[] = {
@@ -294,10 +295,20 @@ static const struct json_field calendar_fields[] = {
     JSON_FIELD_STRING(struct calendar_object, notice, "notice", 0),
     JSON_FIELD_STRING(struct calendar_object, drain, "drain", 0),
     JSON_FIELD_STRING(struct calendar_object, deadline, "deadline", 0),
+    JSON_FIELD_INT64(struct calendar_object, max_per_hour, "maxPerHour", 0),
+    JSON_FIELD_INT64(struct calendar_object, max_per_namespace, "maxPerNamespace", 0),
     JSON_FIELD_ARRAY(struct calendar_object, nodes, "nodes", JSON_REQUIRED),
     JSON_FIELD_OBJECT(struct calendar_object, layouts, "layouts", 0),
     JSON_FIELD_END,
 };
+
+static bool read_most(const char *key, int64_t said, uint32_t *most, GError **error)
+{
+    *most = (uint32_t)CLAMP(said, 0, SWITCH_EVICTIONS_MAX);
+    return (int64_t)*most == said ||
+           fail_with(error, GPULEDGER_ERROR_RANGE, "field '%s': expected 0 (any number) to %d", key,
+                     SWITCH_EVICTIONS_MAX);
+}
 
 static bool read_all(const struct reading *reading, const cJSON *tree, GError **error)
 {
@@ -311,7 +322,9 @@ static bool read_all(const struct reading *reading, const cJSON *tree, GError **
     if (!json_decode(reading->arena, tree, calendar_fields, &object, error) ||
         !read_limit("notice", object.notice, &limits->notice_s, error) ||
         !read_limit("drain", object.drain, &limits->drain_s, error) ||
-        !read_limit("deadline", object.deadline, &limits->deadline_s, error))
+        !read_limit("deadline", object.deadline, &limits->deadline_s, error) ||
+        !read_most("maxPerHour", object.max_per_hour, &limits->max_per_hour, error) ||
+        !read_most("maxPerNamespace", object.max_per_namespace, &limits->max_per_namespace, error))
         return false;
     cJSON_ArrayForEach (item, object.layouts) {
         if (!read_layout(reading, item, error))

@@ -21,11 +21,16 @@
 
 struct calendar;
 
-/* How long what may take, in seconds. */
+#define SWITCH_EVICTIONS_MAX 10000
+
+/* How long what may take, in seconds, and how many pods may end. */
 struct switch_limits {
     int64_t notice_s;   /* before a switch it is announced */
     int64_t drain_s;    /* for the pods that are there to end */
     int64_t deadline_s; /* for the node side, each time that the label is changed */
+    uint32_t
+        max_per_hour; /* pods that are evicted in any hour, of all nodes; 0: any number, as next */
+    uint32_t max_per_namespace; /* pods of one namespace that end for the switch of one node */
 };
 extern const struct switch_limits switch_limits_default;
 

@@ -5,6 +5,7 @@
 #include "kube/clock.h"
 #include "maintain/eviction.h"
 #include "store/cluster.h"
+#include "switch/drain_budget.h"
 #include "wire/controller.h"
 
 #include <string.h>
@@ -193,20 +194,41 @@ static bool stays(const struct looking *looking, const struct pod_view *pod)
             g_strcmp0(controller.kind, "DaemonSet") == 0);
 }
 
-/* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
- * what goes wrong is known by then, too, since the pod is still there. */
-static guint evict_all(const struct looking *looking)
+static void count_eviction(const struct looking *looking)
 {
+    const int64_t now_ms = clock_ms();
+
+    if (looking->with->times_ms)
+        g_array_append_val(looking->with->times_ms, now_ms);
+}
+
+/* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
+ * what goes wrong is known by then, too, since the pod is still there. `ret_why`: what keeps the others, a
+ * constant; set only if something does. */
+static guint evict_all(const struct looking *looking, const char **ret_why)
+{
+    const struct switch_limits *limits = &looking->with->limits;
+    const char *forbids = drain_budget_forbids(limits, looking->pods, looking->n_pods);
     guint n = 0;
 
+    if (forbids) {
+        *ret_why = forbids;
+        return 0;
+    }
     for (size_t i = 0; i < looking->n_pods; i++) {
         const struct pod_view *pod = &looking->pods[i];
         const struct evictee evictee = {
             .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
         g_autoptr(GError) failure = NULL;
-        if (pod->terminating || stays(looking, pod) ||
-            eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
+        if (pod->terminating || stays(looking, pod))
             continue;
+        if (!drain_budget_allows(limits, looking->with->times_ms, clock_ms())) {
+            *ret_why = drain_budget_spent;
+            break;
+        }
+        if (eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
+            continue;
+        count_eviction(looking);
         eviction_tell(looking->with->client, &evictee, NOTE, NULL);
         n++;
     }
@@ -252,7 +274,7 @@ static enum outcome carry_out(struct looking *looking, const struct switch_step 
     if (looking->with->dry_run)
         return OUTCOME_OK;
     if (step->drains)
-        look->n_evicted = evict_all(looking);
+        look->n_evicted = evict_all(looking, &look->waits);
     return step->writes ? send_patch(looking, step, error) : OUTCOME_OK;
 }
 

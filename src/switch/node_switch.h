@@ -20,6 +20,7 @@ struct node_switch {
     const struct calendar *calendar; /* these as in struct switch_sight */
     const char *replicas;
     struct switch_limits limits;
+    GArray *times_ms; /* int64_t, clock_ms: when pods were evicted, added to; NULL: nobody counts */
     const struct dialect_options *dialects;
     bool dry_run; /* nothing is written */
 };

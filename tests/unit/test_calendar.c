@@ -223,6 +223,8 @@ static const struct {
      "layouts"},
     {"{\"layouts\":{\"mixed\":{\"1g.5gb\":0}},\"nodes\":[]}", "mixed"},
     {"{\"layouts\":{\"mixed\":7},\"nodes\":[]}", "mixed"},
+    {"{\"maxPerHour\":-1,\"nodes\":[]}", "maxPerHour"},
+    {"{\"maxPerNamespace\":10001,\"nodes\":[]}", "maxPerNamespace"},
 };
 
 START_TEST(what_is_wrong_is_named)

@@ -32,6 +32,7 @@ static void switching_close(struct switching *switching)
         api_cluster_free(switching->cluster);
     g_clear_pointer(&switching->client, api_client_free);
     calendar_free(switching->calendar);
+    g_clear_pointer(&switching->with.times_ms, g_array_unref);
 }
 
 static bool switching_open(const struct config *config, struct switching *ret_switching,
@@ -57,7 +58,12 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
         .limits =
             switching->calendar ? *calendar_limits(switching->calendar) : switch_limits_default,
         .dialects = &config->dialects,
+        .times_ms = g_array_new(FALSE, FALSE, sizeof(int64_t)),
     };
+    if (config->max_per_hour > 0)
+        switching->with.limits.max_per_hour = (uint32_t)config->max_per_hour;
+    if (config->max_per_namespace > 0)
+        switching->with.limits.max_per_namespace = (uint32_t)config->max_per_namespace;
     return true;
 }
 

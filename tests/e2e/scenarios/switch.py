@@ -84,7 +84,7 @@ def scenario_switch(tap):
     """From quarters by day to whole cards by night, with pods on the node: nobody comes who outlasts it, the
     others are evicted, and the node is given back when plugin, kubelet and labels agree."""
     always_night = (
-        "{timeZone: UTC, notice: 3s, drain: 1m, deadline: 1m, nodes: [{selector: {pool: school}, "
+        "{timeZone: UTC, notice: 3s, drain: 1m, deadline: 1m, maxPerHour: 5, maxPerNamespace: 5, nodes: [{selector: {pool: school}, "
         'label: nvidia.com/device-plugin.config, windows: [{from: "00:00", to: "00:00", target: night}]}]}'
     )
     with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
@@ -130,7 +130,7 @@ def exists(world, name):
 def scenario_switch_wedged(tap):
     """The plugin does not obey: in time the label has its old value again, the taint stays, and a metric and
     an Event call somebody, who gives the node back by taking the announcement away."""
-    never = "{timeZone: UTC, deadline: 8s, drain: 30s, nodes: []}"
+    never = "{timeZone: UTC, deadline: 4s, drain: 30s, nodes: []}"
     with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
         start_school(world, never)
         with config_manager(world, deaf=True):
@@ -177,7 +177,7 @@ def scenario_switch_mig(tap):
     """By hand, with the rights of those who maintain nodes: mig-manager 0.14 stays pending; another value of
     the label and back wakes it, and the cards are cut."""
     counts = {"all-1g.5gb": ("nvidia.com/mig-1g.5gb", 7), "all-3g.20gb": ("nvidia.com/mig-3g.20gb", 2)}
-    never = "{timeZone: UTC, deadline: 12s, drain: 30s, layouts: {all-1g.5gb: {1g.5gb: 7}}, nodes: []}"
+    never = "{timeZone: UTC, deadline: 8s, drain: 30s, layouts: {all-1g.5gb: {1g.5gb: 7}}, nodes: []}"
     with World(tap, fleet={"start_s": (0.1, 0.3)}) as world:
         resource, n = counts["all-3g.20gb"]
         add_node(world, NODE, [n], [Plugin([f"m{i}" for i in range(n)], resource)],
