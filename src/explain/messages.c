@@ -530,13 +530,18 @@ static void tell_elastic_quota(const struct context *context)
     g_autofree char *wants = amount_text(count.key, wanted);
     g_autofree char *used = amount_text(count.key, count.used);
     g_autofree char *min = amount_text(count.key, count.min);
-    g_string_append_printf(context->text, "wants %s of %s, the namespace has %s", wants, count.key,
-                           used);
+    g_string_append_printf(context->text, "wants %s of %s, ", wants, count.key);
+    if (count.quota)
+        g_string_append_printf(context->text, "quota %s/%s", count.ns, count.quota);
+    else
+        g_string_append(context->text, "the namespace");
+    g_string_append_printf(context->text, " has %s", used);
     if (reason == REASON_QUOTA_MAX) {
         g_autofree char *max = amount_text(count.key, count.max);
         g_string_append_printf(context->text, " of at most %s", max);
     } else {
-        g_autofree char *lendable = amount_text(count.key, MAX(count.lendable, 0));
+        g_autofree char *lendable =
+            amount_text(count.key, MAX(MIN(count.lendable, count.share), 0));
         g_string_append_printf(context->text,
                                ", is sure of %s, and may have %s while others need theirs", min,
                                lendable);

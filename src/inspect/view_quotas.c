@@ -97,6 +97,8 @@ static void write_quota(struct json_writer *writer, const struct quota_row *row)
     json_end_object(writer);
 }
 
+#define FAULTS "gpuledger_quota_faults"
+
 /* --- elastic ones ------------------------------------------------------------------------------- */
 
 static void add_elastic(const struct elastic_count *count, void *data)
@@ -106,21 +108,28 @@ static void add_elastic(const struct elastic_count *count, void *data)
     g_array_append_val(rows, *count);
 }
 
-/* What all namespaces have of a key above their mins, and below. */
+/* What all that lend to each other have of a key above their mins, and below. */
 struct balance {
     int64_t borrowed, unused;
 };
 
-static struct balance balance_of(const GArray *rows, const char *key)
+static bool lend_each_other(const struct elastic_count *one, const struct elastic_count *other)
+{
+    return one->fault == QUOTA_FAULT_NONE && other->fault == QUOTA_FAULT_NONE &&
+           g_str_equal(one->key, other->key) && g_str_equal(one->tree, other->tree) &&
+           g_strcmp0(one->parent, other->parent) == 0;
+}
+
+static struct balance balance_of(const GArray *rows, const struct elastic_count *of)
 {
     struct balance balance = {0};
 
     for (guint i = 0; i < rows->len; i++) {
         const struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
-        if (!g_str_equal(row->key, key))
+        if (!lend_each_other(row, of))
             continue;
         balance.borrowed += MAX(row->used - row->min, 0);
-        balance.unused += MAX(row->min - row->used, 0);
+        balance.unused += row->keeps ? 0 : MAX(row->min - row->used, 0);
     }
     return balance;
 }
@@ -130,7 +139,7 @@ static int64_t lent(const struct elastic_count *row, const struct balance *balan
 {
     const double unused = (double)MAX(row->min - row->used, 0);
 
-    return balance->unused > 0
+    return balance->unused > 0 && !row->keeps && row->fault == QUOTA_FAULT_NONE
                ? (int64_t)(unused * (double)MIN(balance->borrowed, balance->unused) /
                            (double)balance->unused)
                : 0;
@@ -143,11 +152,26 @@ static void write_amount(struct json_writer *writer, const struct elastic_count 
     json_double(writer, elastic_units(row->key, amount));
 }
 
+/* In a tree. */
+static void write_place(struct json_writer *writer, const struct elastic_count *row)
+{
+    json_key_string(writer, "quota", row->quota);
+    json_key_string(writer, "parent", row->parent);
+    if (*row->tree)
+        json_key_string(writer, "tree", row->tree);
+    json_key_bool(writer, "lends", !row->keeps);
+    write_amount(writer, row, "weight", row->weight);
+}
+
 static void write_elastic(struct json_writer *writer, const struct elastic_count *row,
                           const struct balance *balance)
 {
     json_begin_object(writer);
     json_key_string(writer, "namespace", row->ns);
+    if (row->quota)
+        write_place(writer, row);
+    if (row->fault != QUOTA_FAULT_NONE)
+        json_key_string(writer, "fault", quota_fault_code(row->fault));
     json_key_string(writer, "key", row->key);
     write_amount(writer, row, "min", row->min);
     if (row->max < INT64_MAX) {
@@ -168,7 +192,7 @@ static void write_all_elastic(struct json_writer *writer, const GArray *rows)
     json_key_array(writer, "elastic");
     for (guint i = 0; i < MIN(rows->len, VIEW_QUOTAS); i++) {
         const struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
-        const struct balance balance = balance_of(rows, row->key);
+        const struct balance balance = balance_of(rows, row);
         write_elastic(writer, row, &balance);
     }
     json_end_array(writer);
@@ -177,7 +201,11 @@ static void write_all_elastic(struct json_writer *writer, const GArray *rows)
 
 static void clear_elastic(gpointer data)
 {
-    g_free((char *)((struct elastic_count *)data)->ns);
+    struct elastic_count *row = data;
+
+    g_free((char *)row->ns);
+    g_free((char *)row->quota);
+    g_free((char *)row->parent);
 }
 
 /* Under the lock: names are copied, since quotas may go. */
@@ -190,6 +218,8 @@ static GArray *collect_elastic(struct store *store)
     for (guint i = 0; i < rows->len; i++) {
         struct elastic_count *row = &g_array_index(rows, struct elastic_count, i);
         row->ns = g_strdup(row->ns);
+        row->quota = g_strdup(row->quota);
+        row->parent = g_strdup(row->parent);
     }
     g_array_set_clear_func(rows, clear_elastic);
     return rows;
@@ -225,22 +255,35 @@ static const struct {
     {"gpuledger_quota_waiting", "What its pods without a node ask for.", get_waiting},
 };
 
+static void write_gauge(GString *reply, const char *name, const struct elastic_count *row,
+                        int64_t value)
+{
+    g_string_append_printf(reply, "%s{namespace=\"%s\"", name, row->ns);
+    if (row->quota)
+        g_string_append_printf(reply, ",quota=\"%s\"", row->quota);
+    g_string_append_printf(reply, ",resource=\"%s\"} %.15g\n", row->key,
+                           elastic_units(row->key, value));
+}
+
 void view_quotas_metrics(struct store *store, GString *reply)
 {
     if (!store_options(store)->elastic_quotas)
         return;
     store_lock(store);
     g_autoptr(GArray) rows = collect_elastic(store);
+    const guint n_faults = elastic_quotas_n_faults(quotas_elastic(store_quotas(store)));
     store_unlock(store);
+    g_string_append_printf(reply,
+                           "# HELP %s Quotas whose place in a tree cannot be told; they borrow and "
+                           "lend nothing.\n# TYPE %s gauge\n%s %u\n",
+                           FAULTS, FAULTS, FAULTS, n_faults);
     for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++) {
         g_string_append_printf(reply, "# HELP %s %s\n# TYPE %s gauge\n", gauges[i].name,
                                gauges[i].help, gauges[i].name);
         for (guint j = 0; j < MIN(rows->len, VIEW_QUOTAS); j++) {
             const struct elastic_count *row = &g_array_index(rows, struct elastic_count, j);
             if (gauges[i].get(row) < INT64_MAX)
-                g_string_append_printf(reply, "%s{namespace=\"%s\",resource=\"%s\"} %.15g\n",
-                                       gauges[i].name, row->ns, row->key,
-                                       elastic_units(row->key, gauges[i].get(row)));
+                write_gauge(reply, gauges[i].name, row, gauges[i].get(row));
         }
     }
 }

@@ -30,7 +30,7 @@ int reclaim_cost_compare(const struct reclaim_cost *a, const struct reclaim_cost
     return 0;
 }
 
-bool borrower_may_give(const struct borrower *borrower, const int64_t *amounts, uint32_t n_keys)
+static bool may_give(const struct borrower *borrower, const int64_t *amounts, uint32_t n_keys)
 {
     bool borrowed = false;
 
@@ -45,10 +45,21 @@ bool borrower_may_give(const struct borrower *borrower, const int64_t *amounts, 
     return borrowed;
 }
 
+bool borrower_may_give(const struct borrower *borrower, const int64_t *amounts, uint32_t n_keys)
+{
+    for (; borrower; borrower = borrower->parent) {
+        if (!may_give(borrower, amounts, n_keys))
+            return false;
+    }
+    return true;
+}
+
 void borrower_give(struct borrower *borrower, const int64_t *amounts, uint32_t n_keys, int sign)
 {
-    for (uint32_t key = 0; key < n_keys; key++)
-        borrower->held[key] -= sign * amounts[key];
+    for (; borrower; borrower = borrower->parent) {
+        for (uint32_t key = 0; key < n_keys; key++)
+            borrower->held[key] -= sign * amounts[key];
+    }
 }
 
 /* --- one pod more or less ----------------------------------------------------------------------- */

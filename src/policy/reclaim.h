@@ -7,6 +7,9 @@
  * Of all sets that do, the one that costs least: fewest violated budgets; the least of all cards together;
  * the highest priority among them as low as possible; fewest pods; the oldest of them as young as possible.
  *
+ * Namespaces may be below others: each of them then has to have borrowed what is given back, up to what has
+ * the claimant below it, too.
+ *
  * Only what is borrowed is taken back. A pod may end only if its namespace has borrowed some of what it
  * holds, and if of nothing that it holds the namespace then has less than its min that has that much now.
  * This holds for all that end together.
@@ -24,7 +27,7 @@
 
 /* A namespace that may have to give back: by key, what it holds and is sure of. */
 struct borrower {
-    const char *ns; /* borrowed */
+    struct borrower *parent; /* what it is a part of and has to have borrowed, too; NULL: nothing */
     int64_t held[RECLAIM_KEYS_MAX];
     int64_t min[RECLAIM_KEYS_MAX];
 };

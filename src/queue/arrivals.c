@@ -513,8 +513,8 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
     nominees.admission.request = arrival->request;
     nominees.admission.patience_ns = query->patience_ns;
     own.nominees = &nominees;
-    g_autoptr(quota_room) room =
-        quotas_room(query->quotas, query->ledger, arrival->ns, arrival->request);
+    const struct pod_view pod = {.uid = arrival->uid, .ns = arrival->ns};
+    g_autoptr(quota_room) room = quotas_room(query->quotas, query->ledger, &pod, arrival->request);
     const struct reservation_query places = {
         .ledger = query->ledger,
         .nominees = &nominees,

@@ -234,13 +234,14 @@ static void count_allocation(struct allocation *allocation, void *data)
     *used += size_of_all(allocation);
 }
 
-struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger, const char *ns,
-                               const struct request *request)
+struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
+                               const struct pod_view *pod, const struct request *request)
 {
+    const char *ns = pod->ns ? pod->ns : "";
     const struct limits *limits = g_hash_table_lookup(quotas->namespaces, ns);
     struct resource_room *resources =
         resource_quotas_room(quotas->resources, ledger, ns, request);
-    struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, ns, request);
+    struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, pod, request);
     int64_t wanted = 0;
 
     for (uint32_t i = 0; i < request->n_asks; i++) {

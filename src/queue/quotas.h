@@ -9,12 +9,12 @@
  * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
  * Binding is under way, is counted in GPUs: a part of one is that part.
  *
- * Beside them the ResourceQuotas (queue/resource_quotas.h) and the elastic quotas (elastic_quotas.h), so
+ * Beside them the ResourceQuotas (queue/resource_quotas.h) and the elastic quotas (elastic/elastic_quotas.h), so
  * that there is one question to ask.
  *
  * Guarded by the store's lock.
  */
-#include "queue/elastic_quotas.h"
+#include "queue/elastic/elastic_quotas.h"
 #include "queue/resource_quotas.h"
 
 struct quotas;
@@ -41,8 +41,8 @@ struct elastic_quotas *quotas_elastic(const struct quotas *quotas);
 struct quota_room;
 
 /* NULL: whatever it likes. Free with quota_room_free, before anything is changed. */
-struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger, const char *ns,
-                               const struct request *request);
+struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
+                               const struct pod_view *pod, const struct request *request);
 void quota_room_free(struct quota_room *room); /* NULL is ignored */
 typedef struct quota_room quota_room;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)

@@ -111,9 +111,10 @@ static void tell_evicted(const struct reclaimer *reclaimer, const struct claim_r
 }
 
 /* Whether it is to be evicted now. `ret_evictee` and `ret_gpus` are set if so. */
-static enum fate look_at(struct reclaimer *reclaimer, const char *uid, struct evictee *ret_evictee,
-                         int64_t *ret_gpus)
+static enum fate look_at(struct reclaimer *reclaimer, const struct claim_row *row, const char *uid,
+                         struct evictee *ret_evictee, int64_t *ret_gpus)
 {
+    const struct pod_view claimant = {.uid = row->claim->uid, .ns = row->ns};
     struct store *store = reclaimer->args.store;
     enum fate fate = FATE_EVICTED;
 
@@ -124,7 +125,7 @@ static enum fate look_at(struct reclaimer *reclaimer, const char *uid, struct ev
     else if (reclaimer_is_before(reclaimer->stays, uid, reclaimer->now_ms) ||
              !throttle_allows(reclaimer->throttle, reclaimer->now_ms))
         fate = FATE_LATER;
-    else if (!reclaim_may_end(store, throttle_going(reclaimer->throttle), uid))
+    else if (!reclaim_may_end(store, throttle_going(reclaimer->throttle), &claimant, uid))
         fate = FATE_KEPT;
     if (fate == FATE_EVICTED) {
         ret_evictee->ns = g_strdup(ending->ns);
@@ -142,7 +143,7 @@ static enum fate evict(struct reclaimer *reclaimer, const struct claim_row *row,
     g_autofree char *why = NULL;
     g_autoptr(GError) failure = NULL;
     int64_t gpus = 0;
-    const enum fate fate = look_at(reclaimer, uid, &evictee, &gpus);
+    const enum fate fate = look_at(reclaimer, row, uid, &evictee, &gpus);
 
     if (fate != FATE_EVICTED)
         return fate;

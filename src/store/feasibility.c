@@ -55,8 +55,7 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .n_places = options->n_places,
                  .all_ask = options->all_ask},
     };
-    question->room = quotas_room(store_quotas(store), question->ledger, question->ns,
-                                 about->request);
+    question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);
     question->nominees = store_nominees(store, &question->admission, pod);
     arrivals_settle(question->arrivals, &question->turn);
     question->ordered =

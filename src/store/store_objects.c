@@ -311,6 +311,17 @@ static bool set_quota(struct store *store, const struct resource_quota_view *vie
     return changed || elastic_changed;
 }
 
+static void report_faults(const struct store *store, const struct resource_quota_view *view,
+                          guint before, guint now)
+{
+    g_autofree char *name = g_strdup_printf("%s/%s", view->ns, view->name);
+
+    if (now > before && !store->options.silent)
+        log_event_limited(LOG_LEVEL_WARN,
+                          "quotas have no place in their tree, and borrow and lend nothing",
+                          LOG_NUMBER("quotas", now), LOG_TEXT("since", name));
+}
+
 void store_apply_resource_quota(struct store *store, const struct resource_quota_view *view)
 {
     g_autoptr(GError) failure = NULL;
@@ -319,8 +330,10 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
         return;
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
+    const guint before = elastic_quotas_n_faults(quotas_elastic(store->quotas));
     if (set_quota(store, view, &failure))
         store_note_quotas(store);
+    const guint faults = elastic_quotas_n_faults(quotas_elastic(store->quotas));
     store_unlock(store);
     observer_tell(store->observer, &(struct observation){OBSERVED_RESOURCE_QUOTA, number, .resource_quota = view});
     if (failure && !store->options.silent) {
@@ -328,6 +341,7 @@ void store_apply_resource_quota(struct store *store, const struct resource_quota
         log_event(LOG_LEVEL_WARN, "a quota cannot be understood; what it said before counts",
                   LOG_TEXT("why", failure->message));
     }
+    report_faults(store, view, before, faults);
 }
 
 void store_delete_resource_quota(struct store *store, const struct resource_quota_view *view)

@@ -7,6 +7,15 @@
 #include "store/store_state.h"
 #include "wire/constraints.h"
 
+/* Under the lock: in which quota a pod counts stays as it is once it was seen bound. */
+static void note_choice(struct store *store, const struct pod_view *pod)
+{
+    const struct allocation *held = ledger_get(store->ledger, pod->uid);
+
+    if (store->options.elastic_quotas && (!held || held->state != ALLOCATION_CONFIRMED))
+        elastic_quotas_choose(quotas_elastic(store->quotas), pod->uid, quota_of_pod(pod));
+}
+
 static void forget_pending(struct store *store, const char *uid)
 {
     arrivals_forget(store->arrivals, uid);
@@ -45,6 +54,7 @@ bool store_forget_pod(struct store *store, const char *uid)
     if (!held && elastic_quotas_forget(quotas_elastic(store->quotas), uid))
         store_note_quotas(store);
     forget_pending(store, uid);
+    elastic_quotas_leave(quotas_elastic(store->quotas), uid);
     g_hash_table_remove(store->named, uid);
     waits_forget(store->waits, uid);
     sealing_forget(store->sealing, uid);
@@ -334,6 +344,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     bool news = false;
 
     store_lock(store);
+    note_choice(store, pod);
     sealed.trust = trust_in(store, &sealed, pod);
     if (!allocation && sealed.trust == TRUST_SEAL)
         allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
@@ -462,6 +473,7 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
     store_lock(store);
     const uint64_t number = observer_number(store->observer);
     store_join_gang(store, pod, GANG_PENDING);
+    note_choice(store, pod);
     struct allocation *held = ledger_get(store->ledger, pod->uid);
     /* Who was seen bound stays so, and does not queue again. */
     const bool is_old = held && held->state == ALLOCATION_CONFIRMED;

@@ -47,7 +47,7 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     const struct preemption_args *args = &preempt->args;
     struct store *store = preempt->call.extender->store;
     g_autoptr(quota_room) room =
-        quotas_room(store_quotas(store), ledger, args->pod.ns, preempt->request);
+        quotas_room(store_quotas(store), ledger, &args->pod, preempt->request);
     struct nominees nominees = store_nominees(store, &preempt->admission, &args->pod);
     const uint64_t from = (uint64_t)preempt->call.moment.now_ns;
     size_t n_pods = 0;

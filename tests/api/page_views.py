@@ -2,6 +2,7 @@
 """What the page is made of and what it asks for, held against the document and against other views."""
 
 import collections
+import json
 
 from program import ROOT, pod
 from walk import send
@@ -75,6 +76,19 @@ def check_waiting(walk):
     walk.tap.equal([each["asked"] for each in waiting["pods"]], [False] * 6, "nobody has asked about them")
 
 
+def write_cluster(folder):
+    """The example, and a quota of a tree that has lost its parent."""
+    cluster = json.loads(CLUSTER.read_text(encoding="utf-8"))
+    words = "quota.scheduling.koordinator.sh/"
+    cluster["items"].append({
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota",
+        "metadata": {"name": "lost", "namespace": "trees", "labels": {words + "parent": "nobody", words + "tree-id": "t"}},
+        "spec": {"min": {"gpuledger.io/gpus": "1"}}})
+    path = folder / "cluster.json"
+    path.write_text(json.dumps(cluster), encoding="utf-8")
+    return path
+
+
 def check_quotas(walk):
     quotas = {(each["namespace"], each["unit"]): each for each in walk.json("/api/v1/quotas")["quotas"]}
     held = sum(share["memoryBytes"] >> 20 for node in walk.json("/api/v1/nodes")["nodes"] for each in node["pods"]
@@ -86,6 +100,10 @@ def check_quotas(walk):
 
 def check_elastic(walk):
     elastic = {(each["namespace"], each["key"]): each for each in walk.json("/api/v1/quotas")["elastic"]}
+    lost = elastic["trees", "gpuledger.io/gpus"]
+    walk.tap.equal({key: lost[key] for key in ("quota", "parent", "tree", "lends", "weight", "fault")},
+                   {"quota": "lost", "parent": "nobody", "tree": "t", "lends": True, "weight": 1, "fault": "no_parent"},
+                   "a quota without its parent")
     vision = elastic["vision", "gpuledger.io/gpus"]
     walk.tap.ok(vision["used"] > vision["min"] == 4, "vision has more cards than it is sure of", vision)
     walk.tap.equal(vision["borrowed"], vision["used"] - vision["min"], "which it has borrowed")

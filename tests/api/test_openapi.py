@@ -18,7 +18,7 @@ need("jsonschema", "yaml")
 # pylint: disable=wrong-import-position
 from calls import EXPLAINED, FIT_CALLS, NEW_PODS, WORKLOADS, binding, named  # noqa: E402
 from document import Document, subschemas  # noqa: E402
-from page_views import CLUSTER, OPTIONS, check_page  # noqa: E402
+from page_views import OPTIONS, check_page, write_cluster  # noqa: E402
 from program import pod  # noqa: E402
 from sizes import BODY_MAX, LARGE, check_sizes, check_unread  # noqa: E402
 from verbs import check_inspect, check_status, check_verbs  # noqa: E402
@@ -501,7 +501,7 @@ def check(tap: Tap):
             check_unread(walk)
             stop(tap, server)
         met |= walk.met
-        with Server(*OPTIONS, snapshot=CLUSTER) as server:
+        with Server(*OPTIONS, snapshot=write_cluster(pathlib.Path(directory))) as server:
             walk = Walk(tap, document, server)
             check_page(walk)
             stop(tap, server)

@@ -23,6 +23,20 @@ def quota(namespace, low, high, kind="ElasticQuota"):
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {}}
 
 
+WORDS = "quota.scheduling.koordinator.sh/"
+
+
+def in_tree(name, low, high, namespaces=(), weight=None, **labels):
+    """As Koordinator has it, all in one namespace."""
+    made = quota("quotas", low, high)
+    made["metadata"] |= {"name": name, "uid": f"uid-{name}",
+                         "labels": {WORDS + key.replace("_", "-"): value for key, value in labels.items()},
+                         "annotations": {WORDS + "namespaces": json.dumps(list(namespaces))}}
+    if weight:
+        made["metadata"]["annotations"][WORDS + "shared-weight"] = json.dumps({GPUS: weight})
+    return made
+
+
 def member(name, namespace, units):
     """Pending; cards have ten units."""
     made = pod(name, units)
@@ -115,6 +129,67 @@ class ElasticQuotas(unittest.TestCase):
         self.assertEqual(told["a"], ("quota_max", f"wants 1 of {GPUS}, the namespace has 0 of at most 0.5"))
         self.assertEqual(told["b"], ("quota_lent", f"wants 1 of {GPUS}, the namespace has 0, is sure of 0, and may "
                                                    "have 0 while others need theirs"))
+
+    def tree(self):
+        """a and b are below team, which is sure of 4 together with what c is sure of beside it."""
+        return [in_tree("team", "4", "6", is_parent="true"), in_tree("a", "1", None, parent="team", namespaces=["a"]),
+                in_tree("b", "3", None, parent="team", namespaces=["b", "a"], weight="2"),
+                in_tree("c", "4", None, namespaces=["c"], allow_lent_resource="false"),
+                in_tree("lost", "1", None, parent="nobody", namespaces=["d"])]
+
+    def test_a_tree_lends_within_its_parent(self):
+        first = [member(f"a{i}", "a", 10) for i in range(2)]
+        late, lost, again = member("late", "a", 10), member("lost", "d", 10), member("again", "d", 10)
+        others = [member(f"b{i}", "b", 10) for i in range(2)]
+        self.start(*self.tree(), *first, late, lost, again, *others)
+        for wanted in first + others: # one of those of a is lent by b
+            self.place(wanted)
+        self.refused(late, "would borrow") # c lends nothing
+        self.place(lost) # within its min
+        self.refused(again, "would borrow")
+        rows = {row["quota"]: row for row in json.loads(self.server.get("/api/v1/quotas")[1])["elastic"]}
+        self.assertEqual({name: (row["parent"], row["used"]) for name, row in rows.items()},
+                         {"team": (None, 4), "a": ("team", 2), "b": ("team", 2), "c": (None, 0), "lost": ("nobody", 1)})
+        self.assertEqual((rows["lost"]["fault"], rows["c"]["lends"], rows["b"]["weight"]), ("no_parent", False, 2))
+        shown = run("quotas", "--server", self.server.operations).stdout.splitlines()
+        self.assertEqual([line.split()[-1] for line in shown], ["PARENT", "team", "team", "-", "(no_parent)", "-"])
+        _, metrics = self.server.get("/metrics")
+        self.assertIn("gpuledger_quota_faults 1\n", metrics)
+        self.assertIn(f'gpuledger_quota_used{{namespace="quotas",quota="team",resource="{GPUS}"}} 4\n', metrics)
+
+    def test_a_label_names_only_a_quota_for_its_namespace(self):
+        mine, theirs = member("mine", "a", 10), member("theirs", "d", 10)
+        for wanted in (mine, theirs):
+            wanted["metadata"]["labels"] = {WORDS + "name": "b"}
+        self.start(*self.tree(), mine, theirs)
+        self.place(mine)
+        self.place(theirs)
+        rows = {row["quota"]: row["used"] for row in json.loads(self.server.get("/api/v1/quotas")[1])["elastic"]}
+        self.assertEqual((rows["a"], rows["b"], rows["lost"]), (0, 1, 1))
+
+    def test_a_record_holds_trees(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "record"
+            first = [member(f"a{i}", "a", 10) for i in range(4)]
+            first[1]["metadata"]["labels"] = {WORDS + "name": "b"}
+            late = member("late", "a", 10)
+            self.start(*self.tree(), *first, late, options=[f"--record={file}"])
+            for wanted in first:
+                self.place(wanted)
+            self.refused(late, "would borrow")
+            self.server.signal(signal.SIGTERM)
+            self.server.exit_code()
+            told = json.loads(run("replay", file, "-o", "json").stdout)
+            self.assertEqual((told["different"], told["unchecked"]), (0, 0))
+            self.assertGreater(told["compared"], 6)
+
+    def test_annotations_of_a_tree_that_cannot_be_read_are_said(self):
+        bad = in_tree("bad", "1", None)
+        bad["metadata"]["annotations"][WORDS + "namespaces"] = '"a"'
+        self.start(*self.tree(), bad)
+        _, metrics = self.server.get("/metrics")
+        self.assertRegex(metrics, r'gpuledger_objects_bad_total{[^}]*elasticquotas[^}]*} [1-9]')
+        self.assertNotIn('quota="bad"', metrics)
 
     def test_a_record_holds_them(self):
         with tempfile.TemporaryDirectory() as folder:

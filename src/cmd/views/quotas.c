@@ -32,8 +32,9 @@ static const struct json_field quota_fields[] = {
     JSON_FIELD_END,
 };
 
-static const char *const headings[] = {"NAMESPACE", "RESOURCE", "MIN",      "MAX",
-                                       "USED",      "LENT",     "BORROWED", "WAITING"};
+/* The last one only where a quota is in a tree. */
+static const char *const headings[] = {"NAMESPACE", "RESOURCE", "MIN",     "MAX",   "USED",
+                                       "LENT",      "BORROWED", "WAITING", "PARENT"};
 
 /* "-" where the number is missing. */
 static void write_number(struct table *table, const cJSON *row, const char *name, bool bytes)
@@ -48,21 +49,50 @@ static void write_number(struct table *table, const cJSON *row, const char *name
         table_cell(table, "%.4g", number->valuedouble);
 }
 
-static void write_elastic(struct table *table, const cJSON *row)
+static const char *get_text(const cJSON *row, const char *name)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, name));
+}
+
+static void write_parent(struct table *table, const cJSON *row)
+{
+    const char *parent = get_text(row, "parent"), *tree = get_text(row, "tree");
+    const char *fault = get_text(row, "fault");
+    g_autofree char *words =
+        g_strconcat(tree ? tree : "", tree ? ":" : "", parent ? parent : "-", fault ? " (" : "",
+                    fault ? fault : "", fault ? ")" : "", NULL);
+
+    table_cell(table, "%s", words);
+}
+
+static void write_elastic(struct table *table, const cJSON *row, bool trees)
 {
     static const char *const numbers[] = {"min", "max", "used", "lent", "borrowed", "waiting"};
-    const char *ns = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "namespace"));
-    const char *key = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "key"));
+    const char *ns = get_text(row, "namespace"), *key = get_text(row, "key");
+    const char *quota = get_text(row, "quota");
 
-    table_cell(table, "%s", ns ? ns : "?");
+    table_cell(table, "%s%s%s", ns ? ns : "?", quota ? "/" : "", quota ? quota : "");
     table_cell(table, "%s", key ? key : "?");
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
         write_number(table, row, numbers[i], g_strcmp0(key, MEMORY) == 0);
+    if (trees)
+        write_parent(table, row);
+}
+
+static bool has_trees(const cJSON *elastic)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, elastic) {
+        if (get_text(item, "quota") || get_text(item, "fault"))
+            return true;
+    }
+    return false;
 }
 
 /* A fixed limit: it lends nothing. */
 static bool write_fixed(struct table *table, struct json_arena *arena, const cJSON *item,
-                        GError **error)
+                        bool trees, GError **error)
 {
     struct quota_row row = {0};
 
@@ -74,7 +104,7 @@ static bool write_fixed(struct table *table, struct json_arena *arena, const cJS
     table_cell(table, "-");
     table_cell(table, "%.4g", (double)row.limit / unit);
     table_cell(table, "%.4g", (double)row.used / unit);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (trees ? 4 : 3); i++)
         table_cell(table, "-");
     return true;
 }
@@ -87,11 +117,12 @@ static struct table *make_rows(const struct config *config, const GString *body,
 
     if (!document || !json_decode(arena, document, answer_fields, &answer, error))
         return NULL;
-    struct table *table = table_new(G_N_ELEMENTS(headings), headings);
+    const bool trees = has_trees(answer.elastic);
+    struct table *table = table_new(G_N_ELEMENTS(headings) - !trees, headings);
     cJSON_ArrayForEach (item, answer.elastic)
-        write_elastic(table, item);
+        write_elastic(table, item, trees);
     cJSON_ArrayForEach (item, answer.quotas) {
-        if (!write_fixed(table, arena, item, error)) {
+        if (!write_fixed(table, arena, item, trees, error)) {
             table_free(table);
             return NULL;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/reclaim/reclaim_plan.h"
+#include "explain/reclaim/reclaim_path.h"
 
 #include "explain/trial.h"
 #include "policy/reclaim.h"
@@ -45,7 +46,7 @@ struct reclaim_ground {
     struct budgets *budgets;
     bool (*stays)(const struct allocation *allocation, void *data);
     void *data;
-    GHashTable *going; /* namespace -> int64_t[ELASTIC_KEYS_MAX]: held by pods that end */
+    GHashTable *going; /* account -> int64_t[ELASTIC_KEYS_MAX]: held by pods that end */
     GArray *changes;   /* struct change */
     guint number;      /* of pods that are put without a UID */
 };
@@ -56,9 +57,9 @@ struct looking {
     const struct reclaim_pod *pod;
     struct feasibility *question;
     struct elastic_quotas *quotas;
-    const struct elastic_sums *own;
-    const int64_t *going;  /* of its namespace */
-    GHashTable *borrowers; /* namespace -> struct borrower * */
+    const struct reclaim_path *path;
+    guint from;            /* of the path: from there up what it would hold on the node is sure */
+    GHashTable *borrowers; /* account -> struct borrower * */
     GHashTable *barred;    /* names of nodes */
     int64_t *allowed;
     bool sure, unsure; /* of some node, what the pod would hold there is within the min, or not */
@@ -133,26 +134,36 @@ static struct elastic_quotas *quotas_of(const struct reclaim_ground *ground)
     return quotas_elastic(store_quotas(ground->copy));
 }
 
-static int64_t *going_of(struct reclaim_ground *ground, const char *ns)
+/* For the pod's account and all above it. */
+static void add_going(struct reclaim_ground *ground, const struct pod_view *pod,
+                      const int64_t *amounts, int sign)
 {
-    int64_t *sums = g_hash_table_lookup(ground->going, ns);
+    const struct elastic_account *at = elastic_quotas_account(quotas_of(ground), pod);
 
-    if (!sums) {
-        sums = g_new0(int64_t, ELASTIC_KEYS_MAX);
-        g_hash_table_insert(ground->going, g_strdup(ns), sums);
+    for (; at; at = elastic_account_parent(at)) {
+        int64_t *sums = g_hash_table_lookup(ground->going, at);
+        if (!sums) {
+            sums = g_new0(int64_t, ELASTIC_KEYS_MAX);
+            g_hash_table_insert(ground->going, (gpointer)at, sums);
+        }
+        for (int key = 0; key < ELASTIC_KEYS_MAX; key++)
+            sums[key] += sign * amounts[key];
     }
-    return sums;
+}
+
+static struct pod_view view_of(const struct allocation *allocation)
+{
+    return (struct pod_view){.uid = allocation->uid, .ns = allocation->ns};
 }
 
 static void count_going(struct reclaim_ground *ground, const struct allocation *allocation,
                         int sign)
 {
+    const struct pod_view pod = view_of(allocation);
     int64_t amounts[ELASTIC_KEYS_MAX];
-    int64_t *sums = going_of(ground, allocation->ns);
 
     elastic_quotas_measure(quotas_of(ground), allocation, amounts);
-    for (int key = 0; key < ELASTIC_KEYS_MAX; key++)
-        sums[key] += sign * amounts[key];
+    add_going(ground, &pod, amounts, sign);
 }
 
 /* Under the copy's lock. */
@@ -269,8 +280,7 @@ static void settle_claim(struct reclaim_ground *ground, const struct claim_place
     if (!asks)
         return;
     elastic_quotas_foresee(quotas_of(ground), node, asks, amounts);
-    for (int key = 0; key < ELASTIC_KEYS_MAX; key++)
-        going_of(ground, view.ns)[key] += amounts[key];
+    add_going(ground, &view, amounts, 1);
 }
 
 /* Under the copy's lock. */
@@ -297,7 +307,7 @@ reclaim_ground_new(struct store *store,
 
     ground->stays = stays;
     ground->data = data;
-    ground->going = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    ground->going = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     ground->changes = g_array_new(FALSE, FALSE, sizeof(struct change));
     g_array_set_clear_func(ground->changes, clear_change);
     store_decide(store, &ground->moment);
@@ -316,56 +326,51 @@ reclaim_ground_new(struct store *store,
 
 /* --- one node ------------------------------------------------------------------------------------- */
 
-/* Whether a namespace is sure of so much more; `going` or NULL: held beside what is known. */
-static enum reclaim_answer weigh(const struct elastic_quotas *quotas,
-                                 const struct elastic_sums *own, const int64_t *going,
-                                 const int64_t *wanted)
-{
-    bool sure = false, over = false;
-
-    for (uint32_t key = 0; key < elastic_quotas_n_keys(quotas); key++) {
-        if (wanted[key] == 0 || !elastic_quotas_lends(quotas, key))
-            continue;
-        sure |= own->min[key] > 0;
-        over |= own->used[key] + (going ? going[key] : 0) + wanted[key] > own->min[key];
-    }
-    if (!sure)
-        return RECLAIM_NO_MIN;
-    return over ? RECLAIM_ABOVE_MIN : RECLAIM_FOUND;
-}
-
-/* Whether the pod's namespace is sure of what it would hold there; notes what was found. */
+/* Whether the pod's accounts are sure of what it would hold there; notes what was found. */
 static bool is_sure(struct looking *looking, const struct node *node, const struct request *asks)
 {
     int64_t wanted[ELASTIC_KEYS_MAX];
 
     elastic_quotas_foresee(looking->quotas, node, asks, wanted);
-    const enum reclaim_answer answer = weigh(looking->quotas, looking->own, looking->going, wanted);
+    const enum reclaim_answer answer =
+        reclaim_path_weigh(looking->quotas, looking->path, wanted, &looking->from);
     looking->weighed = true;
     looking->sure |= answer == RECLAIM_FOUND;
     looking->unsure |= answer == RECLAIM_ABOVE_MIN;
     return answer == RECLAIM_FOUND;
 }
 
-/* NULL: its namespace has no quota, so that it has borrowed nothing. */
-static struct borrower *borrower_of(struct looking *looking, const char *ns)
+/* NULL: of the path. */
+static struct borrower *borrower_of(struct looking *looking, const struct elastic_account *account)
 {
-    struct borrower *borrower = g_hash_table_lookup(looking->borrowers, ns);
+    struct borrower *borrower = g_hash_table_lookup(looking->borrowers, account);
     struct elastic_sums sums;
 
-    if (borrower || g_str_equal(ns, looking->pod->view->ns) ||
-        !elastic_quotas_sum(looking->quotas, store_ledger(looking->ground->copy), ns, &sums))
+    if (borrower || reclaim_path_has(looking->path, account))
         return borrower;
+    const struct elastic_account *parent = elastic_account_parent(account);
+    elastic_quotas_sum(looking->quotas, store_ledger(looking->ground->copy), account, &sums);
     borrower = g_new0(struct borrower, 1);
-    borrower->ns = g_intern_string(ns);
+    borrower->parent = parent ? borrower_of(looking, parent) : NULL;
     for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
         /* What nobody has a min for is lent by nobody. */
         const bool lends = elastic_quotas_lends(looking->quotas, (uint32_t)key);
         borrower->held[key] = lends ? sums.used[key] : 0;
         borrower->min[key] = lends ? sums.min[key] : 0;
     }
-    g_hash_table_insert(looking->borrowers, g_strdup(ns), borrower);
+    g_hash_table_insert(looking->borrowers, (gpointer)account, borrower);
     return borrower;
+}
+
+/* Who may have to give back for the pod: NULL, nobody who counts where it does, or what it would hold there is
+ * not sure. */
+static struct borrower *find_borrower(struct looking *looking, const struct allocation *allocation)
+{
+    const struct pod_view pod = view_of(allocation);
+    const struct elastic_account *account = elastic_quotas_account(looking->quotas, &pod);
+    const int at = account ? reclaim_path_meets(looking->path, account) : -1;
+
+    return at > (int)looking->from ? borrower_of(looking, account) : NULL;
 }
 
 static bool read_giver(struct looking *looking, struct allocation *allocation,
@@ -376,7 +381,7 @@ static bool read_giver(struct looking *looking, struct allocation *allocation,
 
     if ((allocation->state != ALLOCATION_CONFIRMED && allocation->state != ALLOCATION_BOUND) ||
         allocation->terminating || (ground->stays && ground->stays(allocation, ground->data)) ||
-        !(borrower = borrower_of(looking, allocation->ns)))
+        !(borrower = find_borrower(looking, allocation)))
         return false;
     *ret_giver = (struct giver){.allocation = allocation, .borrower = borrower};
     elastic_quotas_measure(looking->quotas, allocation, ret_giver->amounts);
@@ -532,18 +537,16 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
                                      const struct moment *moment, struct reclaim_plan *plan)
 {
     struct elastic_quotas *quotas = quotas_of(ground);
-    g_autoptr(GHashTable) borrowers =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) borrowers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_autoptr(GHashTable) barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
     g_autofree int64_t *allowed = g_new0(int64_t, budgets_n(ground->budgets) + 1);
-    struct elastic_sums own;
+    struct reclaim_path path;
     struct looking looking = {
         .ground = ground,
         .pod = pod,
         .quotas = quotas,
-        .own = &own,
-        .going = g_hash_table_lookup(ground->going, pod->view->ns),
+        .path = &path,
         .borrowers = borrowers,
         .barred = barred,
         .allowed = allowed,
@@ -551,7 +554,8 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
     };
     bool done = false;
 
-    if (!elastic_quotas_sum(quotas, store_ledger(ground->copy), pod->view->ns, &own))
+    reclaim_path_find(quotas, store_ledger(ground->copy), ground->going, pod->view, &path);
+    if (path.n == 0)
         return RECLAIM_NO_MIN;
     budgets_allowed(ground->budgets, allowed);
     for (int round = 0; round < ROUNDS_MAX && !done; round++) {
@@ -612,55 +616,4 @@ void reclaim_plan_undo(struct reclaim_ground *ground)
     store_lock(ground->copy);
     undo(ground, 0);
     store_unlock(ground->copy);
-}
-
-/* --- whether it still holds --------------------------------------------------------------------------- */
-
-bool reclaim_is_sure(struct store *store, const char *node, const char *uid)
-{
-    struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
-    const struct node *known = ledger_node(store_ledger(store), node);
-    const struct pod_rules *rules = store_rules(store, uid);
-    const struct request *request = store_pending(store, uid);
-    const struct request *asks = known && request ? reservation_read_for(known, request) : NULL;
-    struct elastic_sums own;
-    int64_t wanted[ELASTIC_KEYS_MAX];
-
-    if (!asks || !rules || !elastic_quotas_sum(quotas, store_ledger(store), rules->ns, &own))
-        return false;
-    elastic_quotas_foresee(quotas, known, asks, wanted);
-    return weigh(quotas, &own, NULL, wanted) == RECLAIM_FOUND;
-}
-
-bool reclaim_may_end(struct store *store, GHashTable *going, const char *uid)
-{
-    struct ledger *ledger = store_ledger(store);
-    struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
-    const struct allocation *ending = ledger_get(ledger, uid);
-    struct elastic_sums sums;
-    struct borrower borrower = {0};
-    int64_t amounts[ELASTIC_KEYS_MAX];
-    const GPtrArray *nodes = ledger_nodes(ledger);
-
-    if (!ending || !elastic_quotas_sum(quotas, ledger, ending->ns, &sums))
-        return false;
-    memcpy(borrower.held, sums.used, sizeof sums.used);
-    memcpy(borrower.min, sums.min, sizeof sums.min);
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        for (guint j = 0; j < node->allocations->len; j++) {
-            const struct allocation *one = node->allocations->pdata[j];
-            if (one == ending || !g_str_equal(one->ns, ending->ns) ||
-                (!one->terminating && !g_hash_table_contains(going, one->uid)))
-                continue;
-            elastic_quotas_measure(quotas, one, amounts);
-            borrower_give(&borrower, amounts, ELASTIC_KEYS_MAX, 1);
-        }
-    }
-    elastic_quotas_measure(quotas, ending, amounts);
-    for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
-        if (!elastic_quotas_lends(quotas, (uint32_t)key))
-            amounts[key] = 0;
-    }
-    return borrower_may_give(&borrower, amounts, ELASTIC_KEYS_MAX);
 }

@@ -80,5 +80,6 @@ bool reclaim_ground_pod(const struct reclaim_ground *ground, const char *uid,
 bool reclaim_is_sure(struct store *store, const char *node, const char *uid);
 
 /* Whether a pod that is to end may still: it has not ended, and what its namespace has borrowed is still
- * as much. Under the store's lock; `going`: the UIDs, a set, of those that end for claims. */
-bool reclaim_may_end(struct store *store, GHashTable *going, const char *uid);
+ * as much. Under the store's lock; `claimant` with UID and namespace; `going`: the UIDs, a set, of those that end for claims. */
+bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_view *claimant,
+                     const char *uid);

@@ -4,6 +4,20 @@
  * What namespaces are sure of, and what they may have at most: ElasticQuotas, and ResourceQuotas with the
  * same two maps as annotations (wire/resource_quota.h).
  *
+ * Below one another stand those that Koordinator's words put so: an ElasticQuota with one of them is
+ * an account of its own, and others are one for each namespace. Of an account:
+ * - It and those below it together never have more than its max.
+ * - Its min is sure, as far as its parent's is. A parent that says none has what those below it have.
+ * - What its parent is sure of, or has borrowed, is lent among those below it, like the mins of those at the
+ *   top among these.
+ * - It may lend nothing (allow-lent-resource).
+ * - If several below one parent want to borrow, each may have its part by shared-weight (by default its max),
+ *   and of what then is left, whoever has borrowed least for its weight comes first.
+ * - One whose place cannot be told (enum quota_fault) is sure of its min, borrows nothing and lends nothing.
+ * A pod counts in the quota that its label names, if that is of its namespace or names its namespace; else in
+ * the quota of its namespace that is called like it, in one that names it, in one of it, or with the
+ * namespace. Trees of different tree-id share nothing.
+ *
  * A namespace never has more than its max. Up to its min it may take what it likes. What lies between is
  * lent: all namespaces with quotas together hold no more than the sum of their mins, and of that as much
  * is left to each other namespace as it needs within its own min: what it holds, and what its pods wait
@@ -16,7 +30,7 @@
  * Keys are the resources of dialects, in their units, and two that add up over dialects:
  * gpuledger.io/gpus, in cards (a share is the larger of its parts of the card's memory and compute), and
  * gpuledger.io/gpu-memory, in bytes. Others are ignored: the API server counts those.
- * Source of the semantics: scheduler-plugins, CapacityScheduling.
+ * Source of the semantics: scheduler-plugins, CapacityScheduling; Koordinator's elasticquota plugin.
  *
  * Amounts are thousandths of a unit, and KiB of memory. Guarded by the store's lock.
  */
@@ -26,6 +40,7 @@
 
 #define ELASTIC_KEYS_MAX 32 /* of all quotas together */
 #define ELASTIC_QUOTAS_MAX 4096
+#define ELASTIC_DEPTH_MAX 16 /* of a tree */
 
 struct elastic_quotas;
 
@@ -43,15 +58,31 @@ bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t 
 /* A pod waits for a node; the request is copied. Who is known counts anew. */
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
                           const struct request *request);
-/* Whether its namespace has a quota: others may then have more. */
+/* It waits no more. Whether its namespace has a quota: others may then have more. */
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
+/* The pod asks to count in that quota; NULL: it does not. */
+void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice);
+/* It is gone. */
+void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
 
-/* What a namespace may still take, for one request. */
+/* Where pods count. Borrowed, until quotas change. */
+struct elastic_account;
+/* NULL: nowhere, it is not limited. */
+const struct elastic_account *elastic_quotas_account(const struct elastic_quotas *quotas,
+                                                     const struct pod_view *pod);
+const struct elastic_account *
+elastic_account_parent(const struct elastic_account *account); /* or NULL */
+/* The same of all that lend to each other. */
+const struct elastic_account *elastic_account_top(const struct elastic_account *account);
+/* "ml", or "ml/quota" of one in a tree. */
+const char *elastic_account_id(const struct elastic_account *account);
+
+/* What an account may still take, for one request. */
 struct elastic_room;
 
 /* NULL: whatever it likes. Free before anything is changed. */
 struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
-                                         const char *ns, const struct request *request);
+                                         const struct pod_view *pod, const struct request *request);
 void elastic_room_free(struct elastic_room *room); /* NULL is ignored */
 /* An allocation of that namespace was made since; no room (NULL): no limit. */
 void elastic_room_take(struct elastic_room *room, const struct allocation *allocation);
@@ -59,15 +90,38 @@ void elastic_room_take(struct elastic_room *room, const struct allocation *alloc
 /* What an amount of that key is in units: cards, bytes, or those of the resource. */
 double elastic_units(const char *key, int64_t amount);
 
-/* One key of a namespace. */
+/* Why a quota's place in a tree cannot be told. */
+enum quota_fault {
+    QUOTA_FAULT_NONE,
+    QUOTA_FAULT_NO_PARENT,
+    QUOTA_FAULT_PARENT_TWICE,
+    QUOTA_FAULT_TREE,
+    QUOTA_FAULT_CIRCLE,
+    QUOTA_FAULT_DEPTH,
+    QUOTA_FAULT_BESIDE, /* of a namespace; its pods count in a tree, and it for nothing */
+    QUOTA_FAULT_N
+};
+/* For JSON, "no_parent", and for people; "" for none. */
+const char *quota_fault_code(enum quota_fault fault);
+const char *quota_fault_text(enum quota_fault fault);
+guint elastic_quotas_n_faults(const struct elastic_quotas *quotas);
+
+/* One key of an account. */
 struct elastic_count {
     const char *ns, *key;
+    const char *quota;  /* of a tree; NULL: all of the namespace */
+    const char *parent; /* its name; NULL: none */
+    const char *tree;   /* "": it has no name */
+    enum quota_fault fault;
+    bool keeps; /* lends nothing */
     int64_t min;
     int64_t max;     /* INT64_MAX: none */
+    int64_t weight;  /* of a tree */
     int64_t used;    /* held, those included whose Binding is under way */
     int64_t waiting; /* asked for by pods without a node */
     int64_t
-        lendable; /* what it may hold in all while others keep what they need; INT64_MAX: no min */
+        lendable;  /* what it may hold in all while others keep what they need; INT64_MAX: no min */
+    int64_t share; /* of what is lent, where several want it; INT64_MAX: that limits nothing */
 };
 
 /* REASON_NONE, _QUOTA_MAX or _QUOTA_LENT: whether there is room for the placement on the node; NULL: for
@@ -77,16 +131,17 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);
 
-/* What a namespace has, by key, for who works out what is to be given back (policy/reclaim.h). */
+/* What an account has, by key, for who works out what is to be given back (policy/reclaim.h). */
 struct elastic_sums {
     int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX], used[ELASTIC_KEYS_MAX];
+    int64_t sure
+        [ELASTIC_KEYS_MAX]; /* of what it has: its own, and what those below have within their mins */
 };
 uint32_t elastic_quotas_n_keys(const struct elastic_quotas *quotas);
 /* Somebody has a min for the key, so what is above a min is lent. */
 bool elastic_quotas_lends(const struct elastic_quotas *quotas, uint32_t key);
-/* False: it has no quota. */
-bool elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger, const char *ns,
-                        struct elastic_sums *ret_sums);
+void elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger,
+                        const struct elastic_account *account, struct elastic_sums *ret_sums);
 /* What a pod holds, and what it would hold on the node, by key. */
 void elastic_quotas_measure(const struct elastic_quotas *quotas,
                             const struct allocation *allocation,
@@ -97,6 +152,6 @@ void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct no
 /* What a pod holds in thousandths of a card. */
 int64_t elastic_gpus(const struct allocation *allocation);
 
-/* All namespaces and keys, for people, in order of namespace and key. */
+/* All accounts and keys, for people, in order of namespace, quota and key. */
 void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
                          void (*visit)(const struct elastic_count *count, void *data), void *data);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether what was found out for a claim still holds. */
+#include "explain/reclaim/reclaim_path.h"
+#include "policy/reclaim.h"
+#include "queue/pod_rules.h"
+#include "queue/reservation.h"
+
+#include <string.h>
+
+static struct pod_view view_of(const struct allocation *allocation)
+{
+    return (struct pod_view){.uid = allocation->uid, .ns = allocation->ns};
+}
+
+bool reclaim_is_sure(struct store *store, const char *node, const char *uid)
+{
+    struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
+    const struct node *known = ledger_node(store_ledger(store), node);
+    const struct pod_rules *rules = store_rules(store, uid);
+    const struct request *request = store_pending(store, uid);
+    const struct request *asks = known && request ? reservation_read_for(known, request) : NULL;
+    struct reclaim_path path;
+    int64_t wanted[ELASTIC_KEYS_MAX];
+    guint from;
+
+    if (!asks || !rules)
+        return false;
+    reclaim_path_find(quotas, store_ledger(store), NULL,
+                      &(struct pod_view){.uid = uid, .ns = rules->ns}, &path);
+    elastic_quotas_foresee(quotas, known, asks, wanted);
+    return path.n > 0 && reclaim_path_weigh(quotas, &path, wanted, &from) == RECLAIM_FOUND;
+}
+
+/* The accounts above a pod that ends, up to where they meet the claimant's, and what they have without those
+ * that end already. */
+struct giving {
+    struct elastic_quotas *quotas;
+    const struct elastic_account *accounts[RECLAIM_LEVELS_MAX];
+    struct borrower borrowers[RECLAIM_LEVELS_MAX];
+    guint n;
+};
+
+static bool find_giving(struct giving *giving, struct ledger *ledger,
+                        const struct allocation *ending, const struct pod_view *claimant)
+{
+    const struct pod_view pod = view_of(ending);
+    const struct elastic_account *at = elastic_quotas_account(giving->quotas, &pod);
+    struct reclaim_path path;
+
+    reclaim_path_find(giving->quotas, ledger, NULL, claimant, &path);
+    if (!at || path.n == 0 || reclaim_path_meets(&path, at) < 1)
+        return false;
+    for (; at && !reclaim_path_has(&path, at); at = elastic_account_parent(at)) {
+        struct borrower *borrower = &giving->borrowers[giving->n];
+        struct elastic_sums sums;
+        elastic_quotas_sum(giving->quotas, ledger, at, &sums);
+        memcpy(borrower->held, sums.used, sizeof sums.used);
+        memcpy(borrower->min, sums.min, sizeof sums.min);
+        if (giving->n > 0)
+            giving->borrowers[giving->n - 1].parent = borrower;
+        giving->accounts[giving->n++] = at;
+    }
+    return true;
+}
+
+/* It has ended, as good as. */
+static void take_off(struct giving *giving, const struct allocation *one)
+{
+    const struct pod_view pod = view_of(one);
+    const struct elastic_account *at = elastic_quotas_account(giving->quotas, &pod);
+    int64_t amounts[ELASTIC_KEYS_MAX];
+
+    elastic_quotas_measure(giving->quotas, one, amounts);
+    for (; at; at = elastic_account_parent(at)) {
+        for (guint i = 0; i < giving->n; i++) {
+            if (giving->accounts[i] != at)
+                continue;
+            borrower_give(&giving->borrowers[i], amounts, ELASTIC_KEYS_MAX, 1);
+            return;
+        }
+    }
+}
+
+bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_view *claimant,
+                     const char *uid)
+{
+    struct ledger *ledger = store_ledger(store);
+    struct giving giving = {.quotas = quotas_elastic(store_quotas(store))};
+    const struct allocation *ending = ledger_get(ledger, uid);
+    int64_t amounts[ELASTIC_KEYS_MAX];
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    if (!ending || !find_giving(&giving, ledger, ending, claimant))
+        return false;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        for (guint j = 0; j < node->allocations->len; j++) {
+            const struct allocation *one = node->allocations->pdata[j];
+            if (one != ending && (one->terminating || g_hash_table_contains(going, one->uid)))
+                take_off(&giving, one);
+        }
+    }
+    elastic_quotas_measure(giving.quotas, ending, amounts);
+    for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
+        if (!elastic_quotas_lends(giving.quotas, (uint32_t)key))
+            amounts[key] = 0;
+    }
+    return borrower_may_give(&giving.borrowers[0], amounts, ELASTIC_KEYS_MAX);
+}

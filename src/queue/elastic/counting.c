@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pods hold, and what they wait for. */
+#include "core/ledger.h"
+#include "queue/elastic/elastic_state.h"
+#include "queue/holding.h"
+#include "queue/share_amounts.h"
+
+void tally_free(gpointer data)
+{
+    g_array_unref(((struct tally *)data)->parts);
+    g_free(data);
+}
+
+void waiter_free(gpointer data)
+{
+    struct waiter *waiter = data;
+
+    g_free(waiter->ns);
+    request_free(waiter->request);
+    g_free(waiter);
+}
+
+/* --- measuring ---------------------------------------------------------------------------------- */
+
+struct measuring {
+    const struct dialect *dialect;
+    const char *key;
+};
+
+static int64_t measure(const struct node *node, const struct share *share, const void *data)
+{
+    const struct measuring *measuring = data;
+
+    if (g_str_equal(measuring->key, KEY_GPUS))
+        return share_gpus(node, share);
+    if (g_str_equal(measuring->key, KEY_MEMORY))
+        return share_kib(node, share);
+    return measuring->dialect ? share_units(node, share, measuring->dialect, measuring->key) : 0;
+}
+
+static int64_t amount_of(const char *key, const struct holding_query *of,
+                         const struct dialect *dialect)
+{
+    const struct measuring measuring = {dialect, key};
+    struct holding_query query = *of;
+
+    query.measure = measure;
+    query.data = &measuring;
+    return MIN(holding_peak(&query), SHARE_AMOUNT_MAX);
+}
+
+int64_t elastic_amount(const struct elastic_quotas *quotas, guint key,
+                       const struct allocation *allocation)
+{
+    const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
+
+    return amount_of(quotas->keys->pdata[key], &of, allocation->dialect);
+}
+
+int64_t elastic_gpus(const struct allocation *allocation)
+{
+    const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
+
+    return amount_of(KEY_GPUS, &of, NULL);
+}
+
+void elastic_measure_request(const struct elastic_quotas *quotas, const struct node *node,
+                             const struct request *request, int64_t *ret_amounts)
+{
+    struct share shares[REQUEST_ASKS_MAX];
+    const struct holding_query of = {node, shares, holding_ask(request, shares)};
+
+    for (guint key = 0; key < quotas->keys->len; key++)
+        ret_amounts[key] = amount_of(quotas->keys->pdata[key], &of, request->dialect);
+}
+
+void elastic_measure_placement(const struct elastic_quotas *quotas, const struct node *node,
+                               const struct placement *placement, int64_t *ret_amounts)
+{
+    const struct holding_query of = {node, placement->shares, placement->n_shares};
+
+    for (guint key = 0; key < quotas->keys->len; key++)
+        ret_amounts[key] = amount_of(quotas->keys->pdata[key], &of, placement->request->dialect);
+}
+
+/* --- who waits ---------------------------------------------------------------------------------- */
+
+static void add_waiting(const struct elastic_quotas *quotas, const struct waiter *waiter, int sign)
+{
+    for (struct elastic_account *at = waiter->account; at; at = at->parent) {
+        for (guint key = 0; key < quotas->keys->len; key++)
+            at->waiting[key] += sign * waiter->amounts[key];
+    }
+}
+
+void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter)
+{
+    g_hash_table_remove(quotas->fresh, waiter);
+    add_waiting(quotas, waiter, -1);
+    waiter->account = NULL;
+}
+
+/* A node on which the pod may be, for units and sizes that only nodes know. */
+static const struct node *find_example(struct ledger *ledger, const struct request *request)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        if (node->present &&
+            (node->dialect == request->dialect || node_offers(node, request->dialect)))
+            return node;
+    }
+    return NULL;
+}
+
+void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, quotas->fresh);
+    while (g_hash_table_iter_next(&iter, &value, NULL)) {
+        struct waiter *waiter = value;
+        if (ledger_get(ledger, waiter->uid))
+            continue;
+        g_hash_table_iter_remove(&iter);
+        const struct node *node = find_example(ledger, waiter->request);
+        if (!node)
+            continue;
+        waiter->account =
+            accounts_find(quotas, waiter->ns, g_hash_table_lookup(quotas->choices, waiter->uid));
+        if (!waiter->account)
+            continue;
+        elastic_measure_request(quotas, node, waiter->request, waiter->amounts);
+        add_waiting(quotas, waiter, 1);
+    }
+}
+
+/* --- who holds ---------------------------------------------------------------------------------- */
+
+static struct part *part_of(struct tally *tally, struct elastic_account *account)
+{
+    for (guint i = 0; i < tally->parts->len; i++) {
+        struct part *part = &g_array_index(tally->parts, struct part, i);
+        if (part->account == account)
+            return part;
+    }
+    g_array_append_val(tally->parts, (struct part){account});
+    return &g_array_index(tally->parts, struct part, tally->parts->len - 1);
+}
+
+static void add_parts(const struct elastic_quotas *quotas, const struct tally *tally, int sign)
+{
+    for (guint i = 0; i < tally->parts->len; i++) {
+        const struct part *part = &g_array_index(tally->parts, struct part, i);
+        for (struct elastic_account *at = part->account; at; at = at->parent) {
+            for (guint key = 0; key < quotas->keys->len; key++)
+                at->used[key] += sign * part->amounts[key];
+        }
+    }
+}
+
+/* Whoever holds something waits no more, until it holds nothing. */
+static void meet(struct elastic_quotas *quotas, const struct allocation *allocation)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, allocation->uid);
+
+    if (waiter) {
+        elastic_uncount(quotas, waiter);
+        g_hash_table_add(quotas->fresh, waiter);
+    }
+}
+
+static void count_node(struct elastic_quotas *quotas, const struct node *node, struct tally *tally)
+{
+    add_parts(quotas, tally, -1);
+    g_array_set_size(tally->parts, 0);
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *one = node->allocations->pdata[i];
+        meet(quotas, one);
+        struct elastic_account *account =
+            accounts_find(quotas, one->ns, g_hash_table_lookup(quotas->choices, one->uid));
+        struct part *part = account ? part_of(tally, account) : NULL;
+        for (guint key = 0; part && key < quotas->keys->len; key++)
+            part->amounts[key] += elastic_amount(quotas, key, one);
+    }
+    add_parts(quotas, tally, 1);
+    tally->version = node_own(node)->version;
+}
+
+static gboolean is_over(gpointer name, gpointer value, gpointer data)
+{
+    const struct elastic_quotas *quotas = data;
+
+    if (((const struct tally *)value)->round == quotas->round)
+        return FALSE;
+    add_parts(quotas, value, -1);
+    return TRUE;
+}
+
+/* Only nodes that have changed since are looked at. */
+void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+
+    quotas->round++;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        struct tally *tally = g_hash_table_lookup(quotas->tallies, node->name);
+        if (!tally) {
+            tally = g_new0(struct tally, 1);
+            tally->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+            g_hash_table_insert(quotas->tallies, g_strdup(node->name), tally);
+        }
+        if (tally->version != node_own(node)->version)
+            count_node(quotas, node, tally);
+        tally->round = quotas->round;
+    }
+    if (g_hash_table_size(quotas->tallies) > nodes->len)
+        g_hash_table_foreach_remove(quotas->tallies, is_over, quotas);
+}

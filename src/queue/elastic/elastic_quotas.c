@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue/elastic/elastic_state.h"
+
+#include <gpuledger/error.h>
+#include <string.h>
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static void free_list(gpointer list)
+{
+    g_ptr_array_unref(list);
+}
+
+struct elastic_quotas *elastic_quotas_new(void)
+{
+    struct elastic_quotas *quotas = g_new0(struct elastic_quotas, 1);
+
+    quotas->all = g_ptr_array_new_with_free_func(quota_free);
+    quotas->keys = g_ptr_array_new();
+    quotas->accounts = g_ptr_array_new_with_free_func(account_free);
+    quotas->doors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
+    quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    quotas->tallies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, tally_free);
+    quotas->waiters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiter_free);
+    quotas->fresh = g_hash_table_new(NULL, NULL);
+    return quotas;
+}
+
+void elastic_quotas_free(struct elastic_quotas *quotas)
+{
+    g_hash_table_unref(quotas->fresh);
+    g_hash_table_unref(quotas->waiters);
+    g_hash_table_unref(quotas->tallies);
+    g_hash_table_unref(quotas->choices);
+    g_hash_table_unref(quotas->doors);
+    g_ptr_array_unref(quotas->accounts);
+    g_ptr_array_unref(quotas->keys);
+    g_ptr_array_unref(quotas->all);
+    g_free(quotas->outlooks);
+    g_free(quotas);
+}
+
+/* --- what they say ---------------------------------------------------------------------------- */
+
+/* What was counted is forgotten. */
+static void uncount_all(struct elastic_quotas *quotas)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_remove_all(quotas->tallies);
+    g_hash_table_iter_init(&iter, quotas->waiters);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        ((struct waiter *)value)->account = NULL;
+        g_hash_table_add(quotas->fresh, value);
+    }
+}
+
+static void rebuild(struct elastic_quotas *quotas)
+{
+    uncount_all(quotas);
+    accounts_make(quotas);
+}
+
+static struct quota *find(const struct elastic_quotas *quotas,
+                          const struct resource_quota_view *view)
+{
+    for (guint i = 0; i < quotas->all->len; i++) {
+        struct quota *quota = quotas->all->pdata[i];
+        if (quota->elastic == view->elastic && g_str_equal(quota->name, view->name) &&
+            g_str_equal(quota->ns, view->ns))
+            return quota;
+    }
+    return NULL;
+}
+
+/* Whether those keys and the others' are too many. */
+static bool has_room(const struct elastic_quotas *quotas, const GArray *limits)
+{
+    guint n = quotas->keys->len;
+
+    for (guint i = 0; i < limits->len; i++)
+        n += !g_ptr_array_find(quotas->keys, g_array_index(limits, struct limit, i).key, NULL);
+    return n <= ELASTIC_KEYS_MAX && quotas->all->len < ELASTIC_QUOTAS_MAX;
+}
+
+bool elastic_quotas_set(struct elastic_quotas *quotas, const struct resource_quota_view *view,
+                        uint32_t generation, bool *ret_changed, GError **error)
+{
+    struct quota *known = find(quotas, view), *quota = quota_read(view, error);
+
+    *ret_changed = false;
+    if (known)
+        known->generation = generation;
+    if (!quota)
+        return false;
+    if (known ? quota_is_same(known, quota) : quota_is_idle(quota)) {
+        quota_free(quota);
+        return true;
+    }
+    if (!has_room(quotas, quota->limits)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_LIMIT,
+                    "quota '%s/%s': more than %d quotas, or %d resources in them", view->ns,
+                    view->name, ELASTIC_QUOTAS_MAX, ELASTIC_KEYS_MAX);
+        quota_free(quota);
+        return false;
+    }
+    if (known)
+        g_ptr_array_remove(quotas->all, known);
+    quota->generation = generation;
+    if (quota_is_idle(quota))
+        quota_free(quota);
+    else
+        g_ptr_array_add(quotas->all, quota);
+    *ret_changed = true;
+    rebuild(quotas);
+    return true;
+}
+
+void elastic_quotas_remove(struct elastic_quotas *quotas, const struct resource_quota_view *view)
+{
+    if (g_ptr_array_remove(quotas->all, find(quotas, view)))
+        rebuild(quotas);
+}
+
+bool elastic_quotas_sweep(struct elastic_quotas *quotas, bool elastic, uint32_t generation)
+{
+    const guint before = quotas->all->len;
+
+    for (guint i = quotas->all->len; i-- > 0;) {
+        const struct quota *quota = quotas->all->pdata[i];
+        if (quota->elastic == elastic && quota->generation != generation)
+            g_ptr_array_remove_index(quotas->all, i);
+    }
+    if (quotas->all->len == before)
+        return false;
+    rebuild(quotas);
+    return true;
+}
+
+struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
+{
+    struct elastic_quotas *copy = elastic_quotas_new();
+    GHashTableIter iter;
+    gpointer uid, value;
+
+    for (guint i = 0; i < quotas->all->len; i++)
+        g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
+    rebuild(copy);
+    g_hash_table_iter_init(&iter, quotas->choices);
+    while (g_hash_table_iter_next(&iter, &uid, &value))
+        g_hash_table_insert(copy->choices, g_strdup(uid), g_strdup(value));
+    g_hash_table_iter_init(&iter, quotas->waiters);
+    while (g_hash_table_iter_next(&iter, &uid, &value)) {
+        const struct waiter *waiter = value;
+        elastic_quotas_await(copy, uid, waiter->ns, waiter->request);
+    }
+    return copy;
+}
+
+/* --- pods ------------------------------------------------------------------------------------- */
+
+void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+    GHashTableIter iter;
+    gpointer value;
+
+    if (g_strcmp0(g_hash_table_lookup(quotas->choices, uid), choice) == 0)
+        return;
+    if (choice)
+        g_hash_table_replace(quotas->choices, g_strdup(uid), g_strdup(choice));
+    else
+        g_hash_table_remove(quotas->choices, uid);
+    if (waiter) {
+        elastic_uncount(quotas, waiter);
+        g_hash_table_add(quotas->fresh, waiter);
+    }
+    g_hash_table_iter_init(&iter, quotas->tallies);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) /* it may be on any */
+        ((struct tally *)value)->version = UINT64_MAX;
+}
+
+void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)
+{
+    elastic_quotas_forget(quotas, uid);
+    g_hash_table_remove(quotas->choices, uid);
+}
+
+bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
+{
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+    const bool limited = waiter && accounts_find(quotas, waiter->ns, NULL);
+
+    if (!waiter)
+        return false;
+    elastic_uncount(quotas, waiter);
+    g_hash_table_remove(quotas->waiters, uid);
+    return limited;
+}
+
+void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
+                          const struct request *request)
+{
+    struct waiter *waiter = g_new0(struct waiter, 1);
+
+    elastic_quotas_forget(quotas, uid);
+    waiter->uid = g_strdup(uid);
+    waiter->ns = g_strdup(ns);
+    waiter->request = request_dup(request);
+    g_hash_table_insert(quotas->waiters, (gpointer)waiter->uid, waiter);
+    g_hash_table_add(quotas->fresh, waiter);
+}
+
+const struct elastic_account *elastic_quotas_account(const struct elastic_quotas *quotas,
+                                                     const struct pod_view *pod)
+{
+    const char *choice = pod->uid ? g_hash_table_lookup(quotas->choices, pod->uid) : NULL;
+
+    return accounts_find(quotas, pod->ns ? pod->ns : "", choice ? choice : quota_of_pod(pod));
+}
+
+const struct elastic_account *elastic_account_parent(const struct elastic_account *account)
+{
+    return account->parent && !account->parent->whole ? account->parent : NULL;
+}
+
+const struct elastic_account *elastic_account_top(const struct elastic_account *account)
+{
+    while (account->parent)
+        account = account->parent;
+    return account;
+}
+
+const char *elastic_account_id(const struct elastic_account *account)
+{
+    return account->id;
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* An account, and what follows for it by key. */
+struct level {
+    const struct elastic_account *account;
+    int64_t sure[ELASTIC_KEYS_MAX]; /* what counts towards its min */
+    int64_t lendable[ELASTIC_KEYS_MAX], share[ELASTIC_KEYS_MAX];
+    bool least[ELASTIC_KEYS_MAX];
+    int64_t taken[ELASTIC_KEYS_MAX]; /* since it was measured */
+};
+
+struct elastic_room {
+    struct elastic_quotas *quotas;
+    const struct request *request;
+    guint n;
+    struct level levels[ELASTIC_DEPTH_MAX + 1]; /* from the pod's own upwards */
+};
+
+static void look_at_level(struct elastic_quotas *quotas, struct level *level, guint key)
+{
+    const struct outlook *outlook = &quotas->outlooks[level->account->place];
+
+    level->sure[key] = level->account->used[key] - outlook->over_below;
+    level->lendable[key] = quotas->min[key] ? outlook->lendable : INT64_MAX;
+    level->share[key] = quotas->min[key]
+                            ? lending_share(quotas, level->account, key, &level->least[key])
+                            : INT64_MAX;
+}
+
+struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
+                                         const struct pod_view *pod, const struct request *request)
+{
+    const struct elastic_account *account = elastic_quotas_account(quotas, pod);
+
+    if (!account)
+        return NULL;
+    struct elastic_room *room = g_new0(struct elastic_room, 1);
+    elastic_count_used(quotas, ledger);
+    elastic_count_waiters(quotas, ledger);
+    room->quotas = quotas;
+    room->request = request;
+    room->n = 0;
+    for (; account && !account->whole; account = account->parent)
+        room->levels[room->n++].account = account;
+    for (guint key = 0; key < quotas->keys->len; key++) {
+        lending_look(quotas, key);
+        for (guint i = 0; i < room->n; i++)
+            look_at_level(quotas, &room->levels[i], key);
+    }
+    return room;
+}
+
+void elastic_room_free(struct elastic_room *room)
+{
+    g_free(room);
+}
+
+void elastic_room_take(struct elastic_room *room, const struct allocation *allocation)
+{
+    const struct pod_view pod = {.uid = allocation->uid, .ns = allocation->ns};
+    const struct elastic_account *at = room ? elastic_quotas_account(room->quotas, &pod) : NULL;
+
+    for (; at && !at->whole; at = at->parent) {
+        for (guint i = 0; i < room->n; i++) {
+            struct level *level = &room->levels[i];
+            for (guint key = 0; level->account == at && key < room->quotas->keys->len; key++)
+                level->taken[key] += elastic_amount(room->quotas, key, allocation);
+        }
+    }
+}
+
+static struct elastic_count count_of(const struct elastic_quotas *quotas,
+                                     const struct elastic_account *account, guint key)
+{
+    const struct elastic_account *parent = elastic_account_parent(account);
+
+    return (struct elastic_count){
+        .ns = account->ns,
+        .quota = account->name,
+        .parent = parent           ? parent->name
+                  : account->quota ? account->quota->parent
+                                   : NULL,
+        .tree = account->tree,
+        .fault = account->fault,
+        .keeps = account->keeps,
+        .key = quotas->keys->pdata[key],
+        .min = account->min[key],
+        .max = account->max[key],
+        .weight = account->weighted ? account->weight[key] : 0,
+        .used = account->used[key],
+        .waiting = account->waiting[key],
+    };
+}
+
+/* What is sure of a pod below is sure above as far as the mins below are sure there; what is borrowed below is
+ * an account's own business up to its min. */
+static enum reason refuse(const struct elastic_room *room, guint key, int64_t wanted,
+                          const struct level **ret_level)
+{
+    bool sure = true;
+
+    for (guint i = 0; i < room->n; i++) {
+        *ret_level = &room->levels[i];
+        if ((*ret_level)->account->used[key] + (*ret_level)->taken[key] + wanted > (*ret_level)->account->max[key])
+            return REASON_QUOTA_MAX;
+    }
+    for (guint i = 0; i < room->n; i++) {
+        const struct level *level = *ret_level = &room->levels[i];
+        const int64_t more = level->taken[key] + wanted, used = level->account->used[key] + more;
+        sure = (sure ? level->sure[key] + more : used) <= level->account->min[key];
+        if (!sure &&
+            (used > level->lendable[key] || (used > level->share[key] && !level->least[key])))
+            return REASON_QUOTA_LENT;
+    }
+    return REASON_NONE;
+}
+
+enum reason elastic_room_refuse(const struct elastic_room *room, const struct node *node,
+                                const struct placement *placement, struct elastic_count *ret_count,
+                                int64_t *ret_wanted)
+{
+    int64_t wanted[ELASTIC_KEYS_MAX];
+    const struct level *level;
+
+    if (!room)
+        return REASON_NONE;
+    if (placement)
+        elastic_measure_placement(room->quotas, node, placement, wanted);
+    else
+        elastic_measure_request(room->quotas, node, room->request, wanted);
+    for (guint key = 0; key < room->quotas->keys->len; key++) {
+        const enum reason reason =
+            wanted[key] > 0 ? refuse(room, key, wanted[key], &level) : REASON_NONE;
+        if (reason == REASON_NONE)
+            continue;
+        if (ret_count) {
+            *ret_count = count_of(room->quotas, level->account, key);
+            ret_count->used += level->taken[key];
+            ret_count->lendable = level->lendable[key];
+            ret_count->share = level->least[key] ? INT64_MAX : level->share[key];
+        }
+        if (ret_wanted)
+            *ret_wanted = wanted[key];
+        return reason;
+    }
+    return REASON_NONE;
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+
+uint32_t elastic_quotas_n_keys(const struct elastic_quotas *quotas)
+{
+    return quotas->keys->len;
+}
+
+bool elastic_quotas_lends(const struct elastic_quotas *quotas, uint32_t key)
+{
+    return quotas->min[key];
+}
+
+void elastic_quotas_sum(struct elastic_quotas *quotas, struct ledger *ledger,
+                        const struct elastic_account *account, struct elastic_sums *ret_sums)
+{
+    elastic_count_used(quotas, ledger);
+    memcpy(ret_sums->min, account->min, sizeof account->min);
+    memcpy(ret_sums->max, account->max, sizeof account->max);
+    memcpy(ret_sums->used, account->used, sizeof account->used);
+    memcpy(ret_sums->sure, account->used, sizeof account->used);
+    for (guint i = account->place + 1; i < quotas->accounts->len; i++) {
+        const struct elastic_account *below = quotas->accounts->pdata[i];
+        for (guint key = 0; below->parent == account && key < quotas->keys->len; key++)
+            ret_sums->sure[key] -= MAX(below->used[key] - below->min[key], 0);
+    }
+}
+
+void elastic_quotas_measure(const struct elastic_quotas *quotas,
+                            const struct allocation *allocation,
+                            int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
+    for (guint key = 0; key < quotas->keys->len; key++)
+        ret_amounts[key] = elastic_amount(quotas, key, allocation);
+}
+
+void elastic_quotas_foresee(const struct elastic_quotas *quotas, const struct node *node,
+                            const struct request *request, int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
+    elastic_measure_request(quotas, node, request, ret_amounts);
+}
+
+/* --- for people ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *code, *text;
+} faults[QUOTA_FAULT_N] = {
+    [QUOTA_FAULT_NONE] = {"", ""},
+    [QUOTA_FAULT_NO_PARENT] = {"no_parent", "no quota with is-parent has its parent's name"},
+    [QUOTA_FAULT_PARENT_TWICE] = {"parent_twice",
+                                  "several quotas with is-parent have its parent's name"},
+    [QUOTA_FAULT_TREE] = {"tree", "its parent is of another tree"},
+    [QUOTA_FAULT_CIRCLE] = {"circle", "it is below itself"},
+    [QUOTA_FAULT_DEPTH] = {"depth", "there are too many quotas above it"},
+    [QUOTA_FAULT_BESIDE] = {"beside", "the namespace's pods count in a quota of a tree"},
+};
+
+const char *quota_fault_code(enum quota_fault fault)
+{
+    return faults[fault].code;
+}
+
+const char *quota_fault_text(enum quota_fault fault)
+{
+    return faults[fault].text;
+}
+
+guint elastic_quotas_n_faults(const struct elastic_quotas *quotas)
+{
+    guint n = 0;
+
+    for (guint i = 0; i < quotas->accounts->len; i++)
+        n +=
+            ((const struct elastic_account *)quotas->accounts->pdata[i])->fault != QUOTA_FAULT_NONE;
+    return n;
+}
+
+static gint compare_ids(gconstpointer a, gconstpointer b)
+{
+    return strcmp((*(struct elastic_account *const *)a)->id,
+                  (*(struct elastic_account *const *)b)->id);
+}
+
+static bool is_of_note(const struct elastic_count *count)
+{
+    return count->min > 0 || count->max < INT64_MAX || count->fault != QUOTA_FAULT_NONE ||
+           (count->quota && (count->used > 0 || count->waiting > 0));
+}
+
+void elastic_quotas_each(struct elastic_quotas *quotas, struct ledger *ledger,
+                         void (*visit)(const struct elastic_count *count, void *data), void *data)
+{
+    g_autoptr(GPtrArray) shown = g_ptr_array_new();
+    const guint n = quotas->keys->len;
+    g_autofree int64_t *lendable = g_new(int64_t, (gsize)quotas->accounts->len *n + 1);
+
+    for (guint i = 0; i < quotas->accounts->len; i++)
+        g_ptr_array_add(shown, quotas->accounts->pdata[i]);
+    elastic_count_used(quotas, ledger);
+    elastic_count_waiters(quotas, ledger);
+    for (guint key = 0; key < n; key++) {
+        lending_look(quotas, key);
+        for (guint i = 0; i < shown->len; i++)
+            lendable[i * n + key] = quotas->min[key] ? quotas->outlooks[i].lendable : INT64_MAX;
+    }
+    g_ptr_array_sort(shown, compare_ids);
+    for (guint i = 0; i < shown->len; i++) {
+        const struct elastic_account *account = shown->pdata[i];
+        for (guint key = 0; !account->whole && key < n; key++) {
+            struct elastic_count count = count_of(quotas, account, key);
+            count.lendable = lendable[account->place * n + key];
+            count.share = INT64_MAX;
+            if (is_of_note(&count))
+                visit(&count, data);
+        }
+    }
+}

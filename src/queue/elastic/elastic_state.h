@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What elastic quotas are made of, for the files of this folder alone. */
+#include "queue/elastic/elastic_quotas.h"
+
+#include <gpuledger/ledger.h>
+
+#define KEY_GPUS "gpuledger.io/gpus"
+#define KEY_MEMORY "gpuledger.io/gpu-memory"
+#define UNIT 1000 /* thousandths */
+
+/* One key of one object. */
+struct limit {
+    const char *key;          /* interned */
+    int64_t min, max, weight; /* -1: not said */
+};
+
+/* An object that says something. */
+struct quota {
+    bool elastic;
+    char *ns, *name;
+    uint32_t generation;
+    GArray *limits; /* struct limit */
+    bool inside, is_parent, keeps;
+    char *parent, *tree; /* NULL: at the top; "" */
+    char **namespaces;   /* or NULL */
+};
+
+/* Where pods are counted: a namespace with all its quotas, a quota of a tree, or, nameless, what all of a
+ * tree share. */
+struct elastic_account {
+    char *
+        id; /* "NAMESPACE" or "NAMESPACE/QUOTA", in which order they are shown; "" of a tree's whole */
+    char *ns, *name;           /* name NULL: a namespace */
+    const struct quota *quota; /* of a tree; NULL: a namespace */
+    const char *tree;          /* interned */
+    struct elastic_account *parent;
+    enum quota_fault fault;
+    uint32_t place, depth; /* among all; below the whole */
+    bool whole, weighted, keeps;
+    int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX];
+    bool said[ELASTIC_KEYS_MAX]; /* it has a min of its own */
+    int64_t weight[ELASTIC_KEYS_MAX];
+    int64_t used[ELASTIC_KEYS_MAX], waiting[ELASTIC_KEYS_MAX]; /* with those below */
+};
+
+/* What follows for an account from those below it and beside it, for one key. */
+struct outlook {
+    int64_t used_below, waiting_below, demand_below, over_below, kept_below;
+    int64_t demand;   /* what it has and wants */
+    int64_t kept;     /* of it, what nobody else may have */
+    int64_t lendable; /* what it may have in all while others keep what they need */
+};
+
+/* What the pods of one node hold, as it was in one version. */
+struct tally {
+    uint64_t version, round;
+    GArray *parts; /* struct part */
+};
+struct part {
+    struct elastic_account *account;
+    int64_t amounts[ELASTIC_KEYS_MAX];
+};
+
+/* A pod of which no watch has said that it has a node. It may hold something already: what it asks for
+ * counts no more then. */
+struct waiter {
+    const char *uid; /* the table's */
+    char *ns;
+    struct request *request;
+    struct elastic_account
+        *account; /* what it asks for counts there; NULL: not counted, or nowhere */
+    int64_t amounts[ELASTIC_KEYS_MAX];
+};
+
+struct elastic_quotas {
+    GPtrArray *all;      /* struct quota * */
+    GPtrArray *keys;     /* const char *, interned: those that some quota names */
+    GPtrArray *accounts; /* struct elastic_account *, parents before those below them */
+    GHashTable *doors;   /* namespace -> GPtrArray of accounts for its pods, the first by default */
+    GHashTable *choices; /* uid -> char *: the quota that a pod asks for */
+    bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
+    GHashTable *tallies;        /* name of a node -> struct tally * */
+    GHashTable *waiters;        /* uid -> struct waiter * */
+    GHashTable
+        *fresh; /* a set of struct waiter *: not counted yet, or not while they hold something */
+    uint64_t round;
+    struct outlook *outlooks; /* of all accounts, for one key at a time */
+};
+
+/* limits.c: what an object says. NULL, with an error: it cannot be read. Free with quota_free. */
+struct quota *quota_read(const struct resource_quota_view *view, GError **error);
+struct quota *quota_dup(const struct quota *quota);
+void quota_free(gpointer quota);
+bool quota_is_same(const struct quota *one, const struct quota *other);
+/* It limits nobody and is in no tree. */
+bool quota_is_idle(const struct quota *quota);
+
+/* tree.c: makes the accounts anew from all quotas. */
+void accounts_make(struct elastic_quotas *quotas);
+void account_free(gpointer account);
+/* Where the pod counts; `choice` NULL: it asks for no quota. NULL: nowhere. */
+struct elastic_account *accounts_find(const struct elastic_quotas *quotas, const char *ns,
+                                      const char *choice);
+
+/* counting.c */
+int64_t elastic_amount(const struct elastic_quotas *quotas, guint key,
+                       const struct allocation *allocation);
+void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger);
+/* After elastic_count_used: whoever holds something counts there. */
+void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger);
+void elastic_uncount(struct elastic_quotas *quotas, struct waiter *waiter);
+void waiter_free(gpointer waiter);
+void tally_free(gpointer tally);
+/* By key; of a request where it would be on that node. */
+void elastic_measure_request(const struct elastic_quotas *quotas, const struct node *node,
+                             const struct request *request, int64_t *ret_amounts);
+
+void elastic_measure_placement(const struct elastic_quotas *quotas, const struct node *node,
+                               const struct placement *placement, int64_t *ret_amounts);
+
+/* lending.c: fills quotas->outlooks for a key; used and waiting are up to date. */
+void lending_look(struct elastic_quotas *quotas, guint key);
+/* What the account may have of what several below one parent want; INT64_MAX: whatever is lendable. And
+ * whether none of those who want more has less, for its weight. After lending_look. */
+int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                      guint key, bool *ret_least);

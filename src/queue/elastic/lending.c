@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is sure, kept and lent in a tree, for one key at a time. */
+#include "queue/elastic/elastic_state.h"
+
+#include <string.h>
+
+static struct outlook *outlook_of(const struct elastic_quotas *quotas,
+                                  const struct elastic_account *account)
+{
+    return &quotas->outlooks[account->place];
+}
+
+/* From below: what an account has, wants and keeps. */
+static void look_up(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                    guint key)
+{
+    struct outlook *own = outlook_of(quotas, account);
+    const int64_t used = account->used[key], min = account->min[key];
+    const int64_t here = used - own->used_below + account->waiting[key] - own->waiting_below;
+
+    own->demand = here + own->demand_below;
+    own->kept = MAX(used, account->keeps ? min : MIN(min, own->demand));
+    if (!account->parent)
+        return;
+    struct outlook *parent = outlook_of(quotas, account->parent);
+    parent->used_below += used;
+    parent->waiting_below += account->waiting[key];
+    parent->demand_below += MIN(own->demand, MAX(account->max[key], used));
+    parent->over_below += MAX(used - min, 0);
+    parent->kept_below += own->kept;
+}
+
+/* What those below the account may have together. */
+static int64_t pool(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                    guint key)
+{
+    const int64_t lendable = outlook_of(quotas, account)->lendable;
+
+    return account->whole ? account->min[key]
+                          : MAX(account->min[key], MIN(lendable, account->max[key]));
+}
+
+/* From above. Who is in no tree borrows nothing. */
+static void look_down(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                      guint key)
+{
+    struct outlook *own = outlook_of(quotas, account);
+    const struct elastic_account *parent = account->parent;
+
+    if (!parent) {
+        own->lendable = account->min[key];
+        return;
+    }
+    const struct outlook *above = outlook_of(quotas, parent);
+    const int64_t others = parent->used[key] - above->used_below + above->kept_below - own->kept;
+    own->lendable = pool(quotas, parent, key) - others;
+}
+
+void lending_look(struct elastic_quotas *quotas, guint key)
+{
+    const GPtrArray *accounts = quotas->accounts;
+
+    memset(quotas->outlooks, 0, accounts->len * sizeof *quotas->outlooks);
+    for (guint i = accounts->len; i-- > 0;)
+        look_up(quotas, accounts->pdata[i], key);
+    for (guint i = 0; i < accounts->len; i++)
+        look_down(quotas, accounts->pdata[i], key);
+}
+
+/* --- several that want to borrow ----------------------------------------------------------------- */
+
+/* One of those that divide what their parent lends. */
+struct wish {
+    double weight, wants, gets; /* above what it is sure of */
+};
+
+/* What is free goes to all that want more, by weight, until they have what they want. */
+static void divide(struct wish *wishes, guint n, double free)
+{
+    for (guint round = 0; round < n && free > 0; round++) {
+        double weights = 0, given = 0;
+        bool full = false;
+        for (guint i = 0; i < n; i++)
+            weights += wishes[i].gets < wishes[i].wants ? wishes[i].weight : 0;
+        if (weights <= 0)
+            return;
+        for (guint i = 0; i < n; i++) {
+            if (wishes[i].gets >= wishes[i].wants)
+                continue;
+            const double most = wishes[i].wants - wishes[i].gets;
+            const double part = MIN(free * wishes[i].weight / weights, most);
+            full |= part == most;
+            wishes[i].gets += part;
+            given += part;
+        }
+        free -= given;
+        if (!full)
+            return;
+    }
+}
+
+/* Above its min, for its weight. */
+static bool has_less(const struct elastic_account *account, const struct elastic_account *than,
+                     guint key)
+{
+    const double own = (double)MAX(account->used[key] - account->min[key], 0);
+    const double other = (double)MAX(than->used[key] - than->min[key], 0);
+
+    if (account->weight[key] == 0 || than->weight[key] == 0)
+        return account->weight[key] > 0 && than->weight[key] == 0;
+    return own * (double)than->weight[key] < other * (double)account->weight[key];
+}
+
+int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_account *account,
+                      guint key, bool *ret_least)
+{
+    const GPtrArray *accounts = quotas->accounts;
+    const struct elastic_account *parent = account->parent;
+    guint n = 1;
+
+    *ret_least = true;
+    if (!account->weighted || !parent)
+        return INT64_MAX;
+    g_autofree struct wish *wishes = g_new0(struct wish, accounts->len + 1);
+    const struct outlook *above = outlook_of(quotas, parent);
+    int64_t free = pool(quotas, parent, key) - (parent->used[key] - above->used_below);
+    wishes[0].weight = (double)account->weight[key];
+    wishes[0].wants =
+        account->max[key] < INT64_MAX ? (double)(account->max[key] - account->min[key]) : 1e18;
+    free -= account->min[key];
+    for (guint i = 0; i < accounts->len; i++) {
+        const struct elastic_account *other = accounts->pdata[i];
+        const struct outlook *its = outlook_of(quotas, other);
+        if (other == account || other->parent != parent)
+            continue;
+        if (!other->weighted) {
+            free -= its->kept;
+            continue;
+        }
+        const int64_t sure = other->keeps ? other->min[key] : MIN(other->min[key], its->demand);
+        const int64_t wants = MIN(its->demand, other->max[key]);
+        free -= sure;
+        wishes[n].weight = (double)other->weight[key];
+        wishes[n++].wants = (double)MAX(wants - sure, 0);
+        if (wants > MAX(other->used[key], other->min[key]) && has_less(other, account, key))
+            *ret_least = false;
+    }
+    divide(wishes, n, (double)MAX(free, 0));
+    return account->min[key] + (int64_t)(wishes[0].gets + 0.5);
+}
