@@ -101,6 +101,28 @@ START_TEST(finds_budgets_where_an_older_server_has_them)
 }
 END_TEST
 
+#define ELASTIC_QUOTA                                                                              \
+    "{\"metadata\":{\"name\":\"q\",\"namespace\":\"ml\",\"uid\":\"q\"},\"spec\":{\"min\":{"        \
+    "\"gpuledger.io/gpus\":"                                                                       \
+    "\"1\"}}}"
+
+/* Koordinator has a copy of the CRD in another group. */
+START_TEST(finds_elastic_quotas_where_koordinator_has_them)
+{
+    script(&(struct fake_reply){
+        .match = "GET /apis/scheduling.x-k8s.io/v1alpha1/elasticquotas?limit=2 ", NO_SUCH_PATH});
+    script(&(struct fake_reply){
+        .match = "GET /apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas?limit=2 ",
+        .chunks = {LIST_OF("10", ELASTIC_QUOTA)}});
+    script(&(struct fake_reply){
+        .match = "GET /apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas?watch=1",
+        .end = FAKE_HANG,
+        .chunks = {EVENT("DELETED", ELASTIC_QUOTA)}});
+    start(FEED_ELASTIC_QUOTAS);
+    expect_trace("( ( ml/q=0 ) -ml/q ");
+}
+END_TEST
+
 START_TEST(does_without_budgets_that_no_server_has)
 {
     for (int i = 0; i < 2; i++) {
@@ -139,6 +161,7 @@ int main(void)
     tcase_add_test(tcase, follows_only_the_configmaps_of_unhealthy_cards);
     tcase_add_test(tcase, lists_instead_of_a_watch_that_is_not_permitted);
     tcase_add_test(tcase, finds_budgets_where_an_older_server_has_them);
+    tcase_add_test(tcase, finds_elastic_quotas_where_koordinator_has_them);
     tcase_add_test(tcase, does_without_budgets_that_no_server_has);
     tcase_add_test(tcase, does_without_configmaps_until_they_are_permitted);
     tcase_add_test(tcase, one_namespace_serves_all_dialects);
