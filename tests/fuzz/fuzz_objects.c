@@ -104,6 +104,30 @@ static size_t check_resource_quota(struct json_arena *arena, const cJSON *object
     return read_pairs(&quota.hard);
 }
 
+/* What it says of its tree, too, comes back as it was written. */
+static size_t check_elastic_quota(struct json_arena *arena, const cJSON *object)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct resource_quota_view quota, again;
+    struct json_writer writer;
+
+    if (!elastic_quota_view_decode(arena, object, &quota, NULL))
+        return 0;
+    FUZZ_CHECK(quota.elastic && *quota.name && *quota.ns && quota.in.tree);
+    FUZZ_CHECK(quota.in.inside == (quota.labels.n + quota.annotations.n > 0));
+    json_writer_init(&writer, text);
+    resource_quota_view_encode(&writer, &quota);
+    FUZZ_CHECK(elastic_quota_view_decode(arena, json_parse(arena, text->str, text->len, NULL),
+                                         &again, NULL));
+    FUZZ_CHECK(g_strcmp0(quota.in.parent, again.in.parent) == 0 &&
+               quota.in.is_parent == again.in.is_parent && quota.in.keeps == again.in.keeps &&
+               !quota.in.unread == !again.in.unread && quota.in.weights.n == again.in.weights.n);
+    size_t n = read_string(quota.in.unread);
+    for (const char **ns = quota.in.namespaces; ns && *ns; ns++)
+        n += strlen(*ns);
+    return n + read_pairs(&quota.min) + read_pairs(&quota.max) + read_pairs(&quota.in.weights);
+}
+
 static size_t check_status(struct json_arena *arena, const cJSON *object)
 {
     g_autoptr(GError) error = NULL;
@@ -157,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (object)
         FUZZ_CHECK(check_pod(arena, object) + check_node(arena, object) +
                        check_configmap(arena, object) + check_resource_quota(arena, object) +
-                       check_status(arena, object) <
+                       check_elastic_quota(arena, object) + check_status(arena, object) <
                    SIZE_MAX);
     return 0;
 }

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two replicas and one cluster: a borrows, b wants its own. What the Nodes say is all that one replica knows of
+ * the other.
+ */
+#include "fake_server.h"
+#include "literals.h"
+#include "suite.h"
+
+#include "maintain/eviction.h"
+#include "reclaim/reclaimer.h"
+#include "wire/claim.h"
+
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define GPUS "gpuledger.io/gpus"
+#define SECOND_MS 1000
+#define PODS 3 /* a0 and a1 hold the node's two cards, b0 waits */
+
+struct replica {
+    struct store *store;
+    struct reclaimer *reclaimer;
+};
+static struct replica first, second;
+static struct moment moment;
+static char *claims; /* of the Node */
+static unsigned version;
+static bool ending[PODS], gone[PODS];
+static unsigned n_tried, n_evicted;
+static enum eviction answer; /* to evictions that are meant */
+
+static const char *const names[PODS] = {"a0", "a1", "b0"};
+
+static struct pod_view view_of(struct json_arena *arena, int number)
+{
+    const char *words[][2] = {{"ALIYUN_COM_GPU_MEM_IDX", number == 0 ? "0" : "1"},
+                              {"ALIYUN_COM_GPU_MEM_POD", "10"},
+                              {"ALIYUN_COM_GPU_MEM_DEV", "10"},
+                              {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                              {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}};
+    struct string_pair *pairs = json_arena_alloc(arena, G_N_ELEMENTS(words) * sizeof *pairs);
+    struct string_pair *limit = json_arena_alloc(arena, sizeof *limit);
+    struct container_view *container = json_arena_alloc(arena, sizeof *container);
+    const bool bound = number < 2;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        pairs[i] = (struct string_pair){words[i][0], words[i][1]};
+    *limit = (struct string_pair){MEM, "10"};
+    *container = (struct container_view){.name = "c", .limits = {limit, 1}};
+    return (struct pod_view){
+        .ns = bound ? "a" : "b",
+        .name = names[number],
+        .uid = names[number],
+        .node_name = bound ? "n" : NULL,
+        .phase = bound ? "Running" : "Pending",
+        .annotations = {pairs, bound ? G_N_ELEMENTS(words) : 0},
+        .terminating = ending[number],
+        .containers = container,
+        .n_containers = 1,
+    };
+}
+
+static void tell(struct replica *replica)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const struct string_pair note = {CLAIM_KEY, claims};
+
+    store_apply_node(
+        replica->store,
+        &(struct node_view){.name = "n",
+                            .annotations = {&note, claims != NULL},
+                            .capacity = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"}),
+                            .allocatable = PAIRS({MEM, "20"}, {"aliyun.com/gpu-count", "2"})});
+    for (int i = 0; i < PODS; i++) {
+        const struct pod_view view = view_of(arena, i);
+        if (gone[i])
+            store_delete_pod(replica->store, names[i]);
+        else
+            store_apply_pod(replica->store, &view);
+    }
+}
+
+/* --- the cluster ---------------------------------------------------------------------------------- */
+
+static enum outcome get_node(struct cluster *cluster, struct json_arena *arena, const char *name,
+                             int64_t deadline_ms, struct node_view *ret_node, GError **error)
+{
+    struct string_pair *pair = json_arena_alloc(arena, sizeof *pair);
+
+    *pair = (struct string_pair){CLAIM_KEY, claims};
+    *ret_node = (struct node_view){.name = name, .annotations = {pair, claims != NULL}};
+    return OUTCOME_OK;
+}
+
+static enum outcome annotate_node(struct cluster *cluster, const struct node_annotation *annotation,
+                                  int64_t deadline_ms, GError **error)
+{
+    g_free(claims);
+    claims = g_strdup(annotation->value);
+    version++;
+    return OUTCOME_OK;
+}
+
+static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
+                            const char *name, int64_t deadline_ms, struct pod_view *ret_pod,
+                            GError **error)
+{
+    for (int i = 0; i < PODS; i++) {
+        if (!g_str_equal(names[i], name) || gone[i])
+            continue;
+        *ret_pod = view_of(arena, i);
+        return OUTCOME_OK;
+    }
+    return OUTCOME_NOT_FOUND;
+}
+
+static const struct cluster_ops ops = {
+    .name = "table", .get_pod = get_pod, .get_node = get_node, .annotate_node = annotate_node};
+static struct cluster cluster = {&ops};
+
+static enum eviction evict(void *data, const struct evictee *evictee, bool try, GError **error)
+{
+    if (try)
+        return EVICTION_DONE;
+    n_tried++;
+    if (answer != EVICTION_DONE) {
+        g_set_error(error, g_quark_from_static_string("test"), 0, "no");
+        return answer;
+    }
+    n_evicted++;
+    for (int i = 0; i < PODS; i++)
+        ending[i] |= g_str_equal(names[i], evictee->uid);
+    return EVICTION_DONE;
+}
+
+/* --- replicas ------------------------------------------------------------------------------------- */
+
+static void begin(struct replica *replica)
+{
+    replica->store = store_new(&(struct store_options){.policy = &policies[0],
+                                                       .patience_ms = 60000,
+                                                       .elastic_quotas = true,
+                                                       .reclaim = true,
+                                                       .silent = true});
+    store_set_moment(replica->store, &moment);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(replica->store, (enum feed)feed);
+    for (int i = 0; i < 2; i++)
+        store_apply_resource_quota(
+            replica->store,
+            &(struct resource_quota_view){
+                .ns = i ? "b" : "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "1"})});
+    tell(replica);
+    replica->reclaimer = reclaimer_new(&(struct reclaimer_args){
+        .store = replica->store,
+        .cluster = &cluster,
+        .evict = evict,
+        .options =
+            {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = true},
+    });
+}
+
+static void finish_lists(struct replica *replica)
+{
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(replica->store, (enum feed)feed);
+}
+
+/* So many seconds, in which the watches show everything to both and one of them looks. */
+static void pass(struct replica *looks, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        moment.now_ms += SECOND_MS;
+        moment.now_ns += INT64_C(1000000) * SECOND_MS;
+        tell(&first);
+        tell(&second);
+        reclaimer_look(looks->reclaimer);
+    }
+}
+
+static void setup(void)
+{
+    moment = (struct moment){.now_ns = INT64_C(1764100000000000000), .now_ms = 1000000};
+    begin(&first);
+    begin(&second);
+    finish_lists(&first);
+    finish_lists(&second);
+}
+
+static void teardown(void)
+{
+    reclaimer_free(first.reclaimer);
+    reclaimer_free(second.reclaimer);
+    store_free(first.store);
+    store_free(second.store);
+    g_clear_pointer(&claims, g_free);
+}
+
+static guint n_claims(void)
+{
+    g_autoptr(GPtrArray) read = claims_decode(claims, NULL);
+
+    return read->len;
+}
+
+/* The claim is written, and nobody is evicted yet. */
+static void claim_only(void)
+{
+    answer = EVICTION_LATER;
+    for (int i = 0; i < 10 && n_claims() == 0; i++)
+        pass(&first, 1);
+    ck_assert_uint_eq(n_claims(), 1);
+    ck_assert_uint_eq(n_evicted, 0);
+}
+
+START_TEST(who_takes_over_goes_on_with_the_claim)
+{
+    claim_only();
+    answer = EVICTION_DONE;
+    pass(&second, 1);
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_uint_eq(n_claims(), 1);
+}
+END_TEST
+
+START_TEST(who_takes_over_evicts_nobody_again)
+{
+    g_autofree char *claim = NULL;
+
+    claim_only();
+    answer = EVICTION_DONE;
+    pass(&first, 10);
+    ck_assert_uint_eq(n_evicted, 1);
+    claim = g_strdup(claims);
+    pass(&second, 30); /* the pod takes its time to end */
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_str_eq(claims, claim); /* nor does it claim anything else for the same pod */
+    gone[0] = ending[0];
+    gone[1] = ending[1];
+    pass(&second, 5);
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_str_eq(claims, claim); /* until it has come */
+    gone[2] = true;
+    pass(&second, 2);
+    ck_assert_uint_eq(n_claims(), 0);
+}
+END_TEST
+
+/* Both replicas keep the room that is made, whoever of them is asked. */
+START_TEST(both_keep_the_room)
+{
+    claim_only();
+    pass(&first, 1);
+    for (int i = 0; i < 2; i++) {
+        struct store *store = i ? second.store : first.store;
+        const char *node = NULL;
+        store_lock(store);
+        const struct room_claim *claim = nominations_claim(store_nominations(store), "b0", &node);
+        ck_assert_ptr_nonnull(claim);
+        ck_assert_str_eq(node, "n");
+        ck_assert(claim_counts(claim, moment.now_ns));
+        store_unlock(store);
+    }
+}
+END_TEST
+
+/* Whose lists are not complete knows too little to end anybody. */
+START_TEST(who_has_not_listed_yet_evicts_nobody)
+{
+    claim_only();
+    answer = EVICTION_DONE;
+    store_list_begin(second.store, FEED_PODS);
+    reclaimer_free(second.reclaimer);
+    store_free(second.store);
+    begin(&second);
+    pass(&second, 60);
+    ck_assert_uint_eq(n_evicted, 0);
+    finish_lists(&second);
+    pass(&second, 1);
+    ck_assert_uint_eq(n_evicted, 1);
+}
+END_TEST
+
+/* --- 429 ------------------------------------------------------------------------------------------ */
+
+START_TEST(a_budget_is_waited_for)
+{
+    claim_only();
+    const unsigned before = n_tried;
+    g_autofree char *claim = g_strdup(claims);
+    pass(&first, 30);
+    ck_assert_uint_gt(n_tried, before + 3); /* every five seconds */
+    ck_assert_uint_lt(n_tried, before + 8);
+    ck_assert_uint_eq(n_evicted, 0);
+    ck_assert_str_eq(claims, claim);
+    answer = EVICTION_DONE;
+    pass(&first, 6);
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_str_eq(claims, claim);
+}
+END_TEST
+
+#define BUDGET                                                                                     \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"TooManyRequests\",\"code\":429,"     \
+    "\"message\":\"Cannot evict pod as it would violate the pod's disruption budget.\","           \
+    "\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\",\"message\":\"The disruption "      \
+    "budget b needs 2 healthy pods and has 2 currently\"}]}}"
+
+static struct api_client *client;
+
+static enum eviction evict_by_api(void *data, const struct evictee *evictee, bool try,
+                                  GError **error)
+{
+    const enum eviction eviction = eviction_send(client, evictee, try, error);
+
+    n_tried += !try;
+    n_evicted += !try && eviction == EVICTION_DONE;
+    return eviction;
+}
+
+/* The same by HTTP: the API server's 429 comes twice, then the pod ends. */
+START_TEST(the_servers_429_is_a_budget)
+{
+    struct fake_server *server = fake_server_new();
+    struct kube_config *config = g_new0(struct kube_config, 1);
+    config->source = g_strdup("test");
+    config->ns = g_strdup("default");
+    config->server = g_strdup(fake_server_url(server));
+    client = api_client_new(config, NULL);
+    ck_assert_ptr_nonnull(client);
+    fake_server_script(server,
+                       &(struct fake_reply){.match = "/eviction", .status = 201, .chunks = {"{}"}});
+    fake_server_script(
+        server,
+        &(struct fake_reply){.match = "/eviction", .status = 429, .times = 2, .chunks = {BUDGET}});
+    fake_server_script(server,
+                       &(struct fake_reply){.match = "/eviction", .status = 201, .chunks = {"{}"}});
+    reclaimer_free(first.reclaimer);
+    first.reclaimer = reclaimer_new(&(struct reclaimer_args){
+        .store = first.store,
+        .cluster = &cluster,
+        .evict = evict_by_api,
+        .options =
+            {.delay_ms = 3 * SECOND_MS, .at_once = 10, .per_minute = 10, .uncontrolled = true},
+    });
+    for (int i = 0; i < 10 && n_claims() == 0; i++)
+        pass(&first, 1);
+    ck_assert_uint_eq(n_claims(), 1);
+    pass(&first, 14);
+    ck_assert_uint_eq(n_evicted, 1);
+    ck_assert_uint_le(n_tried, 3);
+    ck_assert_uint_ge(fake_server_count(server), 4);
+    g_autofree char *dry = fake_server_request(server, 0), *last = fake_server_request(server, 3);
+    ck_assert_ptr_nonnull(strstr(dry, "\"dryRun\":[\"All\"]"));
+    ck_assert_ptr_null(strstr(last, "dryRun"));
+    ck_assert_ptr_nonnull(strstr(last, "\"preconditions\":{\"uid\":\"a"));
+    api_client_free(client);
+    fake_server_free(server);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("reclaimer");
+    TCase *takeover = tcase_create("takeover"), *budgets = tcase_create("budgets");
+
+    tcase_add_checked_fixture(takeover, setup, teardown);
+    tcase_add_test(takeover, who_takes_over_goes_on_with_the_claim);
+    tcase_add_test(takeover, who_takes_over_evicts_nobody_again);
+    tcase_add_test(takeover, both_keep_the_room);
+    tcase_add_test(takeover, who_has_not_listed_yet_evicts_nobody);
+    suite_add_tcase(suite, takeover);
+    tcase_add_checked_fixture(budgets, setup, teardown);
+    tcase_add_test(budgets, a_budget_is_waited_for);
+    tcase_add_test(budgets, the_servers_429_is_a_budget);
+    suite_add_tcase(suite, budgets);
+    return suite_run(suite);
+}
