@@ -19,7 +19,11 @@ struct search {
 int reclaim_cost_compare(const struct reclaim_cost *a, const struct reclaim_cost *b)
 {
     const int64_t pairs[][2] = {
-        {a->violations, b->violations}, {a->gpus, b->gpus}, {a->highest, b->highest}, {a->n, b->n},
+        {a->violations, b->violations},
+        {a->dearest, b->dearest},
+        {a->gpus, b->gpus},
+        {a->highest, b->highest},
+        {a->n, b->n},
         {b->oldest, a->oldest},
     };
 
@@ -64,6 +68,11 @@ void borrower_give(struct borrower *borrower, const int64_t *amounts, uint32_t n
 
 /* --- one pod more or less ----------------------------------------------------------------------- */
 
+static int64_t order_of(const struct allocation *allocation)
+{
+    return allocation->work_class ? (int64_t)allocation->work_class->victims : VICTIMS_NORMAL;
+}
+
 /* What the last one has changed, for take_back. */
 static struct reclaim_cost end(struct search *search, struct giver *giver)
 {
@@ -77,6 +86,7 @@ static struct reclaim_cost end(struct search *search, struct giver *giver)
     for (uint32_t i = 0; i < giver->n_budgets; i++)
         violates |= search->left[giver->budgets[i]]-- <= 0;
     cost->violations += violates;
+    cost->dearest = MAX(cost->dearest, order_of(giver->allocation));
     cost->gpus += giver->gpus;
     cost->highest = MAX(cost->highest, giver->allocation->priority);
     cost->n++;
@@ -130,6 +140,8 @@ static gint compare_worth(gconstpointer a, gconstpointer b)
 
     if ((left->n_budgets > 0) != (right->n_budgets > 0))
         return left->n_budgets > 0 ? -1 : 1;
+    if (order_of(left->allocation) != order_of(right->allocation))
+        return order_of(left->allocation) > order_of(right->allocation) ? -1 : 1;
     if (left->allocation->priority != right->allocation->priority)
         return left->allocation->priority > right->allocation->priority ? -1 : 1;
     if (left->gpus != right->gpus)
@@ -282,7 +294,7 @@ bool reclaim_choose(struct what_if *what_if, const struct reclaim_query *query,
         .query = query,
         .list = list,
         .left = left,
-        .cost = {.highest = INT64_MIN, .oldest = INT64_MAX},
+        .cost = {.dearest = INT64_MIN, .highest = INT64_MIN, .oldest = INT64_MAX},
         .ending = ending,
         .best_ending = best_ending,
     };

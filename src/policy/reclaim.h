@@ -4,7 +4,8 @@
  * Which pods of namespaces that have borrowed should end on a node, so that a pod finds room there that its
  * own namespace is sure of.
  *
- * Of all sets that do, the one that costs least: fewest violated budgets; the least of all cards together;
+ * Of all sets that do, the one that costs least: fewest violated budgets; whom their classes let end first
+ * (gpuledger/work_class.h), as preemption has it; the least of all cards together;
  * the highest priority among them as low as possible; fewest pods; the oldest of them as young as possible.
  *
  * Namespaces may be below others: each of them then has to have borrowed what is given back, up to what has
@@ -54,6 +55,7 @@ struct reclaim_query {
 
 struct reclaim_cost {
     int64_t violations;
+    int64_t dearest; /* enum victim_order; INT64_MIN: nobody */
     int64_t gpus;
     int64_t highest; /* priority; INT64_MIN: nobody */
     int64_t n;
