@@ -545,6 +545,9 @@ static void tell_elastic_quota(const struct context *context)
         g_string_append_printf(context->text,
                                ", is sure of %s, and may have %s while others need theirs", min,
                                lendable);
+        g_autofree char *borrowers = elastic_room_borrowers(room, count.key);
+        if (borrowers)
+            g_string_append_printf(context->text, "; %s", borrowers);
     }
 }
 

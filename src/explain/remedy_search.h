@@ -73,4 +73,5 @@ void search_amounts(struct search *search);                 /* other ones */
 void search_dialects(struct search *search);                /* another one */
 void search_annotations(struct search *search);             /* one less */
 void search_pods(struct search *search);                    /* that end or move */
+void search_quotas(struct search *search);                  /* elastic ones */
 void search_cpu_pods(struct search *search);                  /* that hold no GPU, and move */

@@ -3,7 +3,8 @@
 #include "explain/remedy_search.h"
 
 static void (*const searches[])(struct search *search) = {
-    search_nodes, search_amounts, search_dialects, search_annotations, search_pods, search_cpu_pods,
+    search_nodes, search_amounts,  search_dialects, search_annotations,
+    search_pods,  search_cpu_pods, search_quotas,
 };
 
 static gint compare_remedies(gconstpointer a, gconstpointer b)

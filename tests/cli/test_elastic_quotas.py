@@ -44,6 +44,17 @@ def member(name, namespace, units):
     return made
 
 
+def running(name, namespace, where, card):
+    """On a card of its own."""
+    made = member(name, namespace, 10)
+    made["spec"]["nodeName"] = where
+    made["status"] = {"phase": "Running"}
+    made["metadata"].setdefault("annotations", {}).update({
+        "ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_POD": "10", "ALIYUN_COM_GPU_MEM_DEV": "10",
+        "ALIYUN_COM_GPU_MEM_ASSIGNED": "true", "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1"})
+    return made
+
+
 class ElasticQuotas(unittest.TestCase):
     def start(self, *items, options=()):
         folder = tempfile.TemporaryDirectory()
@@ -166,6 +177,72 @@ class ElasticQuotas(unittest.TestCase):
         self.place(theirs)
         rows = {row["quota"]: row["used"] for row in json.loads(self.server.get("/api/v1/quotas")[1])["elastic"]}
         self.assertEqual((rows["a"], rows["b"], rows["lost"]), (0, 1, 1))
+
+    def remedies(self, namespace, *items):
+        """What explain offers a pod of a whole card: what and to what; and why it is refused."""
+        with tempfile.TemporaryDirectory() as folder:
+            file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
+            cluster.write_text(listing(node("n", 8, 10), node("o", 8, 10), *items))
+            file.write_text(json.dumps(member("asked", namespace, 10)))
+            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas").stdout)
+        return ({(each["kind"], each["text"]) for each in told["remedies"] if each["kind"] in ("quota", "end", "turn")},
+                {group["why"] for group in told["groups"]})
+
+    def test_explain_names_the_quota_to_raise_and_the_pod_to_end(self):
+        found, _ = self.remedies("a", quota("a", "2", "2"), quota("b", "3", None),
+                                 *(running(f"a{i}", "a", "o", i) for i in range(2)), running("b0", "b", "o", 2))
+        self.assertEqual(found, {
+            ("quota", f"give namespace a a max of 3 {GPUS} instead of 2"), ("end", "end a/a0")})
+
+    def test_explain_names_who_has_borrowed(self):
+        found, why = self.remedies("a", quota("a", "1", None), quota("b", "1", None), quota("c", "1", None),
+                                   running("a0", "a", "o", 0), *(running(f"b{i}", "b", "o", 1 + i) for i in range(2)))
+        self.assertEqual(found, {
+            ("quota", f"give namespace a a min of 2 {GPUS} instead of 1"), ("end", "end a/a0"),
+            ("end", "end b/b0 on o, which counts in the quota, or wait until it ends")})
+        self.assertEqual(why, {f"wants 1 of {GPUS}, the namespace has 1, is sure of 1, and may have 1 while others need "
+                               "theirs; b has borrowed 1"})
+
+    def test_explain_names_the_quota_above(self):
+        found, _ = self.remedies("a", in_tree("team", "1", "1", is_parent="true"), in_tree("idle", "2", None),
+                                 in_tree("a", "1", None, parent="team", namespaces=["a"]), running("a0", "a", "o", 0))
+        self.assertIn(("quota", f"give ElasticQuota quotas/team a max of 2 {GPUS} instead of 1"), found)
+
+    def ends(self, *items, options=()):
+        """Who would give back for a pod of a whole card of a."""
+        with tempfile.TemporaryDirectory() as folder:
+            file, cluster = pathlib.Path(folder) / "pod.json", pathlib.Path(folder) / "cluster.json"
+            cluster.write_text(listing(node("n", 4, 10), *items))
+            file.write_text(json.dumps(member("asked", "a", 10)))
+            told = json.loads(run("explain", "-f", file, "--snapshot", cluster, "-ojson", "--elastic-quotas", "--reclaim",
+                                  *options).stdout)["reclaim"]
+        return told["answer"], {each["name"] for each in told["pods"]}
+
+    def test_classes_say_who_gives_back_first(self):
+        items = [quota("a", "1", None), quota("b", "1", None), *(running(f"b{i}", "b", "n", i) for i in range(4))]
+        for number in range(4): # the youngest is b3
+            items[2 + number]["metadata"]["creationTimestamp"] = f"2026-01-0{number + 1}T00:00:00Z"
+            items[2 + number]["metadata"]["ownerReferences"] = [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "b", "uid": "b", "controller": True}]
+        items[3]["metadata"]["annotations"]["gpuledger.io/class"] = "interactive"
+        self.assertEqual(self.ends(*items), ("found", {"b3"}))
+        self.assertEqual(self.ends(*items, options=["--classes=default"]), ("found", {"b1"}))
+
+    def test_in_a_tree_a_branch_gives_back_what_it_has_borrowed(self):
+        tree = [in_tree("left", "2", None, is_parent="true"), in_tree("a", "1", None, parent="left", namespaces=["a"]),
+                in_tree("b", "1", None, parent="left", namespaces=["b"]), in_tree("c", "2", None, namespaces=["c"])]
+        def hold(*names):
+            return [running(name, name[0], "n", card) | {"status": {"phase": "Running"}} for card, name in enumerate(names)]
+        def giver(tree, *names):
+            answer, found = self.ends(*tree, *hold(*names))
+            return answer, {name[0] for name in found}
+        self.assertEqual(giver(tree, "b0", "b1", "c0", "c1"), ("found", {"b"})) # its own side, not c's
+        self.assertEqual(giver(tree, "b0", "c0", "c1", "c2"), ("found", {"c"}))
+        self.assertEqual(giver(tree, "a0", "b0", "c0", "c1"), ("above_min", set()))
+        # What left is sure of as a whole, a may have, too.
+        wider = [in_tree("left", "3", None, is_parent="true"), *tree[1:3], in_tree("c", "1", None, namespaces=["c"])]
+        self.assertEqual(giver(wider, "a0", "b0", "c0", "c1"), ("found", {"c"}))
+        self.assertEqual(giver(wider, "a0", "b0", "b1", "c0"), ("above_min", set()))
 
     def test_a_record_holds_trees(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -131,6 +131,23 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);
 
+/* The one limit that is in the way, and what it would have to be. */
+struct elastic_raise {
+    struct elastic_count count;
+    bool max; /* its max; else its min */
+    int64_t to;
+};
+/* False: nothing is in the way, or more than one limit. */
+bool elastic_room_raise(const struct elastic_room *room, const struct node *node,
+                        const struct placement *placement, struct elastic_raise *ret_raise);
+
+/* "b has borrowed 2, c 1": who has more than its min of the key, the most first, of those that lend to each
+ * other; NULL: nobody. Free with g_free. */
+char *elastic_room_borrowers(const struct elastic_room *room, const char *key);
+/* The account, or one above it, has more than its min of something that is lent. As of the last count. */
+bool elastic_account_borrows(const struct elastic_quotas *quotas,
+                             const struct elastic_account *account);
+
 /* What an account has, by key, for who works out what is to be given back (policy/reclaim.h). */
 struct elastic_sums {
     int64_t min[ELASTIC_KEYS_MAX], max[ELASTIC_KEYS_MAX], used[ELASTIC_KEYS_MAX];
