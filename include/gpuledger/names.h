@@ -140,6 +140,7 @@
 #pragma redefine_extname profile_words_clear gpuledger_profile_words_clear
 #pragma redefine_extname quantity_parse gpuledger_quantity_parse
 #pragma redefine_extname quantity_parse_thousandths gpuledger_quantity_parse_thousandths
+#pragma redefine_extname ranking_compare gpuledger_ranking_compare
 #pragma redefine_extname ranking_rate gpuledger_ranking_rate
 #pragma redefine_extname ranking_scale gpuledger_ranking_scale
 #pragma redefine_extname ranking_winner gpuledger_ranking_winner
