@@ -18,8 +18,9 @@ struct known {
     char *scheduler;
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
-    struct known *booking; /* of a bound pod: that by which it was bound; owned, or NULL */
+    struct known *booking; /* of a bound pod: by which it was bound, or may be; owned, or NULL */
     char *settled;       /* the bound pod that a booking was found to be; NULL: none */
+    char *asked; /* of a refused booking whose pod was seen bound: the pod, when it was asked for */
 };
 
 struct record_state {
@@ -46,6 +47,7 @@ static void known_free(gpointer data)
     if (known->booking)
         known_free(known->booking);
     g_free(known->settled);
+    g_free(known->asked);
     g_free(known->scheduler);
     g_free(known);
 }
@@ -138,10 +140,19 @@ static void keep_booking(struct record_state *state, const char *uid)
         known_free(booking);
 }
 
+/* The watch may have shown the pod bound before, by whomever. */
+static struct known *booking_seen(struct record_state *state, const char *uid)
+{
+    struct known *pod = g_hash_table_lookup(state->objects[FEED_PODS], uid);
+
+    return pod ? pod->booking : NULL;
+}
+
 static void note_refused(struct record_state *state, const char *uid)
 {
     struct known *booking = g_hash_table_lookup(state->bookings, uid);
 
+    booking = booking ? booking : booking_seen(state, uid);
     if (booking)
         booking->refused = true;
 }
@@ -163,8 +174,11 @@ static void note_pod(struct record_state *state, const struct record *record)
 static void note_settled(struct record_state *state, const struct record *record)
 {
     struct known *booking = g_hash_table_lookup(state->bookings, record->key);
+    struct known *seen = booking_seen(state, record->key);
 
-    if (!booking) /* the watch knew better */
+    if (!booking && seen && seen->refused && !seen->asked)
+        seen->asked = object_text(record);
+    if (!booking) /* else the watch knew better */
         return;
     if (record->confirmed) {
         note_pod(state, record);
@@ -378,9 +392,30 @@ static void write_object(GString *text, enum record_kind kind, const char *objec
     struct json_writer writer;
 
     begin_line(&writer, text, kind);
-    if (kind == RECORD_RECONCILE)
-        json_key_bool(&writer, "confirmed", false);
     end_with(&writer, "object", object);
+}
+
+static void write_settled(GString *text, bool confirmed, const char *pod)
+{
+    struct json_writer writer;
+
+    begin_line(&writer, text, RECORD_RECONCILE);
+    json_key_bool(&writer, "confirmed", confirmed);
+    end_with(&writer, "object", pod);
+}
+
+/* That no Binding of it was carried out, and what the API server then said of the pod, if it was asked. */
+static void write_refused(GString *text, const struct known *booking)
+{
+    struct json_writer writer;
+
+    if (!booking->refused)
+        return;
+    begin_line(&writer, text, RECORD_REFUSED);
+    json_key_string(&writer, "key", booking->key);
+    end_line(&writer);
+    if (booking->asked)
+        write_settled(text, true, booking->asked);
 }
 
 static void write_booking(GString *text, const struct known *known)
@@ -390,32 +425,55 @@ static void write_booking(GString *text, const struct known *known)
     begin_line(&writer, text, RECORD_BOOKING);
     json_key_int(&writer, "state", known->state);
     end_with(&writer, "booking", known->text);
-    if (!known->settled)
+}
+
+static void write_settlement(GString *text, const struct known *booking)
+{
+    struct json_writer writer;
+
+    if (!booking->settled)
         return;
-    write_object(text, RECORD_RECONCILE, known->settled);
-    if (known->state == ALLOCATION_UNKNOWN) { /* what was settled is in distrust again */
+    write_settled(text, false, booking->settled);
+    if (booking->state == ALLOCATION_UNKNOWN) { /* what was settled is in distrust again */
         begin_line(&writer, text, RECORD_CONCLUDE);
-        json_key_string(&writer, "key", known->key);
+        json_key_string(&writer, "key", booking->key);
         json_key_string(&writer, "result", bind_result_names[BIND_RESULT_UNKNOWN]);
         end_line(&writer);
     }
 }
 
-static void write_known(GString *text, enum record_kind kind, const struct known *known)
+static void write_object_as(GString *text, enum record_kind kind, const struct known *known,
+                            const char *object)
 {
     struct json_writer writer;
 
-    if (known->booking)
-        write_booking(text, known->booking);
-    if (known->first) {
-        begin_line(&writer, text, kind);
-        record_write_trust(&writer, known->trust);
-        end_with(&writer, "object", known->first);
-    }
     begin_line(&writer, text, kind);
-    record_write_asking(&writer, known->picky, known->scheduler);
+    if (object == known->text)
+        record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
-    end_with(&writer, "object", known->text);
+    end_with(&writer, "object", object);
+}
+
+/* A booking that was refused after its pod had been seen bound is so after the pod was first heard of. */
+static void write_known(GString *text, enum record_kind kind, const struct known *known)
+{
+    if (known->booking) {
+        write_booking(text, known->booking);
+        write_settlement(text, known->booking);
+    }
+    write_object_as(text, kind, known, known->first ? known->first : known->text);
+    if (known->booking)
+        write_refused(text, known->booking);
+    if (known->first)
+        write_object_as(text, kind, known, known->text);
+}
+
+/* Of those whose pod no watch has shown bound. */
+static void write_open(GString *text, const struct known *booking)
+{
+    write_booking(text, booking);
+    write_refused(text, booking);
+    write_settlement(text, booking);
 }
 
 static void write_list(GString *text, enum record_kind kind, int feed)
@@ -474,7 +532,7 @@ void record_state_write(const struct record_state *state, GString *text)
     }
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
-        write_booking(text, item->data);
+        write_open(text, item->data);
     if (state->arrivals)
         write_object(text, RECORD_ARRIVALS, state->arrivals);
     if (state->waits)

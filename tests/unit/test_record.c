@@ -400,6 +400,22 @@ START_TEST(a_list_under_way_goes_on)
 }
 END_TEST
 
+/* A booking of the pod u, on a card of n1. */
+static void book(void)
+{
+    struct record *look = record_new(&(struct observation){
+        .what = OBSERVED_INHERITED,
+        .number = ++number,
+        .key = "u",
+        .booking = "{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\",\"node\":\"n1\",\"dialect\":"
+                   "\"gpushare\",\"amount\":6,\"time\":\"1767240616097659000\",\"shares\":[{"
+                   "\"memory\":6,\"units\":true,"
+                   "\"card\":0}]}"});
+    look->kind = RECORD_LOOK; /* which tells a booking in the same way */
+    look->result = BIND_RESULT_BOUND;
+    note(look);
+}
+
 /* A bind goes on for a pod that has been found bound elsewhere, and fails. */
 START_TEST(a_settled_pod_is_known)
 {
@@ -413,17 +429,7 @@ START_TEST(a_settled_pod_is_known)
     const enum allocation_state states[] = {ALLOCATION_BOUND, ALLOCATION_UNKNOWN};
 
     list_all();
-    struct record *look = record_new(&(struct observation){
-        .what = OBSERVED_INHERITED,
-        .number = ++number,
-        .key = "u",
-        .booking =
-            "{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\",\"node\":\"n1\",\"dialect\":"
-            "\"gpushare\",\"amount\":6,\"time\":\"1\",\"shares\":[{\"memory\":6,\"units\":true,"
-            "\"card\":0}]}"});
-    look->kind = RECORD_LOOK; /* which tells a booking in the same way */
-    look->result = BIND_RESULT_BOUND;
-    note(look);
+    book();
     note(record_new(
         &(struct observation){.what = OBSERVED_ASKED_POD, .number = ++number, .pod = &pod}));
     note(record_new(&(struct observation){.what = OBSERVED_CONCLUSION,
@@ -435,6 +441,38 @@ START_TEST(a_settled_pod_is_known)
     ck_assert_ptr_nonnull(known);
     ck_assert_str_eq(known->node->name, "n2");
     ck_assert_int_eq(known->state, states[_i]);
+    store_unlock(replay_store(next_file));
+}
+END_TEST
+
+/* Somebody else has bound it, without a card. The watch shows that first, then our Binding is refused. */
+START_TEST(a_booking_that_was_refused_late_is_none)
+{
+    const struct pod_view pod = {.ns = "ml",
+                                 .name = "u",
+                                 .uid = "u",
+                                 .node_name = "n1",
+                                 .phase = "Pending",
+                                 CONTAINERS({.name = "c", .limits = PAIRS({MEM, "6"})})};
+    struct pod_view started = pod;
+
+    list_all();
+    book();
+    note(record_new(&(struct observation){.what = OBSERVED_POD, .number = ++number, .pod = &pod}));
+    note(record_new(
+        &(struct observation){.what = OBSERVED_REFUSED, .number = ++number, .key = "u"}));
+    note(record_new(&(struct observation){
+        .what = OBSERVED_ASKED_POD, .number = ++number, .pod = &pod, .confirmed = true}));
+    if (_i) {
+        started.phase = "Running";
+        note(record_new(
+            &(struct observation){.what = OBSERVED_POD, .number = ++number, .pod = &started}));
+    }
+    begin_file();
+    const struct allocation *known = ledger_get(store_lock(replay_store(next_file)), "u");
+    ck_assert_ptr_nonnull(known);
+    for (uint32_t i = 0; i < known->n_shares; i++)
+        ck_assert_int_eq(known->shares[i].card, CARD_UNKNOWN);
     store_unlock(replay_store(next_file));
 }
 END_TEST
@@ -789,6 +827,7 @@ int main(void)
     tcase_add_test(tests, a_seal_that_comes_back_is_believed);
     tcase_add_test(tests, a_list_under_way_goes_on);
     tcase_add_loop_test(tests, a_settled_pod_is_known, 0, 2);
+    tcase_add_loop_test(tests, a_booking_that_was_refused_late_is_none, 0, 2);
     tcase_add_test(tests, budgets_are_known);
     tcase_add_test(tests, what_was_learned_is_known);
     tcase_add_test(tests, places_that_are_kept_are_known);
