@@ -144,6 +144,18 @@ static const char *const usage_result_names[USAGE_RESULT_N] = {
     [USAGE_RESULT_OUT_OF_DATE] = "out_of_date",
 };
 
+static const char *const plan_result_names[PLAN_RESULT_N] = {
+    [PLAN_RESULT_DONE] = "done",
+    [PLAN_RESULT_STOPPED] = "stopped",
+    [PLAN_RESULT_REFUSED] = "refused",
+};
+
+const char *const plan_step_names[PLAN_STEP_N] = {
+    [PLAN_STEP_BEGUN] = "begun",
+    [PLAN_STEP_MOVED] = "moved",
+    [PLAN_STEP_FAILED] = "failed",
+};
+
 #define CELLS(names) G_N_ELEMENTS(names), names, NULL
 
 static const struct counter_row counter_rows[COUNTER_N] = {
@@ -234,6 +246,12 @@ static const struct counter_row counter_rows[COUNTER_N] = {
     [COUNTER_USAGE] = {"gpuledger_usage_answers_total",
                        "Questions to the source of usage (--usage) by what became of them.",
                        "result", CELLS(usage_result_names)},
+    [COUNTER_PLANS] = {"gpuledger_plans_total",
+                       "Plans that ConfigMaps order (--plans), by how they ended.", "result",
+                       CELLS(plan_result_names)},
+    [COUNTER_PLAN_STEPS] = {"gpuledger_plan_steps_total",
+                            "Pods that these move, by what became of it.", "result",
+                            CELLS(plan_step_names)},
 };
 
 static const struct gauge_row {

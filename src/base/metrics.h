@@ -44,6 +44,8 @@ enum counter {
     COUNTER_RECLAIMS,          /* by enum reclaim_result */
     COUNTER_RECLAIM_EVICTIONS, /* by enum reclaim_eviction */
     COUNTER_USAGE,             /* by enum usage_result */
+    COUNTER_PLANS,             /* by enum plan_result */
+    COUNTER_PLAN_STEPS,        /* by enum plan_step */
     COUNTER_N
 };
 
@@ -96,6 +98,18 @@ enum reclaim_eviction {
     RECLAIM_EVICTION_FAILED, /* the API server does not take it, or does not let us */
     RECLAIM_EVICTION_N
 };
+
+/* What became of a plan that a ConfigMap orders. */
+enum plan_result {
+    PLAN_RESULT_DONE,
+    PLAN_RESULT_STOPPED,
+    PLAN_RESULT_REFUSED, /* its order cannot be understood */
+    PLAN_RESULT_N
+};
+
+/* What became of its steps; in the order of enum executor_event (maintain/executor.h). */
+enum plan_step_result { PLAN_STEP_BEGUN, PLAN_STEP_MOVED, PLAN_STEP_FAILED, PLAN_STEP_N };
+extern const char *const plan_step_names[PLAN_STEP_N];
 
 /* What became of something that was to be recorded. */
 enum record_result {

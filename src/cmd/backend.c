@@ -10,6 +10,7 @@
 #include "kube/reflector.h"
 #include "kueue/controller.h"
 #include "maintain/half_groups.h"
+#include "maintain/plan_service.h"
 #include "snapshot/snapshot.h"
 #include "switch/switcher.h"
 #include "usage/usage_source.h"
@@ -28,6 +29,8 @@ struct backend {
     struct usage_source *usage;      /* NULL: nobody is asked */
     struct switcher *switcher;       /* NULL: no node is switched */
     struct half_groups *half_groups; /* NULL: nobody ends them */
+    struct plan_service *plans;      /* NULL: none are carried out */
+    struct api_client *planning;     /* its own */
 
     struct cluster *snapshot;
     struct snapshot_hooks hooks;
@@ -137,6 +140,26 @@ bool backend_switch_nodes(struct backend *backend, struct leadership *leadership
     return backend->switcher;
 }
 
+bool backend_carry_out_plans(struct backend *backend, struct leadership *leadership, GError **error)
+{
+    if (backend->snapshot || !backend->config->plans)
+        return true;
+    backend->planning = backend_new_client(backend, error);
+    if (!backend->planning)
+        return false;
+    backend->plans = plan_service_start(
+        &(struct plan_service_options){
+            .client = backend->planning,
+            .cluster = backend->limited,
+            .store = backend->store,
+            .dialects = &backend->config->dialects,
+            .leadership = leadership,
+            .ns = api_client_config(backend->planning)->ns,
+        },
+        error);
+    return backend->plans;
+}
+
 bool backend_end_half_groups(struct backend *backend, struct leadership *leadership, GError **error)
 {
     const struct config *config = backend->config;
@@ -167,6 +190,7 @@ static void stop_reflectors(struct backend *backend)
     g_clear_pointer(&backend->kueue, kueue_free);
     g_clear_pointer(&backend->usage, usage_source_free);
     g_clear_pointer(&backend->half_groups, half_groups_free);
+    g_clear_pointer(&backend->plans, plan_service_free);
     if (backend->api_cluster)
         api_cluster_stop(backend->api_cluster);
     for (unsigned feed = 0; feed < FEED_N; feed++) {
@@ -292,6 +316,7 @@ void backend_free(struct backend *backend)
     g_free(backend->limited);
     events_free(backend->events);
     api_cluster_free(backend->api_cluster);
+    g_clear_pointer(&backend->planning, api_client_free);
     api_client_free(backend->client);
     if (backend->snapshot)
         snapshot_cluster_free(backend->snapshot);

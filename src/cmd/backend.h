@@ -43,6 +43,10 @@ bool backend_ask_usage(struct backend *backend, GError **error);
 /* The same for --calendar: switches nodes while this replica serves. */
 bool backend_switch_nodes(struct backend *backend, struct leadership *leadership, GError **error);
 
+/* The same for --plans: carries out the plans that ConfigMaps order. */
+bool backend_carry_out_plans(struct backend *backend, struct leadership *leadership,
+                             GError **error);
+
 /* The same: ends groups that stay half, if that is wanted. */
 bool backend_end_half_groups(struct backend *backend, struct leadership *leadership,
                              GError **error);

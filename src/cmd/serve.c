@@ -537,6 +537,7 @@ static bool open_all(struct serve *serve, GError **error)
            backend_ask_usage(serve->backend, error) &&
            backend_switch_nodes(serve->backend, serve->extender.leadership, error) &&
            backend_end_half_groups(serve->backend, serve->extender.leadership, error) &&
+           backend_carry_out_plans(serve->backend, serve->extender.leadership, error) &&
            start_reclaimer(serve, error);
 }
 

@@ -84,9 +84,11 @@ static guint count_past(struct execution *execution)
 
 static bool check_window(const struct executor *executor, GError **error)
 {
-    return !executor->window ||
-           window_is_open(executor->window, g_get_real_time() / G_USEC_PER_SEC) ||
-           fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+    if (!executor->window || window_is_open(executor->window, g_get_real_time() / G_USEC_PER_SEC))
+        return true;
+    if (executor->paused)
+        *executor->paused = true;
+    return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
                      "stopped: the window in which pods may be moved is closed");
 }
 
@@ -116,6 +118,10 @@ static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GE
         " s",
         executor->budgets.per_hour, wait_ms / 1000 + 1);
 
+    if (executor->paused) {
+        *executor->paused = true;
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "%s", text);
+    }
     executor->tell(executor->data, text);
     if (!keeping_set(executor->keeping, "", NULL, 0, error))
         return false;

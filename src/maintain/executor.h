@@ -51,6 +51,9 @@ struct executor {
     const char *ns,
         *name; /* of the pod to admit, for which room is kept until it has a node; or NULL */
 
+    /* Set where it stops only since its window is closed or the hour is full: it waits for neither then, and may
+     * be run again. NULL: it waits for the hour. */
+    bool *paused;
     const GArray *past; /* struct executor_past, in order of time; NULL: none */
 
     /* Looks at the cluster and makes a plan; NULL, with an error. */

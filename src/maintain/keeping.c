@@ -219,6 +219,21 @@ struct keeping *keeping_new(const struct keeping_options *options)
     return keeping;
 }
 
+void keeping_adopt(struct keeping *keeping, const char *node, struct plan_mark *take_mark)
+{
+    g_mutex_lock(&keeping->lock);
+    g_hash_table_replace(keeping->marks, g_strdup(node), take_mark);
+    g_mutex_unlock(&keeping->lock);
+}
+
+void keeping_abandon(struct keeping *keeping)
+{
+    g_mutex_lock(&keeping->lock);
+    keeping->ended = true;
+    g_cond_signal(&keeping->wake);
+    g_mutex_unlock(&keeping->lock);
+}
+
 void keeping_end(struct keeping *keeping)
 {
     GHashTableIter iter;

@@ -40,6 +40,13 @@ bool keeping_set(struct keeping *keeping, const char *doing, const struct keepin
 /* False, with an error: what is kept could not be renewed in time, and others may have it. */
 bool keeping_check(struct keeping *keeping, GError **error);
 
+/* Goes on with what the same plan has kept on that node before: it is written again with the rest. Takes the
+ * mark. */
+void keeping_adopt(struct keeping *keeping, const char *node, struct plan_mark *take_mark);
+
+/* Writes nothing any more, and leaves what is kept to whoever goes on with the plan. */
+void keeping_abandon(struct keeping *keeping);
+
 /* Of what is left keeps nothing any more, and from here on writes nothing. Any thread. */
 void keeping_end(struct keeping *keeping);
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "maintain/step_log.h"
 
+#include "base/metrics.h"
 #include "core/fail.h"
 #include "wire/kubernetes.h"
 
-static const char *const event_names[EXECUTOR_EVENTS_N] = {
-    [EXECUTOR_STEP] = "begun",
-    [EXECUTOR_MOVED] = "moved",
-    [EXECUTOR_FAILED] = "failed",
-};
+G_STATIC_ASSERT((int)EXECUTOR_EVENTS_N == (int)PLAN_STEP_N &&
+                (int)EXECUTOR_FAILED == (int)PLAN_STEP_FAILED);
 
 struct step_log {
     GArray *steps; /* struct logged_step */
@@ -102,7 +100,13 @@ void step_log_end(struct step_log *log, enum executor_event event, const char *w
     if (!open)
         return;
     open->event = event;
-    open->why = g_strdup(why);
+    open->why = why ? g_strndup(why, STEP_WHY_MAX) : NULL;
+}
+
+void step_log_disown(struct step_log *log)
+{
+    for (guint i = 0; i < log->steps->len; i++)
+        g_array_index(log->steps, struct logged_step, i).other = true;
 }
 
 void step_log_withdraw(struct step_log *log)
@@ -127,9 +131,11 @@ static void encode_step(struct json_writer *writer, const struct logged_step *st
         json_key_string(writer, "controller", step->owner);
     json_key_int(writer, "ready", step->n_ready);
     json_key_string(writer, "at", at);
-    json_key_string(writer, "outcome", event_names[step->event]);
+    json_key_string(writer, "outcome", plan_step_names[step->event]);
     if (step->why)
         json_key_string(writer, "why", step->why);
+    if (step->other)
+        json_key_bool(writer, "other", true);
     json_end_object(writer);
 }
 
@@ -144,6 +150,7 @@ void step_log_encode(struct json_writer *writer, const struct step_log *log)
 struct fields {
     const char *ns, *name, *uid, *from, *to, *owner, *at, *outcome, *why;
     int64_t ready;
+    bool other;
 };
 static const struct json_field step_fields[] = {
     JSON_FIELD_STRING(struct fields, ns, "namespace", JSON_REQUIRED),
@@ -156,13 +163,14 @@ static const struct json_field step_fields[] = {
     JSON_FIELD_STRING(struct fields, outcome, "outcome", JSON_REQUIRED),
     JSON_FIELD_STRING(struct fields, why, "why", 0),
     JSON_FIELD_INT64(struct fields, ready, "ready", 0),
+    JSON_FIELD_BOOL(struct fields, other, "other", 0),
     JSON_FIELD_END,
 };
 
 static bool find_event(const char *name, enum executor_event *ret_event)
 {
     for (int event = 0; event < EXECUTOR_EVENTS_N; event++) {
-        if (g_strcmp0(event_names[event], name) != 0)
+        if (g_strcmp0(plan_step_names[event], name) != 0)
             continue;
         *ret_event = (enum executor_event)event;
         return true;
@@ -195,6 +203,7 @@ static bool decode_step(struct step_log *log, struct json_arena *arena, const cJ
                     .n_ready = (guint)fields.ready,
                     .at_s = g_date_time_to_unix(at),
                     .why = g_strdup(fields.why),
+                    .other = fields.other,
                 });
     return true;
 }

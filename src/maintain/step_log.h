@@ -6,7 +6,8 @@
  */
 #include "maintain/executor.h"
 
-#define STEP_LOG_MAX 1000 /* the oldest go first; a run has far fewer */
+#define STEP_LOG_MAX 128 /* the oldest go first: so many fit an annotation */
+#define STEP_WHY_MAX 300 /* bytes */
 
 struct logged_step {
     enum executor_event event; /* EXECUTOR_STEP: it has begun, and that is all that is known */
@@ -16,6 +17,7 @@ struct logged_step {
     guint n_ready;
     int64_t at_s; /* Unix time at which it began */
     char *why;    /* it has failed */
+    bool other;   /* of a plan before this one, whose hour it was taken in */
 };
 
 struct step_log;
@@ -29,6 +31,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(step_log, step_log_free)
 void step_log_note(struct step_log *log, const struct executor_news *news, int64_t now_s);
 /* The last one has ended, which was not seen. */
 void step_log_end(struct step_log *log, enum executor_event event, const char *why);
+/* Another plan begins: those that have been are not its own. */
+void step_log_disown(struct step_log *log);
 /* The last one never began after all. */
 void step_log_withdraw(struct step_log *log);
 

@@ -269,6 +269,11 @@ const struct option options[] = {
      IN(RUNNING, COMMAND_SERVE),
      .help = "Metrics have five series for each card. Of more cards than this they have only the "
              "sums of all; 0: never series for each."},
+    {"plans", BOOL(plans, "false"), IN(RUNNING, COMMAND_SERVE),
+     .help = "Carry out plans that ConfigMaps with the label gpuledger.io/plan order, in gpuledger's "
+             "own namespace (that of the service account, or of the kubeconfig's context), as "
+             "docs/plan.md has them: pods are evicted one after the other. Needs the rights of "
+             "manifests/overlays/plans."},
     {"calendar", PATH(calendar, "FILE", ""), IN(RUNNING, COMMAND_SERVE | COMMAND_SWITCH),
      .help = "Let nodes of NVIDIA's plugin share their cards in another way at other times: windows "
              "of the week, each with a value of nvidia.com/device-plugin.config or "

@@ -47,6 +47,7 @@ const char *const record_kinds[RECORD_KIND_N] = {
     [RECORD_REFUSED] = "refused",
     [RECORD_DROP] = "drop",
     [RECORD_INHERIT] = "inherit",
+    [RECORD_MOVE] = "move",
     [RECORD_BOOKING] = "booking",
     [RECORD_LOST] = "lost",
     [RECORD_HEADER] = "header",
@@ -201,6 +202,21 @@ static void write_look(struct record *record, struct json_writer *writer,
                        ledger_get(what->ledger, args->pod_uid));
 }
 
+static void write_move(struct record *record, struct json_writer *writer,
+                       const struct observed_move *move)
+{
+    record->key = g_strdup(move->uid);
+    json_key_string(writer, "key", move->uid);
+    json_key_string(writer, "result", move->outcome);
+    json_key_string(writer, "plan", move->plan);
+    json_key_string(writer, "namespace", move->ns);
+    json_key_string(writer, "name", move->name);
+    json_key_string(writer, "node", move->from);
+    json_key_string(writer, "to", move->to);
+    if (move->why)
+        json_key_string(writer, "why", move->why);
+}
+
 /* --- observations --------------------------------------------------------------------------- */
 
 static const enum record_kind kinds[] = {
@@ -238,6 +254,7 @@ static const enum record_kind kinds[] = {
     [OBSERVED_POD_GROUP_GONE] = RECORD_POD_GROUP_GONE,
     [OBSERVED_USAGE] = RECORD_USAGE,
     [OBSERVED_GANGS] = RECORD_GANGS,
+    [OBSERVED_MOVE] = RECORD_MOVE,
 };
 
 static uint64_t number_of(const struct observation *what)
@@ -359,6 +376,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
         write_moment(writer, what->moment);
         json_key_string(writer, "key", what->key);
         json_key_string(writer, "result", bind_result_names[what->result]);
+        break;
+    case OBSERVED_MOVE:
+        write_move(record, writer, what->move);
         break;
     case OBSERVED_ARRIVALS:
         queue_state_encode(begin_object(record, writer, "object"), what->entries, what->schedulers);

@@ -19,6 +19,9 @@
  *                                                  kubelet rejected the pod (queue/rejects.h); confirmed:
  *                                                  its plugin answered, and said no
  *
+ *   {"n":10,"kind":"move","key":UID,"result":"moved","plan":"kube-system/empty-n1","namespace":NS,
+ *    "name":POD,"node":FROM,"to":NODE,"why":…}   a step of a plan that a ConfigMap orders
+ *
  *   {"n":11,"kind":"arrivals","object":{…}}        what has come of the waiting of pods so far
  *                                                  (record/queue_state.h), where there is an order
  *   {"n":12,"kind":"learned","object":{…}}         what policies have learned of the pods so far
@@ -77,6 +80,7 @@ enum record_kind {
     RECORD_REFUSED,  /* no Binding of a booking was carried out */
     RECORD_DROP,     /* an allocation that was found to have no pod */
     RECORD_INHERIT,  /* a booking that another replica left */
+    RECORD_MOVE,     /* a step of a plan that is carried out; changes nothing by itself */
     RECORD_BOOKING,  /* one that was open where the file begins */
     RECORD_LOST,     /* that many are missing here */
     RECORD_HEADER,

@@ -342,6 +342,7 @@ void record_state_note(struct record_state *state, const struct record *record)
     case RECORD_LEDGER:
     case RECORD_TIME:
     case RECORD_RESUME:
+    case RECORD_MOVE:
     case RECORD_BOOKING:
     case RECORD_LOST:
     case RECORD_HEADER:

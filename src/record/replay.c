@@ -99,6 +99,12 @@ static bool note_end(struct replay *replay, const struct record_line *line, GErr
     return !line->object || replay_ledger(replay, &at, error);
 }
 
+/* What comes of it are events of their own: the pod ends, another one is bound. */
+static bool pass_over(struct replay *replay, const struct record_line *line, GError **error)
+{
+    return true;
+}
+
 static const struct {
     bool (*play)(struct replay *replay, const struct record_line *line, GError **error);
     bool is_event, has_object, has_booking;
@@ -140,6 +146,7 @@ static const struct {
     [RECORD_REFUSED] = {replay_booking, .is_event = true},
     [RECORD_DROP] = {replay_booking, .is_event = true},
     [RECORD_INHERIT] = {replay_booking, .is_event = true, .has_booking = true},
+    [RECORD_MOVE] = {pass_over, .is_event = true},
     [RECORD_BOOKING] = {replay_booking, .is_event = true, .has_booking = true},
     [RECORD_LOST] = {lose},
     [RECORD_HEADER] = {read_header},

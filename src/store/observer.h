@@ -49,6 +49,16 @@ enum observed {
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
     OBSERVED_USAGE,          /* idleness */
     OBSERVED_GANGS,          /* gangs, places: what has come of groups by now; under the lock */
+    OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
+};
+
+/* A step of a plan that is carried out. */
+struct observed_move {
+    const char *plan;    /* whose it is: "NAMESPACE/NAME" of its ConfigMap */
+    const char *outcome; /* "begun", "moved", "failed" */
+    const char *ns, *name, *uid;
+    const char *from, *to; /* nodes */
+    const char *why;       /* NULL: there is nothing to say */
 };
 
 struct observation {
@@ -85,6 +95,7 @@ struct observation {
     const struct rejects *rejects;
     const struct demand *demand;
     const struct idleness *idleness; /* NULL: none */
+    const struct observed_move *move;
 };
 
 /* Whoever observes embeds this as the first member. */

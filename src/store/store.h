@@ -241,6 +241,9 @@ bool store_learn_waits(struct store *store, struct json_arena *arena, const cJSO
 bool store_reject_pod(struct store *store, const char *uid, const struct rejection *rejection);
 /* A node is left out no longer for what it has rejected; false: it was not. */
 bool store_resume_node(struct store *store, const char *name);
+
+/* Tells the observer of a step of a plan; of the store nothing changes. */
+void store_tell_move(struct store *store, const struct observed_move *move);
 /* Under the lock. */
 const struct rejects *store_rejects(const struct store *store);
 

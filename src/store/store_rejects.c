@@ -19,6 +19,15 @@ bool store_resume_node(struct store *store, const char *name)
     return resumed;
 }
 
+void store_tell_move(struct store *store, const struct observed_move *move)
+{
+    store_lock(store);
+    const uint64_t number = observer_number(store->observer);
+    store_unlock(store);
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_MOVE, number, .key = move->uid, .move = move});
+}
+
 const struct rejects *store_rejects(const struct store *store)
 {
     return store->rejects;

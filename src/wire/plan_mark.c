@@ -81,6 +81,18 @@ struct plan_mark *plan_mark_new(void)
     return mark;
 }
 
+struct plan_mark *plan_mark_dup(const struct plan_mark *mark)
+{
+    struct plan_mark *copy = plan_mark_new();
+
+    copy->doing = g_strdup(mark->doing);
+    copy->by = g_strdup(mark->by);
+    copy->until_ns = mark->until_ns;
+    for (guint i = 0; i < mark->rooms->len; i++)
+        g_ptr_array_add(copy->rooms, kept_room_dup(mark->rooms->pdata[i]));
+    return copy;
+}
+
 void plan_mark_free(struct plan_mark *mark)
 {
     if (!mark)

@@ -48,6 +48,7 @@ struct plan_mark {
     GPtrArray *rooms; /* struct kept_room */
 };
 struct plan_mark *plan_mark_new(void);
+struct plan_mark *plan_mark_dup(const struct plan_mark *mark);
 void plan_mark_free(struct plan_mark *mark); /* NULL is ignored */
 typedef struct plan_mark plan_mark;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(plan_mark, plan_mark_free)

@@ -30,6 +30,7 @@ SAME = [
     ("gangs", ["base", "overlays/gangs", "overlays/gang-strict"], []),
     ("kueue", ["base", "overlays/kueue"], []),
     ("switch", ["base", "overlays/switch"], []),
+    ("plans", ["base", "overlays/plans"], []),
     ("network-policy", ["base", "overlays/network-policy"], []),
     ("admission", ["base", "overlays/admission"], ["--admission"]),
     ("second-scheduler", ["base", "second-scheduler"], []),

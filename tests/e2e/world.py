@@ -143,7 +143,8 @@ class World:
                         }
                     ],
                     "users": [{"name": account, "user": {"tokenFile": str(token)}}],
-                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": account}}],
+                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": account,
+                                                                "namespace": namespace}}],
                     "current-context": "test",
                 }
             )

@@ -345,6 +345,9 @@ class ApiServer:
             return False
         if request.namespace and obj["metadata"].get("namespace") != request.namespace:
             return False
+        label = request.query.get("labelSelector")
+        if label and label not in obj["metadata"].get("labels", {}):
+            return False
         for term in filter(None, request.query.get("fieldSelector", "").split(",")):
             field, value = re.split("!?=", term)
             part, name = field.split(".")

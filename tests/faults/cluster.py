@@ -163,6 +163,13 @@ class Program:
         _, found, body = answer.partition(b"\r\n\r\n")
         return json.loads(body) if found and body else None
 
+    async def text(self, listener, path):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.ports[listener])
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = await asyncio.wait_for(reader.read(), PATIENCE)
+        writer.close()
+        return answer.decode()
+
     # --- kube-scheduler --------------------------------------------------------------------------
 
     async def filter(self, obj):

@@ -9,7 +9,7 @@ from apiserver import ApiServer, Request  # noqa: F401 pylint: disable=unused-im
 from cluster import ASSIGNED, IDX, PATIENCE, Cluster, run_pod, units_of
 from program import pod
 
-PLAN = "gpuledger.io/plan"
+PLAN, STATUS = "gpuledger.io/plan", "gpuledger.io/plan-status"
 
 
 class Moving(Cluster):
@@ -117,12 +117,32 @@ class Moving(Cluster):
             await asyncio.sleep(0.02)
 
     async def until(self, condition, what):
+        """What it answers, once that is something."""
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while not (found := condition()):
             if asyncio.get_running_loop().time() > deadline:
-                raise AssertionError(f"never: {what}")
+                raise AssertionError(f"never: {what() if callable(what) else what}")
             await asyncio.sleep(0.02)
         return found
+
+    # --- plans that ConfigMaps order -------------------------------------------------------------
+
+    def order(self, name="plan", namespace="default", label="run", **data):
+        self.api.put("configmaps", {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"namespace": namespace, "name": name, "labels": {PLAN: label},
+                         "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "data": {key.replace("_", "-"): value for key, value in data.items()}})
+
+    def status(self, name="plan", namespace="default"):
+        """What has come of it; None: nothing yet."""
+        text = self.api.objects["configmaps"][(namespace, name)]["metadata"].get("annotations", {}).get(STATUS)
+        return text and json.loads(text)
+
+    async def phase(self, *wanted, name="plan"):
+        """The status, once it is in one of these."""
+        return await self.until(lambda: (self.status(name) or {}).get("phase") in wanted and self.status(name),
+                                lambda: f"{name} is {wanted}, but {self.status(name)}")
 
     # --- what is told ----------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 
 # pylint: disable=wrong-import-position
 from apiserver import Fault  # noqa: E402
-from moving import Moving  # noqa: E402
+from cluster import Program  # noqa: E402
+from moving import PLAN, STATUS, Moving  # noqa: E402
 from program import PROGRAM, environment, pod  # noqa: E402
 
 
@@ -159,6 +160,181 @@ class Command(unittest.IsolatedAsyncioTestCase):
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)
             await self.stops(cluster, address.rsplit(":", 1)[1], 0, "--server", address)
+
+
+@contextlib.asynccontextmanager
+async def serving(cluster, *options):
+    program = Program(cluster, cluster.api.kubeconfig())
+    try:
+        await program.start("--plans", *options)
+        yield program
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n" + "\n".join(program.log[-40:])) from error
+    finally:
+        await program.end()
+
+
+class Service(unittest.IsolatedAsyncioTestCase):
+    """gpuledger serve --plans."""
+
+    def outcomes(self, status):
+        return [(step["name"], step["outcome"]) for step in status["steps"]]
+
+    async def test_carried_out(self):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            record = cluster.api.directory / "record"
+            async with serving(cluster, f"--record={record}") as program:
+                cluster.order(pod="test/big")
+                status = await cluster.phase("done", "stopped")
+                self.assertEqual((status["phase"], status["moved"], status["left"], cluster.where("big")),
+                                 ("done", 2, 0, "n1"), status)
+                self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves])
+                self.assertEqual(cluster.marks(), [], "nothing is kept any more")
+                self.assertEqual([name for name, _ in cluster.events("GPUPlanMoved")], ["n1", "n1"])
+                text = await program.text("operations", "/metrics")
+                for line in ('plans_total{result="done"} 1', 'plan_steps_total{result="begun"} 2',
+                             'plan_steps_total{result="moved"} 2', 'plan_steps_total{result="failed"} 0'):
+                    self.assertIn(f"gpuledger_{line}\n", text)
+                await program.end(kill=False)
+            lines = [json.loads(line) for line in record.read_text().splitlines()]
+            self.assertEqual([(line["name"], line["result"], line["plan"]) for line in lines if line["kind"] == "move"],
+                             [(name, result, "default/plan") for name in cluster.moves
+                              for result in ("begun", "moved")])
+            process = await asyncio.create_subprocess_exec(
+                os.environ.get("GPULEDGER", PROGRAM), "replay", record, env=environment(),
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+            said = (await process.communicate())[0].decode()
+            self.assertEqual(process.returncode, 0, said)
+
+    async def test_a_node_is_emptied(self):
+        async with cluster_of(n1=8, n2=8) as cluster:
+            cluster.web(3, "n1")
+            async with serving(cluster):
+                cluster.order(empty="n1")
+                status = await cluster.phase("done", "stopped")
+                self.assertEqual((status["phase"], status["goal"], cluster.where("web-2")),
+                                 ("done", "nobody on n1", "n2"), status)
+                self.assertTrue(cluster.api.objects["nodes"][(None, "n1")]["spec"]["unschedulable"])
+
+    async def crash(self, moment):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.delay = 1
+            cluster.order(pod="test/big")
+            reached = {
+                "status": lambda: (cluster.status() or {}).get("steps"),
+                "evicted": lambda: cluster.moves,
+                "gone": lambda: cluster.moves and not cluster.gone,
+                "moved": lambda: (cluster.status() or {}).get("moved") == 1,
+                "last": lambda: len(cluster.moves) == 2,
+            }
+            async with serving(cluster) as program:
+                await cluster.until(reached[moment], moment)
+                program.kill()
+            self.assertEqual(cluster.status()["phase"], "running", moment)
+            async with serving(cluster):
+                status = await cluster.phase("done", "stopped")
+            self.assertEqual((status["phase"], status["moved"], cluster.where("big")), ("done", 2, "n1"),
+                             (moment, status))
+            self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves], moment)
+            self.assertEqual(cluster.marks(), [], moment)
+
+    async def test_it_goes_on_after_a_crash(self):
+        """At whatever moment: each pod moves once, and what is known of the steps is kept."""
+        await asyncio.gather(*map(self.crash, ("status", "evicted", "gone", "moved", "last")))
+
+    async def test_the_hour_is_kept_across_restarts_and_plans(self):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            async with serving(cluster):
+                cluster.order(pod="test/big", max_per_hour="1")
+                status = await cluster.phase("waiting", "done", "stopped")
+                self.assertEqual((status["phase"], status["moved"], cluster.marks()), ("waiting", 1, []), status)
+            async with serving(cluster) as program:
+                cluster.order("other", empty="n4", max_per_hour="1")
+                cluster.web(1, "n4")
+                status = await cluster.phase("waiting", "done", "stopped", name="other")
+                self.assertEqual((status["phase"], len(cluster.moves)), ("waiting", 1), "the hour is everybody's")
+                cluster.api.delete("configmaps", ("default", "plan"))
+                cluster.order("another", empty="n4", max_per_hour="1")
+                status = await cluster.phase("waiting", "done", "stopped", name="another")
+                self.assertEqual((status["phase"], len(cluster.moves)), ("waiting", 1), program.log)
+                cluster.order("other", empty="n4", max_per_hour="2")
+                status = await cluster.phase("done", "stopped", name="other")
+                self.assertEqual((status["phase"], len(cluster.moves)), ("done", 2), status)
+
+    async def test_orders_that_are_not_understood(self):
+        orders = {"word": {"pod": "test/big", "max-evictions": "3"}, "both": {"pod": "test/big", "empty": "n1"},
+                  "none": {}, "number": {"pod": "test/big", "max-moves": "many"}, "pod": {"pod": "big"},
+                  "window": {"empty": "n1", "window": "at night"}, "force": {"empty": "n1", "force": "true"},
+                  "long": {"empty": "n1", "window": "x" * 5000}, "time": {"empty": "n1", "evict-timeout": "10"}}
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            for name, data in orders.items():
+                cluster.order(name, **data)
+            cluster.order("elsewhere", namespace="test", pod="test/big")
+            cluster.order("off", label="stop", pod="test/big")
+            cluster.order("broken", pod="test/big")
+            cluster.api.objects["configmaps"][("default", "broken")]["metadata"]["annotations"] = {STATUS: "{"}
+            async with serving(cluster) as program:
+                for name in orders:
+                    status = await cluster.phase("refused", "done", "stopped", "running", name=name)
+                    self.assertEqual(status["phase"], "refused", (name, status))
+                cluster.order("last", empty="n4")
+                await cluster.phase("done", name="last")
+                self.assertEqual((cluster.status("elsewhere", "test"), cluster.status("off"), cluster.moves),
+                                 (None, None, []))
+                self.assertTrue(any("broken" in line and "cannot be read" in line for line in program.log))
+
+    async def tell_to_stop(self, what, change):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.delay = 6
+            cluster.order(pod="test/big")
+            async with serving(cluster) as program:
+                await cluster.until(lambda: cluster.moves, "the first eviction")
+                if change:
+                    cluster.api.change("configmaps", ("default", "plan"), change)
+                    status = await cluster.phase("done", "stopped")
+                    self.assertEqual(status["phase"], "stopped", (what, status))
+                else:
+                    cluster.api.delete("configmaps", ("default", "plan"))
+                    await cluster.until(lambda: any("ended" in line for line in program.log), "its end")
+                self.assertEqual((len(cluster.moves), cluster.marks()), (1, []), what)
+
+    async def test_it_is_told_to_stop(self):
+        await asyncio.gather(
+            self.tell_to_stop("label", lambda each: each["metadata"]["labels"].update({PLAN: "stop"})),
+            self.tell_to_stop("data", lambda each: each["data"].update({"max-moves": "1", "window": "00:00-24:00"})),
+            self.tell_to_stop("gone", None))
+
+    async def test_an_audit_finds_something_meanwhile(self):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.on_eviction = lambda n: cluster.foreign("n4")
+            cluster.order(pod="test/big")
+            async with serving(cluster):
+                status = await cluster.phase("done", "stopped")
+            self.assertEqual((status["phase"], status["moved"], cluster.marks()), ("stopped", 1, []), status)
+            self.assertIn("foreign n4 test/foreign", status["text"])
+
+    async def strike(self, *faults):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            async with serving(cluster):
+                cluster.api.faults += faults
+                cluster.order(pod="test/big")
+                status = await cluster.phase("done", "stopped")
+            self.assertEqual((status["phase"], status["moved"]), ("done", 2), (faults, status))
+            self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves], faults)
+
+    async def test_faults_that_stop_nothing(self):
+        """Of what is written, and of what is evicted."""
+        await asyncio.gather(*map(self.strike, (
+            Fault("patch configmaps", "done-cut", times=2), Fault("patch configmaps", "status", 409, times=2),
+            Fault("list", "status", 500, times=2), Fault("evict", "done-status", times=50),
+            Fault("try to evict", "status", 429, "TooManyRequests"))))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/plan_run.h"
+
+#include "audit/audit.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "core/fail.h"
+#include "explain/explain.h"
+#include "kube/clock.h"
+#include "maintain/card_service.h"
+#include "maintain/drain.h"
+#include "maintain/findings.h"
+#include "maintain/keeping.h"
+#include "wire/kubernetes.h"
+
+#include <string.h>
+
+#define CALL_MS 10000
+#define WRITES_MAX 5
+#define ASK_MS 2000  /* between looks at the ConfigMap, while something is waited for */
+#define TELL_MS 5000 /* between writes of what is only told */
+#define SETTLE_MS 10000
+#define SETTLE_POLL_MS 100
+#define STUCK_MS 60000
+#define AUDITS 3
+#define AUDIT_SETTLE_MS 1000
+#define AUDIT_PAUSE_MS 5000
+
+struct run {
+    const struct plan_run_args *args;
+    struct keeping *keeping;
+    char *by;   /* "plan NAMESPACE/NAME", the same for all replicas */
+    char *gone; /* UID of the pod that went last; or NULL */
+    int64_t asked_ms, told_ms;
+    bool left; /* to whoever serves next: nothing is written any more */
+    bool paused;
+};
+
+/* --- the ConfigMap ---------------------------------------------------------------------------- */
+
+static char *path_of(const struct plan_order *order)
+{
+    g_autofree char *ns = g_uri_escape_string(order->ns, NULL, FALSE);
+    g_autofree char *name = g_uri_escape_string(order->name, NULL, FALSE);
+
+    return g_strdup_printf("/api/v1/namespaces/%s/configmaps/%s", ns, name);
+}
+
+static struct plan_order *decode(const GString *reply, GError **error)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    const cJSON *object = json_parse(arena, reply->str, reply->len, error);
+
+    return object ? plan_order_decode(arena, object, error) : NULL;
+}
+
+/* As it is now. */
+static enum outcome read_order(const struct plan_run_args *args, struct plan_order **ret_order,
+                               GError **error)
+{
+    g_autofree char *path = path_of(args->order);
+    g_autoptr(GString) reply = g_string_new(NULL);
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS};
+    const enum outcome outcome = api_client_call(args->with->client, &call, reply, error);
+
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    *ret_order = decode(reply, error);
+    return *ret_order ? OUTCOME_OK : OUTCOME_REFUSED;
+}
+
+static bool is_same(const struct plan_order *order, const struct plan_order *now)
+{
+    return now->wanted && g_str_equal(order->digest, now->digest) &&
+           g_str_equal(order->uid, now->uid);
+}
+
+static void take_version(struct plan_order *order, struct plan_order *from, char *take_status)
+{
+    g_free(order->version);
+    order->version = g_steal_pointer(&from->version);
+    g_free(order->status);
+    order->status = take_status;
+}
+
+static enum outcome try_write(const struct plan_run_args *args, const char *text, GError **error)
+{
+    g_autofree char *path = path_of(args->order);
+    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, body);
+    node_annotation_encode(&writer, &(struct node_annotation){.node = args->order->name,
+                                                              .version = args->order->version,
+                                                              .key = PLAN_STATUS_KEY,
+                                                              .value = text});
+    const enum outcome outcome = api_client_call(
+        args->with->client,
+        &(struct api_call){
+            .method = "PATCH", .path = path, .body = body, .deadline_ms = clock_ms() + CALL_MS},
+        reply, error);
+    if (outcome != OUTCOME_OK)
+        return outcome;
+    g_autoptr(plan_order) now = decode(reply, error);
+    if (!now)
+        return OUTCOME_REFUSED;
+    take_version(args->order, now, g_strdup(text));
+    return OUTCOME_OK;
+}
+
+/* After a conflict: whether it may be written against what is there now. */
+static bool look_again(const struct plan_run_args *args, const char *text, GError **error)
+{
+    g_autoptr(plan_order) now = NULL;
+
+    if (read_order(args, &now, error) != OUTCOME_OK)
+        return false;
+    /* Our own write, whose answer was lost, is as good. */
+    if (g_strcmp0(now->status, args->order->status) != 0 && g_strcmp0(now->status, text) != 0)
+        return fail_with(error, GPULEDGER_ERROR_CONFLICT,
+                         "somebody else has written the plan's status");
+    take_version(args->order, now, g_steal_pointer(&now->status));
+    return true;
+}
+
+bool plan_run_write(const struct plan_run_args *args, GError **error)
+{
+    g_autofree char *text = plan_status_format(args->status);
+    enum outcome outcome = OUTCOME_CONFLICT;
+
+    for (int i = 0; i < WRITES_MAX && outcome == OUTCOME_CONFLICT; i++) {
+        g_clear_error(error);
+        outcome = try_write(args, text, error);
+        if (outcome == OUTCOME_CONFLICT) {
+            g_clear_error(error);
+            if (!look_again(args, text, error))
+                return false;
+        }
+    }
+    return outcome == OUTCOME_OK;
+}
+
+/* --- what the executor asks ------------------------------------------------------------------- */
+
+/* This replica serves as it did when it began, and is not about to end. */
+static bool serves(struct run *run)
+{
+    run->left = run->left || !worker_rest(run->args->worker, 0) ||
+                leadership_term(run->args->with->leadership) != run->args->term;
+    return !run->left;
+}
+
+/* What cannot be read may still be ordered: nothing begins before the status has been written. */
+static bool is_wanted(void *data, GError **error)
+{
+    struct run *run = data;
+    g_autoptr(plan_order) now = NULL;
+
+    if (!serves(run))
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "this replica serves no longer");
+    if (clock_ms() < run->asked_ms + ASK_MS)
+        return true;
+    run->asked_ms = clock_ms();
+    const enum outcome outcome = read_order(run->args, &now, NULL);
+    if (outcome == OUTCOME_NOT_FOUND)
+        return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "its ConfigMap is gone");
+    return outcome != OUTCOME_OK || is_same(run->args->order, now) ||
+           fail_with(error, GPULEDGER_ERROR_CONFLICT, "its ConfigMap orders it no longer");
+}
+
+static void tell(void *data, const char *text)
+{
+    struct run *run = data;
+    const struct plan_order *order = run->args->order;
+    g_autoptr(GError) failure = NULL;
+
+    log_event(LOG_LEVEL_INFO, "plan", LOG_TEXT("configmap", order->name), LOG_TEXT("what", text));
+    plan_status_tell(run->args->status, text);
+    if (clock_ms() < run->told_ms + TELL_MS || !serves(run))
+        return;
+    run->told_ms = clock_ms();
+    if (!plan_run_write(run->args, &failure))
+        log_event(LOG_LEVEL_WARN, "plan's status cannot be written",
+                  LOG_TEXT("configmap", order->name), LOG_TEXT("why", failure->message));
+}
+
+/* Of another thread, while nobody waits for it. */
+static void complain_of(void *data, const char *text)
+{
+    log_event(LOG_LEVEL_WARN, "plan", LOG_TEXT("what", text));
+}
+
+static bool is_held(struct store *store, const char *uid)
+{
+    const bool held = ledger_get(store_lock(store), uid) != NULL;
+
+    store_unlock(store);
+    return held;
+}
+
+/* The watch needs a moment to tell that the last pod has ended. */
+static void settle(const struct run *run)
+{
+    const int64_t until_ms = clock_ms() + SETTLE_MS;
+
+    while (run->gone && is_held(run->args->with->store, run->gone) && clock_ms() < until_ms &&
+           worker_rest(run->args->worker, SETTLE_POLL_MS))
+        continue;
+}
+
+static struct relocation *look(void *data, GError **error)
+{
+    struct run *run = data;
+    const struct plan_service_options *with = run->args->with;
+    const struct plan_order *order = run->args->order;
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_view pod;
+
+    settle(run);
+    if (order->pod_name && !explain_read_pod(with->cluster, arena, order->pod_ns, order->pod_name,
+                                             clock_ms() + CALL_MS, &pod, error))
+        return NULL;
+    return relocation_find(
+        &(struct relocation_query){
+            .store = with->store,
+            .cluster = with->cluster,
+            .admit = order->pod_name ? &pod : NULL,
+            .empty = order->pod_name ? NULL : &order->place,
+            .moves_max = order->moves_max,
+            .per_owner = order->budgets.per_owner,
+            .per_node = order->budgets.per_node,
+            .per_namespace = order->budgets.per_namespace,
+        },
+        error);
+}
+
+static bool rest(void *data, int64_t duration_ms)
+{
+    return worker_rest(data, duration_ms);
+}
+
+/* `error` is not NULL. Once more, if the API server could not be read. */
+static struct audit_report *audit(struct run *run, GError **error)
+{
+    const struct plan_service_options *with = run->args->with;
+    struct audit_report *report = NULL;
+
+    for (int i = 0; i < AUDITS && !report; i++) {
+        g_clear_error(error);
+        if (i > 0 && (!worker_rest(run->args->worker, AUDIT_PAUSE_MS) || !serves(run)))
+            break;
+        report = audit_compare(with->store, with->cluster,
+                               &(struct audit_options){.stuck_ms = STUCK_MS,
+                                                       .settle_ms = AUDIT_SETTLE_MS,
+                                                       .rest = rest,
+                                                       .rest_data = run->args->worker},
+                               error);
+    }
+    if (!report && !*error)
+        g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_UNAVAILABLE,
+                            "this replica serves no longer");
+    return report;
+}
+
+static bool may_go_on(void *data, const struct relocation *plan, GError **error)
+{
+    struct run *run = data;
+    struct plan_status *status = run->args->status;
+    const char *nodes[RELOCATION_PLACES_MAX];
+    g_autoptr(findings) now = findings_new(), before = findings_new();
+    GError *failure = NULL;
+    g_autoptr(audit_report) report = audit(run, &failure);
+
+    if (!report) {
+        g_propagate_prefixed_error(error, failure, "stopped: the cluster cannot be audited: ");
+        return false;
+    }
+    findings_add_report(now, report);
+    if (!status->known)
+        status->known = findings_texts(now);
+    for (char **known = status->known; *known; known++)
+        findings_learn(before, *known);
+    status->left = plan->steps->len;
+    relocation_places(plan, nodes);
+    return findings_check(now, before, nodes, error);
+}
+
+/* --- what becomes of steps -------------------------------------------------------------------- */
+
+static void tell_move(const struct run *run, const struct logged_step *step)
+{
+    g_autofree char *plan = g_strdup_printf("%s/%s", run->args->order->ns, run->args->order->name);
+    const char *outcome = plan_step_names[step->event];
+    g_autofree char *pod = g_strdup_printf("%s/%s", step->ns, step->name);
+
+    metrics_count(COUNTER_PLAN_STEPS, (unsigned)step->event);
+    log_event(step->event == EXECUTOR_FAILED ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "plan's step",
+              LOG_TEXT("plan", plan), LOG_TEXT("outcome", outcome), LOG_TEXT("pod", pod),
+              LOG_TEXT("from", step->from), LOG_TEXT("to", step->to), LOG_TEXT("why", step->why));
+    store_tell_move(run->args->with->store, &(struct observed_move){.plan = plan,
+                                                                    .outcome = outcome,
+                                                                    .ns = step->ns,
+                                                                    .name = step->name,
+                                                                    .uid = step->uid,
+                                                                    .from = step->from,
+                                                                    .to = step->to,
+                                                                    .why = step->why});
+}
+
+/* The last of the log has come to this. */
+static void note_last(struct run *run)
+{
+    struct plan_status *status = run->args->status;
+    const struct logged_step *last = step_log_get(status->log, step_log_n(status->log) - 1);
+    g_autofree char *text = g_strdup_printf("%s/%s %s", last->ns, last->name,
+                                            last->event == EXECUTOR_STEP    ? "moves"
+                                            : last->event == EXECUTOR_MOVED ? "has moved"
+                                                                            : "has not moved");
+
+    status->moved += last->event == EXECUTOR_MOVED;
+    status->left -= last->event == EXECUTOR_MOVED && status->left > 0;
+    plan_status_tell(status, text);
+    tell_move(run, last);
+}
+
+static bool note(void *data, const struct executor_news *news, GError **error)
+{
+    struct run *run = data;
+    const struct plan_run_args *args = run->args;
+
+    if (run->left)
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "this replica serves no longer");
+    step_log_note(args->status->log, news, g_get_real_time() / G_USEC_PER_SEC);
+    g_free(run->gone);
+    run->gone = g_strdup(news->step->uid);
+    if (news->event != EXECUTOR_STEP)
+        note_last(run);
+    run->told_ms = clock_ms();
+    if (!plan_run_write(args, error)) {
+        step_log_withdraw(args->status->log);
+        return fail_within(error, "stopped: its status cannot be written: ");
+    }
+    if (news->event == EXECUTOR_STEP)
+        note_last(run);
+    return true;
+}
+
+/* --- going on --------------------------------------------------------------------------------- */
+
+struct marks {
+    const char *by;
+    GPtrArray *dead; /* names of nodes */
+    GHashTable *own; /* name of a node -> struct plan_mark */
+};
+
+/* Under the store's lock. */
+static void collect(const char *node, const struct plan_mark *mark, bool lives, void *data)
+{
+    struct marks *marks = data;
+
+    if (!lives)
+        g_ptr_array_add(marks->dead, g_strdup(node));
+    else if (g_strcmp0(mark->by, marks->by) == 0)
+        g_hash_table_insert(marks->own, g_strdup(node), plan_mark_dup(mark));
+}
+
+/* What was kept for this plan goes on being kept; what plans have left that were killed goes. */
+static bool take_over(const struct run *run, GError **error)
+{
+    const struct plan_service_options *with = run->args->with;
+    g_autoptr(GPtrArray) dead = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GHashTable) own = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct marks marks = {run->by, dead, own};
+    GHashTableIter iter;
+    gpointer node, mark;
+    bool ok = true;
+
+    store_lock(with->store);
+    store_marks_each(with->store, collect, &marks);
+    store_unlock(with->store);
+    g_hash_table_iter_init(&iter, own);
+    while (g_hash_table_iter_next(&iter, &node, &mark))
+        keeping_adopt(run->keeping, node, mark);
+    for (guint i = 0; ok && i < dead->len; i++)
+        ok = keeping_clean(with->client, dead->pdata[i], error);
+    return ok;
+}
+
+/* A step that had begun when its executor ended. */
+static bool finish_step(struct run *run, GError **error)
+{
+    struct step_log *log = run->args->status->log;
+    const struct logged_step *open = step_log_open(log);
+    GError *failure = NULL;
+
+    if (!open)
+        return true;
+    struct drain_pod pod = {
+        .ns = open->ns, .name = open->name, .uid = open->uid, .n_ready = open->n_ready};
+    const struct drain_query query = {
+        .client = run->args->with->client,
+        .pods = &pod,
+        .n_pods = 1,
+        .timeout_ms = run->args->order->timeout_ms,
+        .progress = tell,
+        .go_on = is_wanted,
+        .data = run,
+    };
+    const bool ok = drain_finish(&query, open->owner, &failure);
+    g_free(pod.why);
+    if (run->left) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    run->gone = g_strdup(open->uid);
+    if (ok && pod.state == DRAIN_STAYS) {
+        step_log_withdraw(log);
+        return true;
+    }
+    step_log_end(log, ok ? EXECUTOR_MOVED : EXECUTOR_FAILED, ok ? NULL : failure->message);
+    note_last(run);
+    if (!ok)
+        g_propagate_prefixed_error(error, failure, "stopped: ");
+    return ok;
+}
+
+static bool close_place(const struct run *run, GError **error)
+{
+    const struct plan_order *order = run->args->order;
+    const struct service_query query = {run->args->with->client, &order->place,
+                                        run->args->with->dialects, false, false};
+    g_autoptr(GPtrArray) changes = order->place.node ? card_service_set(&query, error) : NULL;
+
+    return !order->place.node || changes;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static bool execute(struct run *run, GError **error)
+{
+    const struct plan_run_args *args = run->args;
+    const struct plan_order *order = args->order;
+    const struct executor executor = {
+        .client = args->with->client,
+        .keeping = run->keeping,
+        .budgets = order->budgets,
+        .window = order->window,
+        .timeout_ms = order->timeout_ms,
+        .ns = order->pod_ns,
+        .name = order->pod_name,
+        .paused = &run->paused,
+        .past = args->past,
+        .look = look,
+        .may_go_on = may_go_on,
+        .is_wanted = is_wanted,
+        .note = note,
+        .tell = tell,
+        .data = run,
+    };
+    guint moved = 0;
+    g_autoptr(relocation) plan = look(run, error);
+
+    if (!plan)
+        return fail_within(error, "stopped: ");
+    g_free(args->status->goal);
+    args->status->goal = g_strdup(plan->goal);
+    args->status->left = plan->steps->len;
+    const bool ok = executor_run(&executor, &plan, &moved, error);
+    args->status->left = plan->steps->len;
+    return ok;
+}
+
+static void conclude(struct run *run, bool ok, const GError *failure)
+{
+    const struct plan_run_args *args = run->args;
+    struct plan_status *status = args->status;
+    g_autoptr(GError) unwritten = NULL;
+
+    status->phase = ok ? PLAN_PHASE_DONE : run->paused ? PLAN_PHASE_WAITING : PLAN_PHASE_STOPPED;
+    plan_status_tell(status, ok ? "the goal is reached" : failure->message);
+    if (status->phase != PLAN_PHASE_WAITING)
+        metrics_count(COUNTER_PLANS, ok ? PLAN_RESULT_DONE : PLAN_RESULT_STOPPED);
+    log_event(ok || run->paused ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "plan ended",
+              LOG_TEXT("configmap", args->order->name),
+              LOG_TEXT("phase", plan_phases[status->phase]), LOG_NUMBER("moved", status->moved),
+              LOG_TEXT("text", status->text));
+    if (!plan_run_write(args, &unwritten))
+        log_event(LOG_LEVEL_WARN, "plan's status cannot be written",
+                  LOG_TEXT("configmap", args->order->name), LOG_TEXT("why", unwritten->message));
+}
+
+void plan_run(const struct plan_run_args *args)
+{
+    struct run run = {.args = args, .asked_ms = clock_ms()};
+    g_autoptr(GError) failure = NULL;
+
+    run.by = g_strdup_printf("plan %s/%s", args->order->ns, args->order->name);
+    run.keeping = keeping_new(&(struct keeping_options){
+        .client = args->with->client, .by = run.by, .tell = complain_of, .data = NULL});
+    args->status->phase = PLAN_PHASE_RUNNING;
+    plan_status_tell(args->status, "begins");
+    if (!plan_run_write(args, &failure)) {
+        run.left = true; /* somebody else is at it, or it will be tried again */
+        log_event(LOG_LEVEL_WARN, "plan does not begin", LOG_TEXT("configmap", args->order->name),
+                  LOG_TEXT("why", failure->message));
+    } else {
+        const bool ok = take_over(&run, &failure) && finish_step(&run, &failure) &&
+                        close_place(&run, &failure) && execute(&run, &failure);
+        if (serves(&run)) {
+            keeping_end(
+                run.keeping); /* so that nothing is kept any more for what is said to be over */
+            conclude(&run, ok, failure);
+        }
+    }
+    if (run.left)
+        keeping_abandon(run.keeping);
+    keeping_free(run.keeping);
+    g_free(run.by);
+    g_free(run.gone);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Carries out what one ConfigMap orders, from wherever it stands. For plan_service.c; its thread. */
+#include "base/worker.h"
+#include "maintain/plan_order.h"
+#include "maintain/plan_service.h"
+#include "maintain/plan_status.h"
+
+struct plan_run_args {
+    const struct plan_service_options *with;
+    struct worker *worker; /* when that is told to end, it ends */
+    uint64_t term;         /* in which this replica serves, as long as it goes on */
+    const GArray *past;    /* struct executor_past, as struct executor has it */
+    struct plan_order *order;
+    struct plan_status *status; /* both change with what is written */
+};
+
+/* Writes the status into the ConfigMap, against the version that was read; where only others' fields have changed
+ * meanwhile it is written again. False, with an error: it was not written, and somebody else may have. */
+bool plan_run_write(const struct plan_run_args *args, GError **error);
+
+/* Until it is done, has stopped, has to wait, or is left to another replica; all but the last is in the status then,
+ * and in the ConfigMap if it can be written. */
+void plan_run(const struct plan_run_args *args);

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "maintain/plan_service.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "core/fail.h"
+#include "kube/clock.h"
+#include "maintain/plan_run.h"
+
+#include <string.h>
+
+#define EVERY_MS 5000
+#define CALL_MS 10000
+#define LIST_MAX ((size_t)64 << 20)
+#define HOUR_S 3600
+
+struct plan_service {
+    struct plan_service_options options;
+    struct worker worker;
+    GHashTable
+        *steps; /* UID of a pod that was moved in the last hour -> int64_t: when; whatever became of
+                        * the ConfigMap */
+};
+
+/* A ConfigMap, and what has come of it. */
+struct entry {
+    struct plan_order *order;
+    struct plan_status *status; /* NULL: nothing */
+};
+
+static void entry_clear(void *data)
+{
+    struct entry *entry = data;
+
+    plan_order_free(entry->order);
+    plan_status_free(entry->status);
+}
+
+/* --- what is ordered -------------------------------------------------------------------------- */
+
+struct list {
+    const cJSON *items;
+};
+static const struct json_field list_fields[] = {
+    JSON_FIELD_ARRAY(struct list, items, "items", 0),
+    JSON_FIELD_END,
+};
+
+static gint compare_entries(gconstpointer a, gconstpointer b)
+{
+    const struct plan_order *one = ((const struct entry *)a)->order;
+    const struct plan_order *other = ((const struct entry *)b)->order;
+    const int order = strcmp(one->created, other->created);
+
+    return order ? order : strcmp(one->name, other->name);
+}
+
+/* What nobody can read is not begun anew, since nobody knows what was done. */
+static struct plan_status *read_status(const struct plan_order *order)
+{
+    g_autoptr(GError) failure = NULL;
+    struct plan_status *status = order->status ? plan_status_parse(order->status, &failure) : NULL;
+
+    if (!failure)
+        return status;
+    g_autofree char *text = g_strdup_printf("the annotation " PLAN_STATUS_KEY
+                                            " cannot be read: %s. Delete it to begin anew",
+                                            failure->message);
+    status = plan_status_new(order->digest);
+    status->phase = PLAN_PHASE_STOPPED;
+    plan_status_tell(status, text);
+    log_event_limited(LOG_LEVEL_WARN, "plan's status cannot be read",
+                      LOG_TEXT("configmap", order->name), LOG_TEXT("why", failure->message));
+    return status;
+}
+
+/* Array of struct entry, the oldest first. NULL, with an error: they cannot be read. */
+static GArray *list_orders(const struct plan_service *service, GError **error)
+{
+    g_autofree char *ns = g_uri_escape_string(service->options.ns, NULL, FALSE);
+    g_autofree char *path =
+        g_strdup_printf("/api/v1/namespaces/%s/configmaps?labelSelector=gpuledger.io%%2Fplan", ns);
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GString) reply = g_string_new(NULL);
+    struct list list = {0};
+    const cJSON *item;
+    const struct api_call call = {
+        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS, .reply_max = LIST_MAX};
+
+    if (api_client_call(service->options.client, &call, reply, error) != OUTCOME_OK)
+        return NULL;
+    const cJSON *object = json_parse(arena, reply->str, reply->len, error);
+    if (!object || !json_decode(arena, object, list_fields, &list, error))
+        return NULL;
+    GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct entry));
+    g_array_set_clear_func(entries, entry_clear);
+    cJSON_ArrayForEach (item, list.items) {
+        struct entry entry = {.order = plan_order_decode(arena, item, NULL)};
+        if (!entry.order)
+            continue;
+        entry.status = read_status(entry.order);
+        g_array_append_val(entries, entry);
+    }
+    g_array_sort(entries, compare_entries);
+    if (entries->len > PLAN_ORDERS_MAX) {
+        log_event_limited(LOG_LEVEL_WARN, "too many plans are ordered",
+                          LOG_NUMBER("configmaps", entries->len),
+                          LOG_NUMBER("looked_at", PLAN_ORDERS_MAX));
+        g_array_set_size(entries, PLAN_ORDERS_MAX);
+    }
+    return entries;
+}
+
+/* --- what was done in the last hour ----------------------------------------------------------- */
+
+static int64_t now_s(void)
+{
+    return g_get_real_time() / G_USEC_PER_SEC;
+}
+
+static gboolean is_old(gpointer uid, gpointer at_s, gpointer data)
+{
+    return *(const int64_t *)at_s + HOUR_S <= now_s();
+}
+
+static void remember(struct plan_service *service, const struct step_log *log)
+{
+    for (guint i = 0; i < step_log_n(log); i++) {
+        const struct logged_step *step = step_log_get(log, i);
+        if (step->at_s + HOUR_S > now_s())
+            g_hash_table_replace(service->steps, g_strdup(step->uid),
+                                 g_memdup2(&step->at_s, sizeof step->at_s));
+    }
+}
+
+static void remember_all(struct plan_service *service, const GArray *entries)
+{
+    g_hash_table_foreach_remove(service->steps, is_old, NULL);
+    for (guint i = 0; i < entries->len; i++) {
+        const struct entry *entry = &g_array_index(entries, struct entry, i);
+        if (entry->status)
+            remember(service, entry->status->log);
+    }
+}
+
+static gint compare_past(gconstpointer a, gconstpointer b)
+{
+    const int64_t one = ((const struct executor_past *)a)->at_ms;
+    const int64_t other = ((const struct executor_past *)b)->at_ms;
+
+    return (one > other) - (one < other);
+}
+
+static int64_t by_clock(int64_t at_s)
+{
+    return clock_ms() - MAX(now_s() - at_s, 0) * 1000;
+}
+
+/* Array of struct executor_past, which borrows from the status; that may be NULL. */
+static GArray *list_past(const struct plan_service *service, const struct plan_status *status)
+{
+    GArray *past = g_array_new(FALSE, TRUE, sizeof(struct executor_past));
+    g_autoptr(GHashTable) own = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTableIter iter;
+    gpointer uid, at_s;
+
+    for (guint i = 0; status && i < step_log_n(status->log); i++) {
+        const struct logged_step *step = step_log_get(status->log, i);
+        const struct executor_past one = {step->owner, step->from, step->ns, by_clock(step->at_s),
+                                          false};
+        if (step->other || step->event != EXECUTOR_MOVED)
+            continue;
+        g_hash_table_add(own, step->uid);
+        g_array_append_val(past, one);
+    }
+    g_hash_table_iter_init(&iter, service->steps);
+    while (g_hash_table_iter_next(&iter, &uid, &at_s)) {
+        const struct executor_past one = {.at_ms = by_clock(*(const int64_t *)at_s), .other = true};
+        if (!g_hash_table_contains(own, uid))
+            g_array_append_val(past, one);
+    }
+    g_array_sort(past, compare_past);
+    return past;
+}
+
+/* --- one of them ------------------------------------------------------------------------------ */
+
+/* Neither its window nor the hour lets it begin; NULL: both do. */
+static const char *why_waits(const struct plan_service *service, const struct entry *entry)
+{
+    const struct plan_order *order = entry->order;
+    g_autoptr(GArray) past = list_past(service, NULL);
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+
+    if (order->window && !window_is_open(order->window, now_s()))
+        return "waits for its window";
+    for (guint i = 0; i < past->len; i++)
+        g_array_append_val(times, g_array_index(past, struct executor_past, i).at_ms);
+    return executor_wait_ms(times, order->budgets.per_hour, clock_ms()) > 0
+               ? "as many pods have moved in this hour as may; it waits"
+               : NULL;
+}
+
+/* What has come of another order of the same ConfigMap is over, but for the hour. */
+static void begin_anew(struct entry *entry)
+{
+    struct plan_status *status = plan_status_new(entry->order->digest);
+
+    status->phase = PLAN_PHASE_WAITING;
+    if (entry->status) {
+        step_log_free(status->log);
+        status->log = g_steal_pointer(&entry->status->log);
+        step_log_disown(status->log);
+        plan_status_free(entry->status);
+    }
+    entry->status = status;
+}
+
+static bool is_open(const struct entry *entry)
+{
+    return entry->status->phase == PLAN_PHASE_RUNNING || entry->status->phase == PLAN_PHASE_WAITING;
+}
+
+/* Nothing is to be done with it now but to say so. */
+static void set_phase(const struct plan_run_args *args, enum plan_phase phase, const char *text)
+{
+    g_autoptr(GError) failure = NULL;
+    const bool counts = phase == PLAN_PHASE_STOPPED || phase == PLAN_PHASE_REFUSED;
+
+    if (args->order->status && args->status->phase == phase &&
+        g_strcmp0(args->status->text, text) == 0)
+        return;
+    args->status->phase = phase;
+    plan_status_tell(args->status, text);
+    if (!plan_run_write(args, &failure)) {
+        log_event_limited(LOG_LEVEL_WARN, "plan's status cannot be written",
+                          LOG_TEXT("configmap", args->order->name),
+                          LOG_TEXT("why", failure->message));
+        return;
+    }
+    if (counts)
+        metrics_count(COUNTER_PLANS,
+                      phase == PLAN_PHASE_STOPPED ? PLAN_RESULT_STOPPED : PLAN_RESULT_REFUSED);
+    log_event(counts ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "plan does not run",
+              LOG_TEXT("configmap", args->order->name), LOG_TEXT("phase", plan_phases[phase]),
+              LOG_TEXT("text", text));
+}
+
+/* True: it has been at work. */
+static bool serve_entry(struct plan_service *service, struct entry *entry, uint64_t term)
+{
+    const bool anew = !entry->status || g_strcmp0(entry->status->digest, entry->order->digest) != 0;
+
+    if (anew && !entry->order->wanted)
+        return false;
+    if (anew)
+        begin_anew(entry);
+    g_autoptr(GArray) past = list_past(service, entry->status);
+    const struct plan_run_args args = {.with = &service->options,
+                                       .worker = &service->worker,
+                                       .term = term,
+                                       .past = past,
+                                       .order = entry->order,
+                                       .status = entry->status};
+    if (!is_open(entry))
+        return false;
+    if (!entry->order->wanted) {
+        set_phase(&args, PLAN_PHASE_STOPPED,
+                  "its label does not say '" PLAN_ORDER_RUN "' any more");
+        return false;
+    }
+    if (entry->order->problem) {
+        set_phase(&args, PLAN_PHASE_REFUSED, entry->order->problem);
+        return false;
+    }
+    const char *waits = step_log_open(entry->status->log) ? NULL : why_waits(service, entry);
+    if (waits) {
+        set_phase(&args, PLAN_PHASE_WAITING, waits);
+        return false;
+    }
+    plan_run(&args);
+    return true;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* One that is under way goes first; then the oldest. */
+static void serve_one(struct plan_service *service, GArray *entries, uint64_t term)
+{
+    for (int first = 1; first >= 0; first--) {
+        for (guint i = 0; i < entries->len; i++) {
+            struct entry *entry = &g_array_index(entries, struct entry, i);
+            const bool runs = entry->status && entry->status->phase == PLAN_PHASE_RUNNING;
+            if (runs == first && serve_entry(service, entry, term))
+                return;
+        }
+    }
+}
+
+static void *run(void *data)
+{
+    struct plan_service *service = data;
+
+    while (worker_rest(&service->worker, service->options.interval_ms)) {
+        g_autoptr(GError) failure = NULL;
+        const uint64_t term = leadership_term(service->options.leadership);
+        if (term == 0 || !store_is_synced(service->options.store))
+            continue;
+        g_autoptr(GArray) entries = list_orders(service, &failure);
+        if (!entries) {
+            log_event_limited(LOG_LEVEL_WARN, "plans that are ordered cannot be read",
+                              LOG_TEXT("namespace", service->options.ns),
+                              LOG_TEXT("why", failure->message));
+            continue;
+        }
+        remember_all(service, entries);
+        serve_one(service, entries, term);
+        remember_all(service, entries);
+    }
+    return NULL;
+}
+
+struct plan_service *plan_service_start(const struct plan_service_options *options, GError **error)
+{
+    struct plan_service *service = g_new0(struct plan_service, 1);
+
+    service->options = *options;
+    if (service->options.interval_ms == 0)
+        service->options.interval_ms = EVERY_MS;
+    service->steps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    worker_init(&service->worker);
+    if (!worker_start(&service->worker, run, service, error))
+        g_clear_pointer(&service, plan_service_free);
+    return service;
+}
+
+void plan_service_free(struct plan_service *service)
+{
+    if (!service)
+        return;
+    worker_release(&service->worker);
+    g_hash_table_unref(service->steps);
+    g_free(service);
+}
