@@ -9,9 +9,10 @@ import threading
 import time
 
 from kubeapi import ApiError, node_object, pod_object, wait_for
-from world import MANIFESTS, World, gpu_container, program
+from world import MANIFESTS, SYSTEM, World, gpu_container, program
 
 MAINTAINER, NAMESPACE = "maintainer", "default"
+PATIENCE_S = 240  # for what must come, however much else the machine does
 HEALTH = ("kube-system", "unhealthy-gpu-n1")
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web-uid", "controller": True}
 
@@ -72,7 +73,7 @@ def await_webs(world):
     def settled():
         pods = [pod for pod in world.client.items("Pod") if pod["metadata"]["name"].startswith("web")]
         return len(pods) == 2 and not any(pod["metadata"].get("deletionTimestamp") for pod in pods) and pods
-    await_ready(world, [pod["metadata"]["name"] for pod in wait_for(settled, 60)])
+    await_ready(world, [pod["metadata"]["name"] for pod in wait_for(settled, PATIENCE_S)])
 
 
 def unhealthy(world):
@@ -101,7 +102,7 @@ def scenario_cordon(tap):
             world.pod(name, 4)
         world.await_running(["a", "b"])
         tap.equal({world.card(name)[1] for name in ("a", "b")}, {1 - card}, "new pods get the other card")
-        world.refusal("c", "unhealthy", 30)
+        world.refusal("c", "Unschedulable", PATIENCE_S)
         tap.equal(world.fleet.phase("before"), "Running", "who was there stays")
 
         world.client.patch("ConfigMap", HEALTH[1], {"data": {"gpus": f"{card},7"}}, HEALTH[0])
@@ -125,11 +126,12 @@ def scenario_cordon(tap):
 
 
 class Controller(threading.Thread):
-    """Makes a pod again whenever one of its pods is gone, and calls those that run Ready."""
+    """Makes a pod again whenever one of its pods is gone, and calls those that run Ready, unless it is `held`:
+    then whoever waits for a successor waits."""
 
     def __init__(self, world, units):
         super().__init__(daemon=True)
-        self.world, self.units, self.made, self.stopped = world, units, 0, False
+        self.world, self.units, self.made, self.stopped, self.held = world, units, 0, False, False
 
     def make(self):
         self.made += 1
@@ -147,7 +149,7 @@ class Controller(threading.Thread):
                 self.make()
             for pod in pods:
                 conditions = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
-                if pod["status"].get("phase") == "Running" and conditions.get("Ready") != "True":
+                if not self.held and pod["status"].get("phase") == "Running" and conditions.get("Ready") != "True":
                     ready = [{"type": "Ready", "status": "True"}]
                     try:
                         client.patch("Pod", pod["metadata"]["name"], {"status": {"conditions": ready}},
@@ -217,26 +219,40 @@ def scenario_cordon_drain(tap):
 def await_ready(world, names):
     wait_for(lambda: all(
         {c["type"]: c["status"] for c in world.client.get("Pod", name)["status"].get("conditions", [])}
-        .get("Ready") == "True" for name in names), 30, 0.2, "pods are Ready")
+        .get("Ready") == "True" for name in names), PATIENCE_S, 0.2, "pods are Ready")
+
+
+def order(world, name, **data):
+    """A ConfigMap that orders a plan."""
+    world.client.create({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {
+        "namespace": SYSTEM, "name": name, "labels": {"gpuledger.io/plan": "run"}}})
+
+
+def ordered(world, name, *phases):
+    """What has come of it, once it is in one of these phases."""
+    metadata = world.client.get("ConfigMap", name, SYSTEM)["metadata"]
+    status = json.loads(metadata.get("annotations", {}).get("gpuledger.io/plan-status", "{}"))
+    return status.get("phase") in phases and status
 
 
 def scenario_plan(tap):
     """A pod for which no card has room gets one: plan shows the moves, and makes them one by one."""
     with World(tap) as world:
-        world.start()
+        world.kustomize("overlays/plans")
+        world.start("--plans")
         world.node("n1", [8])
         person = Maintainer(world)
         controller = Controller(world, 3)
         names = [controller.make(), controller.make()]
-        world.await_running(names)
+        world.await_running(names, PATIENCE_S)
         world.node("n2", [8])
         world.pod("alone", 4)
-        world.await_running(["alone"])
+        world.await_running(["alone"], PATIENCE_S)
         world.node("n3", [6])
         controller.start()
         await_ready(world, names)
         world.pod("big", 8)
-        world.refusal("big", "memory", 30)
+        world.refusal("big", "Unschedulable", PATIENCE_S)
 
         answer = person.run("plan", "default/big", "-o", "json")
         tap.equal((answer.returncode, answer.stderr), (0, ""), "a plan is found, with the rights of maintenance")
@@ -270,42 +286,41 @@ def scenario_plan(tap):
         tap.equal((answer.returncode, "window" in answer.stderr, mark(world)), (1, True, None),
                   f"outside of its window nothing begins: {answer.stderr}")
 
-        # Who ends it in between leaves nothing; it goes on from there.
+        # Who ends it while the first successor is waited for leaves nothing; it goes on from there.
         big = world.client.get("Pod", "big")["metadata"]["uid"]
+        controller.held = True
         process = person.start("plan", "default/big", "--apply")
-        wait_for(lambda: kept(world), 60, 0.01)
+        wait_for(lambda: controller.made == 3, PATIENCE_S, what="a pod was evicted")
         tap.equal(kept(world), [big], "room is kept for the pod from the first move on")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=PATIENCE_S)[1]
         tap.equal(process.returncode, 130, f"a signal ends it: {said}")
         tap.equal([mark(world, node) for node in ("n1", "n2", "n3")], [None] * 3, "and nothing is kept any more")
+        controller.held = False
         await_webs(world)
 
         # Whoever asks for the room that is made, while it is made, does not get it.
-        told_steps, rooms = [], []
-
-        def steal():
-            wait_for(lambda: kept(world), 60, 0.01)
-            told_steps.append(mark(world)["doing"])
-            rooms.extend(wait_for(lambda: [room for node in ("n2", "n3")
-                                           for room in (mark(world, node) or {"rooms": []})["rooms"]], 60, 0.01))
-            world.pod("thief", 2, spec={"nodeSelector": {"kubernetes.io/hostname": "n1"}, "priority": 0})
-
-        thief = threading.Thread(target=steal)
-        thief.start()
-        answer = person.run("plan", "default/big", "--apply", "-o", "json", "--max-per-namespace", "2", "--window",
-                            "00:00-24:00")
-        thief.join()
-        tap.equal(answer.returncode, 0, f"carried out: {answer.stderr}")
+        controller.held = True
+        process = person.start("plan", "default/big", "--apply", "-o", "json", "--max-per-namespace", "2", "--window",
+                               "00:00-24:00")
+        wait_for(lambda: controller.made == 4, PATIENCE_S, what="the other was evicted")
+        doing = mark(world)["doing"]
+        rooms = [room for node in ("n2", "n3") for room in (mark(world, node) or {"rooms": []})["rooms"]]
+        world.pod("thief", 2, spec={"nodeSelector": {"kubernetes.io/hostname": "n1"}, "priority": 0})
+        tap.ok("Unschedulable" in world.refusal("thief", "Unschedulable", PATIENCE_S), "who comes for the room is refused")
+        controller.held = False
+        printed, said = process.communicate(timeout=PATIENCE_S)
+        tap.equal(process.returncode, 0, f"carried out: {said}")
         tap.equal([(room["namespace"], room["controller"], room["asks"]) for room in rooms],
                   [("default", "web-uid", "1 x 3 units")], "room was kept for the successor as well")
-        tap.ok(told_steps and "room for default/big" in told_steps[0] and "leaves n1 (since " in told_steps[0],
-               "meanwhile the node said what was being done", told_steps)
+        tap.ok("room for default/big" in doing and "leaves n1 (since " in doing,
+               "meanwhile the node said what was being done", doing)
         tap.equal([mark(world, node) for node in ("n1", "n2", "n3")], [None] * 3, "and says it no more")
-        moved = json.loads(answer.stdout)["moved"]
-        tap.ok(moved in (1, 2) and json.loads(answer.stdout)["steps"] == [], "by the moves that were left", answer.stdout)
-        tap.equal(answer.stderr.count("its successor is Ready"), moved, f"each successor was waited for: {answer.stderr}")
-        world.await_running(["big"])
+        shown = json.loads(printed)
+        tap.equal((shown["moved"], shown["steps"], [step["outcome"] for step in shown["taken"]]), (1, [], ["moved"]),
+                  "by the move that was left")
+        tap.equal(said.count("its successor is Ready"), 1, f"its successor was waited for: {said}")
+        world.await_running(["big"], PATIENCE_S)
         tap.equal(world.card("big")[0], "n1", "the pod has the card")
         told = [text for why, _, text in world.client.events() if why == "GPUPodMoved"]
         tap.ok(len(told) >= 1 and all("makes room on n1" in text and "big" not in text for text in told),
@@ -319,12 +334,13 @@ def scenario_plan(tap):
         # Who is killed leaves what ends by itself; until then it is taken for another's, at work.
         world.node("n4", [8])
         world.pod("wide", 6, spec={"nodeSelector": {"kubernetes.io/hostname": "n3"}})
-        world.refusal("wide", "memory", 30)
+        world.refusal("wide", "Unschedulable", PATIENCE_S)
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+        controller.held = True
         process = person.start("plan", "default/wide", "--apply")
-        wait_for(lambda: kept(world, "n3"), 60, 0.01)
+        wait_for(lambda: controller.made == 5, PATIENCE_S, what="the pod on n3 was evicted")
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
         left = mark(world, "n3")
         tap.equal(kept(world, "n3"), [world.client.get("Pod", "wide")["metadata"]["uid"]], "SIGKILL leaves the annotation")
         person.run("uncordon", "n3")
@@ -334,12 +350,18 @@ def scenario_plan(tap):
             world.client.patch("Node", node, {"metadata": {"annotations": {"gpuledger.io/plan": json.dumps(left)}}})
         person.run("uncordon", "n1")
         tap.equal(mark(world, "n1"), None, "when it is over, it takes it away")
+        controller.held = False
         await_webs(world)
+        world.await_running(["wide"], PATIENCE_S)
+
+        world.node("n5", [8])
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
-        answer = person.run("plan", "default/wide", "--apply")
-        tap.equal(answer.returncode, 0, f"the next plan goes on: {answer.stderr}")
-        world.await_running(["wide"])
-        tap.equal([mark(world, node) for node in ("n1", "n2", "n3", "n4")], [None] * 4, "and leaves nothing")
+        order(world, "empty-n4", empty="n4")
+        status = wait_for(lambda: ordered(world, "empty-n4", "done", "stopped"), PATIENCE_S)
+        tap.equal((status["phase"], [step["outcome"] for step in status["steps"]]), ("done", ["moved"]),
+                  f"a ConfigMap has the next plan carried out, with the rights of its overlay: {status}")
+        tap.equal(world.card(f"web-{controller.made}")[0], "n5", "the pod has gone where there is room")
+        tap.equal([mark(world, node) for node in ("n1", "n2", "n3", "n4", "n5")], [None] * 5, "and nothing is left behind")
 
         answer = person.run("plan", "--empty", "n2/0", "--apply", "--max-moves", "1")
         tap.equal(answer.returncode, 3, "a card whose pod nobody makes again is not emptied")
