@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define PLAN_HINTS_MAX 3 /* commands for single remedies */
+
 static const char *const verdict_names[] = {
     [VERDICT_NO_GPU] = "no_gpu", [VERDICT_INVALID] = "invalid", [VERDICT_PLACED] = "placed",
     [VERDICT_FITS] = "fits",     [VERDICT_REFUSED] = "refused",
@@ -253,20 +255,35 @@ static void write_place(GString *text, const struct explanation *explanation)
     g_string_append_printf(text, "%s\n", place->neighbours->len ? "" : "nobody");
 }
 
+static void write_only(GString *text, const struct explanation *explanation, guint i)
+{
+    const GArray *pods = g_array_index(explanation->remedies->single, struct remedy, i).pods;
+
+    g_string_append_printf(text, "'gpuledger plan %s/%s --only ", explanation->ns,
+                           explanation->name);
+    for (guint k = 0; k < pods->len; k++) {
+        const struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, k);
+        g_string_append_printf(text, "%s%s/%s", k ? "," : "", pod->ns, pod->name);
+    }
+    g_string_append_printf(text, "' keeps to the pods of %u.\n", i + 1);
+}
+
 /* A remedy that moves pods says what it comes to; the plan says in which order, and can do it. */
 static void write_plan_hint(GString *text, const struct explanation *explanation)
 {
     const GArray *remedies = explanation->remedies ? explanation->remedies->single : NULL;
+    guint told = 0;
 
     for (guint i = 0; explanation->known && remedies && i < remedies->len; i++) {
-        if (g_array_index(remedies, struct remedy, i).kind != REMEDY_MOVE)
+        if (!g_array_index(remedies, struct remedy, i).planned || told == PLAN_HINTS_MAX)
             continue;
-        g_string_append_printf(
-            text,
-            "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "
-            "step; with --apply it makes them.\n",
-            explanation->ns, explanation->name);
-        return;
+        if (told++ == 0)
+            g_string_append_printf(
+                text,
+                "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "
+                "step; with --apply it makes them.\n",
+                explanation->ns, explanation->name);
+        write_only(text, explanation, i);
     }
 }
 

@@ -143,6 +143,8 @@ static struct relocation *find_plan(const struct extender *extender,
                                     GError **error)
 {
     const char *empty = http_request_query(request, "empty");
+    const char *names = http_request_query(request, "only");
+    g_auto(GStrv) only = names ? g_strsplit(names, ",", 0) : NULL;
     g_auto(card_place) place = {0};
     struct pod_view pod;
     struct relocation_query query = {
@@ -160,6 +162,7 @@ static struct relocation *find_plan(const struct extender *extender,
         return NULL;
     query.admit = empty ? NULL : &pod;
     query.empty = empty ? &place : NULL;
+    query.only = (const char *const *)only;
     return relocation_find(&query, error);
 }
 

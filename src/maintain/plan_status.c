@@ -38,7 +38,7 @@ void plan_status_tell(struct plan_status *status, const char *text)
 
     g_free(status->text);
     status->text =
-        valid ? g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), PLAN_STATUS_TEXT_MAX / 4))
+        valid ? g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), PLAN_STATUS_TEXT_MAX))
               : NULL;
 }
 

@@ -13,7 +13,7 @@
 
 #define PLAN_STATUS_KEY "gpuledger.io/plan-status"
 #define PLAN_STATUS_MAX ((size_t)200 << 10) /* bytes; longer ones are not read */
-#define PLAN_STATUS_TEXT_MAX 500            /* bytes of each of its sentences */
+#define PLAN_STATUS_TEXT_MAX 400            /* characters of its sentence */
 
 enum plan_phase {
     PLAN_PHASE_RUNNING,

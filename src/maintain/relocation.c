@@ -342,6 +342,29 @@ static uint32_t number_of(GHashTable *numbers, const char *name)
     return n;
 }
 
+static bool is_named(const struct relocation_query *query, const struct mover *mover)
+{
+    g_autofree char *title = g_strdup_printf("%s/%s", mover->view.ns, mover->view.name);
+
+    return !query->only || g_strv_contains(query->only, title);
+}
+
+/* One that the query names and that is not among those that were looked at; or NULL. */
+static const char *find_unknown(const struct work *work)
+{
+    for (const char *const *name = work->query->only; name && *name; name++) {
+        bool known = false;
+        for (guint i = 0; i < movers_n(work->movers) && !known; i++) {
+            const struct mover *mover = movers_get(work->movers, i);
+            g_autofree char *title = g_strdup_printf("%s/%s", mover->view.ns, mover->view.name);
+            known = g_str_equal(title, *name);
+        }
+        if (!known)
+            return *name;
+    }
+    return NULL;
+}
+
 /* Under the copy's lock. Array of struct plan_pod; each draws on the budget of its namespace. */
 static GArray *list_pods(const struct work *work)
 {
@@ -351,7 +374,7 @@ static GArray *list_pods(const struct work *work)
     for (guint i = 0; i < movers_n(work->movers); i++) {
         const struct mover *mover = movers_get(work->movers, i);
         const struct allocation *holder = ledger_get(store_ledger(work->copy), mover->uid);
-        if (mover->stays || !holder)
+        if (mover->stays || !holder || !is_named(work->query, mover))
             continue;
         const struct plan_pod pod = {
             .uid = mover->uid,
@@ -495,9 +518,12 @@ static void keep_stays(struct work *work)
 static char *why_not(const struct work *work)
 {
     const struct relocation *found = work->found;
+    const char *unknown = find_unknown(work);
 
     if (work->request && found->n_nodes == 0)
         return g_strdup("no node would take it, even if nobody were there");
+    if (unknown)
+        return g_strdup_printf("%s holds no GPU on a node that was looked at", unknown);
     if (work->reason != REASON_NONE)
         return g_strdup_printf("room can be made, but the pod is refused all the same: %s",
                                reason_info(work->reason)->text);

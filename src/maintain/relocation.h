@@ -23,7 +23,9 @@ struct relocation_query {
     uint32_t per_owner;
     uint32_t per_node;
     uint32_t per_namespace; /* moves; 0: any number */
-    bool force;             /* pods that nobody makes again may be moved, too */
+    const char *const
+        *only;  /* "NAMESPACE/NAME" of those that may be moved; ends with NULL. NULL: all */
+    bool force; /* pods that nobody makes again may be moved, too */
 };
 
 struct relocation_step {

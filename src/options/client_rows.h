@@ -57,6 +57,9 @@
     {"empty", TEXT(empty, "NODE[/CARD]", ""), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "The goal is that no pod with a GPU is on this node or card, instead of room for a pod."},
+    {"only", TEXT(only, "PODS", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
+     .help = "Move these pods and no others, each NAMESPACE/NAME, with commas between, as explain names "
+             "them."},
     {"max-moves", INT(max_moves, "N", "8", 1, 64), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "How many pods may be moved for the goal, at most."},

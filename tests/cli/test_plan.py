@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import tempfile
 import unittest
 
@@ -297,6 +298,7 @@ class Plan(unittest.TestCase):
                           ("--empty", "l4-0", "--max-moves", "2"), ("research/notebook-xl", "--max-moves", "1"),
                           ("research/notebook-xl", "--max-per-node", "1"),
                           ("training/llm-eval", "--max-per-namespace", "1"),
+                          ("research/notebook-xl", "--only", "serving/ocr-0"),
                           ("-f", ROOT / "examples" / "pods" / "binpack.yaml")):
                 for output in ("table", "json"):
                     alone = run("plan", *words, "--snapshot", cluster, "-o", output)
@@ -306,6 +308,35 @@ class Plan(unittest.TestCase):
                                      (alone.returncode, alone.stdout, alone.stderr), words)
             answer = run("plan", "research/nobody", *asked)
             self.assertEqual(answer.returncode, 1)
+
+    def test_what_explain_names_is_what_to_run(self):
+        """Whoever runs the commands that explain prints gets the moves that it named, and no others."""
+        items = [gpus("n1", 1, 16), gpus("n2", 1, 16), gpus("n3", 1, 8), held("a", 8, "n1", 0), held("b", 6, "n2", 0),
+                 held("c", 12, "n3", 0), wants(16)]
+        cluster = self.write("cluster.json", listing(*items))
+        said = run("explain", "test/asked", "--snapshot", cluster).stdout
+        commands = re.findall(r"^'gpuledger (plan .*?)'", said, re.MULTILINE)
+        self.assertGreaterEqual(len(commands), 2, said)
+        for command in commands:
+            result = run(*command.split(), "--snapshot", cluster, "-ojson")
+            self.assertEqual(result.returncode, 0, (command, result.stdout, said))
+            named = command.partition("--only ")[2].split(",") if "--only" in command else None
+            moved = [f"test/{step['name']}" for step in json.loads(result.stdout)["steps"]]
+            self.assertTrue(moved and (named is None or sorted(moved) == sorted(named)), (command, moved))
+        # One that nobody makes again is named as well; the plan says why it stays, and what ends it.
+        items[4]["metadata"]["ownerReferences"] = []
+        result = run(*commands[-1].split(), "--snapshot", self.write("cluster.json", listing(*items)))
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("--force ends it", result.stdout)
+
+    def test_only_some_pods(self):
+        one = self.of([*self.CLUSTER, wants(16)], "test/asked")
+        self.assertEqual([step["name"] for step in one["steps"]], ["a"])
+        self.assertEqual(self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/a"), one)
+        other = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/b")
+        self.assertEqual([step["name"] for step in other["steps"]], ["b"])
+        plan = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/nobody", code=3)
+        self.assertIn("test/nobody holds no GPU", plan["why"])
 
     def test_errors(self):
         cluster = self.write("cluster.json", listing(*self.CLUSTER))

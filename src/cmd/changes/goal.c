@@ -18,6 +18,7 @@ void goal_clear(struct goal *goal)
     g_free(goal->name);
     g_free(goal->file);
     g_free(goal->by);
+    g_strfreev(goal->only);
     window_free(goal->window);
     card_place_clear(&goal->place);
 }
@@ -27,6 +28,7 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
     const char *slash = strchr(word, '/');
     const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
 
+    goal->only = *config->only ? g_strsplit(config->only, ",", 0) : NULL;
     goal->window = *config->window ? window_parse(config->window, error) : NULL;
     if (*config->window && !goal->window)
         return fail_within(error, "option '--window': ");
@@ -96,6 +98,7 @@ struct relocation *goal_look(const struct config *config, const struct goal *goa
         .per_owner = (uint32_t)config->max_per_workload,
         .per_node = (uint32_t)config->max_per_node,
         .per_namespace = (uint32_t)config->max_per_namespace,
+        .only = (const char *const *)goal->only,
         .force = config->force,
     };
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */

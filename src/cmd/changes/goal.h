@@ -12,6 +12,7 @@ struct goal {
     char *ns, *name;
     char *file;
     struct card_place place;
+    char **only;           /* pods that may be moved; NULL: all */
     struct window *window; /* when it may be carried out; NULL: always */
     char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };

@@ -214,6 +214,10 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
         g_autofree char *escaped = g_uri_escape_string(title ? title : config->empty, "/", FALSE);
         g_string_append_printf(path, "&%s=%s", title ? "pod" : "empty", escaped);
     }
+    if (*config->only) {
+        g_autofree char *escaped = g_uri_escape_string(config->only, "/,", FALSE);
+        g_string_append_printf(path, "&only=%s", escaped);
+    }
     const struct client_request request = {
         .path = path->str,
         .accept = "application/json",
