@@ -46,7 +46,7 @@ struct store_options {
     bool
         saved; /* of a cluster that was saved: nobody reports there any more, and nobody is silent */
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
-    bool elastic_quotas;  /* queue/elastic_quotas.h; likewise */
+    bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
     bool gang_strict;     /* Bindings say that a group came */
     bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */
     bool gangs_unhurried; /* the same */
