@@ -285,13 +285,13 @@ static bool add_sets(struct pod_sets *sets, struct recipe *recipe,
 struct pod_sets *pod_sets_new(const struct workload_view *workload, const GArray *flavors,
                               const struct dialect_options *dialects, GError **error)
 {
-    g_autoptr(pod_sets) sets = g_new0(struct pod_sets, 1);
     struct recipe recipe = {workload, NULL, flavors};
 
     if (workload->unreadable) {
         g_set_error_literal(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, workload->unreadable);
         return NULL;
     }
+    g_autoptr(pod_sets) sets = g_new0(struct pod_sets, 1);
     sets->n_references = 1;
     sets->ns = g_strdup(workload->ns);
     sets->name = g_strdup(workload->name);
