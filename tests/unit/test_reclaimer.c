@@ -182,6 +182,10 @@ static void pass(struct replica *looks, int seconds)
 static void setup(void)
 {
     moment = (struct moment){.now_ns = INT64_C(1764100000000000000), .now_ms = 1000000};
+    memset(ending, 0, sizeof ending);
+    memset(gone, 0, sizeof gone);
+    n_tried = n_evicted = 0;
+    answer = EVICTION_DONE;
     begin(&first);
     begin(&second);
     finish_lists(&first);
