@@ -13,7 +13,8 @@ static void note_choice(struct store *store, const struct pod_view *pod)
     const struct allocation *held = ledger_get(store->ledger, pod->uid);
 
     if (store->options.elastic_quotas && (!held || held->state != ALLOCATION_CONFIRMED))
-        elastic_quotas_choose(quotas_elastic(store->quotas), pod->uid, quota_of_pod(pod));
+        elastic_quotas_choose(quotas_elastic(store->quotas), pod->uid, quota_of_pod(pod),
+                              held ? held->node->name : NULL);
 }
 
 static void forget_pending(struct store *store, const char *uid)
@@ -344,7 +345,6 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
     bool news = false;
 
     store_lock(store);
-    note_choice(store, pod);
     sealed.trust = trust_in(store, &sealed, pod);
     if (!allocation && sealed.trust == TRUST_SEAL)
         allocation = allocation_dup(sealed.allocation); /* whatever it is made to look like */
@@ -359,6 +359,7 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
         allocation_free(allocation);
     } else {
         const struct standing before = find_standing(store, pod);
+        note_choice(store, pod);
         if (known && !g_str_equal(known->node->name, pod->node_name))
             store_notify(store, known->node->name, NULL); /* it was booked there */
         if (allocation)

@@ -120,6 +120,63 @@ START_TEST(who_is_booked_before_it_is_seen_counts_once)
 }
 END_TEST
 
+/* --- quotas of a tree ------------------------------------------------------------------------- */
+
+static void await(const char *uid, const char *quota)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = "ml",
+                           .name = uid,
+                           .uid = uid,
+                           .phase = "Pending",
+                           .labels = PAIRS({"quota.scheduling.koordinator.sh/name", quota}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
+}
+
+static void note_tree(const struct elastic_count *count, void *data)
+{
+    int64_t *used = data;
+
+    if (g_strcmp0(count->quota, "r") == 0)
+        used[0] = count->used;
+    if (g_strcmp0(count->quota, "s") == 0)
+        used[1] = count->used;
+}
+
+static void expect_used(int in_r, int in_s)
+{
+    int64_t used[2] = {-1, -1};
+
+    elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
+                        note_tree, used);
+    ck_assert_int_eq(used[0], in_r * 1000);
+    ck_assert_int_eq(used[1], in_s * 1000);
+}
+
+/* Its author changes the label between filter and bind. Others' pods are not counted anew for it. */
+START_TEST(who_is_booked_and_asks_for_another_quota_counts_there)
+{
+    static const char *const quotas[] = {"r", "s"};
+
+    begin();
+    for (size_t i = 0; i < G_N_ELEMENTS(quotas); i++)
+        store_apply_resource_quota(
+            extender.store, &(struct resource_quota_view){.ns = "ml",
+                                                          .name = quotas[i],
+                                                          .elastic = true,
+                                                          .min = PAIRS({GPUS, "2"}),
+                                                          .in = {.inside = true, .tree = ""}});
+    await("p", "r");
+    book("p", ALLOCATION_ASSUMED);
+    expect_used(1, 0);
+    await("p", "s");
+    expect_used(0, 1);
+    store_delete_pod(extender.store, "p");
+    expect_used(0, 0);
+}
+END_TEST
+
 START_TEST(a_change_of_quotas_counts_anew)
 {
     begin();
@@ -166,6 +223,7 @@ int main(void)
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
     tcase_add_test(counting, who_loses_the_booking_waits_again);
     tcase_add_test(counting, who_is_booked_before_it_is_seen_counts_once);
+    tcase_add_test(counting, who_is_booked_and_asks_for_another_quota_counts_there);
     tcase_add_test(counting, a_change_of_quotas_counts_anew);
     tcase_add_test(counting, what_is_booked_is_not_kept_as_well);
     suite_add_tcase(suite, counting);

@@ -160,11 +160,11 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice)
+void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice,
+                           const char *node)
 {
     struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
-    GHashTableIter iter;
-    gpointer value;
+    struct tally *tally = node ? g_hash_table_lookup(quotas->tallies, node) : NULL;
 
     if (g_strcmp0(g_hash_table_lookup(quotas->choices, uid), choice) == 0)
         return;
@@ -176,9 +176,8 @@ void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const
         elastic_uncount(quotas, waiter);
         g_hash_table_add(quotas->fresh, waiter);
     }
-    g_hash_table_iter_init(&iter, quotas->tallies);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) /* it may be on any */
-        ((struct tally *)value)->version = UINT64_MAX;
+    if (tally)
+        tally->version = UINT64_MAX; /* it is counted anew */
 }
 
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)

@@ -60,8 +60,9 @@ void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const 
                           const struct request *request);
 /* It waits no more. Whether its namespace has a quota: others may then have more. */
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
-/* The pod asks to count in that quota; NULL: it does not. */
-void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice);
+/* The pod asks to count in that quota; NULL: it does not. `node`: where it holds something; or NULL. */
+void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice,
+                           const char *node);
 /* It is gone. */
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
 
