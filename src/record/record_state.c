@@ -534,8 +534,6 @@ void record_state_write(const struct record_state *state, GString *text)
     g_autoptr(GList) bookings = in_order(state->bookings);
     for (const GList *item = bookings; item; item = item->next)
         write_open(text, item->data);
-    if (state->arrivals)
-        write_object(text, RECORD_ARRIVALS, state->arrivals);
     if (state->waits)
         write_object(text, RECORD_WAITS, state->waits);
     if (state->rejects)
@@ -544,6 +542,9 @@ void record_state_write(const struct record_state *state, GString *text)
         write_object(text, RECORD_GANGS, state->gangs);
     if (state->usage)
         write_object(text, RECORD_USAGE, state->usage);
+    /* After all that books room: an arrival's place is settled for the bookings of that moment. */
+    if (state->arrivals)
+        write_object(text, RECORD_ARRIVALS, state->arrivals);
     if (state->learned)
         write_object(text, RECORD_LEARNED, state->learned);
 }
