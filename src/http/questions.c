@@ -4,6 +4,7 @@
 #include "explain/explain.h"
 #include "explain/fit.h"
 #include "http/answers.h"
+#include "maintain/named_pods.h"
 #include "maintain/relocation.h"
 #include "plan/plan.h"
 #include "snapshot/fit_body.h"
@@ -163,7 +164,8 @@ static struct relocation *find_plan(const struct extender *extender,
     query.admit = empty ? NULL : &pod;
     query.empty = empty ? &place : NULL;
     query.only = (const char *const *)only;
-    return relocation_find(&query, error);
+    return named_pods_check(extender->store, query.only, error) ? relocation_find(&query, error)
+                                                                : NULL;
 }
 
 void questions_plan(void *context, const struct http_request *request,

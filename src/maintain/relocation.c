@@ -9,6 +9,7 @@
 #include "core/fail.h"
 #include "explain/trial.h"
 #include "maintain/movers.h"
+#include "maintain/named_pods.h"
 #include "plan/plan.h"
 #include "policy/what_if.h"
 #include "store/amounts.h"
@@ -342,22 +343,15 @@ static uint32_t number_of(GHashTable *numbers, const char *name)
     return n;
 }
 
-static bool is_named(const struct relocation_query *query, const struct mover *mover)
-{
-    g_autofree char *title = g_strdup_printf("%s/%s", mover->view.ns, mover->view.name);
-
-    return !query->only || g_strv_contains(query->only, title);
-}
-
 /* One that the query names and that is not among those that were looked at; or NULL. */
 static const char *find_unknown(const struct work *work)
 {
     for (const char *const *name = work->query->only; name && *name; name++) {
+        const char *const alone[] = {*name, NULL};
         bool known = false;
         for (guint i = 0; i < movers_n(work->movers) && !known; i++) {
             const struct mover *mover = movers_get(work->movers, i);
-            g_autofree char *title = g_strdup_printf("%s/%s", mover->view.ns, mover->view.name);
-            known = g_str_equal(title, *name);
+            known = named_pods_has(alone, mover->view.ns, mover->view.name);
         }
         if (!known)
             return *name;
@@ -374,7 +368,8 @@ static GArray *list_pods(const struct work *work)
     for (guint i = 0; i < movers_n(work->movers); i++) {
         const struct mover *mover = movers_get(work->movers, i);
         const struct allocation *holder = ledger_get(store_ledger(work->copy), mover->uid);
-        if (mover->stays || !holder || !is_named(work->query, mover))
+        if (mover->stays || !holder ||
+            !named_pods_has(work->query->only, mover->view.ns, mover->view.name))
             continue;
         const struct plan_pod pod = {
             .uid = mover->uid,

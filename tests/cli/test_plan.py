@@ -335,8 +335,17 @@ class Plan(unittest.TestCase):
         self.assertEqual(self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/a"), one)
         other = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/b")
         self.assertEqual([step["name"] for step in other["steps"]], ["b"])
-        plan = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/nobody", code=3)
-        self.assertIn("test/nobody holds no GPU", plan["why"])
+
+    def test_a_name_of_nobody_is_an_error(self):
+        """Beside a good one, too; asked of a saved cluster and of a running extender."""
+        cluster = self.write("cluster.json", listing(*self.CLUSTER, wants(16)))
+        with Server(snapshot=cluster) as server:
+            for names, wrong in (("test/a,test/nobody", "test/nobody"), ("test/nobody,test/a", "test/nobody"),
+                                 ("test/a,", ""), ("a", "a"), ("test/a,test/asked", "test/asked")):
+                for where in (("--snapshot", cluster), ("--server", server.operations)):
+                    result = run("plan", "test/asked", "--only", names, *where)
+                    self.assertEqual((result.returncode, result.stdout), (1, ""), names)
+                    self.assertIn(f"'{wrong}' is no NAMESPACE/NAME", result.stderr)
 
     def test_errors(self):
         cluster = self.write("cluster.json", listing(*self.CLUSTER))

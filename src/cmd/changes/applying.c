@@ -12,7 +12,7 @@
 /* What is wrong with the cluster, by the last look; and by the first, which was before the first step. */
 struct work {
     const struct config *config;
-    const struct goal *goal;
+    struct goal *goal;
     struct step_log *log;
     struct findings *now, *before;
 };
@@ -155,7 +155,7 @@ static bool carry_out(struct work *work, struct applied *applied, GError **error
     return executor_run(&executor, &applied->plan, &applied->moved, error);
 }
 
-bool applying_run(const struct config *config, const struct goal *goal, struct applied *applied,
+bool applying_run(const struct config *config, struct goal *goal, struct applied *applied,
                   GError **error)
 {
     g_auto(work_cleared) work = {.config = config, .goal = goal};

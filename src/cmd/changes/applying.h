@@ -19,5 +19,5 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(applied, applied_clear)
 
 /* Until the goal is reached, or no plan reaches it. False, with an error: it has stopped, and why. In either case
  * `applied` is set as far as it has come. */
-bool applying_run(const struct config *config, const struct goal *goal, struct applied *applied,
+bool applying_run(const struct config *config, struct goal *goal, struct applied *applied,
                   GError **error);

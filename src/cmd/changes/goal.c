@@ -5,6 +5,7 @@
 #include "cmd/local.h"
 #include "core/fail.h"
 #include "explain/explain.h"
+#include "maintain/named_pods.h"
 #include "snapshot/manifest.h"
 
 #include <string.h>
@@ -78,7 +79,14 @@ static void look_around(struct store *store, struct findings *findings)
     findings_add_report(findings, report);
 }
 
-struct relocation *goal_look(const struct config *config, const struct goal *goal,
+/* Later on those that have moved have other names. */
+static bool check_names(struct goal *goal, struct store *store, GError **error)
+{
+    goal->named = goal->named || named_pods_check(store, (const char *const *)goal->only, error);
+    return goal->named || fail_within(error, "option '--only': ");
+}
+
+struct relocation *goal_look(const struct config *config, struct goal *goal,
                              struct findings *findings, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
@@ -103,6 +111,7 @@ struct relocation *goal_look(const struct config *config, const struct goal *goa
     };
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
     if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
+        check_names(goal, local.store, error) &&
         (goal->place.node || read_pod(&local, goal, arena, &pod, error)))
         relocation = relocation_find(&query, error);
     if (findings)

@@ -13,6 +13,7 @@ struct goal {
     char *file;
     struct card_place place;
     char **only;           /* pods that may be moved; NULL: all */
+    bool named;            /* the cluster has, or had, each of them */
     struct window *window; /* when it may be carried out; NULL: always */
     char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };
@@ -23,6 +24,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(goal_cleared, goal_clear)
 bool goal_read(const struct config *config, struct goal *ret_goal, GError **error);
 
 /* Reads the cluster, and makes a plan for it; what an audit finds in it is added to `findings`, unless that is
- * NULL. NULL, with an error: it cannot be read. */
-struct relocation *goal_look(const struct config *config, const struct goal *goal,
+ * NULL. NULL, with an error: it cannot be read, or has not what the goal names. */
+struct relocation *goal_look(const struct config *config, struct goal *goal,
                              struct findings *findings, GError **error);
