@@ -148,6 +148,7 @@ static const char *const plan_result_names[PLAN_RESULT_N] = {
     [PLAN_RESULT_DONE] = "done",
     [PLAN_RESULT_STOPPED] = "stopped",
     [PLAN_RESULT_REFUSED] = "refused",
+    [PLAN_RESULT_UNREADABLE] = "unreadable",
 };
 
 const char *const plan_step_names[PLAN_STEP_N] = {
@@ -247,7 +248,7 @@ static const struct counter_row counter_rows[COUNTER_N] = {
                        "Questions to the source of usage (--usage) by what became of them.",
                        "result", CELLS(usage_result_names)},
     [COUNTER_PLANS] = {"gpuledger_plans_total",
-                       "Plans that ConfigMaps order (--plans), by how they ended.", "result",
+                       "Plans that ConfigMaps order (--plans), by what came of them.", "result",
                        CELLS(plan_result_names)},
     [COUNTER_PLAN_STEPS] = {"gpuledger_plan_steps_total",
                             "Pods that these move, by what became of it.", "result",

@@ -103,7 +103,8 @@ enum reclaim_eviction {
 enum plan_result {
     PLAN_RESULT_DONE,
     PLAN_RESULT_STOPPED,
-    PLAN_RESULT_REFUSED, /* its order cannot be understood */
+    PLAN_RESULT_REFUSED,    /* its order cannot be understood */
+    PLAN_RESULT_UNREADABLE, /* nor can its ConfigMap; once for each change of it */
     PLAN_RESULT_N
 };
 

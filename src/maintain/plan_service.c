@@ -18,6 +18,8 @@ struct plan_service {
     struct plan_service_options options;
     struct worker worker;
     GHashTable
+        *unread; /* names of ConfigMaps that cannot be read -> text: the version that was told */
+    GHashTable
         *steps; /* UID of a pod that was moved in the last hour -> int64_t: when; whatever became of
                         * the ConfigMap */
 };
@@ -74,8 +76,37 @@ static struct plan_status *read_status(const struct plan_order *order)
     return status;
 }
 
+/* What is left of a ConfigMap that cannot be read. */
+struct remains {
+    const char *name, *version;
+};
+static const struct json_field remains_fields[] = {
+    JSON_FIELD_STRING(struct remains, name, "metadata.name", 0),
+    JSON_FIELD_STRING(struct remains, version, "metadata.resourceVersion", 0),
+    JSON_FIELD_END,
+};
+
+/* Said and counted once for each change of it. `unread` is what could not be read this time. */
+static void note_unread(const struct plan_service *service, GHashTable *unread, const cJSON *item,
+                        const char *why)
+{
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct remains remains = {0};
+
+    if (!json_decode(arena, item, remains_fields, &remains, NULL))
+        remains = (struct remains){0};
+    const char *name = remains.name ? remains.name : "?";
+    const char *version = remains.version ? remains.version : "";
+    g_hash_table_replace(unread, g_strdup(name), g_strdup(version));
+    if (g_strcmp0(g_hash_table_lookup(service->unread, name), version) == 0)
+        return;
+    metrics_count(COUNTER_PLANS, PLAN_RESULT_UNREADABLE);
+    log_event_limited(LOG_LEVEL_WARN, "plan cannot be read", LOG_TEXT("configmap", name),
+                      LOG_TEXT("why", why));
+}
+
 /* Array of struct entry, the oldest first. NULL, with an error: they cannot be read. */
-static GArray *list_orders(const struct plan_service *service, GError **error)
+static GArray *list_orders(struct plan_service *service, GError **error)
 {
     g_autofree char *ns = g_uri_escape_string(service->options.ns, NULL, FALSE);
     g_autofree char *path =
@@ -94,13 +125,19 @@ static GArray *list_orders(const struct plan_service *service, GError **error)
         return NULL;
     GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct entry));
     g_array_set_clear_func(entries, entry_clear);
+    GHashTable *unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     cJSON_ArrayForEach (item, list.items) {
-        struct entry entry = {.order = plan_order_decode(arena, item, NULL)};
-        if (!entry.order)
+        g_autoptr(GError) failure = NULL;
+        struct entry entry = {.order = plan_order_decode(arena, item, &failure)};
+        if (!entry.order) {
+            note_unread(service, unread, item, failure->message);
             continue;
+        }
         entry.status = read_status(entry.order);
         g_array_append_val(entries, entry);
     }
+    g_hash_table_unref(service->unread);
+    service->unread = unread;
     g_array_sort(entries, compare_entries);
     if (entries->len > PLAN_ORDERS_MAX) {
         log_event_limited(LOG_LEVEL_WARN, "too many plans are ordered",
@@ -184,6 +221,21 @@ static GArray *list_past(const struct plan_service *service, const struct plan_s
 }
 
 /* --- one of them ------------------------------------------------------------------------------ */
+
+/* What cannot be read may be under way: beside it no other plan begins. Free with g_free; NULL: all can. */
+static char *why_held(const struct plan_service *service, const struct entry *entry)
+{
+    GHashTableIter iter;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, service->unread);
+    if (entry->status->phase == PLAN_PHASE_RUNNING || !g_hash_table_iter_next(&iter, &name, NULL))
+        return NULL;
+    return g_strdup_printf(
+        "waits: the ConfigMap %s cannot be read, and what it orders may be under "
+        "way. Put it right, or delete it",
+        (const char *)name);
+}
 
 /* Neither its window nor the hour lets it begin; NULL: both do. */
 static const char *why_waits(const struct plan_service *service, const struct entry *entry)
@@ -273,7 +325,10 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
         set_phase(&args, PLAN_PHASE_REFUSED, entry->order->problem);
         return false;
     }
-    const char *waits = step_log_open(entry->status->log) ? NULL : why_waits(service, entry);
+    g_autofree char *held = why_held(service, entry);
+    const char *waits = step_log_open(entry->status->log) ? NULL
+                        : held                            ? held
+                                                          : why_waits(service, entry);
     if (waits) {
         set_phase(&args, PLAN_PHASE_WAITING, waits);
         return false;
@@ -328,6 +383,7 @@ struct plan_service *plan_service_start(const struct plan_service_options *optio
     if (service->options.interval_ms == 0)
         service->options.interval_ms = EVERY_MS;
     service->steps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    service->unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&service->worker);
     if (!worker_start(&service->worker, run, service, error))
         g_clear_pointer(&service, plan_service_free);
@@ -340,5 +396,6 @@ void plan_service_free(struct plan_service *service)
         return;
     worker_release(&service->worker);
     g_hash_table_unref(service->steps);
+    g_hash_table_unref(service->unread);
     g_free(service);
 }

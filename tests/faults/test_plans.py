@@ -287,6 +287,26 @@ class Service(unittest.IsolatedAsyncioTestCase):
                                  (None, None, []))
                 self.assertTrue(any("broken" in line and "cannot be read" in line for line in program.log))
 
+    async def test_a_configmap_that_cannot_be_read(self):
+        """It may be under way, so no other plan begins beside it; it is said and counted once."""
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.order("broken", empty="n3")
+            cluster.api.objects["configmaps"][("default", "broken")]["data"]["empty"] = 7
+            async with serving(cluster) as program:
+                cluster.order(pod="test/big")
+                status = await cluster.phase("waiting", "done", "stopped", "running")
+                self.assertEqual((status["phase"], cluster.moves), ("waiting", []), status)
+                self.assertIn("broken cannot be read", status["text"])
+                await asyncio.sleep(6)
+                text = await program.text("operations", "/metrics")
+                self.assertIn('gpuledger_plans_total{result="unreadable"} 1\n', text)
+                said = [line for line in program.log if "plan cannot be read" in line and "broken" in line]
+                self.assertEqual((len(said), cluster.moves), (1, []), said)
+                cluster.api.delete("configmaps", ("default", "broken"))
+                status = await cluster.phase("done", "stopped")
+                self.assertEqual((status["phase"], status["moved"]), ("done", 2), status)
+
     async def tell_to_stop(self, what, change):
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)
