@@ -78,6 +78,7 @@ void record_free(struct record *record)
         g_string_free(record->reply, TRUE);
     g_free(record->key);
     g_free(record->scheduler);
+    g_free(record->quota);
     g_free(record);
 }
 
@@ -138,9 +139,17 @@ void record_write_asking(struct json_writer *writer, bool picky, const char *sch
         json_key_string(writer, "scheduler", scheduler);
 }
 
-static void write_pod(struct record *record, struct json_writer *writer, const struct pod_view *pod,
-                      enum trust trust)
+void record_write_quota(struct json_writer *writer, const char *quota)
 {
+    if (quota)
+        json_key_string(writer, "quota", quota);
+}
+
+static void write_pod(struct record *record, struct json_writer *writer,
+                      const struct observation *what, enum trust trust)
+{
+    const struct pod_view *pod = what->pod;
+
     record->key = g_strdup(pod->uid);
     record->pending = !pod_view_is_bound(pod);
     if (record->pending) {
@@ -150,6 +159,8 @@ static void write_pod(struct record *record, struct json_writer *writer, const s
     }
     record->trust = trust;
     record_write_trust(writer, trust);
+    record->quota = g_strdup(what->quota);
+    record_write_quota(writer, what->quota);
     pod_view_encode(begin_object(record, writer, "object"), pod);
 }
 
@@ -293,16 +304,18 @@ static void write_fields(struct record *record, struct json_writer *writer,
         node_view_encode(begin_object(record, writer, "object"), what->node);
         break;
     case OBSERVED_POD:
-        write_pod(record, writer, what->pod, (enum trust)what->trust);
+        write_pod(record, writer, what, (enum trust)what->trust);
         break;
     case OBSERVED_UNREAD_POD:
         record->unread = true;
-        write_pod(record, writer, what->pod, TRUST_ANNOTATIONS);
+        write_pod(record, writer, what, TRUST_ANNOTATIONS);
         break;
     case OBSERVED_ASKED_POD:
         record->key = g_strdup(what->pod->uid);
         record->confirmed = what->confirmed;
+        record->quota = g_strdup(what->quota);
         json_key_bool(writer, "confirmed", what->confirmed);
+        record_write_quota(writer, what->quota);
         pod_view_encode(begin_object(record, writer, "object"), what->pod);
         break;
     case OBSERVED_CONFIGMAP:
@@ -390,7 +403,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         rejects_encode(begin_object(record, writer, "object"), what->rejects);
         break;
     case OBSERVED_LEDGER:
-        record_node_encode(begin_object(record, writer, "object"), what->held);
+        record_node_encode(begin_object(record, writer, "object"), what->held, what->quotas);
         break;
     case OBSERVED_LEARNED:
         learned_encode(begin_object(record, writer, "object"), what->demand);

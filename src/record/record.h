@@ -7,7 +7,9 @@
  *   {"n":7,"kind":"pod","object":{…}}            what a feed said; "key" where the object is gone
  *                                                of a pod without a node besides "picky":true if more
  *                                                than sums may keep kube-scheduler from asking about
- *                                                it, and its "scheduler"
+ *                                                it, and its "scheduler"; of any the elastic "quota"
+ *                                                that it asked for when it was bound, "" for none,
+ *                                                where its label says another one now
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
@@ -113,6 +115,7 @@ struct record {
     enum trust trust; /* of a pod: what is believed of it if nothing was known */
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
+    char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
     bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
     enum verb verb;          /* RECORD_CALL */
@@ -125,12 +128,17 @@ void record_free(struct record *record);
  * observation of a ledger or of a look is to be written under the lock. */
 struct record *record_new(const struct observation *observation);
 
-void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger);
+/* `quotas`: which one each pod has asked for; NULL: they are not kept. */
+void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger,
+                          const struct elastic_quotas *quotas);
 /* The same of one node, by its name. */
-void record_node_encode(struct json_writer *writer, const struct node *node);
+void record_node_encode(struct json_writer *writer, const struct node *node,
+                        const struct elastic_quotas *quotas);
 
 /* What of a pod without a node stands beside its object. */
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);
+/* And of any pod; NULL: nothing. */
+void record_write_quota(struct json_writer *writer, const char *quota);
 
 /* Whether a pod was believed for its seal, or for the lack of one not believed. */
 void record_write_trust(struct json_writer *writer, enum trust trust);

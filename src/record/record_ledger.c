@@ -15,8 +15,11 @@ static gint compare_uids(gconstpointer a, gconstpointer b)
                      (*(const struct allocation *const *)b)->uid);
 }
 
-static void encode(struct json_writer *writer, const struct allocation *allocation)
+static void encode(struct json_writer *writer, const struct allocation *allocation,
+                   const struct elastic_quotas *quotas)
 {
+    const char *quota = quotas ? elastic_quotas_choice(quotas, allocation->uid) : NULL;
+
     json_begin_object(writer);
     json_key_string(writer, "uid", allocation->uid);
     json_key_string(writer, "node", allocation->node->name);
@@ -26,6 +29,8 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
     json_key_int(writer, "amount", allocation->match_amount);
     if (allocation->work_class)
         json_key_string(writer, "class", allocation->work_class->name);
+    if (quotas)
+        json_key_string(writer, "quota", quota ? quota : "");
     if (allocation->waiting)
         json_key_bool(writer, "waiting", true);
     json_key_array(writer, "shares");
@@ -36,31 +41,34 @@ static void encode(struct json_writer *writer, const struct allocation *allocati
 }
 
 /* By UID, so that it does not depend on what came first. */
-static void encode_all(struct json_writer *writer, GPtrArray *allocations)
+static void encode_all(struct json_writer *writer, GPtrArray *allocations,
+                       const struct elastic_quotas *quotas)
 {
     g_ptr_array_sort(allocations, compare_uids);
     json_key_array(writer, "pods");
     for (guint i = 0; i < allocations->len; i++)
-        encode(writer, allocations->pdata[i]);
+        encode(writer, allocations->pdata[i], quotas);
     json_end_array(writer);
 }
 
-void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger)
+void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger,
+                          const struct elastic_quotas *quotas)
 {
     g_autoptr(GPtrArray) allocations = g_ptr_array_new();
 
     ledger_each(ledger, collect, allocations);
     json_begin_object(writer);
-    encode_all(writer, allocations);
+    encode_all(writer, allocations, quotas);
     json_end_object(writer);
 }
 
-void record_node_encode(struct json_writer *writer, const struct node *node)
+void record_node_encode(struct json_writer *writer, const struct node *node,
+                        const struct elastic_quotas *quotas)
 {
     g_autoptr(GPtrArray) allocations = g_ptr_array_copy(node->allocations, NULL, NULL);
 
     json_begin_object(writer);
     json_key_string(writer, "node", node->name);
-    encode_all(writer, allocations);
+    encode_all(writer, allocations, quotas);
     json_end_object(writer);
 }

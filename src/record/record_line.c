@@ -36,6 +36,7 @@ static const struct json_field line_fields[] = {
     LINE(STRING, commit, "commit"),
     LINE(STRING, scheduler, "scheduler"),
     LINE(STRING, seal, "seal"),
+    LINE(STRING, quota, "quota"),
     LINE(BOOL, confirmed, "confirmed"),
     LINE(BOOL, picky, "picky"),
     LINE(OBJECT, object, "object"),

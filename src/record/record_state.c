@@ -16,6 +16,9 @@ struct known {
     enum trust trust;    /* when it was heard of first */
     bool picky;          /* these two as a record has them */
     char *scheduler;
+    char *quota,
+        *first_quota; /* as a record has it, of the text and the first; of a booking, of what
+                                * was settled */
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
     struct known *booking; /* of a bound pod: by which it was bound, or may be; owned, or NULL */
@@ -49,6 +52,8 @@ static void known_free(gpointer data)
     g_free(known->settled);
     g_free(known->asked);
     g_free(known->scheduler);
+    g_free(known->quota);
+    g_free(known->first_quota);
     g_free(known);
 }
 
@@ -87,6 +92,12 @@ static char *object_text(const struct record *record)
                      record->text->len - record->object_at - 1);
 }
 
+static void note_quota(struct known *known, const struct record *record)
+{
+    g_free(known->quota);
+    known->quota = g_strdup(record->quota);
+}
+
 static struct known *known_new(const struct record *record)
 {
     struct known *known = g_new0(struct known, 1);
@@ -99,6 +110,7 @@ static struct known *known_new(const struct record *record)
     known->trust = record->trust;
     known->picky = record->picky;
     known->scheduler = g_strdup(record->scheduler);
+    known->quota = g_strdup(record->quota);
     return known;
 }
 
@@ -111,9 +123,13 @@ static void note_object(struct record_state *state, enum feed feed, const struct
     const bool goes_on = feed == FEED_PODS && known &&
                          (known->trust != TRUST_NOTHING || record->trust != TRUST_SEAL);
     if (known && (record->paused || goes_on) && !known->pending && !record->pending) {
-        known->first = known->first ? known->first : g_steal_pointer(&known->text);
+        if (!known->first) {
+            known->first = g_steal_pointer(&known->text);
+            known->first_quota = g_steal_pointer(&known->quota);
+        }
         g_free(known->text);
         known->text = object_text(record);
+        note_quota(known, record);
     } else if (!known || !record->pending) {
         known = known_new(record);
         g_hash_table_replace(state->objects[feed], known->key, known);
@@ -121,6 +137,7 @@ static void note_object(struct record_state *state, enum feed feed, const struct
         g_free(known->text);
         known->text = object_text(record);
         known->picky = record->picky;
+        note_quota(known, record);
     }
     known->generation = state->generation[feed];
 }
@@ -186,6 +203,7 @@ static void note_settled(struct record_state *state, const struct record *record
     }
     g_free(booking->settled);
     booking->settled = object_text(record);
+    note_quota(booking, record);
     booking->state = ALLOCATION_BOUND; /* whatever becomes of the bind that is still under way */
     g_hash_table_remove(state->objects[FEED_PODS], record->key);
 }
@@ -396,12 +414,13 @@ static void write_object(GString *text, enum record_kind kind, const char *objec
     end_with(&writer, "object", object);
 }
 
-static void write_settled(GString *text, bool confirmed, const char *pod)
+static void write_settled(GString *text, bool confirmed, const char *pod, const char *quota)
 {
     struct json_writer writer;
 
     begin_line(&writer, text, RECORD_RECONCILE);
     json_key_bool(&writer, "confirmed", confirmed);
+    record_write_quota(&writer, quota);
     end_with(&writer, "object", pod);
 }
 
@@ -416,7 +435,7 @@ static void write_refused(GString *text, const struct known *booking)
     json_key_string(&writer, "key", booking->key);
     end_line(&writer);
     if (booking->asked)
-        write_settled(text, true, booking->asked);
+        write_settled(text, true, booking->asked, NULL); /* its pod is told after it */
 }
 
 static void write_booking(GString *text, const struct known *known)
@@ -434,7 +453,7 @@ static void write_settlement(GString *text, const struct known *booking)
 
     if (!booking->settled)
         return;
-    write_settled(text, false, booking->settled);
+    write_settled(text, false, booking->settled, booking->quota);
     if (booking->state == ALLOCATION_UNKNOWN) { /* what was settled is in distrust again */
         begin_line(&writer, text, RECORD_CONCLUDE);
         json_key_string(&writer, "key", booking->key);
@@ -452,6 +471,7 @@ static void write_object_as(GString *text, enum record_kind kind, const struct k
     if (object == known->text)
         record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
+    record_write_quota(&writer, object == known->text ? known->quota : known->first_quota);
     end_with(&writer, "object", object);
 }
 

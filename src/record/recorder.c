@@ -344,7 +344,8 @@ static void write_end(struct recorder *recorder)
     /* What was lost last changed something that a replay does not know. */
     if (recorder->store && recorder->lost == 0) {
         json_key(&writer, "object");
-        record_ledger_encode(&writer, store_lock(recorder->store));
+        const struct ledger *ledger = store_lock(recorder->store);
+        record_ledger_encode(&writer, ledger, store_elastic_quotas(recorder->store));
         store_unlock(recorder->store);
     }
     json_end_object(&writer);

@@ -57,6 +57,14 @@ static bool remove_node(struct replay *replay, const struct record_line *line, G
     return true;
 }
 
+/* What counts is not what its label says by now. */
+static void choose_quota(struct replay *replay, const struct record_line *line,
+                         const struct pod_view *pod)
+{
+    if (line->quota)
+        store_choose_quota(replay->extender.store, pod->uid, line->quota);
+}
+
 static bool apply_pod(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct pod_view pod = {0};
@@ -72,6 +80,7 @@ static bool apply_pod(struct replay *replay, const struct record_line *line, GEr
     store_set_trust(replay->extender.store, record_trust(line->seal));
     store_apply_pod(replay->extender.store, &pod);
     store_set_trust(replay->extender.store, TRUST_ANNOTATIONS);
+    choose_quota(replay, line, &pod);
     return true;
 }
 
@@ -83,6 +92,7 @@ static bool settle_pod(struct replay *replay, const struct record_line *line, GE
     if (!pod_view_decode(replay->arena, line->object, &pod, error))
         return false;
     store_reconcile_pod(store, &pod, line->confirmed ? store_ask(store) : 0);
+    choose_quota(replay, line, &pod);
     return true;
 }
 

@@ -90,20 +90,30 @@ static const char *text_of(GHashTable *list, const char *uid)
     return text ? text : "none";
 }
 
+/* Which quota each pod has asked for, if the record says so; an older one does not. */
+static const struct elastic_quotas *told_quotas(const struct store *store, const cJSON *recorded)
+{
+    const cJSON *pods = cJSON_GetObjectItemCaseSensitive(recorded, "pods");
+    const cJSON *first = cJSON_IsArray(pods) ? pods->child : NULL;
+
+    return cJSON_HasObjectItem(first, "quota") ? store_elastic_quotas(store) : NULL;
+}
+
 /* What the record tells of the ledger: of one node, or, at the end and in older files, of all. */
 static void write_here(struct store *store, const cJSON *recorded, struct json_writer *writer)
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(recorded, "node");
     const struct ledger *ledger = store_lock(store);
     const struct node *node = cJSON_IsString(name) ? ledger_node(ledger, name->valuestring) : NULL;
+    const struct elastic_quotas *quotas = told_quotas(store, recorded);
 
     if (node) {
-        record_node_encode(writer, node);
+        record_node_encode(writer, node, quotas);
     } else if (name) {
         json_begin_object(writer);
         json_end_object(writer);
     } else {
-        record_ledger_encode(writer, ledger);
+        record_ledger_encode(writer, ledger, quotas);
     }
     store_unlock(store);
 }

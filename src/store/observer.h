@@ -19,9 +19,9 @@ enum observed {
     OBSERVED_LIST_END,     /* feed */
     OBSERVED_NODE,         /* node, paused */
     OBSERVED_NODE_GONE,    /* key: its name */
-    OBSERVED_POD,          /* pod, trust */
+    OBSERVED_POD,          /* pod, trust, quota */
     OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
-    OBSERVED_ASKED_POD,    /* pod, confirmed: what a GET said of it */
+    OBSERVED_ASKED_POD,    /* pod, confirmed, quota: what a GET said of it */
     OBSERVED_POD_ENDED,    /* key: its UID, as in all that follow of pods */
     OBSERVED_POD_VANISHED, /* key */
     OBSERVED_POD_REJECTED, /* key, rejection */
@@ -43,7 +43,7 @@ enum observed {
     OBSERVED_ARRIVALS,   /* entries, schedulers: from here to the end, what is known by now */
     OBSERVED_WAITS,      /* waits, ledger */
     OBSERVED_REJECTS,    /* rejects */
-    OBSERVED_LEDGER,     /* held: a node of it; under the lock */
+    OBSERVED_LEDGER,     /* held: a node of it, quotas; under the lock */
     OBSERVED_LEARNED,    /* demand */
     OBSERVED_POD_GROUP,  /* pod_group */
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
@@ -76,6 +76,9 @@ struct observation {
     void *places;        /* as store_write_place wants it */
     uint32_t generation; /* of the pods, for gangs */
     int trust; /* enum trust */
+    const char
+        *quota; /* the elastic quota that the pod asked for, "" for none; NULL: its label says so */
+    const struct elastic_quotas *quotas; /* NULL: they are not kept */
     bool paused, confirmed;
     const struct rejection *rejection;
     int64_t patience_ms;

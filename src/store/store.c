@@ -366,6 +366,11 @@ const struct quotas *store_quotas(const struct store *store)
     return store->quotas;
 }
 
+const struct elastic_quotas *store_elastic_quotas(const struct store *store)
+{
+    return store->options.elastic_quotas ? quotas_elastic(store->quotas) : NULL;
+}
+
 const struct demand *store_demand(struct store *store)
 {
     demand_settle(store->demand, store->ledger);

@@ -183,6 +183,8 @@ void store_learn(struct store *store, const struct demand *demand);
 
 /* Under the lock. */
 const struct quotas *store_quotas(const struct store *store);
+/* Under the lock; NULL: they are not kept. */
+const struct elastic_quotas *store_elastic_quotas(const struct store *store);
 
 /* Under the lock. */
 const struct budgets *store_budgets(const struct store *store);
@@ -290,6 +292,10 @@ void store_set_moment(struct store *store, const struct moment *moment);
 
 /* Of the next pod that is applied that is believed, instead of what the keys say; likewise. */
 void store_set_trust(struct store *store, enum trust trust);
+
+/* The elastic quota that a pod asked for when it was bound, "" for none, whatever its label says; for who
+ * plays a record again. Takes the lock itself. */
+void store_choose_quota(struct store *store, const char *uid, const char *quota);
 
 /* Under the lock: whose seals are to be written (store/sealing.h). */
 struct sealing *store_sealing(const struct store *store);

@@ -17,6 +17,27 @@ static void note_choice(struct store *store, const struct pod_view *pod)
                               held ? held->node->name : NULL);
 }
 
+/* Under the lock: what its label no longer says of that; NULL: it does. For g_free. */
+static char *tell_choice(const struct store *store, const struct pod_view *pod)
+{
+    const struct elastic_quotas *quotas = store_elastic_quotas(store);
+    const char *choice = quotas ? elastic_quotas_choice(quotas, pod->uid) : NULL;
+
+    if (!quotas || g_strcmp0(choice, quota_of_pod(pod)) == 0)
+        return NULL;
+    return g_strdup(choice ? choice : "");
+}
+
+void store_choose_quota(struct store *store, const char *uid, const char *quota)
+{
+    const struct allocation *held = ledger_get(store_lock(store), uid);
+
+    if (store->options.elastic_quotas)
+        elastic_quotas_choose(quotas_elastic(store->quotas), uid, *quota ? quota : NULL,
+                              held ? held->node->name : NULL);
+    store_unlock(store);
+}
+
 static void forget_pending(struct store *store, const char *uid)
 {
     arrivals_forget(store->arrivals, uid);
@@ -379,12 +400,13 @@ static void apply_bound_pod(struct store *store, const struct pod_view *pod, con
                           before.waited_out == after.waited_out;
         store_notify(store, same ? NULL : pod->node_name, pod->uid);
     }
+    g_autofree char *quota = tell_choice(store, pod);
     store_unlock(store);
     observer_tell(store->observer,
                   asked ? &(struct observation){OBSERVED_ASKED_POD, number, .pod = pod,
-                                                .confirmed = confirmed}
+                                                .confirmed = confirmed, .quota = quota}
                         : &(struct observation){OBSERVED_POD, number, .pod = pod,
-                                                .trust = sealed.trust});
+                                                .trust = sealed.trust, .quota = quota});
     allocation_free(sealed.allocation);
     if (news && warning && !store->options.silent)
         report_distrust(pod, unplaced, warning);
@@ -488,10 +510,12 @@ static void apply_pending_pod(struct store *store, const struct pod_view *pod)
         if (replace_pending(store, pod, g_steal_pointer(&request), plain))
             store_notify(store, NULL, pod->uid); /* a bind of it may be waiting */
     }
+    g_autofree char *quota = tell_choice(store, pod);
     store_unlock(store);
     pod_rules_free(rules);
     request_free(request);
-    observer_tell(store->observer, &(struct observation){OBSERVED_POD, number, .pod = pod});
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_POD, number, .pod = pod, .quota = quota});
 }
 
 static void report_rejection(const struct pod_view *pod)

@@ -161,7 +161,8 @@ static void tell_node(const struct node *node, void *data)
     struct store *store = data;
 
     if (node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0)
-        tell_known(store, (struct observation){OBSERVED_LEDGER, .held = node});
+        tell_known(store, (struct observation){OBSERVED_LEDGER, .held = node,
+                                               .quotas = store_elastic_quotas(store)});
 }
 
 bool store_tell_ledger(struct store *store, struct node_walk *walk)

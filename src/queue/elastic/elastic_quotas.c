@@ -180,6 +180,11 @@ void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const
         tally->version = UINT64_MAX; /* it is counted anew */
 }
 
+const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid)
+{
+    return g_hash_table_lookup(quotas->choices, uid);
+}
+
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)
 {
     elastic_quotas_forget(quotas, uid);

@@ -63,6 +63,8 @@ bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
 /* The pod asks to count in that quota; NULL: it does not. `node`: where it holds something; or NULL. */
 void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice,
                            const char *node);
+/* Which one counts; NULL: it asks for none. Borrowed, until it is told otherwise. */
+const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid);
 /* It is gone. */
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
 

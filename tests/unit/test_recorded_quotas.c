@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In which elastic quota a pod counts is known to whoever plays a file of a record, whatever its label says
+ * by then. The live store tells all that it is given itself.
+ */
+#include "literals.h"
+
+#include "base/log.h"
+#include "record/record_state.h"
+#include "record/replay.h"
+#include "suite.h"
+
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define LABEL "quota.scheduling.koordinator.sh/"
+
+static const struct store_options options = {.patience_ms = 60000, .elastic_quotas = true};
+static struct store *live;
+static struct record_state *state;
+static uint64_t number;
+static bool loses;
+static struct replay *next_file; /* NULL until it has begun */
+
+static bool configure(void *data, const cJSON *recorded, struct store_options *ret_options,
+                      struct extender *ret_extender, GError **error)
+{
+    *ret_options = options;
+    return true;
+}
+
+static void play(const char *text)
+{
+    for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        g_autoptr(GError) error = NULL;
+        ck_assert_msg(replay_line(next_file, at, (size_t)(end - at), &error), "%.*s: %s",
+                      (int)(end - at), at, error ? error->message : "");
+    }
+}
+
+static uint64_t give_number(struct observer *observer)
+{
+    return loses ? 0 : ++number;
+}
+
+static void take(struct observer *observer, const struct observation *what)
+{
+    struct record *record = record_new(what);
+
+    if (!record)
+        return;
+    if (next_file) {
+        g_string_append_c(record->text, '\n');
+        play(record->text->str);
+    } else {
+        record_state_note(state, record);
+    }
+    record_free(record);
+}
+
+static void begin_file(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_string_printf(text,
+                    "{\"kind\":\"header\",\"format\":4,\"before\":%" G_GUINT64_FORMAT
+                    ",\"options\":{}}\n",
+                    number);
+    record_state_write(state, text);
+    next_file = replay_new(&(struct replay_options){.configure = configure});
+    play(text->str);
+}
+
+static void add_quota(const char *name)
+{
+    store_apply_resource_quota(
+        live, &(struct resource_quota_view){.ns = "ml",
+                                            .name = name,
+                                            .elastic = true,
+                                            .min = PAIRS({"gpuledger.io/gpus", "1"}),
+                                            .labels = PAIRS({LABEL "is-parent", "false"}),
+                                            .in = {.inside = true, .tree = ""}});
+}
+
+static void add_node(const char *name)
+{
+    store_apply_node(
+        live, &(struct node_view){.name = name,
+                                  .capacity = PAIRS({MEM, "10"}, {"aliyun.com/gpu-count", "1"})});
+}
+
+static void setup(void)
+{
+    static struct observer observer = {give_number, take};
+
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    live = store_new(&options);
+    state = record_state_new();
+    number = 0;
+    loses = false;
+    next_file = NULL;
+    store_set_observer(live, &observer);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_begin(live, feed);
+    add_node("n1");
+    add_node("n2");
+    add_quota("a");
+    add_quota("b");
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(live, feed);
+}
+
+static void teardown(void)
+{
+    if (next_file)
+        replay_free(next_file);
+    record_state_free(state);
+    store_free(live);
+}
+
+/* Of "u"; by which key it was made nobody asks. */
+static const char seal[] =
+    "v1:0000000a:0000000000000000000000000000000000000000000000000000000000000000:"
+    "{\"settled\":true,\"booking\":{\"uid\":\"u\",\"namespace\":\"ml\",\"name\":\"u\","
+    "\"node\":\"n1\",\"dialect\":\"gpushare\",\"amount\":2,\"time\":\"1\",\"shares\":["
+    "{\"memory\":2,\"units\":true,\"card\":0,\"container\":0,\"exclusive\":false}]}}";
+
+/* `node` NULL: it waits; `quota` NULL: it has no such label. */
+static void tell_pod(const char *uid, const char *node, const char *quota, enum trust trust)
+{
+    struct string_pair label = {LABEL "name", (char *)quota};
+    const struct pod_view view = {.ns = "ml",
+                                  .name = uid,
+                                  .uid = uid,
+                                  .node_name = node,
+                                  .phase = node ? "Running" : "Pending",
+                                  .annotations = trust == TRUST_SEAL
+                                                     ? PAIRS({SEAL_ANNOTATION, seal})
+                                                     : PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+                                  .labels = {&label, quota != NULL},
+                                  CONTAINERS({.name = "c", .limits = PAIRS({MEM, "2"})})};
+
+    store_set_trust(live, trust);
+    store_apply_pod(live, &view);
+    store_set_trust(live, TRUST_ANNOTATIONS);
+}
+
+static void note_used(const struct elastic_count *count, void *data)
+{
+    g_string_append_printf(data, "%s=%d ", count->quota, (int)count->used);
+}
+
+static char *used_of(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+    struct ledger *ledger = store_lock(store);
+
+    elastic_quotas_each(quotas_elastic(store_quotas(store)), ledger, note_used, text);
+    store_unlock(store);
+    return g_string_free(text, FALSE);
+}
+
+static char *ledger_of(struct store *store)
+{
+    GString *text = g_string_new(NULL);
+    struct json_writer writer;
+
+    json_writer_init(&writer, text);
+    record_ledger_encode(&writer, store_lock(store), store_elastic_quotas(store));
+    store_unlock(store);
+    return g_string_free(text, FALSE);
+}
+
+static void expect(const char *used)
+{
+    struct store *played = replay_store(next_file);
+    g_autofree char *here = used_of(live), *there = used_of(played);
+    g_autofree char *held = ledger_of(live), *holds = ledger_of(played);
+
+    ck_assert_str_eq(here, used);
+    ck_assert_str_eq(there, used);
+    ck_assert_str_eq(holds, held);
+}
+
+static void tell_edited_pods(void)
+{
+    tell_pod("u", NULL, "b", TRUST_ANNOTATIONS);
+    tell_pod("u", NULL, "a", TRUST_ANNOTATIONS);
+    tell_pod("u", "n1", "a", TRUST_ANNOTATIONS);
+    tell_pod("u", "n1", "b", TRUST_ANNOTATIONS); /* too late */
+    tell_pod("v", "n1", NULL, TRUST_ANNOTATIONS);
+    tell_pod("v", "n1", "b", TRUST_ANNOTATIONS);
+}
+
+/* Those who come later count by their labels. */
+static void expect_known(void)
+{
+    begin_file();
+    expect("a=400 b=0 ");
+    tell_pod("w", "n2", "b", TRUST_ANNOTATIONS);
+    tell_pod("v", "n1", "b", TRUST_ANNOTATIONS);
+    expect("a=400 b=200 ");
+}
+
+START_TEST(a_file_that_goes_on_knows_where_pods_count)
+{
+    tell_edited_pods();
+    expect_known();
+}
+END_TEST
+
+/* Lines that were lost are those that showed the pods being bound. */
+START_TEST(a_record_that_begins_anew_knows_it)
+{
+    loses = true;
+    tell_edited_pods();
+    loses = false;
+    record_state_lose(state);
+    store_list_begin(live, FEED_PODS);
+    tell_pod("u", "n1", "b", TRUST_ANNOTATIONS);
+    tell_pod("v", "n1", "b", TRUST_ANNOTATIONS);
+    if (_i == 0)
+        store_list_end(live, FEED_PODS);
+    expect_known();
+}
+END_TEST
+
+/* Of a pod whose seal comes back nothing counts that was recorded of it before. */
+START_TEST(a_seal_that_comes_back_changes_nothing)
+{
+    tell_pod("u", "n1", "a", TRUST_NOTHING);
+    tell_pod("u", "n1", "b", TRUST_SEAL);
+    if (_i == 1)
+        tell_pod("u", "n1", "a", TRUST_SEAL);
+    begin_file();
+    expect("a=200 b=0 ");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("recorded quotas");
+    TCase *tests = tcase_create("recorded quotas");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_file_that_goes_on_knows_where_pods_count);
+    tcase_add_loop_test(tests, a_record_that_begins_anew_knows_it, 0, 2);
+    tcase_add_loop_test(tests, a_seal_that_comes_back_changes_nothing, 0, 2);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
