@@ -125,3 +125,7 @@ void lending_look(struct elastic_quotas *quotas, guint key);
  * whether none of those who want more has less, for its weight. After lending_look. */
 int64_t lending_share(const struct elastic_quotas *quotas, const struct elastic_account *account,
                       guint key, bool *ret_least);
+
+/* One key of an account, but for what is lendable. */
+struct elastic_count elastic_count_of(const struct elastic_quotas *quotas,
+                                      const struct elastic_account *account, guint key);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an account may still take: the limits of its own and of all above it. */
+#include "queue/elastic/elastic_state.h"
+
+/* An account, and what follows for it by key. */
+struct level {
+    const struct elastic_account *account;
+    int64_t sure[ELASTIC_KEYS_MAX]; /* what counts towards its min */
+    int64_t lendable[ELASTIC_KEYS_MAX], share[ELASTIC_KEYS_MAX];
+    bool least[ELASTIC_KEYS_MAX];
+    int64_t taken[ELASTIC_KEYS_MAX]; /* since it was measured */
+};
+
+struct elastic_room {
+    struct elastic_quotas *quotas;
+    const struct request *request;
+    guint n;
+    struct level levels[ELASTIC_DEPTH_MAX + 1]; /* from the pod's own upwards */
+};
+
+static void look_at_level(struct elastic_quotas *quotas, struct level *level, guint key)
+{
+    const struct outlook *outlook = &quotas->outlooks[level->account->place];
+
+    level->sure[key] = level->account->used[key] - outlook->over_below;
+    level->lendable[key] = quotas->min[key] ? outlook->lendable : INT64_MAX;
+    level->share[key] = quotas->min[key]
+                            ? lending_share(quotas, level->account, key, &level->least[key])
+                            : INT64_MAX;
+}
+
+struct elastic_room *elastic_quotas_room(struct elastic_quotas *quotas, struct ledger *ledger,
+                                         const struct pod_view *pod, const struct request *request)
+{
+    const struct elastic_account *account = elastic_quotas_account(quotas, pod);
+
+    if (!account)
+        return NULL;
+    struct elastic_room *room = g_new0(struct elastic_room, 1);
+    elastic_count_used(quotas, ledger);
+    elastic_count_waiters(quotas, ledger);
+    room->quotas = quotas;
+    room->request = request;
+    room->n = 0;
+    for (; account && !account->whole; account = account->parent)
+        room->levels[room->n++].account = account;
+    for (guint key = 0; key < quotas->keys->len; key++) {
+        lending_look(quotas, key);
+        for (guint i = 0; i < room->n; i++)
+            look_at_level(quotas, &room->levels[i], key);
+    }
+    return room;
+}
+
+void elastic_room_free(struct elastic_room *room)
+{
+    g_free(room);
+}
+
+void elastic_room_take(struct elastic_room *room, const struct allocation *allocation)
+{
+    const struct pod_view pod = {.uid = allocation->uid, .ns = allocation->ns};
+    const struct elastic_account *at = room ? elastic_quotas_account(room->quotas, &pod) : NULL;
+
+    for (; at && !at->whole; at = at->parent) {
+        for (guint i = 0; i < room->n; i++) {
+            struct level *level = &room->levels[i];
+            for (guint key = 0; level->account == at && key < room->quotas->keys->len; key++)
+                level->taken[key] += elastic_amount(room->quotas, key, allocation);
+        }
+    }
+}
+
+/* What is sure of a pod below is sure above as far as the mins below are sure there; what is borrowed below is
+ * an account's own business up to its min. */
+static enum reason refuse(const struct elastic_room *room, guint key, int64_t wanted,
+                          const struct level **ret_level)
+{
+    bool sure = true;
+
+    for (guint i = 0; i < room->n; i++) {
+        *ret_level = &room->levels[i];
+        if ((*ret_level)->account->used[key] + (*ret_level)->taken[key] + wanted >
+            (*ret_level)->account->max[key])
+            return REASON_QUOTA_MAX;
+    }
+    for (guint i = 0; i < room->n; i++) {
+        const struct level *level = *ret_level = &room->levels[i];
+        const int64_t more = level->taken[key] + wanted, used = level->account->used[key] + more;
+        sure = (sure ? level->sure[key] + more : used) <= level->account->min[key];
+        if (!sure &&
+            (used > level->lendable[key] || (used > level->share[key] && !level->least[key])))
+            return REASON_QUOTA_LENT;
+    }
+    return REASON_NONE;
+}
+
+enum reason elastic_room_refuse(const struct elastic_room *room, const struct node *node,
+                                const struct placement *placement, struct elastic_count *ret_count,
+                                int64_t *ret_wanted)
+{
+    int64_t wanted[ELASTIC_KEYS_MAX];
+    const struct level *level;
+
+    if (!room)
+        return REASON_NONE;
+    if (placement)
+        elastic_measure_placement(room->quotas, node, placement, wanted);
+    else
+        elastic_measure_request(room->quotas, node, room->request, wanted);
+    for (guint key = 0; key < room->quotas->keys->len; key++) {
+        const enum reason reason =
+            wanted[key] > 0 ? refuse(room, key, wanted[key], &level) : REASON_NONE;
+        if (reason == REASON_NONE)
+            continue;
+        if (ret_count) {
+            *ret_count = elastic_count_of(room->quotas, level->account, key);
+            ret_count->used += level->taken[key];
+            ret_count->lendable = level->lendable[key];
+            ret_count->share = level->least[key] ? INT64_MAX : level->share[key];
+        }
+        if (ret_wanted)
+            *ret_wanted = wanted[key];
+        return reason;
+    }
+    return REASON_NONE;
+}
+
+/* What those below the level's account may have together. */
+static int64_t pool_of(const struct level *level, int64_t max, int64_t lendable, guint key)
+{
+    return MAX(level->account->min[key], MIN(lendable, max));
+}
+
+/* A larger max is lent further down, where it was that which limited what is lent. */
+static void lend_down(struct elastic_room *room, guint at, int64_t max_before, guint key)
+{
+    const struct level *level = &room->levels[at];
+    int64_t more = pool_of(level, level->account->max[key], level->lendable[key], key) -
+                   pool_of(level, max_before, level->lendable[key], key);
+
+    while (at-- > 0 && more > 0 && room->levels[at].lendable[key] < INT64_MAX) {
+        struct level *below = &room->levels[at];
+        const int64_t max = below->account->max[key];
+        const int64_t before = pool_of(below, max, below->lendable[key], key);
+        below->lendable[key] += more;
+        below->share[key] = MIN(below->share[key], INT64_MAX - more) + more;
+        more = pool_of(below, max, below->lendable[key], key) - before;
+    }
+}
+
+/* As if the limit that is in the way were as large as need be. Of the copies that are given. */
+static void raise_limit(struct elastic_room *room, struct elastic_account *account, guint at,
+                        guint key, const struct elastic_raise *raise)
+{
+    const int64_t over = MAX(account->used[key] - account->min[key], 0);
+
+    room->levels[at].account = account;
+    if (raise->max) {
+        account->max[key] = raise->to;
+        lend_down(room, at, raise->count.max, key);
+        return;
+    }
+    account->min[key] = raise->to;
+    if (at + 1 < room->n)
+        room->levels[at + 1].sure[key] += over;
+}
+
+bool elastic_room_raise(const struct elastic_room *room, const struct node *node,
+                        const struct placement *placement, struct elastic_raise *ret_raise)
+{
+    int64_t wanted[ELASTIC_KEYS_MAX];
+    const struct level *level;
+    bool found = false;
+
+    elastic_measure_placement(room->quotas, node, placement, wanted);
+    for (guint key = 0; key < room->quotas->keys->len; key++) {
+        const enum reason reason =
+            wanted[key] > 0 ? refuse(room, key, wanted[key], &level) : REASON_NONE;
+        if (reason == REASON_NONE)
+            continue;
+        g_autofree struct elastic_room *larger = g_memdup2(room, sizeof *room);
+        struct elastic_account account = *level->account;
+        const struct level *other;
+        if (found)
+            return false;
+        found = true;
+        *ret_raise = (struct elastic_raise){
+            .count = elastic_count_of(room->quotas, level->account, key),
+            .max = reason == REASON_QUOTA_MAX,
+            .to = account.used[key] + wanted[key],
+        };
+        raise_limit(larger, &account, (guint)(level - room->levels), key, ret_raise);
+        if (refuse(larger, key, wanted[key], &other) != REASON_NONE)
+            return false;
+    }
+    return found;
+}
+
+/* --- who has borrowed --------------------------------------------------------------------------- */
+
+static guint place_of_key(const struct elastic_quotas *quotas, const char *key)
+{
+    guint at = 0;
+
+    while (at < quotas->keys->len && !g_str_equal(quotas->keys->pdata[at], key))
+        at++;
+    return at;
+}
+
+#define BORROWERS_TOLD 3
+
+char *elastic_room_borrowers(const struct elastic_room *room, const char *key)
+{
+    const struct elastic_quotas *quotas = room->quotas;
+    const guint at = place_of_key(quotas, key);
+    const struct elastic_account *told[BORROWERS_TOLD] = {NULL};
+    GString *text = NULL;
+
+    for (guint i = 0; at < quotas->keys->len && i < quotas->accounts->len; i++) {
+        const struct elastic_account *one = quotas->accounts->pdata[i];
+        if (one->whole || one->used[at] <= one->min[at] ||
+            elastic_account_top(one) != elastic_account_top(room->levels[0].account))
+            continue;
+        for (guint place = 0; place < BORROWERS_TOLD; place++) {
+            const struct elastic_account *other = told[place];
+            if (other && one->used[at] - one->min[at] <= other->used[at] - other->min[at])
+                continue;
+            told[place] = one;
+            one = other;
+            if (!one)
+                break;
+        }
+    }
+    for (guint i = 0; i < BORROWERS_TOLD && told[i]; i++) {
+        const double borrowed = elastic_units(key, told[i]->used[at] - told[i]->min[at]);
+        if (!text)
+            text = g_string_new(NULL);
+        g_string_append_printf(text, "%s%s%s ", i ? ", " : "", told[i]->id,
+                               i ? "" : " has borrowed");
+        if (g_str_equal(key, KEY_MEMORY))
+            g_string_append_printf(text, "%.4g GiB", borrowed / (1 << 30));
+        else
+            g_string_append_printf(text, "%.4g", borrowed);
+    }
+    return text ? g_string_free(text, FALSE) : NULL;
+}
