@@ -247,3 +247,65 @@ void json_strings_raw(struct json_writer *writer, const struct json_strings *str
 
     json_raw(writer, strings->text + begin, end - begin);
 }
+
+#define DIGITS_MAX 11 /* of an int32_t, with its sign */
+
+static char *put(char *at, const char *piece, size_t length)
+{
+    memcpy(at, piece, length);
+    return at + length;
+}
+
+static char *put_number(char *at, int32_t value)
+{
+    char digits[DIGITS_MAX], *const end = digits + sizeof digits, *first = end;
+    uint32_t left = value < 0 ? -(uint32_t)value : (uint32_t)value;
+
+    do {
+        *--first = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0)
+        *--first = '-';
+    return put(at, first, (size_t)(end - first));
+}
+
+/* How much the strings take in the text at most, with their quotes. */
+static size_t strings_size(const struct json_strings *strings)
+{
+    const char *last = strings->values[strings->n - 1];
+
+    return (size_t)(last - strings->copy) + strlen(last) + 2;
+}
+
+void json_strings_rows(struct json_writer *writer, const struct json_strings *strings,
+                       const char *key, const char *number_key, const int32_t *numbers)
+{
+    g_autoptr(GString) before = g_string_new(NULL), between = g_string_new(NULL);
+    struct json_writer pieces;
+
+    json_begin_array(writer);
+    json_writer_init(&pieces, before);
+    json_begin_object(&pieces);
+    json_key(&pieces, key);
+    pieces = (struct json_writer){.text = between, .comma = true};
+    json_key(&pieces, number_key);
+
+    GString *text = writer->text;
+    const size_t begin = text->len, rest = before->len + between->len + DIGITS_MAX + strlen("},");
+    g_string_set_size(text,
+                      begin + (strings->n > 0 ? strings_size(strings) : 0) + strings->n * rest);
+    char *at = text->str + begin;
+    for (size_t i = 0; i < strings->n; i++) {
+        const char *value = strings->values[i];
+        if (i > 0)
+            *at++ = ',';
+        at = put(at, before->str, before->len);
+        at = put(at, strings->text + (value - strings->copy) - 1, strlen(value) + 2);
+        at = put(at, between->str, between->len);
+        at = put_number(at, numbers[i]);
+        *at++ = '}';
+    }
+    g_string_truncate(text, (gsize)(at - text->str));
+    json_end_array(writer);
+}
