@@ -11,11 +11,8 @@ Needs the control plane (tests/controlplane/build current). etcd's data is on tm
 """
 
 import argparse
-import http.client
 import json
 import os
-import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,58 +24,9 @@ sys.path.insert(0, os.path.join(HERE, "..", "controlplane"))
 
 from controlplane import ControlPlane  # noqa: E402
 import kubeapi  # noqa: E402
+from gpuledger_process import Gpuledger  # noqa: E402
 
 CARDS, CARD_UNITS = 8, 100
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Gpuledger:
-    def __init__(self, binary, kubeconfig, log):
-        self.port, self.ops_port = free_port(), free_port()
-        self.started = time.monotonic()
-        self.log = open(log, "w")
-        self.process = subprocess.Popen(
-            [binary, "serve", "--kubeconfig", kubeconfig, "--log-level", "warn",
-             "--listen", f"127.0.0.1:{self.port}", "--ops-listen", f"127.0.0.1:{self.ops_port}",
-             "--shutdown-delay", "0s"],
-            stderr=self.log)
-
-    def wait_ready(self, timeout=120):
-        """Asks again and again over one connection: more would take time from what is measured."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ops_port, timeout=5)
-        try:
-            while time.monotonic() < self.started + timeout:
-                if self.process.poll() is not None:
-                    raise RuntimeError("gpuledger ended: " + open(self.log.name).read())
-                try:
-                    connection.request("GET", "/readyz")
-                    answer = connection.getresponse()
-                    answer.read()
-                    if answer.status == 200:
-                        return time.monotonic() - self.started
-                except OSError:
-                    connection.close()
-                time.sleep(0.005)
-        finally:
-            connection.close()
-        raise RuntimeError("gpuledger is not ready: " + open(self.log.name).read())
-
-    def rss_mib(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            for line in status:
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) / 1024
-        return 0
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-        self.log.close()
 
 
 class Bench:
@@ -234,10 +182,10 @@ class Bench:
         gpuledger.stop()
 
     def grow(self):
-        nodes = 1000
+        nodes = self.arguments.nodes
         self.make_nodes(nodes)
         made = 0
-        for pods in (10000, 30000):
+        for pods in self.arguments.pods:
             self.make_bound_pods(made, pods, nodes)
             made = pods
             self.start_up(nodes, pods)
@@ -252,6 +200,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--starts", type=int, default=9)
     parser.add_argument("--binds", type=int, default=1000, help="pods per bind round")
+    parser.add_argument("--nodes", type=int, default=1000, help="for start-up and memory")
+    parser.add_argument("--pods", type=int, nargs="+", default=[10000, 30000], help="the same, one after the other")
     parser.add_argument("--only", choices=["bind", "grow"])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gpuledger-bench-") as folder:
