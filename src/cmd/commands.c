@@ -205,7 +205,9 @@ const struct command commands[] = {
      .summary = "Show which pods to move so that a pod finds room, and move them",
      .description =
          "Looks for the fewest moves after which the pod fits on some node, or, with --empty, a "
-         "node or card holds nobody; of as many moves, those of the smallest pods. Each step is "
+         "node or card holds nobody, or, with --defragment, so much less GPU is free in pieces "
+         "that "
+         "nobody can use; of as many moves, those of the smallest pods. Each step is "
          "shown with what it frees, where its successor finds room and what the next step waits "
          "for. Pods stay whose controller is a DaemonSet or that have none, that are of a group, "
          "that a PodDisruptionBudget keeps, or that carry an annotation of the descheduler, "
@@ -214,9 +216,7 @@ const struct command commands[] = {
          "(dryRun=All), sent, and waited for until the successor is Ready. Then the cluster is "
          "read again and the next plan made, until there is nothing left to do. It stops at the "
          "first failure, and when a step has not brought the goal closer. Run again, it goes on "
-         "from there. Meanwhile the cards that the pod will have are cordoned. No room is kept for "
-         "the "
-         "successors: a pod that asks earlier may take it.\n\n"
+         "from there. Meanwhile room is kept for the pod and for the successors.\n\n"
          "Asks a running extender; with --kubeconfig, --context or --snapshot on the command line, "
          "and "
          "with --apply, the cluster is read and looked at alone. The placement options should then "

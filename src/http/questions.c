@@ -5,6 +5,7 @@
 #include "explain/fit.h"
 #include "http/answers.h"
 #include "maintain/named_pods.h"
+#include "maintain/plan_aim.h"
 #include "maintain/relocation.h"
 #include "plan/plan.h"
 #include "snapshot/fit_body.h"
@@ -139,17 +140,34 @@ static bool read_force(const struct http_request *request, bool *ret_force, GErr
     return false;
 }
 
+/* What is not room for a pod. */
+static bool read_aim(const struct http_request *request, struct plan_aim *aim, GError **error)
+{
+    for (const char *const *word = plan_aim_words; *word; word++) {
+        const char *text = http_request_query(request, *word);
+        if (text && !g_str_equal(*word, "pod") && !plan_aim_read(aim, *word, text, error)) {
+            g_prefix_error(error, "'%s': ", *word);
+            return false;
+        }
+    }
+    if (plan_aim_count(aim) + (http_request_query(request, "pod") != NULL) < 2)
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "a plan has one goal");
+    return false;
+}
+
 static struct relocation *find_plan(const struct extender *extender,
                                     const struct http_request *request, struct json_arena *arena,
                                     GError **error)
 {
-    const char *empty = http_request_query(request, "empty");
     const char *names = http_request_query(request, "only");
     g_auto(GStrv) only = names ? g_strsplit(names, ",", 0) : NULL;
-    g_auto(card_place) place = {0};
+    g_auto(plan_aim_cleared) aim = {0};
     struct pod_view pod;
-    struct relocation_query query = {
-        .store = extender->store, .cluster = extender->cluster, .moves_max = MOVES};
+    struct relocation_query query = {.store = extender->store,
+                                     .cluster = extender->cluster,
+                                     .moves_max = MOVES,
+                                     .fragmented_most = -1};
 
     if (!store_check_synced(extender->store, error) ||
         !read_number(request, "moves", 1, &query.moves_max, error) ||
@@ -158,11 +176,12 @@ static struct relocation *find_plan(const struct extender *extender,
         !read_number(request, "perNamespace", 0, &query.per_namespace, error) ||
         !read_force(request, &query.force, error))
         return NULL;
-    if (empty ? !card_place_parse(empty, &place, error)
-              : !read_pod(extender, request, arena, &pod, error))
+    if (!read_aim(request, &aim, error) ||
+        (plan_aim_count(&aim) == 0 && !read_pod(extender, request, arena, &pod, error)))
         return NULL;
-    query.admit = empty ? NULL : &pod;
-    query.empty = empty ? &place : NULL;
+    query.admit = plan_aim_count(&aim) == 0 ? &pod : NULL;
+    query.empty = aim.place.node ? &aim.place : NULL;
+    query.less = aim.less;
     query.only = (const char *const *)only;
     return named_pods_check(extender->store, query.only, error) ? relocation_find(&query, error)
                                                                 : NULL;

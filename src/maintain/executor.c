@@ -153,7 +153,8 @@ static void set_room(struct execution *execution, const char *node, const struct
     execution->room = room ? kept_room_dup(room) : NULL;
 }
 
-/* Room for the pod to admit, and for the step's successor; the node that the pod leaves is only told. */
+/* Room for the pod to admit, and for the step's successor; the node that the pod leaves is only told, unless
+ * nobody is to come back there. */
 static bool keep(struct execution *execution, const struct relocation *plan, guint moved,
                  GError **error)
 {
@@ -164,7 +165,7 @@ static bool keep(struct execution *execution, const struct relocation *plan, gui
     guint n = 0;
 
     set_room(execution, plan->node, plan->room);
-    places[n++] = (struct keeping_place){step->from, NULL};
+    places[n++] = (struct keeping_place){step->from, step->left};
     if (plan->room)
         places[n++] = (struct keeping_place){plan->node, plan->room};
     if (step->room)

@@ -23,30 +23,12 @@ void plan_order_free(struct plan_order *order)
     g_free(order->digest);
     g_free(order->status);
     g_free(order->problem);
-    g_free(order->pod_ns);
-    g_free(order->pod_name);
-    card_place_clear(&order->place);
+    plan_aim_clear(&order->aim);
     window_free(order->window);
     g_free(order);
 }
 
 /* --- its data --------------------------------------------------------------------------------- */
-
-static bool read_pod(struct plan_order *order, const char *text, GError **error)
-{
-    const char *slash = strchr(text, '/');
-
-    if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/'))
-        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected NAMESPACE/NAME", text);
-    order->pod_ns = g_strndup(text, (gsize)(slash - text));
-    order->pod_name = g_strdup(slash + 1);
-    return true;
-}
-
-static bool read_place(struct plan_order *order, const char *text, GError **error)
-{
-    return card_place_parse(text, &order->place, error);
-}
 
 static bool read_window(struct plan_order *order, const char *text, GError **error)
 {
@@ -115,20 +97,18 @@ static const struct {
     const char *key;
     bool (*read)(struct plan_order *order, const char *text, GError **error);
 } keys[] = {
-    {"pod", read_pod},
-    {"empty", read_place},
-    {"max-moves", read_moves},
-    {"max-per-workload", read_per_owner},
-    {"max-per-node", read_per_node},
-    {"max-per-namespace", read_per_namespace},
-    {"max-per-hour", read_per_hour},
-    {"window", read_window},
+    {"max-moves", read_moves},       {"max-per-workload", read_per_owner},
+    {"max-per-node", read_per_node}, {"max-per-namespace", read_per_namespace},
+    {"max-per-hour", read_per_hour}, {"window", read_window},
     {"evict-timeout", read_timeout},
 };
 
 /* A word that is not known may be a bound that somebody relies on. */
 static bool read_pair(struct plan_order *order, const char *key, const char *value, GError **error)
 {
+    if (g_strv_contains(plan_aim_words, key))
+        return plan_aim_read(&order->aim, key, value, error) ||
+               fail_within(error, "data, '%s': ", key);
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (!g_str_equal(keys[i].key, key))
             continue;
@@ -155,8 +135,9 @@ static bool read_data(struct plan_order *order, const struct string_pairs *data,
         if (!read_pair(order, data->items[i].key, data->items[i].value, error))
             return false;
     }
-    return (order->pod_name != NULL) + (order->place.node != NULL) == 1 ||
-           fail_with(error, GPULEDGER_ERROR_INVALID, "data: expected either 'pod' or 'empty'");
+    g_autofree char *words = g_strjoinv("', '", (char **)plan_aim_words);
+    return plan_aim_count(&order->aim) == 1 ||
+           fail_with(error, GPULEDGER_ERROR_INVALID, "data: expected one of '%s'", words);
 }
 
 static gint compare_lines(gconstpointer a, gconstpointer b)

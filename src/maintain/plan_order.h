@@ -9,9 +9,9 @@
  *
  * What has come of it so far is in an annotation of it (maintain/plan_status.h). Pure.
  */
-#include "explain/card_place.h"
 #include "json/json.h"
 #include "maintain/executor.h"
+#include "maintain/plan_aim.h"
 
 #define PLAN_ORDER_LABEL "gpuledger.io/plan"
 #define PLAN_ORDER_RUN "run"     /* any other value: it is not to be carried out, or no longer */
@@ -26,8 +26,7 @@ struct plan_order {
     bool wanted;
     char *problem; /* why it cannot be carried out; what follows is not set then. NULL: it can */
 
-    char *pod_ns, *pod_name; /* that is to find room; or */
-    struct card_place place; /* where nobody is to be */
+    struct plan_aim aim;
     uint32_t moves_max;
     struct executor_budgets budgets;
     struct window *window; /* NULL: always */

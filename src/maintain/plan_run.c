@@ -214,25 +214,32 @@ static struct relocation *look(void *data, GError **error)
     struct run *run = data;
     const struct plan_service_options *with = run->args->with;
     const struct plan_order *order = run->args->order;
+    const struct plan_aim *aim = &order->aim;
+    struct plan_status *status = run->args->status;
     g_autoptr(json_arena) arena = json_arena_new();
     struct pod_view pod;
 
     settle(run);
-    if (order->pod_name && !explain_read_pod(with->cluster, arena, order->pod_ns, order->pod_name,
-                                             clock_ms() + CALL_MS, &pod, error))
+    if (aim->name && !explain_read_pod(with->cluster, arena, aim->ns, aim->name,
+                                       clock_ms() + CALL_MS, &pod, error))
         return NULL;
-    return relocation_find(
+    struct relocation *plan = relocation_find(
         &(struct relocation_query){
             .store = with->store,
             .cluster = with->cluster,
-            .admit = order->pod_name ? &pod : NULL,
-            .empty = order->pod_name ? NULL : &order->place,
+            .admit = aim->name ? &pod : NULL,
+            .empty = aim->place.node ? &aim->place : NULL,
+            .less = aim->less,
+            .fragmented_most = status->fragmented_most,
             .moves_max = order->moves_max,
             .per_owner = order->budgets.per_owner,
             .per_node = order->budgets.per_node,
             .per_namespace = order->budgets.per_namespace,
         },
         error);
+    if (plan && plan->measured && plan->fragmented_most >= 0)
+        status->fragmented_most = plan->fragmented_most;
+    return plan;
 }
 
 static bool rest(void *data, int64_t duration_ms)
@@ -428,11 +435,11 @@ static bool finish_step(struct run *run, GError **error)
 static bool close_place(const struct run *run, GError **error)
 {
     const struct plan_order *order = run->args->order;
-    const struct service_query query = {run->args->with->client, &order->place,
+    const struct service_query query = {run->args->with->client, &order->aim.place,
                                         run->args->with->dialects, false, false};
-    g_autoptr(GPtrArray) changes = order->place.node ? card_service_set(&query, error) : NULL;
+    g_autoptr(GPtrArray) changes = order->aim.place.node ? card_service_set(&query, error) : NULL;
 
-    return !order->place.node || changes;
+    return !order->aim.place.node || changes;
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -447,8 +454,8 @@ static bool execute(struct run *run, GError **error)
         .budgets = order->budgets,
         .window = order->window,
         .timeout_ms = order->timeout_ms,
-        .ns = order->pod_ns,
-        .name = order->pod_name,
+        .ns = order->aim.ns,
+        .name = order->aim.name,
         .paused = &run->paused,
         .past = args->past,
         .look = look,

@@ -17,6 +17,7 @@ struct plan_status *plan_status_new(const char *digest)
 
     status->digest = g_strdup(digest);
     status->log = step_log_new();
+    status->fragmented_most = -1;
     return status;
 }
 
@@ -59,6 +60,8 @@ char *plan_status_format(const struct plan_status *status)
         json_key_string(&writer, "text", status->text);
     json_key_int(&writer, "moved", status->moved);
     json_key_int(&writer, "left", status->left);
+    if (status->fragmented_most >= 0)
+        json_key_int(&writer, "fragmentedMost", status->fragmented_most);
     if (status->known) {
         json_key_array(&writer, "known");
         for (char **known = status->known; *known; known++)
@@ -73,7 +76,7 @@ char *plan_status_format(const struct plan_status *status)
 
 struct fields {
     const char *phase, *digest, *goal, *text;
-    int64_t moved, left;
+    int64_t moved, left, most;
     const cJSON *known, *steps;
 };
 static const struct json_field status_fields[] = {
@@ -83,6 +86,7 @@ static const struct json_field status_fields[] = {
     JSON_FIELD_STRING(struct fields, text, "text", 0),
     JSON_FIELD_INT64(struct fields, moved, "moved", 0),
     JSON_FIELD_INT64(struct fields, left, "left", 0),
+    JSON_FIELD_INT64(struct fields, most, "fragmentedMost", 0),
     JSON_FIELD_ARRAY(struct fields, known, "known", 0),
     JSON_FIELD_ARRAY(struct fields, steps, "steps", 0),
     JSON_FIELD_END,
@@ -122,12 +126,14 @@ static bool read_fields(struct plan_status *status, struct json_arena *arena,
                         const struct fields *fields, GError **error)
 {
     if (!find_phase(fields->phase, &status->phase) || fields->moved < 0 ||
-        fields->moved > G_MAXINT32 || fields->left < 0 || fields->left > G_MAXINT32)
+        fields->moved > G_MAXINT32 || fields->left < 0 || fields->left > G_MAXINT32 ||
+        fields->most < -1)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "a phase or a number that is none");
     status->goal = g_strdup(fields->goal);
     plan_status_tell(status, fields->text);
     status->moved = (guint)fields->moved;
     status->left = (guint)fields->left;
+    status->fragmented_most = fields->most;
     if (fields->known) {
         status->known = read_known(fields->known);
         if (!status->known)
@@ -139,7 +145,7 @@ static bool read_fields(struct plan_status *status, struct json_arena *arena,
 struct plan_status *plan_status_parse(const char *text, GError **error)
 {
     g_autoptr(json_arena) arena = json_arena_new();
-    struct fields fields = {0};
+    struct fields fields = {.most = -1};
     const size_t length = strnlen(text, PLAN_STATUS_MAX + 1);
 
     if (length > PLAN_STATUS_MAX) {

@@ -5,7 +5,7 @@
  * with it after a restart or a takeover, who knows nothing else.
  *
  *   {"phase":"running","order":DIGEST,"goal":"nobody on n1/3","doing":"…","moved":2,"left":1,
- *    "known":["foreign n4 test/x"],"steps":[…]}      steps as step_log_encode writes them
+ *    "fragmentedMost":1500,"known":["foreign n4 test/x"],"steps":[…]}      steps as step_log_encode writes them
  *
  * Pure.
  */
@@ -31,8 +31,10 @@ struct plan_status {
     char *goal;   /* NULL: not known yet */
     char *text;   /* what is being done, or why it has stopped; or NULL */
     guint moved;
-    guint left;           /* moves, by the last plan */
-    char **known;         /* texts of findings that were there before; NULL: nobody has looked */
+    guint left; /* moves, by the last plan */
+    int64_t
+        fragmented_most; /* thousandths of a GPU, what it is to come down to; -1: nobody has looked */
+    char **known;        /* texts of findings that were there before; NULL: nobody has looked */
     struct step_log *log; /* the last of its steps, those of orders before it too */
 };
 

@@ -4,34 +4,17 @@
  * quota, an older pod or a node that is left out, is seen when the plan is tried as a whole; then that
  * pod is barred from that node, and another plan is looked for.
  */
-#include "maintain/relocation.h"
-
 #include "core/fail.h"
-#include "explain/trial.h"
-#include "maintain/movers.h"
 #include "maintain/named_pods.h"
-#include "plan/plan.h"
+#include "maintain/relocation_work.h"
 #include "policy/what_if.h"
 #include "store/amounts.h"
 #include "wire/constraints.h"
 
+#include <gpuledger/fragmentation.h>
 #include <string.h>
 
 #define ROUNDS_MAX 16
-#define BAR_FORMAT "%s\n%s" /* UID, "" for the pod to admit, and node */
-
-struct work {
-    const struct relocation_query *query;
-    struct relocation *found;
-    struct store *copy; /* the cluster as it is, but that the place to be emptied is closed */
-    struct json_arena *arena;
-    struct pod_view admit;
-    struct request *request; /* of the pod to admit, or NULL */
-    struct movers *movers;
-    GHashTable *barred; /* texts of BAR_FORMAT */
-    enum reason reason; /* why the pod to admit was refused at last */
-};
-
 static void clear_step(void *data)
 {
     struct relocation_step *step = data;
@@ -46,6 +29,7 @@ static void clear_step(void *data)
     g_free(step->owner_kind);
     g_free(step->owner);
     kept_room_free(step->room);
+    kept_room_free(step->left);
 }
 
 static void clear_stay(void *data)
@@ -84,64 +68,22 @@ void relocation_free(struct relocation *relocation)
     g_free(relocation);
 }
 
-static void work_clear(struct work *work)
-{
-    movers_free(work->movers);
-    request_free(work->request);
-    store_free(work->copy);
-    g_hash_table_unref(work->barred);
-    json_arena_free(work->arena);
-}
-typedef struct work work_cleared;
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(work_cleared, work_clear)
-
-/* --- what is barred ----------------------------------------------------------------------------- */
-
-static void bar(struct work *work, const char *uid, const char *node)
-{
-    g_hash_table_add(work->barred, g_strdup_printf(BAR_FORMAT, uid ? uid : "", node));
-}
-
-static bool is_barred(const struct work *work, const char *uid, const char *node)
-{
-    if (g_hash_table_size(work->barred) == 0)
-        return false;
-    g_autofree char *key = g_strdup_printf(BAR_FORMAT, uid ? uid : "", node);
-    return g_hash_table_contains(work->barred, key);
-}
-
-static const struct policy *policy_of(const struct work *work, const struct node *node)
-{
-    return node->policy ? node->policy : store_options(work->copy)->policy;
-}
-
-/* The node side reads what the pod asks for, and kube-scheduler does not leave the node out, by its sums
- * neither. */
-static bool may_be_on(const struct pod_view *pod, const struct request *request,
-                      const struct node *node)
-{
-    const struct host left = node_host_free(node), *asked = &request->host;
-
-    return node->present && dialect_serves(node, request) &&
-           constraints_check(pod->constraints, node) == BARRIER_NONE && asked->pods <= left.pods &&
-           asked->cpu <= left.cpu && asked->memory <= left.memory;
-}
-
 static bool admits(const struct node *node, const struct plan_pod *pod, void *data)
 {
     const struct work *work = data;
     const struct mover *mover = pod ? pod->tag : NULL;
 
-    return !is_barred(work, pod ? pod->uid : NULL, node->name) &&
-           (mover ? may_be_on(&mover->view, mover->request, node)
-                  : may_be_on(&work->admit, work->request, node));
+    return !work_is_barred(work, pod ? pod->uid : NULL, node->name) &&
+           (!work->looked || g_hash_table_contains(work->looked, node->name)) &&
+           (mover ? work_may_be_on(&mover->view, mover->request, node)
+                  : work_may_be_on(&work->admit, work->request, node));
 }
 
 /* --- whose pods are looked at ------------------------------------------------------------------- */
 
 struct candidate {
     char *node;
-    int64_t free; /* bytes of its cards */
+    int64_t free; /* bytes of its cards; or what is fragmented of it */
 };
 
 static void clear_candidate(void *data)
@@ -164,7 +106,7 @@ static bool fits_when_empty(const struct work *work, const struct node *node)
 
     for (guint i = 0; i < what_if->allocations->len; i++)
         what_if_without(what_if, what_if->allocations->pdata[i]);
-    return placement_fits(what_if->node, work->request, policy_of(work, node), NULL);
+    return placement_fits(what_if->node, work->request, work_policy(work, node), NULL);
 }
 
 static int64_t free_memory(const struct node *node)
@@ -196,7 +138,9 @@ static GArray *list_candidates(const struct work *work)
                            !dialect_serves(node, work->request) || !fits_when_empty(work, node)))))
             continue;
         const struct candidate one = {g_strdup(node->name),
-                                      emptied ? INT64_MAX : free_memory(node)};
+                                      emptied        ? INT64_MAX
+                                      : work->demand ? fragmentation_of(node, work->demand)
+                                                     : free_memory(node)};
         g_array_append_val(list, one);
     }
     store_unlock(work->copy);
@@ -204,116 +148,24 @@ static GArray *list_candidates(const struct work *work)
     return list;
 }
 
+/* Where what is fragmented is the goal, all that goes to and fro is between these. */
 static bool look(struct work *work, GError **error)
 {
     g_autoptr(GArray) list = list_candidates(work);
 
+    if (work->demand && list->len > RELOCATION_NODES_MAX)
+        work->looked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
     work->found->n_nodes = list->len;
     work->found->n_looked = MIN(list->len, RELOCATION_NODES_MAX);
-    for (guint i = 0; i < work->found->n_looked; i++)
-        if (!movers_read(work->movers, work->query->store,
-                         g_array_index(list, struct candidate, i).node, error))
+    for (guint i = 0; i < work->found->n_looked; i++) {
+        const char *node = g_array_index(list, struct candidate, i).node;
+        if (!movers_read(work->movers, work->query->store, node, error))
             return false;
-    return true;
-}
-
-/* --- the plan as a whole ------------------------------------------------------------------------ */
-
-static bool place(struct store *trial, const struct mover *mover, const struct plan_step *step)
-{
-    struct placement placement;
-    struct feasibility question;
-    struct moment moment;
-    struct ledger *ledger = store_decide(trial, &moment);
-    const struct node *node = ledger_node(ledger, step->to);
-    const struct trial_pod pod = {&mover->view, mover->request, &moment};
-
-    ledger_drop(ledger, step->pod->uid);
-    feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});
-    const bool takes = feasibility_takes(&question, node, &placement);
-    feasibility_clear(&question);
-    const bool placed = takes && trial_put(trial, &pod, step->takes->uid, node, &placement);
-    store_unlock(trial);
-    return placed;
-}
-
-/* Each pod ends and its successor is placed. False: one was refused, and is barred from that node. */
-static bool try_steps(struct work *work, struct store *trial, const GPtrArray *steps)
-{
-    for (guint i = 0; i < steps->len; i++) {
-        const struct plan_step *step = steps->pdata[i];
-        if (place(trial, step->pod->tag, step))
-            continue;
-        bar(work, step->pod->uid, step->to);
-        return false;
+        if (work->looked)
+            g_hash_table_add(work->looked, g_strdup(node));
     }
     return true;
-}
-
-/* The node should take the pod to admit, and does not. */
-static void bar_admit(struct work *work, struct feasibility *question, const struct node *node)
-{
-    work->reason = feasibility_ask(question, node, NULL);
-    bar(work, NULL, node->name);
-}
-
-static void bar_all(struct work *work, struct feasibility *question, const GPtrArray *steps)
-{
-    const GPtrArray *nodes = ledger_nodes(question->ledger);
-
-    for (guint i = 0; i < steps->len; i++) {
-        const struct plan_step *step = steps->pdata[i];
-        bar_admit(work, question, ledger_node(question->ledger, step->from));
-    }
-    for (guint i = 0; steps->len == 0 && i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
-        if (may_be_on(&work->admit, work->request, node) &&
-            placement_fits(node, work->request, policy_of(work, node), NULL))
-            bar_admit(work, question, node);
-    }
-}
-
-/* What is to be kept of the node for the pod, while others leave it. */
-static struct kept_room *room_for_admit(const struct work *work, const struct placement *placement)
-{
-    const struct pod_view *pod = &work->admit;
-    struct kept_room *room = kept_room_new();
-
-    room->uid = g_strdup(pod->uid);
-    room->held = what_if_allocation(pod->uid, pod->priority, placement);
-    return room;
-}
-
-/* Some node takes the pod to admit; else those that should have are barred. */
-static bool try_admit(struct work *work, struct store *trial, const GPtrArray *steps)
-{
-    struct placement placement;
-    struct feasibility question;
-    struct moment moment;
-
-    store_decide(trial, &moment);
-    const struct trial_pod pod = {&work->admit, work->request, &moment};
-    const struct node *node = trial_choose(trial, &pod, &placement);
-    if (node) {
-        work->found->node = g_strdup(node->name);
-        if (steps->len > 0 && work->admit.uid)
-            work->found->room = room_for_admit(work, &placement);
-        work->found->cards = shares_text(node, placement.shares, placement.n_shares);
-    } else {
-        feasibility_init(&question, trial,
-                         &(struct feasibility_about){pod.view, pod.request, &moment});
-        bar_all(work, &question, steps);
-        feasibility_clear(&question);
-    }
-    store_unlock(trial);
-    return node != NULL;
-}
-
-static bool try_all(struct work *work, const GPtrArray *steps)
-{
-    g_autoptr(store) trial = store_copy(work->copy);
-
-    return try_steps(work, trial, steps) && (!work->request || try_admit(work, trial, steps));
 }
 
 /* --- the search --------------------------------------------------------------------------------- */
@@ -405,6 +257,17 @@ static struct kept_room *room_for_successor(const struct plan_step *step)
     return room;
 }
 
+/* What the pod has, for nobody: its successor would find it free again. */
+static struct kept_room *room_left(const struct plan_step *step)
+{
+    const struct mover *mover = step->pod->tag;
+    struct kept_room *room = kept_room_new();
+
+    room->uid = g_strdup_printf("left by %s", mover->uid);
+    room->held = allocation_dup(step->frees);
+    return room;
+}
+
 static void keep_step(struct work *work, const struct plan_step *step)
 {
     const struct mover *mover = step->pod->tag;
@@ -422,6 +285,7 @@ static void keep_step(struct work *work, const struct plan_step *step)
         .owner_kind = g_strdup(mover->controller.kind),
         .owner = g_strdup(mover->controller.uid),
         .room = room_for_successor(step),
+        .left = work->demand ? room_left(step) : NULL,
         .overlooked = mover->view.constraints ? mover->view.constraints->overlooked : 0,
     };
 
@@ -438,7 +302,8 @@ static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray
         allowed[i] = query->per_namespace;
     const struct plan_query asked = {
         .goal = {work->request, query->empty ? query->empty->node : NULL,
-                 query->empty ? query->empty->card : CARD_UNKNOWN},
+                 query->empty ? query->empty->card : CARD_UNKNOWN, work->demand,
+                 work->found->fragmented_most},
         .pods = (const struct plan_pod *)(const void *)pods->data,
         .n_pods = pods->len,
         .policy = store_options(ground)->policy,
@@ -471,7 +336,7 @@ static void find(struct work *work)
         outcome = search(work, pods, &steps);
         if (outcome != PLAN_FOUND)
             break;
-        if (!try_all(work, steps))
+        if (!work_try(work, steps))
             continue;
         store_lock(work->copy);
         for (guint i = 0; i < steps->len; i++)
@@ -499,9 +364,9 @@ static void keep_stays(struct work *work)
         const struct relocation_stay stay = {g_strdup(mover->view.ns), g_strdup(mover->view.name),
                                              g_strdup(holder ? holder->node->name : ""),
                                              g_strdup(mover->stays)};
-        const bool counts =
-            holder && (work->request || (g_str_equal(stay.node, work->query->empty->node) &&
-                                         card_place_holds(work->query->empty, holder)));
+        const bool counts = holder && (work->request || work->demand ||
+                                       (g_str_equal(stay.node, work->query->empty->node) &&
+                                        card_place_holds(work->query->empty, holder)));
         store_unlock(work->copy);
         if (counts)
             g_array_append_val(work->found->stays, stay);
@@ -522,7 +387,10 @@ static char *why_not(const struct work *work)
     if (work->reason != REASON_NONE)
         return g_strdup_printf("room can be made, but the pod is refused all the same: %s",
                                reason_info(work->reason)->text);
-    if (!work->request && found->stays->len > 0)
+    if (work->demand && found->fragmented_most < 0)
+        return g_strdup_printf("only %.2f GPU are free that the expected pods cannot use",
+                               (double)found->fragmented / 1000);
+    if (!work->request && !work->demand && found->stays->len > 0)
         return g_strdup_printf("%u of its pods may not be moved", found->stays->len);
     return g_strdup_printf(found->fewest && found->n_looked == found->n_nodes
                                ? "no order of at most %u moves does it"
@@ -575,6 +443,35 @@ static bool read_empty(struct work *work, GError **error)
     return known;
 }
 
+static bool read_less(struct work *work, GError **error)
+{
+    const struct relocation_query *query = work->query;
+    struct relocation *found = work->found;
+
+    work->demand = store_demand_copy(work->copy);
+    if (!demand_version(work->demand))
+        return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
+                         "too few pods were seen to say what is fragmented");
+    found->fragmented = plan_fragmented(store_lock(work->copy), work->demand);
+    store_unlock(work->copy);
+    found->fragmented_then = found->fragmented;
+    found->measured = true;
+    found->fragmented_most =
+        query->fragmented_most >= 0 ? query->fragmented_most : found->fragmented - query->less;
+    found->reached = found->fewest =
+        found->fragmented_most >= 0 && found->fragmented <= found->fragmented_most;
+    found->goal = g_strdup_printf("at most %.2f GPU in pieces",
+                                  (double)MAX(found->fragmented_most, 0) / 1000);
+    return true;
+}
+
+static bool read_goal(struct work *work, GError **error)
+{
+    return work->query->admit   ? read_admit(work, error)
+           : work->query->empty ? read_empty(work, error)
+                                : read_less(work, error);
+}
+
 struct relocation *relocation_find(const struct relocation_query *query, GError **error)
 {
     g_autoptr(relocation) found = relocation_new();
@@ -587,14 +484,15 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
         .barred = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
 
-    if (!(query->admit ? read_admit(&work, error) : read_empty(&work, error)))
+    if (!read_goal(&work, error))
         return NULL;
     if (found->reached)
         return g_steal_pointer(&found);
     if (!look(&work, error))
         return NULL;
     keep_stays(&work);
-    find(&work);
+    if (!work.demand || found->fragmented_most >= 0)
+        find(&work);
     if (!found->reached)
         found->why = why_not(&work);
     return g_steal_pointer(&found);

@@ -13,13 +13,17 @@
 
 #define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
 
-/* Either `admit` or `empty`. */
+/* Either `admit`, `empty` or `less`. */
 struct relocation_query {
     struct store *store;
     struct cluster *cluster;      /* asked for the pods of nodes */
     const struct pod_view *admit; /* bound already: nothing is to be done */
     const struct card_place *empty;
-    uint32_t moves_max; /* these as in struct plan_query */
+    int64_t
+        less; /* thousandths of a GPU by which what is fragmented is to go down; 0: that is not it */
+    int64_t
+        fragmented_most; /* what that came to when it was first looked; -1: now is the first time */
+    uint32_t moves_max;  /* these as in struct plan_query */
     uint32_t per_owner;
     uint32_t per_node;
     uint32_t per_namespace; /* moves; 0: any number */
@@ -35,7 +39,9 @@ struct relocation_step {
     char *owner_kind;       /* NULL: nobody makes a successor */
     char *owner;            /* its UID, likewise */
     struct kept_room *room; /* what is to be kept on `to` for that; NULL likewise */
-    unsigned overlooked;    /* of the pod: bits of enum overlooked */
+    struct kept_room
+        *left; /* on `from`, so that the successor does not come back; NULL: it does not matter */
+    unsigned overlooked; /* of the pod: bits of enum overlooked */
 };
 
 /* A pod that was looked at and may not be moved. */
@@ -50,11 +56,15 @@ struct relocation {
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
     char *uid;     /* of the pod to admit; NULL: it need not exist */
-    char *node, *cards;     /* of the pod to admit, if it is reached */
-    struct kept_room *room; /* what is to be kept there, likewise, if it takes moves */
-    char *why;              /* it is not reached; for people */
-    guint n_nodes;          /* that might take the pod, or lend room */
-    guint n_looked;         /* of these, whose pods were looked at */
+    char *node, *cards;      /* of the pod to admit, if it is reached */
+    struct kept_room *room;  /* what is to be kept there, likewise, if it takes moves */
+    char *why;               /* it is not reached; for people */
+    bool measured;           /* the goal is less that is fragmented; in thousandths of a GPU: */
+    int64_t fragmented;      /* now */
+    int64_t fragmented_then; /* after the steps */
+    int64_t fragmented_most; /* to be reached; less than 0: there is not so much */
+    guint n_nodes;           /* that might take the pod, or lend room */
+    guint n_looked;          /* of these, whose pods were looked at */
 };
 
 /* NULL, with an error: the pod asks for no GPU, the place is not known, pods cannot be read. */

@@ -53,6 +53,13 @@ void relocation_encode(struct json_writer *writer, const struct relocation *plan
     json_key_string(writer, "node", plan->node);
     json_key_string(writer, "cards", plan->cards);
     json_key_int(writer, "moved", moved);
+    if (plan->measured) {
+        json_key_object(writer, "fragmentedGpuThousandths");
+        json_key_int(writer, "now", plan->fragmented);
+        json_key_int(writer, "then", plan->fragmented_then);
+        json_key_int(writer, "most", plan->fragmented_most);
+        json_end_object(writer);
+    }
     if (log) {
         json_key(writer, "taken");
         step_log_encode(writer, log);

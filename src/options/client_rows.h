@@ -57,6 +57,10 @@
     {"empty", TEXT(empty, "NODE[/CARD]", ""), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "The goal is that no pod with a GPU is on this node or card, instead of room for a pod."},
+    {"defragment", TEXT(defragment, "GPUS", ""), IN(MAINTENANCE, COMMAND_PLAN),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "The goal is so much less free GPU that the pods that are expected cannot use, such as 1.5: "
+             "the metric gpuledger_fragmented_gpus."},
     {"only", TEXT(only, "PODS", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "Move these pods and no others, each NAMESPACE/NAME, with commas between, as explain names "
              "them."},

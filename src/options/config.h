@@ -170,6 +170,7 @@ struct config {
     int64_t from; /* of peers */
     bool dry_run;
     char *empty;       /* NODE or NODE/CARD */
+    char *defragment;  /* GPUs */
     char *mig_configs; /* "": none */
     int64_t max_moves, max_per_workload, max_per_node, max_per_namespace, max_per_hour;
     char *window; /* as in maintain/window.h; "": always */

@@ -9,8 +9,7 @@ static bool try_node(struct search *search, size_t pod, const struct node *node,
 {
     const struct request *request = search->query->pods[pod].request;
     const struct policy *policy = search_policy(search, node);
-    const bool each = !policy->foreseen && !request->alternative && request->n_asks == 1 &&
-                      request->asks[0].count == 1 && !request->asks[0].device;
+    const bool each = search_may_pin(search, request, node);
     g_autofree char *name = g_strdup(node->name);
     const guint n = search->steps->len;
 
@@ -58,9 +57,10 @@ static bool advance(struct search *search, uint32_t left)
         return false;
     for (size_t p = 0; p < query->n_pods && !search->gave_up; p++) {
         if (!search_may_move(search, p) ||
-            (least == left &&
-             !search_is_in_the_way(search, ledger_get(search->ledger, query->pods[p].uid))) ||
-            (left == 1 && !is_last(search, p)))
+            (!query->goal.demand &&
+             ((least == left &&
+               !search_is_in_the_way(search, ledger_get(search->ledger, query->pods[p].uid))) ||
+              (left == 1 && !is_last(search, p)))))
             continue;
         for (guint n = 0; n < ledger_nodes(search->ledger)->len && !search->gave_up; n++) {
             const struct node *node = ledger_nodes(search->ledger)->pdata[n];
@@ -80,25 +80,34 @@ static bool find_fewer(struct search *search, uint32_t end)
     return false;
 }
 
+static bool find_quickly(struct search *search, uint32_t most)
+{
+    return search->query->goal.demand ? gather_find(search, most) : direct_find(search, most);
+}
+
 enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query, bool *ret_fewest,
                             GPtrArray **ret_steps)
 {
     const uint32_t most = MIN(query->moves_max, PLAN_MOVES_MAX);
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
-    struct search search = {ledger, query, g_ptr_array_new_with_free_func(search_step_free),
-                            moved,  0,     false};
+    struct search search = {.ledger = ledger,
+                            .query = query,
+                            .steps = g_ptr_array_new_with_free_func(search_step_free),
+                            .moved = moved};
 
     *ret_steps = search.steps;
     *ret_fewest = true;
+    if (query->goal.demand)
+        search.fragmented = plan_fragmented(ledger, query->goal.demand);
     if (search_reached(&search))
         return PLAN_FOUND;
-    const bool direct = direct_find(&search, most);
+    const bool direct = find_quickly(&search, most);
     const uint32_t n = direct ? search.steps->len : most + 1;
     search_return(&search, 0);
     if (find_fewer(&search, n))
         return PLAN_FOUND;
     *ret_fewest = !search.gave_up;
-    if (direct && direct_find(&search, most)) /* it goes the same way again */
+    if (direct && find_quickly(&search, most)) /* it goes the same way again */
         return PLAN_FOUND;
     return search.gave_up ? PLAN_GAVE_UP : PLAN_NONE;
 }

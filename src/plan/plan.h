@@ -14,8 +14,11 @@
  * that is quick, whatever the size of the cluster. Then every order and every card of fewer moves, from
  * one move upwards, until PLAN_TRIES_MAX moves have been tried; where the node side picks the card
  * itself, and where a pod takes several cards or devices, only the policy's own choice is tried on each
- * node.
+ * node. What is fragmented is first brought down by the move that brings most of it down, then by the next
+ * such move; where no single move helps, only the second search can. Of a node only the card that the policy
+ * chooses is tried then, since that is where the successor will be.
  */
+#include <gpuledger/demand.h>
 #include <gpuledger/placement.h>
 
 #define PLAN_MOVES_MAX 64
@@ -34,11 +37,14 @@ struct plan_pod {
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
 };
 
-/* Either a request that is to find room, or a card or node that is to hold nobody. */
+/* A request that is to find room; or a card or node that is to hold nobody; or else no more free GPU than
+ * so much that the pods that are expected cannot use (gpuledger/fragmentation.h). */
 struct plan_goal {
-    const struct request *admit; /* NULL: empty what follows */
+    const struct request *admit;
     const char *node;
-    int32_t card; /* CARD_UNKNOWN: the whole node */
+    int32_t card;                /* CARD_UNKNOWN: the whole node */
+    const struct demand *demand; /* settled for this ledger; of no other goal */
+    int64_t fragmented_most;     /* thousandths of a card, of all nodes together */
 };
 
 struct plan_query {
@@ -71,6 +77,9 @@ enum plan_outcome {
     PLAN_NONE,    /* no moves that are allowed reach it */
     PLAN_GAVE_UP, /* none was found in PLAN_TRIES_MAX tries */
 };
+
+/* What is fragmented of all nodes, as that goal has it. */
+int64_t plan_fragmented(const struct ledger *ledger, const struct demand *demand);
 
 /* Steps in order, each to be taken when the successor of the one before is Ready. Array of struct
  * plan_step, the caller's (g_ptr_array_unref); empty unless PLAN_FOUND. `ret_fewest`: it is certain that

@@ -3,6 +3,7 @@
 
 #include "core/ledger.h"
 
+#include <gpuledger/fragmentation.h>
 #include <string.h>
 
 void search_step_free(void *data)
@@ -29,7 +30,31 @@ static bool is_goal_node(const struct search *search, const struct node *node)
 {
     const struct plan_goal *goal = &search->query->goal;
 
-    return !goal->admit && strcmp(node->name, goal->node) == 0;
+    return goal->node && strcmp(node->name, goal->node) == 0;
+}
+
+int64_t plan_fragmented(const struct ledger *ledger, const struct demand *demand)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+    int64_t sum = 0;
+
+    for (guint i = 0; i < nodes->len; i++)
+        sum += fragmentation_of(nodes->pdata[i], demand);
+    return sum;
+}
+
+/* What is fragmented of the two, which may be one. */
+static int64_t fragmented_of(const struct search *search, const char *from, const char *to)
+{
+    const struct demand *demand = search->query->goal.demand;
+    int64_t sum = 0;
+
+    if (!demand)
+        return 0;
+    sum = fragmentation_of(ledger_node(search->ledger, from), demand);
+    if (strcmp(from, to) != 0)
+        sum += fragmentation_of(ledger_node(search->ledger, to), demand);
+    return sum;
 }
 
 bool search_try(struct search *search)
@@ -41,6 +66,14 @@ bool search_try(struct search *search)
 const struct policy *search_policy(const struct search *search, const struct node *node)
 {
     return node->policy ? node->policy : search->query->policy;
+}
+
+bool search_may_pin(const struct search *search, const struct request *request,
+                    const struct node *node)
+{
+    return !search->query->goal.demand && !search_policy(search, node)->foreseen &&
+           !request->alternative && request->n_asks == 1 && request->asks[0].count == 1 &&
+           !request->asks[0].device;
 }
 
 bool search_admits(const struct search *search, const struct node *node, const struct plan_pod *pod)
@@ -65,8 +98,11 @@ bool search_refills(const struct search *search, const struct node *node,
 uint32_t search_least_moves(const struct search *search)
 {
     const struct plan_goal *goal = &search->query->goal;
-    const struct node *node = goal->admit ? NULL : ledger_node(search->ledger, goal->node);
+    const struct node *node = goal->node ? ledger_node(search->ledger, goal->node) : NULL;
     uint32_t n = 0;
+
+    if (goal->demand)
+        return search->fragmented > goal->fragmented_most;
 
     for (guint i = 0; node && i < node->allocations->len; i++)
         n += search_is_in_the_way(search, node->allocations->pdata[i]);
@@ -161,11 +197,13 @@ bool search_move(struct search *search, size_t pod, const char *to,
     struct plan_step *step = g_new(struct plan_step, 1);
     *step = (struct plan_step){plan_pod, allocation_dup(old), allocation_dup(takes),
                                g_strdup(old->node->name), g_strdup(to)};
+    const int64_t before = fragmented_of(search, step->from, to);
     if (!ledger_reserve(search->ledger, to, takes, &reason)) {
         search_step_free(step);
         return false;
     }
     ledger_drop(search->ledger, plan_pod->uid);
+    search->fragmented += fragmented_of(search, step->from, to) - before;
     g_ptr_array_add(search->steps, step);
     search->moved[pod] = true;
     return true;
@@ -175,8 +213,10 @@ void search_return(struct search *search, guint n)
 {
     while (search->steps->len > n) {
         const struct plan_step *step = search->steps->pdata[search->steps->len - 1];
+        const int64_t before = fragmented_of(search, step->from, step->to);
         ledger_drop(search->ledger, step->takes->uid);
         ledger_put(search->ledger, step->from, allocation_dup(step->frees));
+        search->fragmented += fragmented_of(search, step->from, step->to) - before;
         search->moved[step->pod - search->query->pods] = false;
         g_ptr_array_set_size(search->steps, (int)search->steps->len - 1);
     }

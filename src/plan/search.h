@@ -8,8 +8,9 @@
 struct search {
     struct ledger *ledger;
     const struct plan_query *query;
-    GPtrArray *steps; /* taken so far: struct plan_step */
-    bool *moved;      /* of each pod of the query */
+    GPtrArray *steps;   /* taken so far: struct plan_step */
+    bool *moved;        /* of each pod of the query */
+    int64_t fragmented; /* of all nodes now, where that is the goal */
     uint32_t tries;
     bool gave_up;
 };
@@ -18,6 +19,11 @@ struct search {
 bool search_try(struct search *search);
 
 const struct policy *search_policy(const struct search *search, const struct node *node);
+
+/* Whether any card of the node may be chosen for the pod, instead of by the policy. Not where it matters which
+ * card the successor has in the end. */
+bool search_may_pin(const struct search *search, const struct request *request,
+                    const struct node *node);
 
 /* The pod, NULL the one to admit, may be on the node as far as it can be told without cards. */
 bool search_admits(const struct search *search, const struct node *node,
@@ -45,6 +51,10 @@ bool search_admits_goal(const struct search *search, const struct node *node);
 uint32_t search_least_moves(const struct search *search);
 
 void search_step_free(void *step);
+
+/* Brings down what is fragmented by at most `most` steps, each the one that helps most; as far as that
+ * goes. */
+bool gather_find(struct search *search, uint32_t most);
 
 /* Reaches the goal by steps that each go straight to where there is room, and all leave one node or the
  * place to be emptied. At most `most` steps. */

@@ -170,13 +170,17 @@ def check_plan(walk):
     walk.tap.ok(any(step["from"] == plan["node"] for step in plan["steps"]), "somebody leaves the node that takes it")
     stuck = walk.json("/api/v1/plan?empty=l4-0&moves=1")
     walk.tap.ok(not stuck["reached"] and stuck["why"], "26 pods do not leave in one move", stuck)
+    pieces = walk.json("/api/v1/plan?defragment=0.1")
+    walk.tap.ok(pieces["steps"] and pieces["fragmentedGpuThousandths"]["then"] <= pieces["fragmentedGpuThousandths"]["most"],
+                "less is in pieces", pieces)
     alone = walk.ask("operations", "POST", "/api/v1/plan", body=pod("new", 2))
     walk.tap.equal((alone["reached"], alone["steps"]), (True, []), "there is room for a small one")
     lonely = pod("lonely", 14)
     walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=lonely, status=201)
     walk.json("/api/v1/plan?pod=test/nobody", status=404)
     walk.json("/api/v1/plan?empty=nowhere", status=404)
-    for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99", "empty=t4-0&perNamespace=x"):
+    for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99", "empty=t4-0&perNamespace=x",
+                  "defragment=0", "empty=t4-0&defragment=1", "pod=test/lonely&defragment=1"):
         walk.json(f"/api/v1/plan?{query}", status=400)
     walk.ask("operations", "POST", "/api/v1/plan", body="[", status=400)
     walk.ask("operations", "DELETE", "/api/v1/snapshot/pods/test/lonely", status=204, media=None)

@@ -347,11 +347,46 @@ class Plan(unittest.TestCase):
                     self.assertEqual((result.returncode, result.stdout), (1, ""), names)
                     self.assertIn(f"'{wrong}' is no NAMESPACE/NAME", result.stderr)
 
+    # n9 has 2 units free, which hardly anybody wants; n10 has a pod of 2, and would be free without it.
+    PIECES = [*(gpus(f"n{i}", 1, 8) for i in range(11)),
+              *(held(f"half-{i}", 4, f"n{i // 2}", 0) for i in range(18)),
+              held("six", 6, "n9", 0), held("two", 2, "n10", 0)]
+
+    def test_fewer_pieces(self):
+        cluster = self.write("cluster.json", listing(*self.PIECES))
+        plan = self.plan(cluster, "--defragment", "0.2")
+        self.assertEqual((self.moves(plan), plan["fewest"]), ([("two", "n10", "n9")], True))
+        pieces = plan["fragmentedGpuThousandths"]
+        with Server(snapshot=cluster) as server:
+            measured = re.search(r"^gpuledger_fragmented_gpus (.*)$", server.get("/metrics")[1], re.M)
+            self.assertEqual(pieces["now"], round(float(measured[1]) * 1000))
+            asked = run("plan", "--defragment", "0.2", "--server", server.operations, "-ojson")
+            self.assertEqual(json.loads(asked.stdout), plan)
+        self.assertEqual(pieces["most"], pieces["now"] - 200)
+        self.assertLessEqual(pieces["then"], pieces["most"])
+        told = run("plan", "--defragment", "0.2", "--snapshot", cluster).stdout
+        self.assertIn("at most 0.0", told)
+        self.assertIn("In pieces that the expected pods cannot use: 0.2", told)
+        # The same measure once they have moved.
+        moved = [*self.PIECES[:-1], held("two", 2, "n9", 0)]
+        after = self.of(moved, "--defragment", "100", code=3)
+        self.assertEqual(after["fragmentedGpuThousandths"]["now"],
+                         pieces["then"])
+        self.assertIn("only 0.00 GPU are free", after["why"])
+
+    def test_too_few_pods_were_seen(self):
+        result = run("plan", "--defragment", "1", "--snapshot", self.write("cluster.json", listing(*self.CLUSTER)))
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("too few pods were seen", result.stderr)
+
     def test_errors(self):
         cluster = self.write("cluster.json", listing(*self.CLUSTER))
         for arguments, code, said in (
                 ((), 2, "what is the goal?"), (("a",), 2, "NAMESPACE/NAME"),
                 (("test/a", "--empty", "n1"), 2, "what is the goal?"),
+                (("--defragment", "1", "--empty", "n1"), 2, "what is the goal?"),
+                (("--defragment", "0"), 2, "option '--defragment': '0': expected a number"),
+                (("--defragment", "-1"), 2, "option '--defragment'"),
                 (("--empty", "n1/x"), 2, "option '--empty'"), (("--empty", "n9"), 1, "'n9' is not known"),
                 (("--empty", "n1/2"), 1, "only 0 to 1"), (("test/none",), 1, "there is no pod"),
                 (("-f", "/none"), 2, "option '--filename'"),

@@ -217,6 +217,42 @@ class Service(unittest.IsolatedAsyncioTestCase):
                                  ("done", "nobody on n1", "n2"), status)
                 self.assertTrue(cluster.api.objects["nodes"][(None, "n1")]["spec"]["unschedulable"])
 
+    async def defragment(self, cluster):
+        """n9 has 2 free, which hardly anybody wants; n10 has a pod of 2 and would be free without it."""
+        for number in range(18):
+            cluster.web(4, f"n{number // 2}", "db")
+        cluster.web(6, "n9", "db")
+        return cluster.web(2, "n10")["metadata"]["name"]
+
+    async def test_pieces_become_fewer(self):
+        async with cluster_of(**{f"n{number}": 8 for number in range(11)}) as cluster:
+            name = await self.defragment(cluster)
+            async with serving(cluster) as program:
+                cluster.order(defragment="0.2", max_per_hour="3")
+                status = await cluster.phase("done", "stopped", "refused")
+                self.assertEqual((status["phase"], status["moved"], cluster.moves), ("done", 1, [name]), status)
+                self.assertEqual([each["spec"]["nodeName"] for each in cluster.pods().values()
+                                  if each["metadata"]["name"].startswith("web")], ["n9"])
+                text = await program.text("operations", "/metrics")
+                self.assertIn("\ngpuledger_fragmented_gpus 0\n", text.replace("0.000", "0"))
+                self.assertEqual(cluster.marks(), [])
+
+    async def test_nobody_comes_back(self):
+        """What the pod leaves is kept until its successor is elsewhere, and the target is known after a crash."""
+        async with cluster_of(**{f"n{number}": 8 for number in range(11)}) as cluster:
+            await self.defragment(cluster)
+            cluster.delay = 3
+            async with serving(cluster) as program:
+                cluster.order(defragment="0.2")
+                await cluster.until(lambda: cluster.moves, "the eviction")
+                self.assertEqual(cluster.marks(), ["n9", "n10"])
+                most = cluster.status()["fragmentedMost"]
+                program.kill()
+            async with serving(cluster):
+                status = await cluster.phase("done", "stopped", "refused")
+            self.assertEqual((status["phase"], status["moved"], status["fragmentedMost"], len(cluster.moves)),
+                             ("done", 1, most, 1), status)
+
     async def crash(self, moment):
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)

@@ -19,6 +19,7 @@ START_TEST(a_step_that_has_begun_is_read_again)
 
     status->goal = g_strdup("nobody on n1");
     status->moved = 1;
+    status->fragmented_most = 1250;
     status->known = g_strsplit("foreign n4 test/x,left_out n5", ",", 0);
     begin(status->log, 1000);
     step_log_end(status->log, EXECUTOR_MOVED, NULL);
@@ -31,6 +32,7 @@ START_TEST(a_step_that_has_begun_is_read_again)
     ck_assert_str_eq(read->digest, "0123");
     ck_assert_str_eq(read->goal, "nobody on n1");
     ck_assert_uint_eq(read->moved, 1);
+    ck_assert_int_eq(read->fragmented_most, 1250);
     ck_assert_str_eq(read->known[1], "left_out n5");
     ck_assert_uint_eq(step_log_n(read->log), 2);
     ck_assert_int_eq(step_log_get(read->log, 0)->event, EXECUTOR_MOVED);

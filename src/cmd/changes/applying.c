@@ -132,7 +132,7 @@ static bool carry_out(struct work *work, struct applied *applied, GError **error
     g_autoptr(keeping) keeping = keeping_new(
         &(struct keeping_options){.client = client, .by = goal->by, .tell = print_progress});
     G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
-    if (goal->place.node && !close_place(config, client, error))
+    if (goal->aim.place.node && !close_place(config, client, error))
         return false;
     const struct executor executor = {
         .client = client,
@@ -144,8 +144,8 @@ static bool carry_out(struct work *work, struct applied *applied, GError **error
         .window = goal->window,
         .force = config->force,
         .timeout_ms = config->evict_timeout_ms,
-        .ns = goal->ns,
-        .name = goal->name,
+        .ns = goal->aim.ns,
+        .name = goal->aim.name,
         .look = look,
         .may_go_on = may_go_on,
         .note = note,

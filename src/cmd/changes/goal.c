@@ -15,43 +15,45 @@
 
 void goal_clear(struct goal *goal)
 {
-    g_free(goal->ns);
-    g_free(goal->name);
+    plan_aim_clear(&goal->aim);
     g_free(goal->file);
     g_free(goal->by);
     g_strfreev(goal->only);
     window_free(goal->window);
-    card_place_clear(&goal->place);
 }
+
 bool goal_read(const struct config *config, struct goal *goal, GError **error)
 {
-    const char *word = config->words->len ? config->words->pdata[0] : "";
-    const char *slash = strchr(word, '/');
-    const int n = (*word != '\0') + (*config->filename != '\0') + (*config->empty != '\0');
+    const char *pod = config->words->len ? config->words->pdata[0] : "";
+    const struct {
+        const char *word, *text, *title;
+    } aims[] = {
+        {"pod", pod, NULL},
+        {"empty", config->empty, "option '--empty': "},
+        {"defragment", config->defragment, "option '--defragment': "},
+    };
+    int n = *config->filename != '\0';
 
+    goal->fragmented_most = -1;
     goal->only = *config->only ? g_strsplit(config->only, ",", 0) : NULL;
     goal->window = *config->window ? window_parse(config->window, error) : NULL;
     if (*config->window && !goal->window)
         return fail_within(error, "option '--window': ");
+    for (size_t i = 0; i < G_N_ELEMENTS(aims); i++)
+        n += *aims[i].text != '\0';
     if (n != 1)
         return fail_with(
             error, GPULEDGER_ERROR_INVALID,
-            "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, or --empty "
-            "NODE[/CARD]");
-    if (*config->empty && !card_place_parse(config->empty, &goal->place, error))
-        return fail_within(error, "option '--empty': ");
-    if (*config->empty)
-        return true;
-    if (*config->filename) {
-        goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
-        return goal->file || fail_within(error, "option '--filename': ");
+            "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --empty NODE[/CARD] or "
+            "--defragment GPUS");
+    for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
+        if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
+            return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
     }
-    if (!slash || slash == word || !slash[1] || strchr(slash + 1, '/'))
-        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected a pod, NAMESPACE/NAME",
-                         word);
-    goal->ns = g_strndup(word, (gsize)(slash - word));
-    goal->name = g_strdup(slash + 1);
-    return true;
+    if (!*config->filename)
+        return true;
+    goal->file = small_file_read(config->filename, MANIFEST_MAX, NULL, error);
+    return goal->file || fail_within(error, "option '--filename': ");
 }
 
 /* The pod to admit. */
@@ -61,8 +63,9 @@ static bool read_pod(const struct local *local, const struct goal *goal, struct 
     struct manifest manifest;
 
     if (!goal->file)
-        return explain_read_pod(backend_cluster(local->backend), arena, goal->ns, goal->name,
-                                g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod, error);
+        return explain_read_pod(backend_cluster(local->backend), arena, goal->aim.ns,
+                                goal->aim.name, g_get_monotonic_time() / 1000 + GET_POD_MS, ret_pod,
+                                error);
     if (!manifest_parse(arena, goal->file, strlen(goal->file), &manifest, error))
         return fail_within(error, "option '--filename': ");
     *ret_pod = manifest.pod;
@@ -89,6 +92,7 @@ static bool check_names(struct goal *goal, struct store *store, GError **error)
 struct relocation *goal_look(const struct config *config, struct goal *goal,
                              struct findings *findings, GError **error)
 {
+    const bool admits = goal->aim.name || goal->file;
     g_autoptr(json_arena) arena = json_arena_new();
     struct relocation *relocation = NULL;
     struct local local;
@@ -100,8 +104,10 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
     const struct relocation_query query = {
         .store = local.store,
         .cluster = cluster,
-        .admit = goal->place.node ? NULL : &pod,
-        .empty = goal->place.node ? &goal->place : NULL,
+        .admit = admits ? &pod : NULL,
+        .empty = goal->aim.place.node ? &goal->aim.place : NULL,
+        .less = goal->aim.less,
+        .fragmented_most = goal->fragmented_most,
         .moves_max = (uint32_t)config->max_moves,
         .per_owner = (uint32_t)config->max_per_workload,
         .per_node = (uint32_t)config->max_per_node,
@@ -112,8 +118,10 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
     if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
         check_names(goal, local.store, error) &&
-        (goal->place.node || read_pod(&local, goal, arena, &pod, error)))
+        (!admits || read_pod(&local, goal, arena, &pod, error)))
         relocation = relocation_find(&query, error);
+    if (relocation && relocation->measured)
+        goal->fragmented_most = MAX(relocation->fragmented_most, -1);
     if (findings)
         look_around(local.store, findings);
     local_close(&local);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a plan that the command line asks for is to reach. One thread. */
-#include "explain/card_place.h"
 #include "maintain/findings.h"
+#include "maintain/plan_aim.h"
 #include "maintain/relocation.h"
 #include "maintain/window.h"
 #include "options/config.h"
 
-/* A pod of the cluster, one in a file, or a place to be emptied. */
+/* What plans aim at, or room for a pod in a file. */
 struct goal {
-    char *ns, *name;
+    struct plan_aim aim;
     char *file;
-    struct card_place place;
-    char **only;           /* pods that may be moved; NULL: all */
-    bool named;            /* the cluster has, or had, each of them */
-    struct window *window; /* when it may be carried out; NULL: always */
+    int64_t fragmented_most; /* as struct relocation_query has it */
+    char **only;             /* pods that may be moved; NULL: all */
+    bool named;              /* the cluster has, or had, each of them */
+    struct window *window;   /* when it may be carried out; NULL: always */
     char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };
 void goal_clear(struct goal *goal);

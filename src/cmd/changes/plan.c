@@ -20,7 +20,7 @@
 struct answer {
     const char *goal, *why, *node, *cards;
     bool reached, fewest;
-    int64_t nodes, looked;
+    int64_t nodes, looked, fragmented, then, most;
     const cJSON *steps, *stays;
 };
 static const struct json_field answer_fields[] = {
@@ -32,6 +32,9 @@ static const struct json_field answer_fields[] = {
     JSON_FIELD_BOOL(struct answer, fewest, "fewest", 0),
     JSON_FIELD_INT64(struct answer, nodes, "nodes", 0),
     JSON_FIELD_INT64(struct answer, looked, "nodesLookedAt", 0),
+    JSON_FIELD_INT64(struct answer, fragmented, "fragmentedGpuThousandths.now", 0),
+    JSON_FIELD_INT64(struct answer, then, "fragmentedGpuThousandths.then", 0),
+    JSON_FIELD_INT64(struct answer, most, "fragmentedGpuThousandths.most", 0),
     JSON_FIELD_ARRAY(struct answer, steps, "steps", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct answer, stays, "stays", JSON_REQUIRED),
     JSON_FIELD_END,
@@ -141,7 +144,7 @@ static void write_verdict(const struct answer *plan, GString *text)
     if (!plan->reached)
         g_string_append_printf(text, "%s\n", or_none(plan->why));
     else if (n == 0)
-        g_string_append(text, "there is, as it is\n");
+        g_string_append(text, plan->most < 0 ? "there is, as it is\n" : "as it is\n");
     else
         g_string_append_printf(text, "%d move%s%s\n", n, n == 1 ? "" : "s",
                                plan->fewest ? "" : " (fewer may do)");
@@ -164,6 +167,10 @@ static bool write_plan(struct json_arena *arena, const struct answer *plan, GStr
     if (plan->reached && plan->node)
         g_string_append_printf(text, "\nThe pod: %s%s%s\n", plan->node, plan->cards ? ", " : "",
                                plan->cards ? plan->cards : "");
+    if (plan->most >= 0)
+        g_string_append_printf(
+            text, "\nIn pieces that the expected pods cannot use: %.2f GPU, then %.2f\n",
+            (double)plan->fragmented / 1000, (double)plan->then / 1000);
     return write_overlooked(arena, plan->steps, text, error) &&
            (plan->reached || !plan->stays->child || write_stays(arena, plan->stays, text, error));
 }
@@ -174,7 +181,7 @@ static enum exit_code print(const struct config *config, const GString *body)
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
     const cJSON *document = json_parse(arena, body->str, body->len, &failure);
-    struct answer plan = {0};
+    struct answer plan = {.most = -1};
 
     if (!document || !json_decode(arena, document, answer_fields, &plan, &failure) ||
         (!print_is_document(config) && !write_plan(arena, &plan, text, &failure)))
@@ -204,15 +211,18 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(GError) failure = NULL;
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) path = g_string_new(NULL);
-    g_autofree char *title = goal->ns ? g_strdup_printf("%s/%s", goal->ns, goal->name) : NULL;
+    const char *pod = config->words->len ? config->words->pdata[0] : "";
+    const char *const aims[][2] = {
+        {"pod", pod}, {"empty", config->empty}, {"defragment", config->defragment}};
 
     g_string_printf(
         path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
         (int)config->max_moves, (int)config->max_per_workload, (int)config->max_per_node,
         (int)config->max_per_namespace, config->force ? "true" : "false");
-    if (title || *config->empty) {
-        g_autofree char *escaped = g_uri_escape_string(title ? title : config->empty, "/", FALSE);
-        g_string_append_printf(path, "&%s=%s", title ? "pod" : "empty", escaped);
+    for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
+        g_autofree char *escaped = g_uri_escape_string(aims[i][1], "/", FALSE);
+        if (*escaped)
+            g_string_append_printf(path, "&%s=%s", aims[i][0], escaped);
     }
     if (*config->only) {
         g_autofree char *escaped = g_uri_escape_string(config->only, "/,", FALSE);
@@ -248,7 +258,7 @@ static enum exit_code apply(const struct config *config, struct goal *goal)
     g_auto(applied) applied = {0};
 
     goal->by = name_plan();
-    const bool done = places_await_nodes(config, goal->ns, goal->name, &failure) &&
+    const bool done = places_await_nodes(config, goal->aim.ns, goal->aim.name, &failure) &&
                       applying_run(config, goal, &applied, &failure);
     const enum exit_code code =
         applied.plan ? print_plan(config, applied.plan, &applied) : EXIT_FAILED;

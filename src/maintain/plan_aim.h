@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a plan is to reach, in the words that the command's options, the questions to an extender and ConfigMaps
+ * share. Pure.
+ *
+ *   pod=ml/big        room for a pod
+ *   empty=n1/3        nobody with a GPU on a node or card
+ *   defragment=1.5    so much less free GPU that the pods that are expected cannot use (gpuledger/fragmentation.h)
+ */
+#include "explain/card_place.h"
+
+/* One of them is set; the texts are its own. */
+struct plan_aim {
+    char *ns, *name; /* the pod */
+    struct card_place place;
+    int64_t less; /* thousandths of a GPU; 0: that is not it */
+};
+void plan_aim_clear(struct plan_aim *aim);
+typedef struct plan_aim plan_aim_cleared;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(plan_aim_cleared, plan_aim_clear)
+
+/* The words; ends with NULL. */
+extern const char *const plan_aim_words[];
+
+/* False, with an error without the word: it does not have such a value. */
+bool plan_aim_read(struct plan_aim *aim, const char *word, const char *text, GError **error);
+
+/* How many are set. */
+int plan_aim_count(const struct plan_aim *aim);

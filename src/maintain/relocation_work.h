@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A relocation that is being found, and its trial as a whole. For the files relocation*.c. */
+#include "explain/trial.h"
+#include "maintain/movers.h"
+#include "maintain/relocation.h"
+#include "plan/plan.h"
+
+struct work {
+    const struct relocation_query *query;
+    struct relocation *found;
+    struct store *copy; /* the cluster as it is, but that the place to be emptied is closed */
+    struct json_arena *arena;
+    struct pod_view admit;
+    struct request *request; /* of the pod to admit, or NULL */
+    struct movers *movers;
+    GHashTable *barred;    /* a set of texts: UID and node */
+    GHashTable *looked;    /* a set of nodes that successors may go to; NULL: all */
+    struct demand *demand; /* where what is fragmented is the goal; else NULL */
+    enum reason reason;    /* why the pod to admit was refused at last */
+};
+
+void work_clear(struct work *work);
+typedef struct work work_cleared;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(work_cleared, work_clear)
+
+const struct policy *work_policy(const struct work *work, const struct node *node);
+
+/* The pod is not to go to the node, NULL: the one to admit. */
+bool work_is_barred(const struct work *work, const char *uid, const char *node);
+
+/* The node side reads what the pod asks for, and kube-scheduler does not leave the node out, by its sums
+ * neither. */
+bool work_may_be_on(const struct pod_view *pod, const struct request *request,
+                    const struct node *node);
+
+/* All steps one after the other, each placed as the verbs would, and then the goal. False: it does not hold,
+ * and somebody is barred from some node. */
+bool work_try(struct work *work, const GPtrArray *steps);
