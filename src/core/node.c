@@ -555,9 +555,9 @@ void node_set_topology(struct node *node, const struct topology *topology)
     node_charge_all(node, node_cpu_pods(node));
 }
 
-void node_copy_hardware(struct node *node, const struct node *from)
+/* All but its name and its allocations. */
+static void become(struct node *node, const struct node *from)
 {
-    const struct host cpu_pods = node_cpu_pods(node);
     struct node copy = *from;
 
     free_hardware(node);
@@ -587,6 +587,22 @@ void node_copy_hardware(struct node *node, const struct node *from)
     node_own(node)->generation = node_own(from)->generation;
     node_own(node)->hardware = node_own(from)->hardware;
     node_own(node)->freed_at = node_own(from)->freed_at;
+    node_own(node)->version++;
+}
+
+void node_copy_all(struct node *node, const struct node *from)
+{
+    const uint32_t n_cpu_pods = from->n_cpu_pods;
+
+    become(node, from);
+    node->n_cpu_pods = n_cpu_pods;
+}
+
+void node_copy_hardware(struct node *node, const struct node *from)
+{
+    const struct host cpu_pods = node_cpu_pods(node);
+
+    become(node, from);
     for (guint i = 0; i < node->allocations->len; i++)
         allocation_choose(node->allocations->pdata[i], node);
     node_charge_all(node, cpu_pods);

@@ -34,6 +34,10 @@ void node_set_topology(struct node *node, const struct topology *topology);
  * node's own allocations anew. */
 void node_copy_hardware(struct node *node, const struct node *from);
 
+/* Makes a new node the same as another one, what is counted on it included: its allocations, which the
+ * caller has listed, are copies of the other's. */
+void node_copy_all(struct node *node, const struct node *from);
+
 /* After a change of node->unhealthy. */
 void node_apply_health(struct node *node);
 

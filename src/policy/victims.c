@@ -270,27 +270,93 @@ static void spare(struct search *search, size_t at, size_t needed)
     uncount(search, at, before);
 }
 
+/* Where a victim is. */
+struct seat {
+    guint place;  /* in the list of the what-if node as it was marked */
+    int32_t card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; or: */
+};
+
+#define SEVERAL_CARDS (-2)
+
+static int32_t only_card(const struct allocation *allocation)
+{
+    const struct share *share = &allocation->shares[0];
+
+    return allocation->n_shares == 1 && !share->device ? share->card : SEVERAL_CARDS;
+}
+
+/* Victims mostly stand in the order in which the node lists them. */
+static struct seat *find_seats(const struct search *search, size_t from)
+{
+    const GPtrArray *all = search->what_if->node->allocations;
+    struct seat *seats = g_new(struct seat, search->n + 1);
+    guint at = 0;
+
+    for (size_t i = from; i < search->n; i++) {
+        const struct allocation *allocation = search->victims[i].allocation;
+        while (all->pdata[at] != allocation)
+            at = at + 1 < all->len ? at + 1 : 0;
+        seats[i] = (struct seat){at, only_card(allocation)};
+        at = at + 1 < all->len ? at + 1 : 0;
+    }
+    return seats;
+}
+
 static bool is_on(const struct allocation *allocation, const struct card *card)
 {
-    for (uint32_t i = 0; card && i < allocation->n_shares; i++) {
+    for (uint32_t i = 0; i < allocation->n_shares; i++) {
         const struct share *share = &allocation->shares[i];
         if (!share->device && (share->card == card->index || share->card == CARD_UNKNOWN))
             return true;
     }
-    return !card;
+    return false;
+}
+
+static bool sits_on(const struct search *search, const struct seat *seats, size_t at,
+                    const struct card *card)
+{
+    const int32_t only = seats[at].card;
+
+    return !card || (only == SEVERAL_CARDS ? is_on(search->victims[at].allocation, card)
+                                           : only == card->index || only == CARD_UNKNOWN);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const guint one = *(const guint *)a, other = *(const guint *)b;
+
+    return (one > other) - (one < other);
 }
 
 /* Of those from `from` on who are on the card; NULL: of all. */
+static void take_out_all(struct search *search, size_t from, const struct card *card,
+                         const struct seat *seats)
+{
+    g_autofree guint *places = g_new(guint, search->n + 1);
+    bool ascending = true;
+    size_t n = 0;
+
+    for (size_t i = from; i < search->n; i++) {
+        if (!sits_on(search, seats, i, card))
+            continue;
+        ascending &= n == 0 || places[n - 1] < seats[i].place;
+        places[n++] = seats[i].place;
+        search->out[i] = true;
+        balance(search, i, 1);
+    }
+    if (!ascending)
+        qsort(places, n, sizeof *places, compare_places);
+    what_if_without_those(search->what_if, places, n);
+}
+
+/* Of those whom take_out_all takes out. */
 static void spare_most(struct search *search, size_t from, const struct card *card,
-                       const struct what_if_mark *mark)
+                       const struct seat *seats, const struct what_if_mark *mark)
 {
     int64_t balances[VICTIM_AMOUNTS_MAX];
 
     memcpy(balances, search->balances, sizeof balances);
-    for (size_t i = from; i < search->n; i++) {
-        if (is_on(search->victims[i].allocation, card))
-            take_out(search, i);
-    }
+    take_out_all(search, from, card, seats);
     if (suffices(search))
         spare(search, from, search->n);
     what_if_return(search->what_if, mark);
@@ -305,17 +371,18 @@ static void spare_many(struct search *search, size_t from)
     const struct node *node = search->what_if->node;
     const struct victims_cost worst = search->best;
     g_autoptr(what_if_mark_ptr) mark = what_if_mark(search->what_if);
+    g_autofree struct seat *seats = find_seats(search, from);
 
     search->lenient = true;
     for (int32_t i = 0; search->query->one_card && i < node->n_cards; i++)
-        spare_most(search, from, &node->cards[i], mark);
+        spare_most(search, from, &node->cards[i], seats, mark);
     search->lenient = false;
     if (search->found && !search->best_owes)
         return;
     search->found = false;
     search->best = worst;
     search->tries = 0;
-    spare_most(search, from, NULL, mark);
+    spare_most(search, from, NULL, seats, mark);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */

@@ -54,13 +54,10 @@ struct what_if *what_if_new(const struct node *node)
     struct what_if *what_if = g_new0(struct what_if, 1);
     struct node *copy = node_new(node->name);
 
-    copy->present = node->present;
     what_if->node = copy;
     what_if->allocations = g_ptr_array_sized_new(node->allocations->len + 1);
     copy_allocations(what_if, node->allocations);
-    node_copy_hardware(copy, node);
-    copy->host_used = node->host_used;
-    copy->n_cpu_pods = node->n_cpu_pods;
+    node_copy_all(copy, node);
     return what_if;
 }
 
@@ -94,6 +91,21 @@ void what_if_without(struct what_if *what_if, struct allocation *allocation)
         what_if->removed_at = at;
     }
     g_ptr_array_remove_index_fast(all, at);
+}
+
+void what_if_without_those(struct what_if *what_if, const guint *places, size_t n)
+{
+    GPtrArray *all = what_if->node->allocations;
+    gpointer *to = n > 0 ? &all->pdata[places[0]] : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        node_charge(what_if->node, all->pdata[places[i]], -1);
+    for (size_t i = 0; i < n; i++) {
+        const guint begin = places[i] + 1, end = i + 1 < n ? places[i + 1] : all->len;
+        memmove(to, &all->pdata[begin], (end - begin) * sizeof *to);
+        to += end - begin;
+    }
+    g_ptr_array_set_size(all, (gint)(all->len - n));
 }
 
 void what_if_with(struct what_if *what_if, struct allocation *allocation)
@@ -137,8 +149,8 @@ void what_if_return(struct what_if *what_if, const struct what_if_mark *mark)
     for (int32_t i = 0; i < node->n_pools; i++)
         node->pools[i] = mark->pools[i];
     g_ptr_array_set_size(all, (gint)mark->n_allocations);
-    for (guint i = 0; i < all->len; i++)
-        all->pdata[i] = mark->allocations[i];
+    if (all->len > 0)
+        memcpy(all->pdata, mark->allocations, all->len * sizeof *mark->allocations);
     node_own(node)->version++; /* it is not the one again that it was in between */
 }
 

@@ -24,6 +24,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if, what_if_free)
 void what_if_without(struct what_if *what_if, struct allocation *allocation);
 void what_if_with(struct what_if *what_if, struct allocation *allocation);
 
+/* As if none of those were there that stand at these places, which ascend, of the node's list. */
+void what_if_without_those(struct what_if *what_if, const guint *places, size_t n);
+
 /* What is charged to a what-if node at one moment, to return to it at once instead of pod by pod. Between
  * the two only what_if_without and what_if_with may have changed the node; several returns are fine. */
 struct what_if_mark *what_if_mark(const struct what_if *what_if);
