@@ -17,10 +17,69 @@
  */
 #include "policy/value_model_making.h"
 
+#include "core/ledger.h"
+
 #include <stdlib.h>
+
+/* So many nodes ahead, what is read of each is fetched. */
+#define PREFETCHED 8
 
 /* The most frequent shapes that make up so much of the pods are the typical ones. */
 #define TYPICAL_PART 0.95
+
+/* --- nodes that are alike ------------------------------------------------------------------- */
+
+static guint supply_hash(gconstpointer key)
+{
+    const struct node *node = key;
+    const uint64_t hardware = node_own(node)->hardware ^ (uint64_t)node->host.cpu << 40;
+
+    return (guint)(hardware ^ hardware >> 32);
+}
+
+static gboolean are_alike(gconstpointer a, gconstpointer b)
+{
+    const struct node *one = a, *other = b;
+
+    return node_own(one)->hardware == node_own(other)->hardware && one->host.cpu == other->host.cpu;
+}
+
+static void prefetch(const GPtrArray *nodes, guint at)
+{
+    if (at >= nodes->len)
+        return;
+    const struct node *node = nodes->pdata[at];
+    __builtin_prefetch(&node_own(node)->hardware);
+    __builtin_prefetch(&node->present);
+    __builtin_prefetch(&node->host);
+}
+
+/* Clusters have few kinds of nodes: of thousands only this is looked at one by one. */
+static GArray *collect_supplies(const struct ledger *ledger)
+{
+    const GPtrArray *nodes = ledger_nodes(ledger);
+    GArray *supplies = g_array_new(FALSE, FALSE, sizeof(struct supply));
+    g_autoptr(GHashTable) places = g_hash_table_new(supply_hash, are_alike);
+    struct supply *supply = NULL;
+
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = nodes->pdata[i];
+        prefetch(nodes, i + PREFETCHED);
+        if (!node->present)
+            continue;
+        if (!supply || !are_alike(supply->node, node)) {
+            gpointer place;
+            if (!g_hash_table_lookup_extended(places, node, NULL, &place)) {
+                place = GUINT_TO_POINTER(supplies->len);
+                g_array_append_val(supplies, ((struct supply){node, 0}));
+                g_hash_table_insert(places, (gpointer)node, place);
+            }
+            supply = &g_array_index(supplies, struct supply, GPOINTER_TO_UINT(place));
+        }
+        supply->n++;
+    }
+    return supplies;
+}
 
 /* --- kinds ---------------------------------------------------------------------------------- */
 
@@ -41,8 +100,10 @@ static struct draft *add_draft(struct making *making, const struct draft *draft)
     return &making->drafts[making->n_drafts++];
 }
 
-static void collect_pools(struct making *making, const struct node *node)
+static void collect_pools(struct making *making, const struct supply *supply)
 {
+    const struct node *node = supply->node;
+
     for (int32_t i = 0; i < node->n_pools; i++) {
         const struct pool *pool = &node->pools[i];
         const double size = pool_device_size(pool);
@@ -52,18 +113,18 @@ static void collect_pools(struct making *making, const struct node *node)
                                                       .node = node,
                                                       .pool = pool});
         if (draft)
-            draft->kind.cards += pool->capacity * size;
+            draft->kind.cards += supply->n * pool->capacity * size;
     }
 }
 
-static void collect_kinds(struct making *making, struct ledger *ledger)
+static void collect_kinds(struct making *making)
 {
-    const GPtrArray *nodes = ledger_nodes(ledger);
     struct draft *draft = NULL;
 
-    for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = g_ptr_array_index(nodes, i);
-        for (int32_t j = 0; node->present && j < node->n_cards; j++) {
+    for (guint i = 0; i < making->supplies->len; i++) {
+        const struct supply *supply = &g_array_index(making->supplies, struct supply, i);
+        const struct node *node = supply->node;
+        for (int32_t j = 0; j < node->n_cards; j++) {
             const struct card *card = &node->cards[j];
             if (!draft || draft->kind.key != card->kind)
                 draft = find_draft(making, card->kind);
@@ -72,10 +133,9 @@ static void collect_kinds(struct making *making, struct ledger *ledger)
                                                           .node = node,
                                                           .card = card});
             if (draft)
-                draft->kind.cards++;
+                draft->kind.cards += supply->n;
         }
-        if (node->present)
-            collect_pools(making, node);
+        collect_pools(making, supply);
     }
 }
 
@@ -204,11 +264,13 @@ static void set_shares(struct making *making)
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-/* A node has so many cards or devices of a kind: by shape, the cards in which pods would find room,
- * were it empty. */
-static void add_places(const struct making *making, const struct draft *draft, int32_t units,
-                       int64_t cpu, double *places)
+/* Nodes have so many cards or devices of a kind: by shape, the cards in which pods would find room,
+ * were they empty. */
+static void add_places(const struct making *making, const struct supply *supply,
+                       const struct draft *draft, int32_t units, double *places)
 {
+    const int64_t cpu = supply->node->host.cpu;
+
     for (size_t i = 0; draft && i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
         if (shape->cards < 2 || shape->cards > units || !draft->accepted[i])
@@ -216,29 +278,30 @@ static void add_places(const struct making *making, const struct draft *draft, i
         int64_t n = units / shape->cards;
         if (shape->cpu > 0 && cpu > 0)
             n = MIN(n, cpu / shape->cpu);
-        places[i] += (double)(n * shape->cards) * draft->kind.size;
+        places[i] += supply->n * (double)(n * shape->cards) * draft->kind.size;
     }
 }
 
-/* Node by node, for there are more of them than shapes. */
-static double *sum_places(struct making *making, const GPtrArray *nodes)
+/* Supply by supply, for there may be more of them than shapes. */
+static double *sum_places(struct making *making)
 {
     double *places = g_new0(double, making->n);
 
-    for (guint j = 0; j < nodes->len; j++) {
-        const struct node *node = g_ptr_array_index(nodes, j);
+    for (guint j = 0; j < making->supplies->len; j++) {
+        const struct supply *supply = &g_array_index(making->supplies, struct supply, j);
+        const struct node *node = supply->node;
         int32_t n = 0;
-        for (int32_t k = 0; node->present && k < node->n_cards; k++) {
+        for (int32_t k = 0; k < node->n_cards; k++) {
             const uint64_t kind = node->cards[k].kind;
             n++;
             if (k + 1 < node->n_cards && node->cards[k + 1].kind == kind)
                 continue;
-            add_places(making, find_draft(making, kind), n, node->host.cpu, places);
+            add_places(making, supply, find_draft(making, kind), n, places);
             n = 0;
         }
-        for (int32_t k = 0; node->present && k < node->n_pools; k++)
-            add_places(making, find_draft(making, node->pools[k].kind), node->pools[k].capacity,
-                       node->host.cpu, places);
+        for (int32_t k = 0; k < node->n_pools; k++)
+            add_places(making, supply, find_draft(making, node->pools[k].kind),
+                       node->pools[k].capacity, places);
     }
     return places;
 }
@@ -275,9 +338,9 @@ static gint compare_groups(gconstpointer a, gconstpointer b)
                                        : (left->cpu > right->cpu) - (left->cpu < right->cpu);
 }
 
-static void set_groups(struct making *making, const GPtrArray *nodes)
+static void set_groups(struct making *making)
 {
-    g_autofree double *places = sum_places(making, nodes);
+    g_autofree double *places = sum_places(making);
 
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
@@ -315,6 +378,7 @@ static void free_making(struct making *making)
     g_free(making->homes);
     g_free(making->typical);
     g_array_unref(making->order);
+    g_array_unref(making->supplies);
     g_free(making);
 }
 
@@ -325,7 +389,8 @@ struct value_model *value_model_new(const struct shape *shapes, size_t n, struct
 
     *making = (struct making){.shapes = shapes, .n = n, .value_model = value_model};
     value_model->values = g_ptr_array_new_with_free_func(g_free);
-    collect_kinds(making, ledger);
+    making->supplies = collect_supplies(ledger);
+    collect_kinds(making);
     making->typical = g_new0(bool, n);
     making->order = g_array_new(FALSE, FALSE, sizeof(const struct shape *));
     making->homes = g_new0(const struct draft *, n);
@@ -350,7 +415,7 @@ struct value_model *value_model_new(const struct shape *shapes, size_t n, struct
     set_cpu(making);
     set_totals(making);
     set_shares(making);
-    set_groups(making, ledger_nodes(ledger));
+    set_groups(making);
     for (size_t k = 0; k < making->n_drafts; k++)
         value_model->kinds[value_model->n_kinds++] = making->drafts[k].kind;
     qsort(value_model->kinds, value_model->n_kinds, sizeof *value_model->kinds, compare_kinds);

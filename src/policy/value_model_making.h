@@ -22,10 +22,17 @@ struct draft {
     struct card_values *own; /* NULL: that of an earlier kind, which is seen alike, is its, too */
 };
 
+/* Nodes that have the same cards and pools in the same order, and as much CPU. */
+struct supply {
+    const struct node *node; /* the first of them */
+    double n;
+};
+
 struct making {
     const struct shape *shapes;
     size_t n;
     struct value_model *value_model;
+    GArray *supplies; /* struct supply, in the order of the first node's name */
     size_t n_drafts;
     struct draft drafts[KINDS_MAX];
     const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */
