@@ -8,11 +8,13 @@
 #include "core/fail.h"
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
+#include "store/node_walk.h"
 
 #include <string.h>
 
 #define CALL_MS 5000
 #define SUSPECTS_MAX 500 /* each costs two calls */
+#define COMPARED_AT_ONCE 8 /* pods, under the store's lock */
 
 /* What a pod holds by the API server; allocation NULL: nothing. */
 struct truth {
@@ -255,18 +257,34 @@ static char *describe_node(struct store *store, const char *name)
 
 /* --- the first comparison ------------------------------------------------------------------- */
 
+/* A few of the pods that the node should have, from one on; nobody else changes those. False: there are no
+ * more. */
+static bool compare_pods(struct comparison *comparison, const char *name, guint from)
+{
+    const struct ledger *held = store_lock_again(comparison->store);
+    const struct node *theirs = ledger_node(store_lock(comparison->fresh), name);
+    const guint n = theirs ? theirs->allocations->len : 0, to = MIN(n, from + COMPARED_AT_ONCE);
+
+    for (guint i = from; i < to; i++) {
+        const struct allocation *pod = g_ptr_array_index(theirs->allocations, i);
+        suspect_pod(comparison, pod, ledger_get(held, pod->uid));
+    }
+    store_unlock(comparison->fresh);
+    store_unlock(comparison->store);
+    return to < n;
+}
+
 static void compare_node(struct comparison *comparison, const char *name)
 {
-    const struct ledger *held = store_lock(comparison->store);
+    for (guint i = 0; compare_pods(comparison, name, i); i += COMPARED_AT_ONCE)
+        continue;
+
+    const struct ledger *held = store_lock_again(comparison->store);
     const struct ledger *fresh = store_lock(comparison->fresh);
     const struct node *ours = ledger_node(held, name), *theirs = ledger_node(fresh, name);
 
     if (!same_node(ours, theirs))
         g_ptr_array_add(comparison->nodes, g_strdup(name));
-    for (guint i = 0; theirs && i < theirs->allocations->len; i++) {
-        const struct allocation *pod = g_ptr_array_index(theirs->allocations, i);
-        suspect_pod(comparison, pod, ledger_get(held, pod->uid));
-    }
     for (guint i = 0; ours && i < ours->allocations->len; i++) {
         const struct allocation *pod = g_ptr_array_index(ours->allocations, i);
         if (!ledger_get(fresh, pod->uid))
