@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOVES_HOUR_MAX 1000000
 #define SEEDS_MAX 1000
 #define PROGRESS_MS 200
 
@@ -28,6 +29,8 @@ struct experiment {
     GPtrArray *policies; /* const struct policy *, borrowed */
     GArray *seeds;       /* uint32_t */
     int64_t percent;     /* 0: each pod once */
+    int64_t moves;       /* 0: none */
+    bool hourly;         /* so many in any hour, not for a thousand pods */
 };
 
 static void experiment_free(struct experiment *experiment)
@@ -131,6 +134,25 @@ static bool read_percent(const char *text, int64_t *ret_percent, GError **error)
     return true;
 }
 
+/* "20" or "20/h". */
+static bool read_moves(const char *text, struct experiment *experiment, GError **error)
+{
+    g_autofree char *digits = g_strdup(text);
+    guint64 moves;
+
+    experiment->hourly = g_str_has_suffix(digits, "/h");
+    if (experiment->hourly)
+        digits[strlen(digits) - 2] = '\0';
+    if (!g_ascii_string_to_unsigned(digits, 10, 0, experiment->hourly ? MOVES_HOUR_MAX : 1000,
+                                    &moves, NULL))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "option '--moves': '%s' is not valid, expected a number of moves for a "
+                         "thousand pods, at most 1000, or for an hour, such as '20/h'",
+                         text);
+    experiment->moves = (int64_t)moves;
+    return true;
+}
+
 /* What no option can say alone. */
 static bool check(const struct config *config, const struct experiment *experiment, GError **error)
 {
@@ -146,7 +168,7 @@ static bool check(const struct config *config, const struct experiment *experime
               "--trace-nodes and --trace-pods";
     else if (config->sim_churn && experiment->percent == 0)
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
-    else if (config->sim_moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
+    else if (experiment->moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
     else if (config->gangs && (config->sim_churn || config->sim_pace_ms > 0))
         why = "option '--gangs' is for pods that stay: leave out '--churn' and '--plugin-pace'";
@@ -319,7 +341,9 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .foreseen = config->sim_foreseen,
             .percent = experiment->percent,
             .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
-            .moves_per_thousand = config->sim_moves,
+            .moves_per_thousand = experiment->hourly ? 0 : experiment->moves,
+            .moves_per_hour = experiment->hourly ? (uint32_t)experiment->moves : 0,
+            .lifetime_ms = config->sim_lifetime_ms,
             .pace_ms = config->sim_pace_ms,
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
@@ -388,7 +412,7 @@ static bool write_results(const struct config *config, const struct experiment *
         .percent = experiment->percent,
         .lifetimes = config->sim_churn ? config->sim_lifetimes : 0,
         .gangs = config->gangs,
-        .moves = config->sim_moves > 0,
+        .moves = experiment->moves > 0,
         .times = config->sim_times,
         .bound = config->sim_bound,
         .paced = config->sim_pace_ms > 0,
@@ -415,7 +439,8 @@ static struct experiment *read_experiment(const struct config *config, GError **
     experiment->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     if (read_policies(config->sim_policies, experiment->policies, error) &&
         read_seeds(config->sim_seeds, experiment->seeds, error) &&
-        read_percent(config->sim_arrivals, &experiment->percent, error) && check(config, experiment, error))
+        read_percent(config->sim_arrivals, &experiment->percent, error) &&
+        read_moves(config->sim_moves, experiment, error) && check(config, experiment, error))
         return g_steal_pointer(&experiment);
     return NULL;
 }

@@ -6,7 +6,7 @@
 #include "http/answers.h"
 #include "maintain/named_pods.h"
 #include "maintain/plan_aim.h"
-#include "maintain/relocation.h"
+#include "maintain/waiting.h"
 #include "plan/plan.h"
 #include "snapshot/fit_body.h"
 
@@ -183,8 +183,12 @@ static struct relocation *find_plan(const struct extender *extender,
     query.empty = aim.place.node ? &aim.place : NULL;
     query.less = aim.less;
     query.only = (const char *const *)only;
-    return named_pods_check(extender->store, query.only, error) ? relocation_find(&query, error)
-                                                                : NULL;
+    const struct waiting_query waiters = {.relocation = query,
+                                          .waited_ms = aim.waited_ms,
+                                          .now_s = g_get_real_time() / G_USEC_PER_SEC};
+    if (!named_pods_check(extender->store, query.only, error))
+        return NULL;
+    return aim.waits ? waiting_find(&waiters, error) : relocation_find(&query, error);
 }
 
 void questions_plan(void *context, const struct http_request *request,

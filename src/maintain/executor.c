@@ -5,10 +5,10 @@
 #include "kube/clock.h"
 #include "maintain/drain.h"
 #include "maintain/eviction.h"
+#include "plan/hourly.h"
 
 #define HAND_OVER_MS 60000
 #define LOOK_US G_TIME_SPAN_SECOND
-#define HOUR_MS INT64_C(3600000)
 
 /* Whose steps are counted against a budget: a controller, a node, a namespace. */
 struct execution {
@@ -92,16 +92,9 @@ static bool check_window(const struct executor *executor, GError **error)
                      "stopped: the window in which pods may be moved is closed");
 }
 
-int64_t executor_wait_ms(const GArray *times_ms, uint32_t per_hour, int64_t now_ms)
-{
-    if (per_hour == 0 || times_ms->len < per_hour)
-        return 0;
-    return MAX(g_array_index(times_ms, int64_t, times_ms->len - per_hour) + HOUR_MS - now_ms, 0);
-}
-
 static int64_t pause_ms(const struct execution *execution)
 {
-    return executor_wait_ms(execution->times, execution->executor->budgets.per_hour, clock_ms());
+    return hourly_wait_ms(execution->times, execution->executor->budgets.per_hour, clock_ms());
 }
 
 static bool is_wanted(const struct executor *executor, GError **error)
@@ -301,14 +294,19 @@ static bool hand_over(const struct execution *execution, const struct relocation
     return true;
 }
 
-static bool stop(GError **error, const struct relocation *plan, guint moved, guint left)
+/* The plan does not come closer than with so many moves left, or there is none. */
+static bool stop(const struct executor *executor, const struct relocation *plan, guint moved,
+                 guint left, GError **error)
 {
     const char *s = moved == 1 ? "" : "s";
+    const bool closer = plan->reached && plan->steps->len < left;
 
+    if (executor->stalled && !closer)
+        *executor->stalled = true;
     if (!plan->reached)
         return fail_with(error, GPULEDGER_ERROR_UNAVAILABLE, "stopped after %u move%s: %s", moved,
                          s, plan->why);
-    return plan->steps->len < left ||
+    return closer ||
            fail_with(error, GPULEDGER_ERROR_UNAVAILABLE,
                      "stopped after %u move%s: as many are needed as before the last, since "
                      "other pods came or went, or its successor took the room",
@@ -338,7 +336,7 @@ static bool run(struct execution *execution, struct relocation **plan, guint *mo
                         : !step_once(execution, *plan, *moved, error))
             return false;
         *moved += wait_ms == 0;
-        if (!look_again(executor, plan, error) || !stop(error, *plan, *moved, left))
+        if (!look_again(executor, plan, error) || !stop(executor, *plan, *moved, left, error))
             return false;
     }
     if (*moved == 0)
@@ -358,7 +356,7 @@ bool executor_run(const struct executor *executor, struct relocation **plan, gui
 
     *ret_moved = count_past(&execution);
     const bool ok = (*plan)->reached ? run(&execution, plan, ret_moved, error)
-                                     : stop(error, *plan, *ret_moved, G_MAXUINT);
+                                     : stop(executor, *plan, *ret_moved, G_MAXUINT, error);
     set_room(&execution, NULL, NULL);
     g_hash_table_unref(execution.taken);
     g_array_unref(execution.times);

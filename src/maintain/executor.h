@@ -54,6 +54,8 @@ struct executor {
     /* Set where it stops only since its window is closed or the hour is full: it waits for neither then, and may
      * be run again. NULL: it waits for the hour. */
     bool *paused;
+    /* Set where it stops only since no moves come closer to the goal. NULL: nobody wants to know. */
+    bool *stalled;
     const GArray *past; /* struct executor_past, in order of time; NULL: none */
 
     /* Looks at the cluster and makes a plan; NULL, with an error. */
@@ -73,6 +75,3 @@ struct executor {
  * why. `ret_moved`: pods, those of this plan in the past included. */
 bool executor_run(const struct executor *executor, struct relocation **plan, guint *ret_moved,
                   GError **error);
-
-/* How long until another step may begin after those that began at `times_ms`, int64_t, in order; 0: now. */
-int64_t executor_wait_ms(const GArray *times_ms, uint32_t per_hour, int64_t now_ms);

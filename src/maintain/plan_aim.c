@@ -39,12 +39,38 @@ static bool read_less(struct plan_aim *aim, const char *text, GError **error)
                      "'%s': expected a number of GPUs above 0, such as 1.5", text);
 }
 
-const char *const plan_aim_words[] = {"pod", "empty", "defragment", NULL};
+bool plan_aim_read_time(const char *text, int64_t *ret_ms, GError **error)
+{
+    static const struct {
+        char unit;
+        int64_t ms;
+    } units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}};
+    char *end;
+    const gint64 n = g_ascii_strtoll(text, &end, 10);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (!g_ascii_isdigit(*text) || *end != units[i].unit || end[1] ||
+            n > 86400000 / units[i].ms)
+            continue;
+        *ret_ms = n * units[i].ms;
+        return true;
+    }
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "'%s': expected a time of at most a day, such as 90s or 10m", text);
+}
+
+static bool read_waiting(struct plan_aim *aim, const char *text, GError **error)
+{
+    aim->waits = plan_aim_read_time(text, &aim->waited_ms, error);
+    return aim->waits;
+}
+
+const char *const plan_aim_words[] = {"pod", "empty", "waiting", "defragment", NULL};
 
 bool plan_aim_read(struct plan_aim *aim, const char *word, const char *text, GError **error)
 {
-    static bool (*const readers[])(struct plan_aim *aim, const char *text,
-                                   GError **error) = {read_pod, read_place, read_less};
+    static bool (*const readers[])(struct plan_aim *aim, const char *text, GError **error) = {
+        read_pod, read_place, read_waiting, read_less};
 
     for (size_t i = 0; i < G_N_ELEMENTS(readers); i++) {
         if (strcmp(plan_aim_words[i], word) == 0)
@@ -55,5 +81,5 @@ bool plan_aim_read(struct plan_aim *aim, const char *word, const char *text, GEr
 
 int plan_aim_count(const struct plan_aim *aim)
 {
-    return (aim->name != NULL) + (aim->place.node != NULL) + (aim->less > 0);
+    return (aim->name != NULL) + (aim->place.node != NULL) + aim->waits + (aim->less > 0);
 }

@@ -73,24 +73,11 @@ static bool read_per_hour(struct plan_order *order, const char *text, GError **e
     return read_number(text, 0, HOUR_MAX, &order->budgets.per_hour, error);
 }
 
-/* "90s", "10m", "2h". */
 static bool read_timeout(struct plan_order *order, const char *text, GError **error)
 {
-    static const struct {
-        char unit;
-        int64_t ms;
-    } units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}};
-    char *end;
-    const gint64 n = g_ascii_strtoll(text, &end, 10);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
-        if (end == text || *end != units[i].unit || end[1] || n < 1 || n > 86400000 / units[i].ms)
-            continue;
-        order->timeout_ms = n * units[i].ms;
-        return true;
-    }
-    return fail_with(error, GPULEDGER_ERROR_INVALID,
-                     "'%s': expected a time of at most a day, such as 90s or 10m", text);
+    return plan_aim_read_time(text, &order->timeout_ms, error) &&
+           (order->timeout_ms > 0 ||
+            fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected more", text));
 }
 
 static const struct {
@@ -136,8 +123,11 @@ static bool read_data(struct plan_order *order, const struct string_pairs *data,
             return false;
     }
     g_autofree char *words = g_strjoinv("', '", (char **)plan_aim_words);
-    return plan_aim_count(&order->aim) == 1 ||
-           fail_with(error, GPULEDGER_ERROR_INVALID, "data: expected one of '%s'", words);
+    if (plan_aim_count(&order->aim) != 1)
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "data: expected one of '%s'", words);
+    return !order->aim.waits || order->budgets.per_hour > 0 ||
+           fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "data: 'waiting' goes on for ever, and needs 'max-per-hour'");
 }
 
 static gint compare_lines(gconstpointer a, gconstpointer b)

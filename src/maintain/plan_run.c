@@ -11,6 +11,7 @@
 #include "maintain/drain.h"
 #include "maintain/findings.h"
 #include "maintain/keeping.h"
+#include "maintain/waiting.h"
 #include "wire/kubernetes.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@
 #define SETTLE_POLL_MS 100
 #define STUCK_MS 60000
 #define AUDITS 3
+#define PASSED_MS INT64_C(3600000)
 #define AUDIT_SETTLE_MS 1000
 #define AUDIT_PAUSE_MS 5000
 
@@ -32,6 +34,8 @@ struct run {
     char *by;   /* "plan NAMESPACE/NAME", the same for all replicas */
     char *gone; /* UID of the pod that went last; or NULL */
     int64_t asked_ms, told_ms;
+    char *waiter_uid; /* of the pod that waits for which it is, as far as it is known */
+    bool stalled;
     bool left; /* to whoever serves next: nothing is written any more */
     bool paused;
 };
@@ -209,34 +213,72 @@ static void settle(const struct run *run)
         continue;
 }
 
+/* But for the pod to admit. */
+static struct relocation_query query_of(const struct plan_run_args *args)
+{
+    const struct plan_order *order = args->order;
+
+    return (struct relocation_query){
+        .store = args->with->store,
+        .cluster = args->with->cluster,
+        .empty = order->aim.place.node ? &order->aim.place : NULL,
+        .less = order->aim.less,
+        .fragmented_most = args->status->fragmented_most,
+        .moves_max = order->moves_max,
+        .per_owner = order->budgets.per_owner,
+        .per_node = order->budgets.per_node,
+        .per_namespace = order->budgets.per_namespace,
+    };
+}
+
+bool plan_run_choose(const struct plan_run_args *args, char **ret_why)
+{
+    struct plan_aim *aim = &args->order->aim;
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(relocation) plan =
+        waiting_find(&(struct waiting_query){.relocation = query_of(args),
+                                             .waited_ms = aim->waited_ms,
+                                             .now_s = g_get_real_time() / G_USEC_PER_SEC,
+                                             .passed = args->passed},
+                     &failure);
+
+    *ret_why = NULL;
+    if (plan && plan->steps->len > 0) {
+        aim->ns = g_strdup(plan->ns);
+        aim->name = g_strdup(plan->name);
+        args->status->waiter = g_strdup_printf("%s/%s", plan->ns, plan->name);
+        return true;
+    }
+    *ret_why = g_strdup(!plan ? failure->message : plan->why ? plan->why : "nobody waits");
+    return false;
+}
+
 static struct relocation *look(void *data, GError **error)
 {
     struct run *run = data;
-    const struct plan_service_options *with = run->args->with;
-    const struct plan_order *order = run->args->order;
-    const struct plan_aim *aim = &order->aim;
+    const struct plan_aim *aim = &run->args->order->aim;
     struct plan_status *status = run->args->status;
     g_autoptr(json_arena) arena = json_arena_new();
+    GError *failure = NULL;
     struct pod_view pod;
 
     settle(run);
-    if (aim->name && !explain_read_pod(with->cluster, arena, aim->ns, aim->name,
-                                       clock_ms() + CALL_MS, &pod, error))
+    if (aim->name && !explain_read_pod(run->args->with->cluster, arena, aim->ns, aim->name,
+                                       clock_ms() + CALL_MS, &pod, &failure)) {
+        if (aim->waits && g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND)) {
+            g_error_free(failure);
+            return waiting_gone(aim->ns, aim->name);
+        }
+        g_propagate_error(error, failure);
         return NULL;
-    struct relocation *plan = relocation_find(
-        &(struct relocation_query){
-            .store = with->store,
-            .cluster = with->cluster,
-            .admit = aim->name ? &pod : NULL,
-            .empty = aim->place.node ? &aim->place : NULL,
-            .less = aim->less,
-            .fragmented_most = status->fragmented_most,
-            .moves_max = order->moves_max,
-            .per_owner = order->budgets.per_owner,
-            .per_node = order->budgets.per_node,
-            .per_namespace = order->budgets.per_namespace,
-        },
-        error);
+    }
+    struct relocation_query query = query_of(run->args);
+    query.admit = aim->name ? &pod : NULL;
+    struct relocation *plan = relocation_find(&query, error);
+    if (plan) {
+        g_free(run->waiter_uid);
+        run->waiter_uid = g_strdup(plan->uid);
+    }
     if (plan && plan->measured && plan->fragmented_most >= 0)
         status->fragmented_most = plan->fragmented_most;
     return plan;
@@ -457,6 +499,7 @@ static bool execute(struct run *run, GError **error)
         .ns = order->aim.ns,
         .name = order->aim.name,
         .paused = &run->paused,
+        .stalled = &run->stalled,
         .past = args->past,
         .look = look,
         .may_go_on = may_go_on,
@@ -478,6 +521,23 @@ static bool execute(struct run *run, GError **error)
     return ok;
 }
 
+/* It goes on with another one. Who cannot be helped has another turn later. */
+static void leave_waiter(struct run *run, bool ok, const char *why)
+{
+    struct plan_status *status = run->args->status;
+    const int64_t until_ms = clock_ms() + PASSED_MS;
+    g_autofree char *text =
+        ok ? g_strdup_printf("room for %s has been made", status->waiter)
+           : g_strdup_printf("%s is passed over for an hour: %s", status->waiter, why);
+
+    if (run->waiter_uid)
+        g_hash_table_replace(run->args->passed, g_strdup(run->waiter_uid),
+                             g_memdup2(&until_ms, sizeof until_ms));
+    status->phase = PLAN_PHASE_WAITING;
+    plan_status_tell(status, text);
+    g_clear_pointer(&status->waiter, g_free);
+}
+
 static void conclude(struct run *run, bool ok, const GError *failure)
 {
     const struct plan_run_args *args = run->args;
@@ -486,7 +546,9 @@ static void conclude(struct run *run, bool ok, const GError *failure)
 
     status->phase = ok ? PLAN_PHASE_DONE : run->paused ? PLAN_PHASE_WAITING : PLAN_PHASE_STOPPED;
     plan_status_tell(status, ok ? "the goal is reached" : failure->message);
-    if (status->phase != PLAN_PHASE_WAITING)
+    if (args->order->aim.waits && (ok || run->stalled))
+        leave_waiter(run, ok, ok ? NULL : failure->message);
+    if (!run->paused && (ok || !args->order->aim.waits || !run->stalled))
         metrics_count(COUNTER_PLANS, ok ? PLAN_RESULT_DONE : PLAN_RESULT_STOPPED);
     log_event(ok || run->paused ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "plan ended",
               LOG_TEXT("configmap", args->order->name),
@@ -525,4 +587,5 @@ void plan_run(const struct plan_run_args *args)
     keeping_free(run.keeping);
     g_free(run.by);
     g_free(run.gone);
+    g_free(run.waiter_uid);
 }

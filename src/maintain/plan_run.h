@@ -11,6 +11,8 @@ struct plan_run_args {
     struct worker *worker; /* when that is told to end, it ends */
     uint64_t term;         /* in which this replica serves, as long as it goes on */
     const GArray *past;    /* struct executor_past, as struct executor has it */
+    GHashTable *
+        passed; /* UIDs of pods that wait and are passed over -> int64_t: until when, by clock_ms */
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
 };
@@ -18,6 +20,10 @@ struct plan_run_args {
 /* Writes the status into the ConfigMap, against the version that was read; where only others' fields have changed
  * meanwhile it is written again. False, with an error: it was not written, and somebody else may have. */
 bool plan_run_write(const struct plan_run_args *args, GError **error);
+
+/* Of those who wait, chooses one for whom moves make room; it is in the order and in the status then. False:
+ * there is nobody, and why; free with g_free. */
+bool plan_run_choose(const struct plan_run_args *args, char **ret_why);
 
 /* Until it is done, has stopped, has to wait, or is left to another replica; all but the last is in the status then,
  * and in the ConfigMap if it can be written. */

@@ -6,10 +6,12 @@
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "maintain/plan_run.h"
+#include "plan/hourly.h"
 
 #include <string.h>
 
 #define EVERY_MS 5000
+#define LOOKS 12 /* so many intervals after nobody was found who waits, it is looked again */
 #define CALL_MS 10000
 #define LIST_MAX ((size_t)64 << 20)
 #define HOUR_S 3600
@@ -22,6 +24,8 @@ struct plan_service {
     GHashTable
         *steps; /* UID of a pod that was moved in the last hour -> int64_t: when; whatever became of
                         * the ConfigMap */
+    GHashTable *
+        passed; /* as struct plan_run_args has it; and UIDs of ConfigMaps for which nobody was found */
 };
 
 /* A ConfigMap, and what has come of it. */
@@ -188,31 +192,27 @@ static gint compare_past(gconstpointer a, gconstpointer b)
     return (one > other) - (one < other);
 }
 
-static int64_t by_clock(int64_t at_s)
+/* Array of struct executor_past, which borrows from the status; that may be NULL. What goes on for ever has its
+ * bounds for each hour. */
+static GArray *list_past(const struct plan_service *service, const struct plan_status *status,
+                         bool for_ever)
 {
-    return clock_ms() - MAX(now_s() - at_s, 0) * 1000;
-}
-
-/* Array of struct executor_past, which borrows from the status; that may be NULL. */
-static GArray *list_past(const struct plan_service *service, const struct plan_status *status)
-{
-    GArray *past = g_array_new(FALSE, TRUE, sizeof(struct executor_past));
     g_autoptr(GHashTable) own = g_hash_table_new(g_str_hash, g_str_equal);
+    const int64_t since_s = for_ever ? now_s() - HOUR_S : 0;
+    GArray *past = status ? step_log_past(status->log, since_s)
+                          : g_array_new(FALSE, TRUE, sizeof(struct executor_past));
     GHashTableIter iter;
     gpointer uid, at_s;
 
     for (guint i = 0; status && i < step_log_n(status->log); i++) {
         const struct logged_step *step = step_log_get(status->log, i);
-        const struct executor_past one = {step->owner, step->from, step->ns, by_clock(step->at_s),
-                                          false};
-        if (step->other || step->event != EXECUTOR_MOVED)
-            continue;
-        g_hash_table_add(own, step->uid);
-        g_array_append_val(past, one);
+        if (!step->other && step->event == EXECUTOR_MOVED)
+            g_hash_table_add(own, step->uid);
     }
     g_hash_table_iter_init(&iter, service->steps);
     while (g_hash_table_iter_next(&iter, &uid, &at_s)) {
-        const struct executor_past one = {.at_ms = by_clock(*(const int64_t *)at_s), .other = true};
+        const struct executor_past one = {.at_ms = step_log_clock(*(const int64_t *)at_s),
+                                          .other = true};
         if (!g_hash_table_contains(own, uid))
             g_array_append_val(past, one);
     }
@@ -241,14 +241,14 @@ static char *why_held(const struct plan_service *service, const struct entry *en
 static const char *why_waits(const struct plan_service *service, const struct entry *entry)
 {
     const struct plan_order *order = entry->order;
-    g_autoptr(GArray) past = list_past(service, NULL);
+    g_autoptr(GArray) past = list_past(service, NULL, false);
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
 
     if (order->window && !window_is_open(order->window, now_s()))
         return "waits for its window";
     for (guint i = 0; i < past->len; i++)
         g_array_append_val(times, g_array_index(past, struct executor_past, i).at_ms);
-    return executor_wait_ms(times, order->budgets.per_hour, clock_ms()) > 0
+    return hourly_wait_ms(times, order->budgets.per_hour, clock_ms()) > 0
                ? "as many pods have moved in this hour as may; it waits"
                : NULL;
 }
@@ -298,6 +298,37 @@ static void set_phase(const struct plan_run_args *args, enum plan_phase phase, c
               LOG_TEXT("text", text));
 }
 
+static gboolean is_over(gpointer uid, gpointer until_ms, gpointer data)
+{
+    return *(const int64_t *)until_ms <= clock_ms();
+}
+
+/* For whom it is to go on. False: for nobody now. */
+static bool find_waiter(struct plan_service *service, const struct plan_run_args *args)
+{
+    struct plan_aim *aim = &args->order->aim;
+    g_autofree char *why = NULL;
+
+    if (!aim->waits)
+        return true;
+    if (args->status->waiter || step_log_open(args->status->log)) {
+        if (plan_aim_read(aim, "pod", args->status->waiter ? args->status->waiter : "", NULL))
+            return true;
+        set_phase(args, PLAN_PHASE_STOPPED, "its status does not say for whom it is");
+        return false;
+    }
+    g_hash_table_foreach_remove(service->passed, is_over, NULL);
+    if (g_hash_table_contains(service->passed, args->order->uid))
+        return false;
+    if (plan_run_choose(args, &why))
+        return true;
+    const int64_t until_ms = clock_ms() + LOOKS * service->options.interval_ms;
+    g_hash_table_replace(service->passed, g_strdup(args->order->uid),
+                         g_memdup2(&until_ms, sizeof until_ms));
+    set_phase(args, PLAN_PHASE_WAITING, why);
+    return false;
+}
+
 /* True: it has been at work. */
 static bool serve_entry(struct plan_service *service, struct entry *entry, uint64_t term)
 {
@@ -307,11 +338,12 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
         return false;
     if (anew)
         begin_anew(entry);
-    g_autoptr(GArray) past = list_past(service, entry->status);
+    g_autoptr(GArray) past = list_past(service, entry->status, entry->order->aim.waits);
     const struct plan_run_args args = {.with = &service->options,
                                        .worker = &service->worker,
                                        .term = term,
                                        .past = past,
+                                       .passed = service->passed,
                                        .order = entry->order,
                                        .status = entry->status};
     if (!is_open(entry))
@@ -333,6 +365,8 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
         set_phase(&args, PLAN_PHASE_WAITING, waits);
         return false;
     }
+    if (!find_waiter(service, &args))
+        return false;
     plan_run(&args);
     return true;
 }
@@ -384,6 +418,7 @@ struct plan_service *plan_service_start(const struct plan_service_options *optio
         service->options.interval_ms = EVERY_MS;
     service->steps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     service->unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    service->passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&service->worker);
     if (!worker_start(&service->worker, run, service, error))
         g_clear_pointer(&service, plan_service_free);
@@ -397,5 +432,6 @@ void plan_service_free(struct plan_service *service)
     worker_release(&service->worker);
     g_hash_table_unref(service->steps);
     g_hash_table_unref(service->unread);
+    g_hash_table_unref(service->passed);
     g_free(service);
 }

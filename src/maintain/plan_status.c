@@ -27,6 +27,7 @@ void plan_status_free(struct plan_status *status)
         return;
     g_free(status->digest);
     g_free(status->goal);
+    g_free(status->waiter);
     g_free(status->text);
     g_strfreev(status->known);
     step_log_free(status->log);
@@ -56,6 +57,8 @@ char *plan_status_format(const struct plan_status *status)
     json_key_string(&writer, "order", status->digest);
     if (status->goal)
         json_key_string(&writer, "goal", status->goal);
+    if (status->waiter)
+        json_key_string(&writer, "for", status->waiter);
     if (status->text)
         json_key_string(&writer, "text", status->text);
     json_key_int(&writer, "moved", status->moved);
@@ -75,7 +78,7 @@ char *plan_status_format(const struct plan_status *status)
 }
 
 struct fields {
-    const char *phase, *digest, *goal, *text;
+    const char *phase, *digest, *goal, *waiter, *text;
     int64_t moved, left, most;
     const cJSON *known, *steps;
 };
@@ -83,6 +86,7 @@ static const struct json_field status_fields[] = {
     JSON_FIELD_STRING(struct fields, phase, "phase", JSON_REQUIRED),
     JSON_FIELD_STRING(struct fields, digest, "order", JSON_REQUIRED),
     JSON_FIELD_STRING(struct fields, goal, "goal", 0),
+    JSON_FIELD_STRING(struct fields, waiter, "for", 0),
     JSON_FIELD_STRING(struct fields, text, "text", 0),
     JSON_FIELD_INT64(struct fields, moved, "moved", 0),
     JSON_FIELD_INT64(struct fields, left, "left", 0),
@@ -130,6 +134,7 @@ static bool read_fields(struct plan_status *status, struct json_arena *arena,
         fields->most < -1)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "a phase or a number that is none");
     status->goal = g_strdup(fields->goal);
+    status->waiter = g_strdup(fields->waiter);
     plan_status_tell(status, fields->text);
     status->moved = (guint)fields->moved;
     status->left = (guint)fields->left;

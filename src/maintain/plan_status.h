@@ -4,7 +4,7 @@
  * What has come of a plan that a ConfigMap orders, as its annotation says it: for people, and for whoever goes on
  * with it after a restart or a takeover, who knows nothing else.
  *
- *   {"phase":"running","order":DIGEST,"goal":"nobody on n1/3","doing":"…","moved":2,"left":1,
+ *   {"phase":"running","order":DIGEST,"goal":"nobody on n1/3","for":"ml/big","doing":"…","moved":2,"left":1,
  *    "fragmentedMost":1500,"known":["foreign n4 test/x"],"steps":[…]}      steps as step_log_encode writes them
  *
  * Pure.
@@ -29,6 +29,7 @@ struct plan_status {
     enum plan_phase phase;
     char *digest; /* of the order that it is about */
     char *goal;   /* NULL: not known yet */
+    char *waiter; /* "NAMESPACE/NAME" of the pod that waits for which it is under way; or NULL */
     char *text;   /* what is being done, or why it has stopped; or NULL */
     guint moved;
     guint left; /* moves, by the last plan */

@@ -42,7 +42,7 @@ static void clear_stay(void *data)
     g_free(stay->why);
 }
 
-static struct relocation *relocation_new(void)
+struct relocation *relocation_new(void)
 {
     struct relocation *relocation = g_new0(struct relocation, 1);
 
@@ -61,6 +61,8 @@ void relocation_free(struct relocation *relocation)
     g_array_unref(relocation->stays);
     kept_room_free(relocation->room);
     g_free(relocation->goal);
+    g_free(relocation->ns);
+    g_free(relocation->name);
     g_free(relocation->uid);
     g_free(relocation->node);
     g_free(relocation->cards);
@@ -417,6 +419,8 @@ static bool read_admit(struct work *work, GError **error)
     if (!work->request)
         return fail_with(error, GPULEDGER_ERROR_INVALID, "%s/%s asks for no GPU", work->admit.ns,
                          work->admit.name);
+    work->found->ns = g_strdup(work->admit.ns);
+    work->found->name = g_strdup(work->admit.name);
     work->found->uid = g_strdup(work->admit.uid);
     g_autofree char *asks = request_text(NULL, work->request);
     work->found->goal =

@@ -55,7 +55,8 @@ struct relocation {
     bool fewest;   /* it is certain that fewer do not do, or, if it is not reached, that none do */
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
-    char *uid;     /* of the pod to admit; NULL: it need not exist */
+    char *ns, *name;         /* of the pod to admit, or NULL */
+    char *uid;               /* likewise; NULL: it need not exist */
     char *node, *cards;      /* of the pod to admit, if it is reached */
     struct kept_room *room;  /* what is to be kept there, likewise, if it takes moves */
     char *why;               /* it is not reached; for people */
@@ -69,6 +70,7 @@ struct relocation {
 
 /* NULL, with an error: the pod asks for no GPU, the place is not known, pods cannot be read. */
 struct relocation *relocation_find(const struct relocation_query *query, GError **error);
+struct relocation *relocation_new(void);
 void relocation_free(struct relocation *relocation); /* NULL is ignored */
 typedef struct relocation relocation;                /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(relocation, relocation_free)

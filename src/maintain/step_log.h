@@ -41,6 +41,12 @@ const struct logged_step *step_log_get(const struct step_log *log, guint i);
 /* The last one, if nobody has seen its end; or NULL. */
 const struct logged_step *step_log_open(const struct step_log *log);
 
+/* Array of struct executor_past, which borrows from the log: of its own plan's pods that have moved since that
+ * Unix time. */
+GArray *step_log_past(const struct step_log *log, int64_t since_s);
+/* That Unix time by clock_ms. */
+int64_t step_log_clock(int64_t at_s);
+
 /* An array of JSON. */
 void step_log_encode(struct json_writer *writer, const struct step_log *log);
 /* From such an array; NULL is an empty one. False, with an error: it cannot be understood. */

@@ -61,6 +61,11 @@
      .flags = OPTION_FLAG_ONLY,
      .help = "The goal is so much less free GPU that the pods that are expected cannot use, such as 1.5: "
              "the metric gpuledger_fragmented_gpus."},
+    {"waiting", TEXT(waiting, "TIME", ""), IN(MAINTENANCE, COMMAND_PLAN),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "The goal is room for the pods that have had no node for so long, such as 5m: the first "
+             "for which moves make any. With --apply for one after the other, until nobody is left "
+             "whom moves help."},
     {"only", TEXT(only, "PODS", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "Move these pods and no others, each NAMESPACE/NAME, with commas between, as explain names "
              "them."},

@@ -139,7 +139,8 @@ struct config {
     char *sim_seeds;
     bool sim_churn;
     int64_t sim_lifetimes;
-    int64_t sim_moves;
+    char *sim_moves; /* "N" or "N/h" */
+    int64_t sim_lifetime_ms;
     bool sim_in_order;
     bool sim_foreseen;
     bool sim_bound;
@@ -171,6 +172,7 @@ struct config {
     bool dry_run;
     char *empty;       /* NODE or NODE/CARD */
     char *defragment;  /* GPUs */
+    char *waiting;     /* a time */
     char *mig_configs; /* "": none */
     int64_t max_moves, max_per_workload, max_per_node, max_per_namespace, max_per_hour;
     char *window; /* as in maintain/window.h; "": always */

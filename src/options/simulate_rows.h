@@ -25,9 +25,12 @@
     {"lifetimes", INT(sim_lifetimes, "N", "3", 1, 1000), SIMULATE,
      .help = "With --churn: for how many mean lifetimes it is counted, after one in which the "
              "cluster settles."},
-    {"moves", INT(sim_moves, "N", "0", 0, 1000), SIMULATE,
-     .help = "With --churn: for a thousand pods that come, so many may be moved to other nodes, each "
-             "so that a pod which found no room is admitted."},
+    {"moves", TEXT(sim_moves, "N[/h]", "0"), SIMULATE,
+     .help = "With --churn: for a thousand pods that come, or with /h in any hour, so many may be moved "
+             "to other nodes, each so that a pod which found no room is admitted. N/h is what max-per-hour "
+             "is for a plan with waiting."},
+    {"mean-lifetime", DURATION(sim_lifetime_ms, "1h", 1000, 10000 * 60 * MINUTE_MS), SIMULATE,
+     .help = "With --moves N/h: how long a pod stays on average, for how many come in an hour."},
     {"seeds", TEXT(sim_seeds, "N,N..N", "42"), SIMULATE,
      .help = "One run of each policy for each: the order of the pods, and which are drawn again; "
              "with a trace also which node has which name, for names decide between equals."},

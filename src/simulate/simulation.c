@@ -223,6 +223,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
     g_array_set_clear_func(simulation->kinds, kind_clear);
     simulation->took_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    simulation->moved_ms = g_array_new(FALSE, FALSE, sizeof(int64_t));
     simulation->extender = (struct extender){
         .store = simulation->store,
         .cluster = simulation->cluster,
@@ -243,6 +244,7 @@ static void simulation_clear(struct simulation *simulation)
     simulation_bound_free(simulation->bound);
     g_free(simulation->came);
     g_array_unref(simulation->took_ns);
+    g_array_unref(simulation->moved_ms);
     g_array_unref(simulation->kinds);
     g_ptr_array_unref(simulation->gangs);
     g_ptr_array_unref(simulation->node_texts);

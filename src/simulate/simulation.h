@@ -39,6 +39,8 @@ struct simulation_options {
     int64_t
         moves_per_thousand; /* pods that may be moved for others, for a thousand that come; only where
                                  * pods leave */
+    uint32_t moves_per_hour; /* the same, in any hour; of the two one at most is not 0 */
+    int64_t lifetime_ms;     /* the mean; for that alone */
     int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
     int64_t per_second;  /* with a pace: how many pods come */
     int64_t wait_loss;   /* see struct store_options */

@@ -68,8 +68,8 @@ static bool come(struct simulation *simulation, struct tally *tally, double now,
     uint32_t node;
     char *name = simulation_arrive(simulation, kind, now, &node, &failure);
 
-    if (!name && !failure && simulation->options->moves_per_thousand > 0)
-        name = simulation_make_room(simulation, tally->departures, kind, &node, &failure);
+    if (!name && !failure)
+        name = simulation_make_room(simulation, tally->departures, kind, now, &node, &failure);
     if (failure) {
         g_propagate_error(error, failure);
         return false;

@@ -4,6 +4,7 @@
  * each node the smallest pods are taken away, on a copy, until the pod fits there; those that need not
  * go are put back. The node with the fewest moves is taken.
  */
+#include "plan/hourly.h"
 #include "policy/what_if.h"
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_state.h"
@@ -182,30 +183,45 @@ static bool move(struct simulation *simulation, struct departure *pod, GError **
     return true;
 }
 
+/* How many pods may be moved now; the time is in mean lifetimes. */
+static uint64_t moves_left(const struct simulation *simulation, double now)
+{
+    const struct simulation_options *options = simulation->options;
+    const struct simulation_result *result = simulation->result;
+    const uint64_t budget = result->arrivals * (uint64_t)options->moves_per_thousand / 1000;
+
+    if (options->moves_per_hour > 0)
+        return hourly_left(simulation->moved_ms, options->moves_per_hour,
+                           (int64_t)(now * (double)options->lifetime_ms));
+    return budget > result->moves ? budget - result->moves : 0;
+}
+
 char *simulation_make_room(struct simulation *simulation, GSequence *departures,
-                           struct kind_of_pod *kind, uint32_t *ret_node, GError **error)
+                           struct kind_of_pod *kind, double now, uint32_t *ret_node, GError **error)
 {
     struct simulation_result *result = simulation->result;
-    const uint64_t budget =
-        result->arrivals * (uint64_t)simulation->options->moves_per_thousand / 1000;
+    const int64_t now_ms = (int64_t)(now * (double)simulation->options->lifetime_ms);
+    const uint64_t left = moves_left(simulation, now);
     struct looking looking = {.simulation = simulation, .kind = kind};
     GError *failure = NULL;
     struct way way = {0};
 
-    if (!kind->filtered || !kind->request || budget <= result->moves)
+    if (!kind->filtered || !kind->request || left == 0)
         return NULL;
-    looking.most = (uint32_t)MIN(MOVES_OF_ONE_POD, budget - result->moves);
+    looking.most = (uint32_t)MIN(MOVES_OF_ONE_POD, left);
     looking.ledger = store_lock(simulation->store);
     const bool found = find_way(&looking, departures, &way);
     store_unlock(simulation->store);
     if (!found)
         return NULL;
-    for (uint32_t i = 0; i < way.n; i++)
+    for (uint32_t i = 0; i < way.n; i++) {
         if (!move(simulation, way.leave[i], &failure)) {
             if (failure)
                 g_propagate_error(error, failure);
             return NULL;
         }
+        g_array_append_val(simulation->moved_ms, now_ms);
+    }
     char *name = simulation_place(simulation, kind, SIMULATION_ANYWHERE, ret_node, error);
     if (name) {
         simulation->used += kind->gpus;

@@ -50,6 +50,7 @@ struct simulation {
     GPtrArray *gangs; /* struct simulation_gang */
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
     GArray *took_ns; /* int64_t, of each decision */
+    GArray *moved_ms; /* int64_t: when pods were moved, where that is bounded for each hour */
     double gpus, asked, used; /* cards: of the cluster, that arrivals asked for, that are held */
     double mean_gpus; /* of an arrival */
     uint64_t placed;  /* pods that were led through the verbs; for UIDs */
@@ -100,7 +101,8 @@ char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, 
 /* Moves pods of `departures` (struct departure), within the budget, so that the one that has just been
  * refused finds room, and places it. NULL without an error: it stays refused. */
 char *simulation_make_room(struct simulation *simulation, GSequence *departures,
-                           struct kind_of_pod *kind, uint32_t *ret_node, GError **error);
+                           struct kind_of_pod *kind, double now, uint32_t *ret_node,
+                           GError **error);
 
 /* How things are. */
 struct simulation_point simulation_look(struct simulation *simulation, double x);

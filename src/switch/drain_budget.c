@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "switch/drain_budget.h"
 
-#include "maintain/executor.h"
+#include "plan/hourly.h"
 
 const char drain_budget_spent[] = "as many pods as may have been evicted within an hour";
 
@@ -22,5 +22,5 @@ const char *drain_budget_forbids(const struct switch_limits *limits, const struc
 
 bool drain_budget_allows(const struct switch_limits *limits, const GArray *times_ms, int64_t now_ms)
 {
-    return !times_ms || executor_wait_ms(times_ms, limits->max_per_hour, now_ms) == 0;
+    return !times_ms || hourly_wait_ms(times_ms, limits->max_per_hour, now_ms) == 0;
 }

@@ -177,10 +177,12 @@ def check_plan(walk):
     walk.tap.equal((alone["reached"], alone["steps"]), (True, []), "there is room for a small one")
     lonely = pod("lonely", 14)
     walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=lonely, status=201)
+    helped = walk.json("/api/v1/plan?waiting=0s")
+    walk.tap.ok("research/notebook-xl" in helped["goal"] and helped["steps"], "the first who waits and can be helped", helped)
     walk.json("/api/v1/plan?pod=test/nobody", status=404)
     walk.json("/api/v1/plan?empty=nowhere", status=404)
     for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99", "empty=t4-0&perNamespace=x",
-                  "defragment=0", "empty=t4-0&defragment=1", "pod=test/lonely&defragment=1"):
+                  "defragment=0", "waiting=soon", "empty=t4-0&defragment=1", "pod=test/lonely&defragment=1"):
         walk.json(f"/api/v1/plan?{query}", status=400)
     walk.ask("operations", "POST", "/api/v1/plan", body="[", status=400)
     walk.ask("operations", "DELETE", "/api/v1/snapshot/pods/test/lonely", status=204, media=None)

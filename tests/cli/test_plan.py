@@ -374,6 +374,65 @@ class Plan(unittest.TestCase):
                          pieces["then"])
         self.assertIn("only 0.00 GPU are free", after["why"])
 
+    def waits(self, units, name, minute):
+        pod = wants(units, name)
+        pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:{minute:02}:00Z"
+        return pod
+
+    def test_those_who_wait(self):
+        items = [*self.CLUSTER, self.waits(10, "small", 1), self.waits(17, "huge", 2), self.waits(16, "large", 3)]
+        cluster = self.write("cluster.json", listing(*items))
+        plan = self.plan(cluster, "--waiting", "5m")
+        self.assertEqual((self.moves(plan), plan["goal"].split(" (")[0]), ([("a", "n1", "n2")], "room for test/large"))
+        with Server(snapshot=cluster) as server:
+            asked = run("plan", "--waiting", "5m", "--server", server.operations, "-ojson")
+            self.assertEqual(json.loads(asked.stdout), plan)
+        young = self.waits(16, "young", 0)
+        young["metadata"]["creationTimestamp"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        none = self.of([*self.CLUSTER, young], "--waiting", "5m")
+        self.assertEqual((none["steps"], none["goal"]), ([], "room for those who wait"))
+        self.assertEqual(self.moves(self.of([*self.CLUSTER, young], "--waiting", "0s")), [("a", "n1", "n2")])
+        lost = self.of([*self.CLUSTER, self.waits(17, "huge", 2)], "--waiting", "0s", code=3)
+        self.assertIn("1 wait, and no moves help", lost["why"])
+
+    def fewest(self, cards, pods, size, left):
+        """Of any order of moves on plain numbers; None: more than that, or none."""
+        def free(card):
+            return 16 - sum(amount for amount, at, _ in pods.values() if at == card)
+        if any(free(card) >= size for card in cards):
+            return 0
+        found = [1 + more for name, (amount, at, moved) in pods.items() if left and not moved for card in cards
+                 if free(card) >= amount and card != at
+                 and (more := self.fewest(cards, {**pods, name: (amount, card, True)}, size, left - 1)) is not None]
+        return min(found, default=None)
+
+    def test_the_first_whom_moves_help(self):
+        """Of those who wait: as brute force finds it, with as few moves."""
+        chance = random.Random(SEED)
+        helped = 0
+        for _ in range(CLUSTERS):
+            cards = [(name, card) for name in ("n1", "n2") for card in (0, 1)]
+            pods = {}
+            for number in range(6):
+                at, amount = chance.choice(cards), chance.randint(3, 9)
+                if sum(each for each, where, _ in pods.values() if where == at) + amount <= 16:
+                    pods[f"p{number}"] = (amount, at, False)
+            sizes = [chance.randint(8, 17) for _ in range(3)]
+            needs = [self.fewest(cards, pods, size, 2) for size in sizes]
+            items = [gpus("n1", 2, 16), gpus("n2", 2, 16),
+                     *(held(name, amount, *at) for name, (amount, at, _) in pods.items()),
+                     *(self.waits(size, f"w{number}", number) for number, size in enumerate(sizes))]
+            result = run("plan", "--waiting", "0s", "--max-moves", "2", "--snapshot",
+                         self.write("cluster.json", listing(*items)), "-ojson")
+            self.assertIn(result.returncode, (0, 3), result.stderr)
+            plan = json.loads(result.stdout)
+            first = next((number for number, need in enumerate(needs) if need), None)
+            said = (plan["goal"].split(" (")[0], len(plan["steps"]))
+            wanted = ("room for those who wait", 0) if first is None else (f"room for test/w{first}", needs[first])
+            self.assertEqual(said, wanted, f"seed {SEED}: {pods} {sizes} {needs}")
+            helped += first is not None
+        self.assertTrue(helped or CLUSTERS < 20)
+
     def test_too_few_pods_were_seen(self):
         result = run("plan", "--defragment", "1", "--snapshot", self.write("cluster.json", listing(*self.CLUSTER)))
         self.assertEqual((result.returncode, result.stdout), (1, ""))

@@ -191,6 +191,18 @@ class Results(Files):
         self.assertLess(refused[5], refused[0])
         self.assertLess(refused[20], refused[0])
 
+    def test_moves_of_an_hour(self):
+        """Four lifetimes are simulated: as many hours, and days."""
+        options = [*TRACE, "--churn", "--arrivals=95%", "--policy=oc", "--seeds=1", "-o", "json"]
+
+        def outcome(*words):
+            [run] = json.loads(simulate(*options, *words))["policies"][0]["runs"]
+            return run["moves"], run["refused"]
+        short, long = (outcome("--moves=3/h", f"--mean-lifetime={time}")[0] for time in ("1h", "24h"))
+        self.assertTrue(0 < short <= 3 * 5, short)
+        self.assertGreater(long, short)
+        self.assertEqual(outcome("--moves=1000/h", "--mean-lifetime=24h"), outcome("--moves=1000"))
+
     def test_moved_pods_over_commit_no_card(self):
         _, result, count = self.count(*TRACE, "--churn", "--arrivals=95%", "--lifetimes=1",
                                       "--moves=50")
@@ -371,6 +383,7 @@ class Refusals(Files):
             (r"'--arrivals': '0%' is not valid", *TRACE, "--arrivals=0%"),
             (r"'--churn' needs", *TRACE, "--churn", "--arrivals=once"),
             (r"'--moves' is for '--churn'", *TRACE, "--moves=5"),
+            (r"option '--moves': '5/d' is not valid", *TRACE, "--churn", "--moves=5/d"),
             (r"'--cluster-out' is for one", *TRACE, "--seeds=1,2", "--cluster-out=x"),
             (r"'--ranked': 'some' is not valid, expected all, gpu or none", *TRACE, "--ranked=some"),
             (r"did you mean '--seeds'", *TRACE, "--seed=1"),

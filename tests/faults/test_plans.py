@@ -76,6 +76,19 @@ class Command(unittest.IsolatedAsyncioTestCase):
             self.assertTrue(all(f"test/{name}" in text and "big" not in text for (_, text), name in
                                 zip(told, cluster.moves)), told)
 
+    async def test_those_who_wait(self):
+        """One after the other, until moves help nobody."""
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.api.put("pods", pod("huge", 13))
+            status, printed, said = await command(cluster, "plan", "--waiting", "0s", "--apply", "-o", "json",
+                                                  "--evict-timeout", "30s")
+            answer = json.loads(printed)
+            self.assertEqual((status, cluster.where("big"), cluster.where("huge"), answer["moved"]),
+                             (3, "n1", None, 2), said)
+            self.assertIn("1 wait, and no moves help any of them", answer["why"])
+            self.assertEqual(cluster.marks(), [])
+
     async def stops(self, cluster, why, taken, *words):
         """It stops after so many evictions, and says why, there and in an Event."""
         answer, said = await self.apply(cluster, 1, *words)
@@ -217,6 +230,39 @@ class Service(unittest.IsolatedAsyncioTestCase):
                                  ("done", "nobody on n1", "n2"), status)
                 self.assertTrue(cluster.api.objects["nodes"][(None, "n1")]["spec"]["unschedulable"])
 
+    async def test_those_who_wait(self):
+        """It goes on for ever: who comes later is helped as well, also after a crash."""
+        async with cluster_of(**ROOMS) as cluster:
+            async with serving(cluster) as program:
+                cluster.order(waiting="0s", max_per_hour="9")
+                status = await cluster.phase("waiting", "done", "stopped", "refused")
+                self.assertEqual((status["phase"], status["text"]), ("waiting", "nobody waits"))
+                crowded(cluster)
+                cluster.delay = 2
+                cluster.order(waiting="1s", max_per_hour="9")  # another order looks at once
+                await cluster.until(lambda: cluster.moves, "the first eviction")
+                self.assertEqual((cluster.status()["phase"], cluster.status()["for"]), ("running", "test/big"))
+                program.kill()
+            async with serving(cluster) as program:
+                await cluster.until(lambda: cluster.status()["moved"] == 2 and cluster.status()["phase"] == "waiting",
+                                    lambda: f"two moves: {cluster.status()}")
+                status = cluster.status()
+                self.assertEqual((self.outcomes(status), cluster.where("big"), cluster.marks()),
+                                 ([(name, "moved") for name in cluster.moves], "n1", []), status)
+                await cluster.until(lambda: cluster.status()["text"] == "nobody waits", lambda: cluster.status())
+
+    async def test_those_who_wait_have_an_hour(self):
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            async with serving(cluster):
+                cluster.order(waiting="0s", max_per_hour="1")
+                await cluster.until(lambda: (cluster.status() or {}).get("moved") == 1, "one move")
+                status = await cluster.phase("waiting", "done", "stopped")
+                self.assertIn("in this hour", status["text"])
+            async with serving(cluster):
+                await asyncio.sleep(8)
+                self.assertEqual((cluster.status()["phase"], len(cluster.moves)), ("waiting", 1), cluster.status())
+
     async def defragment(self, cluster):
         """n9 has 2 free, which hardly anybody wants; n10 has a pod of 2 and would be free without it."""
         for number in range(18):
@@ -304,7 +350,9 @@ class Service(unittest.IsolatedAsyncioTestCase):
         orders = {"word": {"pod": "test/big", "max-evictions": "3"}, "both": {"pod": "test/big", "empty": "n1"},
                   "none": {}, "number": {"pod": "test/big", "max-moves": "many"}, "pod": {"pod": "big"},
                   "window": {"empty": "n1", "window": "at night"}, "force": {"empty": "n1", "force": "true"},
-                  "long": {"empty": "n1", "window": "x" * 5000}, "time": {"empty": "n1", "evict-timeout": "10"}}
+                  "long": {"empty": "n1", "window": "x" * 5000}, "time": {"empty": "n1", "evict-timeout": "10"},
+                  "hour": {"waiting": "5m"}, "soon": {"waiting": "soon", "max-per-hour": "1"},
+                  "pieces": {"defragment": "none"}}
         async with cluster_of(**ROOMS) as cluster:
             crowded(cluster)
             for name, data in orders.items():

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/executor.h"
+#include "plan/hourly.h"
 #include "suite.h"
 
 #define MINUTE INT64_C(60000)
@@ -22,9 +22,11 @@ START_TEST(no_hour_has_more_steps_than_it_may)
     int64_t now = 5 * MINUTE;
 
     for (int step = 0; step < 30; step++) {
-        const int64_t wait = executor_wait_ms(times, most, now);
+        const int64_t wait = hourly_wait_ms(times, most, now);
 
         ck_assert_int_eq(wait > 0, most > 0 && count(times, now) >= most);
+        ck_assert_uint_eq(hourly_left(times, most, now),
+                          most == 0 ? UINT32_MAX : most - MIN(count(times, now), most));
         now += wait;
         ck_assert(most == 0 || count(times, now) < most);
         ck_assert(wait == 0 || count(times, now - 1) >= most);

@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#define HOUR_S 3600
+
 /* What is wrong with the cluster, by the last look; and by the first, which was before the first step. */
 struct work {
     const struct config *config;
@@ -120,8 +122,10 @@ static bool close_place(const struct config *config, struct api_client *client, 
     return changes != NULL;
 }
 
-static bool carry_out(struct work *work, struct applied *applied, GError **error)
+static bool carry_out(struct work *work, struct applied *applied, bool *ret_stalled, GError **error)
 {
+    const int64_t since_s = work->goal->aim.waits ? g_get_real_time() / G_USEC_PER_SEC - HOUR_S : 0;
+    g_autoptr(GArray) past = step_log_past(work->log, since_s);
     const struct config *config = work->config;
     const struct goal *goal = work->goal;
     g_autoptr(api_client) client = places_client(config, error);
@@ -146,6 +150,8 @@ static bool carry_out(struct work *work, struct applied *applied, GError **error
         .timeout_ms = config->evict_timeout_ms,
         .ns = goal->aim.ns,
         .name = goal->aim.name,
+        .stalled = ret_stalled,
+        .past = past,
         .look = look,
         .may_go_on = may_go_on,
         .note = note,
@@ -155,12 +161,49 @@ static bool carry_out(struct work *work, struct applied *applied, GError **error
     return executor_run(&executor, &applied->plan, &applied->moved, error);
 }
 
+/* One after the other. Who cannot be helped after all is passed over. */
+static bool serve_waiters(struct work *work, struct applied *applied, GError **error)
+{
+    struct goal *goal = work->goal;
+
+    goal->passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    while (applied->plan->steps->len > 0) {
+        g_autofree char *uid = g_strdup(applied->plan->uid);
+        g_autoptr(GError) failure = NULL;
+        bool stalled = false;
+
+        goal->aim.ns = g_strdup(applied->plan->ns);
+        goal->aim.name = g_strdup(applied->plan->name);
+        const bool ok = carry_out(work, applied, &stalled, &failure);
+        g_clear_pointer(&goal->aim.ns, g_free);
+        g_clear_pointer(&goal->aim.name, g_free);
+        if (!ok && !stalled) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        if (!ok)
+            print_progress(NULL, failure->message);
+        if (uid)
+            g_hash_table_add(goal->passed, g_steal_pointer(&uid));
+        relocation_free(applied->plan);
+        applied->plan = look(work, error);
+        if (!applied->plan)
+            return false;
+    }
+    return true;
+}
+
 bool applying_run(const struct config *config, struct goal *goal, struct applied *applied,
                   GError **error)
 {
     g_auto(work_cleared) work = {.config = config, .goal = goal};
+    bool stalled = false;
 
     work.log = applied->log = step_log_new();
     applied->plan = look(&work, error);
-    return applied->plan && (!applied->plan->reached || carry_out(&work, applied, error));
+    if (!applied->plan)
+        return false;
+    return goal->aim.waits          ? serve_waiters(&work, applied, error)
+           : applied->plan->reached ? carry_out(&work, applied, &stalled, error)
+                                    : true;
 }

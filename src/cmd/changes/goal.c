@@ -6,6 +6,7 @@
 #include "core/fail.h"
 #include "explain/explain.h"
 #include "maintain/named_pods.h"
+#include "maintain/waiting.h"
 #include "snapshot/manifest.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ void goal_clear(struct goal *goal)
     g_free(goal->file);
     g_free(goal->by);
     g_strfreev(goal->only);
+    g_clear_pointer(&goal->passed, g_hash_table_unref);
     window_free(goal->window);
 }
 
@@ -30,6 +32,7 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
     } aims[] = {
         {"pod", pod, NULL},
         {"empty", config->empty, "option '--empty': "},
+        {"waiting", config->waiting, "option '--waiting': "},
         {"defragment", config->defragment, "option '--defragment': "},
     };
     int n = *config->filename != '\0';
@@ -42,10 +45,9 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++)
         n += *aims[i].text != '\0';
     if (n != 1)
-        return fail_with(
-            error, GPULEDGER_ERROR_INVALID,
-            "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --empty NODE[/CARD] or "
-            "--defragment GPUS");
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --empty "
+                         "NODE[/CARD], --waiting TIME or --defragment GPUS");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
             return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
@@ -95,6 +97,7 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
     const bool admits = goal->aim.name || goal->file;
     g_autoptr(json_arena) arena = json_arena_new();
     struct relocation *relocation = NULL;
+    GError *failure = NULL;
     struct local local;
     struct pod_view pod;
 
@@ -115,11 +118,24 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
         .only = (const char *const *)goal->only,
         .force = config->force,
     };
+    const struct waiting_query waiters = {
+        .relocation = query,
+        .waited_ms = goal->aim.waited_ms,
+        .now_s = g_get_real_time() / G_USEC_PER_SEC,
+        .passed = goal->passed,
+    };
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
     if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
         check_names(goal, local.store, error) &&
-        (!admits || read_pod(&local, goal, arena, &pod, error)))
-        relocation = relocation_find(&query, error);
+        (!admits || read_pod(&local, goal, arena, &pod, &failure)))
+        relocation = goal->aim.waits && !admits ? waiting_find(&waiters, error)
+                                                : relocation_find(&query, error);
+    if (goal->aim.waits && g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND)) {
+        relocation = waiting_gone(goal->aim.ns, goal->aim.name);
+        g_clear_error(&failure);
+    }
+    if (failure)
+        g_propagate_error(error, failure);
     if (relocation && relocation->measured)
         goal->fragmented_most = MAX(relocation->fragmented_most, -1);
     if (findings)

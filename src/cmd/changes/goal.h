@@ -11,6 +11,7 @@
 struct goal {
     struct plan_aim aim;
     char *file;
+    GHashTable *passed;      /* UIDs of pods that wait and are passed over; or NULL */
     int64_t fragmented_most; /* as struct relocation_query has it */
     char **only;             /* pods that may be moved; NULL: all */
     bool named;              /* the cluster has, or had, each of them */

@@ -212,8 +212,10 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(GString) body = g_string_new(NULL);
     g_autoptr(GString) path = g_string_new(NULL);
     const char *pod = config->words->len ? config->words->pdata[0] : "";
-    const char *const aims[][2] = {
-        {"pod", pod}, {"empty", config->empty}, {"defragment", config->defragment}};
+    const char *const aims[][2] = {{"pod", pod},
+                                   {"empty", config->empty},
+                                   {"waiting", config->waiting},
+                                   {"defragment", config->defragment}};
 
     g_string_printf(
         path, "/api/v1/plan?moves=%d&perWorkload=%d&perNode=%d&perNamespace=%d&force=%s",
