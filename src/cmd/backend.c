@@ -241,6 +241,7 @@ struct store_options backend_store_options(const struct config *config)
         .resource_quotas = config->hami_resource_quotas,
         .elastic_quotas = config->elastic_quotas,
         .gangs = config->gangs,
+        .gang_room_ms = config->gangs ? config->gang_keep_room_ms : 0,
         .gang_strict = config->gangs && config->gang_strict,
         .reclaim = config->reclaim,
         .reclaim_delay_ms = config->reclaim_delay_ms,

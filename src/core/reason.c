@@ -151,6 +151,8 @@ static const struct reason_info table[REASON_N] = {
                           false},
     [REASON_GANG_WAITING] = {"gang_waiting", "The other pods of the pod's group have yet to come",
                              false},
+    [REASON_GANG_ROOM] = {"gang_room", "The node is kept for a group of pods that waits for room",
+                          false},
     [REASON_GANG_LOST] = {"gang_lost", "The place that the pod's group had for it is gone", false},
     [REASON_OTHERS_COMING] =
         {"others_coming",

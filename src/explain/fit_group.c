@@ -2,7 +2,7 @@
 #include "explain/fit_group.h"
 
 #include "json/json.h"
-#include "verbs/gang_places.h"
+#include "verbs/gang/gang_places.h"
 
 struct fit_group *fit_group_new(struct store *store, const struct pod_view *pod)
 {

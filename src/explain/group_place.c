@@ -2,7 +2,7 @@
 #include "explain/group_place.h"
 
 #include "core/constraints.h"
-#include "verbs/gang_places.h"
+#include "verbs/gang/gang_places.h"
 
 static const enum reason reasons[] = {
     [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
@@ -62,6 +62,9 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         .held = row.held,
         .bound = row.bound,
         .half = row.half,
+        .room_nodes = row.room_nodes,
+        .room_for_s =
+            row.room_nodes > 0 ? MAX(row.room_until_ms - moment.now_ms + 999, 0) / 1000 : 0,
         .fit = row.bound + row.held,
     };
     store_unlock(store);
@@ -101,6 +104,8 @@ void group_place_encode(struct json_writer *writer, const struct group_place *gr
     json_key_int(writer, "held", group->held);
     json_key_int(writer, "bound", group->bound);
     json_key_bool(writer, "half", group->half);
+    json_key_int(writer, "roomNodes", group->room_nodes);
+    json_key_int(writer, "roomForSeconds", group->room_for_s);
     json_end_object(writer);
 }
 
@@ -116,6 +121,10 @@ void group_place_write(GString *text, const struct group_place *group)
                            group->half ? "; it is half" : "");
     if (group->reason != REASON_NONE)
         g_string_append_printf(text, "            %s\n", reason_info(group->reason)->text);
+    if (group->room_nodes > 0)
+        g_string_append_printf(
+            text, "            %u nodes are kept for it, for %" G_GINT64_FORMAT " s at most\n",
+            group->room_nodes, group->room_for_s);
     g_string_append(text,
                     "            kube-scheduler ends nobody to make room for it: it does not ask "
                     "extenders about groups\n");

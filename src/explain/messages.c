@@ -664,6 +664,20 @@ static void tell_rejecting(const struct context *context)
                                        "lost");
 }
 
+static void tell_gang_room(const struct context *context)
+{
+    const struct feasibility *question = context->question;
+    struct gang_row group;
+
+    if (!gangs_kept_on(question->gangs, context->node->name, question->uid, question->priority,
+                       &group))
+        return;
+    g_string_append_printf(
+        context->text,
+        "is kept for the group %s/%s, which waits for room, for %" G_GINT64_FORMAT " s at most",
+        group.ns, group.name, MAX(group.room_until_ms - question->turn.now_ms + 999, 0) / 1000);
+}
+
 static void tell_none(const struct context *context)
 {
     g_string_append(context->text, "takes the pod");
@@ -705,6 +719,7 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
     [REASON_QUOTA_LENT] = tell_elastic_quota,
     [REASON_EARLIER_POD] = tell_earlier,
     [REASON_REJECTING] = tell_rejecting,
+    [REASON_GANG_ROOM] = tell_gang_room,
     [REASON_AWAITING_ASSIGNMENT] = tell_waiting,
     [REASON_AWAITING_TURN] = tell_waiting,
 };

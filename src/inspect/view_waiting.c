@@ -56,6 +56,7 @@ static void write_group(const struct gang_row *row, void *data)
     json_key_int(writer, "held", row->held);
     json_key_int(writer, "bound", row->bound);
     json_key_int(writer, "fit", row->fit);
+    json_key_int(writer, "roomNodes", row->room_nodes);
     json_end_object(writer);
 }
 
@@ -84,29 +85,51 @@ void view_waiting(struct store *store, GString *reply)
 
 enum { GROUPS_WAITING, GROUPS_PLACED, GROUPS_HALF, GROUPS_WHOLE, GROUPS_N };
 
+struct group_counts {
+    uint64_t groups[GROUPS_N], room_nodes, room_ends[GANG_ROOM_N];
+};
+
 static void count_group(const struct gang_row *row, void *data)
 {
-    uint64_t *counts = data;
+    struct group_counts *counts = data;
 
-    counts[row->half       ? GROUPS_HALF
-           : row->whole    ? GROUPS_WHOLE
-           : row->held > 0 ? GROUPS_PLACED
-                           : GROUPS_WAITING]++;
+    counts->room_nodes += row->room_nodes;
+    counts->groups[row->half       ? GROUPS_HALF
+                   : row->whole    ? GROUPS_WHOLE
+                   : row->held > 0 ? GROUPS_PLACED
+                                   : GROUPS_WAITING]++;
 }
 
 void view_groups_metrics(struct store *store, GString *reply)
 {
     static const char *const states[GROUPS_N] = {"waiting", "placed", "half", "whole"};
-    uint64_t counts[GROUPS_N] = {0};
+#define END_TEXT(name, text) text,
+    static const char *const ends[GANG_ROOM_N] = {GANG_ROOM_ENDS(END_TEXT)};
+    struct group_counts counts = {0};
 
     store_lock(store);
-    gangs_each(store_gangs(store), count_group, counts);
+    gangs_each(store_gangs(store), count_group, &counts);
+    memcpy(counts.room_ends, gangs_room_ends(store_gangs(store)), sizeof counts.room_ends);
     store_unlock(store);
     g_string_append(reply, "# HELP gpuledger_groups Groups of pods that come together.\n"
                            "# TYPE gpuledger_groups gauge\n");
     for (int i = 0; i < GROUPS_N; i++)
         g_string_append_printf(reply, "gpuledger_groups{state=\"%s\"} %" G_GUINT64_FORMAT "\n",
-                               states[i], counts[i]);
+                               states[i], counts.groups[i]);
+    g_string_append_printf(
+        reply,
+        "# HELP gpuledger_group_room_nodes Nodes that are kept for groups "
+        "(--gang-keep-room).\n"
+        "# TYPE gpuledger_group_room_nodes gauge\n"
+        "gpuledger_group_room_nodes %" G_GUINT64_FORMAT "\n"
+        "# HELP gpuledger_group_rooms_total Room that was kept or looked for for a "
+        "group, by what became of it.\n"
+        "# TYPE gpuledger_group_rooms_total counter\n",
+        counts.room_nodes);
+    for (int i = 0; i < GANG_ROOM_N; i++)
+        g_string_append_printf(reply,
+                               "gpuledger_group_rooms_total{result=\"%s\"} %" G_GUINT64_FORMAT "\n",
+                               ends[i], counts.room_ends[i]);
 }
 
 /* --- decisions ------------------------------------------------------------------------------ */

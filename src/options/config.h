@@ -94,6 +94,7 @@ struct config {
     bool elastic_quotas;
     bool gangs;
     bool gang_strict;
+    int64_t gang_keep_room_ms; /* 0: none is kept */
     bool kueue;
     char *usage; /* a URL; "": nobody is asked how busy pods are */
     char *usage_query, *usage_ca_file, *usage_token_file;

@@ -17,6 +17,7 @@ static void gang_free(void *data)
     g_free(gang->ns);
     g_free(gang->name);
     g_free(gang->failure);
+    gang_room_free(gang->room);
     g_ptr_array_unref(gang->members);
     g_free(gang);
 }
@@ -32,6 +33,9 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->resting = g_ptr_array_new();
     gangs->unseen = g_ptr_array_new();
     gangs->halves = g_ptr_array_new();
+    gangs->wanting = g_ptr_array_new();
+    gangs->rooms = g_ptr_array_new();
+    gangs->rests = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return gangs;
 }
 
@@ -41,6 +45,9 @@ void gangs_free(struct gangs *gangs)
     g_ptr_array_unref(gangs->resting);
     g_ptr_array_unref(gangs->unseen);
     g_ptr_array_unref(gangs->halves);
+    g_ptr_array_unref(gangs->wanting);
+    g_ptr_array_unref(gangs->rooms);
+    g_hash_table_unref(gangs->rests);
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
     g_hash_table_unref(gangs->tenants);
@@ -52,11 +59,6 @@ void gangs_free(struct gangs *gangs)
 static bool has_place(enum gang_stage stage)
 {
     return stage >= HELD && stage <= BOOKED;
-}
-
-uint32_t gang_places(const struct gang *gang)
-{
-    return gang->n[HELD] + gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED];
 }
 
 static struct gang_tenant *tenant_of(const struct gangs *gangs, const char *ns)
@@ -175,6 +177,7 @@ static void undeclare(struct gangs *gangs, struct gang *gang)
 {
     gang->declared = false;
     gang->min = 0; /* unless its next pod says otherwise */
+    gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
     gang_note_half(gangs, gang);
     if (!gang->whole)
         release(gangs, gang);
@@ -294,6 +297,8 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     gang->n[KNOWN]--;
     g_hash_table_remove(gangs->by_uid, uid);
     g_ptr_array_remove(gang->members, member);
+    if (gang->members->len < MAX(gang->min, 1))
+        gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
     if (gang->members->len == 0) { /* the next pods of its object begin anew */
         gang->whole = false;
         gang->raised_from = gang->last_min = 0;
@@ -406,11 +411,6 @@ char **gangs_without(const struct gangs *gangs, const char *uid)
     return uids;
 }
 
-uint32_t gang_there(const struct gang *gang)
-{
-    return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
-}
-
 static void note_work(struct gangs *gangs, const struct gang *gang, uint64_t work, int64_t now_ms)
 {
     struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
@@ -454,6 +454,9 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
         return GANG_YES;
     }
     answer = judge(gangs, gang, ask->pool, ask->now_ms);
+    gang_note_asked(gangs, gang, ask->now_ms);
+    if (answer != GANG_YES && answer != GANG_BUSY)
+        gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
     if (answer != GANG_YES) {
         release(gangs, gang); /* a member went: what is left of the places is no group */
         return answer;
@@ -472,8 +475,11 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
     }
     if (!has_enough_places(gang))
         release(gangs, gang);
+    if (answer == GANG_NO_ROOM)
+        note_work(gangs, gang, gang_want_room(gangs, gang, ask), ask->now_ms);
     if (answer != GANG_YES)
         return answer;
+    gang_want_nothing(gangs, gang, GANG_ROOM_CAME);
     if (gang->deadline_ms == 0)
         gang->deadline_ms = ask->now_ms + gang->timeout_ms;
     return member->stage == KNOWN ? GANG_NO_ROOM : GANG_YES;
@@ -543,30 +549,11 @@ void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static void back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms)
-{
-    gang->backoff_ms = CLAMP(gang->backoff_ms * 2, GANG_BACKOFF_MIN_MS, GANG_BACKOFF_MAX_MS);
-    gang_rest(gangs, gang, now_ms + gang->backoff_ms);
-}
-
-static bool end_rests(struct gangs *gangs, int64_t now_ms)
-{
-    bool any = false;
-
-    for (guint i = gangs->resting->len; i > 0; i--) {
-        struct gang *gang = g_ptr_array_index(gangs->resting, i - 1);
-        if (now_ms < gang->again_ms)
-            continue;
-        gang_rest(gangs, gang, 0);
-        gangs->news = any = true;
-    }
-    return any;
-}
-
 bool gangs_expire(struct gangs *gangs, int64_t now_ms)
 {
-    bool any = end_rests(gangs, now_ms);
+    bool any = gangs_end_rests(gangs, now_ms);
 
+    any |= gangs_expire_rooms(gangs, now_ms);
     gangs_time_halves(gangs, now_ms);
     for (guint i = gangs->unseen->len; i > 0; i--) {
         const struct gang_member *member = g_ptr_array_index(gangs->unseen, i - 1);
@@ -584,7 +571,7 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms)
             continue;
         any = true;
         if (late && !gang->whole)
-            back_off(gangs, gang, now_ms);
+            gang_back_off(gangs, gang, now_ms);
     }
     return any;
 }

@@ -15,6 +15,12 @@
  * a group whose bound members are fewer than it needs, and that has never been whole, it is said that it
  * is half; also if it was whole before it came to need more.
  *
+ * For a group that is there and finds no room, room may be kept (struct gang_keeper): the nodes that would
+ * hold it are closed to pods that are not more important, until it has its places, until it is asked about
+ * no more, and for so long at most. Room is kept for one group of a pool at a time, the one that has wanted
+ * it for longest, and of a namespace; after that, for none of the pool for as long as it was kept, and for
+ * none of the namespace for three times as long; for the same group later each time.
+ *
  * Where a place is, its keeper knows (struct gang_keeper). Time is monotonic and comes in; nothing else
  * does. Guarded by the store's lock.
  */
@@ -33,6 +39,10 @@
 #define GANG_LOOK_MS 500     /* how often it is looked for places that were not there */
 #define GANG_BACKOFF_MIN_MS 1000
 #define GANG_BACKOFF_MAX_MS 60000
+/* Room: how long a group finds none before, and for how long it is kept after a member was asked about
+ * last. kube-scheduler asks about a pod that it has refused 10 s after something has changed. */
+#define GANG_ROOM_AFTER_MS 30000
+#define GANG_ROOM_ASKED_MS 60000
 
 struct gangs;
 
@@ -41,7 +51,8 @@ struct gang_keeper {
     /* It is not needed any more. */
     void (*drop)(void *data, const char *uid);
     void *data;
-    bool unhurried; /* no namespace waits for what its searches have taken: time is played */
+    int64_t room_ms; /* how long room is kept for a group at most; 0: it is not */
+    bool unhurried;  /* no namespace waits for what its searches have taken: time is played */
 };
 
 struct gangs *gangs_new(const struct gang_keeper *keeper);
@@ -87,6 +98,19 @@ enum gang_answer {
     GANG_LOST,    /* bind only: its place is gone */
 };
 
+/* For what room is looked for: so many of these pods, who have no place. */
+struct gang_need {
+    const char *const *uids;
+    size_t n;
+    uint32_t lacks;
+};
+/* Nodes that would hold as many if nobody else were there, within the quotas. */
+struct gang_choice {
+    GPtrArray
+        *take_nodes; /* names, owned; NULL: there are none, or it takes too long to look for them */
+    int64_t priority; /* of the least important of the pods */
+};
+
 struct gang_ask {
     const char *uid;
     const char *pool; /* what the members can be on; it stays */
@@ -95,6 +119,8 @@ struct gang_ask {
      * have. Sets which of them have one then. Returns what it took: more than GANG_WORK_MAX if it has
      * not looked for all. */
     uint64_t (*take)(void *data, const char *const *uids, size_t n, bool *ret_taken);
+    /* Chooses where room is kept; returns what it took. NULL: it never is. */
+    uint64_t (*choose)(void *data, const struct gang_need *need, struct gang_choice *ret_choice);
     void *data;
 };
 enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask);
@@ -117,6 +143,31 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms);
 /* Whether who was told to wait might be told otherwise now; once. */
 bool gangs_take_news(struct gangs *gangs);
 
+/* --- room --------------------------------------------------------------------------------------- */
+
+/* What became of it. */
+#define GANG_ROOM_ENDS(X)                                                                          \
+    X(CAME, "came")     /* the group has its places */                                             \
+    X(OVER, "over")     /* it was kept for as long as it may be */                                 \
+    X(LAPSED, "lapsed") /* nobody asked about the group any more */                                \
+    X(LEFT, "left")     /* its pods went, or it came to need another number */                     \
+    X(NONE, "none")     /* there is none that would hold it, within its quotas */
+#define GANG_ROOM_ROW(name, text) GANG_ROOM_##name,
+enum gang_room_end { GANG_ROOM_ENDS(GANG_ROOM_ROW) GANG_ROOM_N };
+
+/* Whether some node is kept from a pod of that priority, which is of another group or of none. */
+bool gangs_keep_from(const struct gangs *gangs, const char *uid, int64_t priority);
+/* Whether this one is. Sets for whom, if not NULL. */
+struct gang_row;
+bool gangs_kept_on(const struct gangs *gangs, const char *node, const char *uid, int64_t priority,
+                   struct gang_row *ret_row);
+/* How often each has happened: GANG_ROOM_N numbers. */
+const uint64_t *gangs_room_ends(const struct gangs *gangs);
+/* Of a copy of the store, which knows no groups otherwise. */
+void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from);
+
+/* --- for people and records --------------------------------------------------------------------- */
+
 struct gang_row {
     const char *ns, *name;
     uint32_t min, known, bound;
@@ -126,6 +177,8 @@ struct gang_row {
     int64_t deadline_ms; /* 0: holds nothing */
     int64_t again_ms;    /* gets no places before; 0: any time */
     bool whole, half;
+    uint32_t room_nodes;   /* on which room is kept for it */
+    int64_t room_until_ms; /* at most; 0: none is */
 };
 /* Texts are borrowed. False: the pod is in no group. */
 bool gangs_tell(const struct gangs *gangs, const char *uid, struct gang_row *ret_row);

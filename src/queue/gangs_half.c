@@ -11,6 +11,26 @@ void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms)
     gang->again_ms = again_ms;
 }
 
+void gang_back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms)
+{
+    gang->backoff_ms = CLAMP(gang->backoff_ms * 2, GANG_BACKOFF_MIN_MS, GANG_BACKOFF_MAX_MS);
+    gang_rest(gangs, gang, now_ms + gang->backoff_ms);
+}
+
+bool gangs_end_rests(struct gangs *gangs, int64_t now_ms)
+{
+    bool any = false;
+
+    for (guint i = gangs->resting->len; i > 0; i--) {
+        struct gang *gang = g_ptr_array_index(gangs->resting, i - 1);
+        if (now_ms < gang->again_ms)
+            continue;
+        gang_rest(gangs, gang, 0);
+        gangs->news = any = true;
+    }
+    return any;
+}
+
 static bool has_enough(const struct gang *gang)
 {
     return gang->n[BOUND] + gang->n[PLAIN] >= gang->min;
@@ -26,6 +46,7 @@ void gang_note_whole(struct gangs *gangs, struct gang *gang)
     gang->whole = true;
     gang->backoff_ms = 0;
     gang_rest(gangs, gang, 0);
+    gang_want_nothing(gangs, gang, GANG_ROOM_CAME);
     gangs->news = true; /* another may have its places now */
 }
 
@@ -33,6 +54,8 @@ void gang_note_whole(struct gangs *gangs, struct gang *gang)
 void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min)
 {
     gangs->news |= gang->min != min;
+    if (gang->min != min)
+        gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
     if (gang->raised_from == 0 && gang->last_min > 0 && min > gang->last_min &&
         gang->members->len > 0)
         gang->raised_from = gang->last_min;

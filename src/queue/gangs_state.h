@@ -7,6 +7,14 @@
  * taken back. BOOKED: its Binding may be on its way. */
 enum gang_stage { KNOWN, HELD, ARRIVED, DUE, BOOKED, BOUND, PLAIN, GANG_STAGES };
 
+/* What is kept for a group that finds no room. */
+struct gang_room {
+    const char *pool;
+    int64_t priority; /* who is more important is not kept out */
+    int64_t since_ms, until_ms;
+    GHashTable *nodes; /* names */
+};
+
 struct gang {
     char *key, *ns, *name;
     bool native, declared, whole;
@@ -19,6 +27,11 @@ struct gang {
     int64_t timeout_ms, asked_ms, tried_ms, deadline_ms, backoff_ms, again_ms;
     char *failure;
     const char *pool;
+    struct gang_room *room; /* NULL: none is kept */
+    int64_t wanting_ms;     /* since when it is there and finds none; 0: it is not, or does */
+    int64_t wanted_ms;      /* when it was asked about last while that was so */
+    int64_t room_again_ms;  /* it gets none before */
+    uint32_t vain;          /* how often it had some, or there was none, in vain */
     uint32_t n[GANG_STAGES];
     GPtrArray *members; /* in the order in which they came */
 };
@@ -40,6 +53,11 @@ struct gangs {
     GPtrArray *resting;  /* gangs that get none for a while */
     GPtrArray *unseen;   /* members */
     GPtrArray *halves;   /* gangs that are half, or on their way to be whole */
+    GPtrArray *wanting;  /* gangs that find no room */
+    GPtrArray *rooms;    /* gangs for which it is kept */
+    GHashTable
+        *rests; /* "pool/NAME", "namespace/NAME" -> until when none is kept there: int64_t * */
+    uint64_t room_ends[GANG_ROOM_N];
     bool news;
 };
 
@@ -55,10 +73,16 @@ struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *na
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid);
 void gang_set_unseen(struct gangs *gangs, struct gang_member *member, int64_t unseen_ms);
 void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms);
-/* Bound, with a place, or in need of none. */
-uint32_t gang_there(const struct gang *gang);
 /* Of members that have a place, in a booking or not. */
-uint32_t gang_places(const struct gang *gang);
+static inline uint32_t gang_places(const struct gang *gang)
+{
+    return gang->n[HELD] + gang->n[ARRIVED] + gang->n[DUE] + gang->n[BOOKED];
+}
+/* Bound, with a place, or in need of none. */
+static inline uint32_t gang_there(const struct gang *gang)
+{
+    return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
+}
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);
 
 void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min);
@@ -71,3 +95,29 @@ bool gang_lacks_ended(const struct gang *gang);
 /* No Binding of it is under way that may mend that. */
 bool gang_is_half(const struct gang *gang);
 struct gang_row gang_row(const struct gang *gang);
+
+/* It let its deadline pass. */
+void gang_back_off(struct gangs *gangs, struct gang *gang, int64_t now_ms);
+bool gangs_end_rests(struct gangs *gangs, int64_t now_ms);
+
+/* It was asked about. */
+void gang_note_asked(struct gangs *gangs, struct gang *gang, int64_t now_ms);
+/* It found no room. Returns what it took to look for some. */
+uint64_t gang_want_room(struct gangs *gangs, struct gang *gang, const struct gang_ask *ask);
+/* It has its places, is no group any more, or another one. */
+void gang_want_nothing(struct gangs *gangs, struct gang *gang, enum gang_room_end end);
+bool gangs_expire_rooms(struct gangs *gangs, int64_t now_ms);
+void gang_room_free(struct gang_room *room); /* NULL is ignored */
+/* Of a group that has some: whether it is kept from a pod of that priority. */
+bool gang_room_excludes(const struct gangs *gangs, const struct gang *gang, const char *uid,
+                        int64_t priority);
+/* It has the same from now on. */
+void gang_copy_room(struct gangs *gangs, struct gang *gang, const struct gang *from);
+
+/* Of a record: the group's own keys, and what rests. */
+void gang_encode_room(struct json_writer *writer, const struct gang *gang);
+bool gang_decode_room(struct gangs *gangs, struct gang *gang, struct json_arena *arena,
+                      const cJSON *object, GError **error);
+void gangs_encode_room_rests(struct json_writer *writer, const struct gangs *gangs);
+bool gangs_decode_room_rests(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
+                             GError **error);

@@ -28,6 +28,8 @@ struct gang_row gang_row(const struct gang *gang)
         .again_ms = gang->again_ms,
         .whole = gang->whole,
         .half = gang_is_half(gang),
+        .room_nodes = gang->room ? g_hash_table_size(gang->room->nodes) : 0,
+        .room_until_ms = gang->room ? gang->room->until_ms : 0,
     };
 }
 
@@ -136,6 +138,39 @@ void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
     }
 }
 
+/* --- room that is kept --------------------------------------------------------------------- */
+
+bool gangs_kept_on(const struct gangs *gangs, const char *node, const char *uid, int64_t priority,
+                   struct gang_row *ret_row)
+{
+    for (guint i = 0; i < gangs->rooms->len; i++) {
+        const struct gang *gang = gangs->rooms->pdata[i];
+        if (!gang_room_excludes(gangs, gang, uid, priority) ||
+            !g_hash_table_contains(gang->room->nodes, node))
+            continue;
+        if (ret_row)
+            *ret_row = gang_row(gang);
+        return true;
+    }
+    return false;
+}
+
+void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
+{
+    for (guint i = 0; i < from->rooms->len; i++) {
+        const struct gang *its = from->rooms->pdata[i];
+        struct gang *gang = gang_find_or_make(gangs, its->ns, its->name, its->native);
+        if (!gang || gang->room)
+            continue;
+        for (guint j = 0; j < its->members->len; j++) {
+            const struct gang_member *member = its->members->pdata[j];
+            if (!g_hash_table_contains(gangs->by_uid, member->uid))
+                gang_add(gangs, gang, member->uid);
+        }
+        gang_copy_room(gangs, gang, its);
+    }
+}
+
 /* --- for a record ----------------------------------------------------------------------------- */
 
 static void write_rests(struct json_writer *writer, const struct gangs *gangs)
@@ -181,6 +216,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
         json_key_int(writer, "again", gang->again_ms);
         json_key_int(writer, "fit", gang->fit);
         json_key_bool(writer, "whole", gang->whole);
+        gang_encode_room(writer, gang);
         json_key_array(writer, "members");
         for (guint j = 0; j < gang->members->len; j++) {
             const struct gang_member *member = gang->members->pdata[j];
@@ -198,6 +234,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
     }
     json_end_array(writer);
     write_rests(writer, gangs);
+    gangs_encode_room_rests(writer, gangs);
     json_end_object(writer);
 }
 
@@ -343,8 +380,11 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang_rest(gangs, gang, said.again);
         gang->fit = (uint32_t)said.fit;
         gang->whole = said.whole;
+        if (!gang_decode_room(gangs, gang, arena, item, error))
+            return false;
         gang_note_half(gangs, gang);
     }
     gangs->news = false;
-    return decode_rests(gangs, arena, object, error);
+    return decode_rests(gangs, arena, object, error) &&
+           gangs_decode_room_rests(gangs, arena, object, error);
 }

@@ -55,6 +55,11 @@ void feasibility_init(struct feasibility *question, struct store *store,
                  .n_places = options->n_places,
                  .all_ask = options->all_ask},
     };
+    question->gangs = store_gangs(store);
+    question->uid = pod->uid;
+    question->priority = pod->priority;
+    question->kept = gangs_keep_from(question->gangs, pod->uid, pod->priority) &&
+                     !(pod->uid && nominations_have(store_nominations(store), pod->uid));
     question->room = quotas_room(store_quotas(store), question->ledger, pod, about->request);
     question->nominees = store_nominees(store, &question->admission, pod);
     arrivals_settle(question->arrivals, &question->turn);
@@ -190,8 +195,8 @@ static enum reason admit_spared(struct feasibility *question, const struct node 
     return admit(question, ret_placement) == REASON_NONE ? REASON_NONE : REASON_REJECTING;
 }
 
-enum reason feasibility_ask(struct feasibility *question, const struct node *node,
-                            struct placement *ret_placement)
+static enum reason ask(struct feasibility *question, const struct node *node,
+                       struct placement *ret_placement)
 {
     const struct quota_room *room = limits(question);
     const bool calm = question->calm = is_calm(question, node);
@@ -216,6 +221,18 @@ enum reason feasibility_ask(struct feasibility *question, const struct node *nod
         reason = quota_room_refuse(room, question->seen, ret_placement);
     return reason != REASON_NONE || !question->ordered ? reason
                                                        : beside_older(question, ret_placement);
+}
+
+enum reason feasibility_ask(struct feasibility *question, const struct node *node,
+                            struct placement *ret_placement)
+{
+    const enum reason reason = ask(question, node, ret_placement);
+
+    if (reason != REASON_NONE || !question->kept ||
+        !gangs_kept_on(question->gangs, node->name, question->uid, question->priority, NULL))
+        return reason;
+    question->waits = false;
+    return REASON_GANG_ROOM;
 }
 
 /* --- those on their way --------------------------------------------------------------------- */
@@ -323,7 +340,7 @@ bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
            !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX && !limits(question) &&
-           !question->ordered &&
+           !question->ordered && !question->kept &&
            (is_calm(question, node) ||
             (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
              nominees_see(&question->nominees, node) == node));

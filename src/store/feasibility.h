@@ -3,6 +3,7 @@
 /*
  * May this pod go on this node now, and why not: whether the node is left out for what it has rejected
  * (queue/rejects.h), whether a card is free for it (dialect_admit) beside those for whom room is kept,
+ * a group of pods among them (queue/gangs.h),
  * within its quotas, in the order of arrival. filter, prioritize, bind and
  * wake ask it, and so does whoever explains or foresees what they say; what one of them leaves out on
  * purpose it says.
@@ -47,6 +48,10 @@ struct feasibility {
     const struct constraints *constraints; /* for feasibility_barrier; of the pod, or NULL */
     unsigned without;
     bool ordered; /* somebody older may have to be left a node */
+    bool kept; /* some nodes are kept for a group that is not the pod's: these three tell which */
+    const struct gangs *gangs;
+    const char *uid;
+    int64_t priority;
     struct placement scratch; /* too large to be made for each node */
     struct hints *hints;
     const char *ns; /* of the pod; "": not known */

@@ -52,8 +52,10 @@ struct store *store_new(const struct store_options *options)
     store->arrivals = arrivals_new();
     store->nominations = nominations_new(store->ledger);
     store->hints = hints_new();
-    store->gangs = gangs_new(&(struct gang_keeper){
-        .drop = drop_place, .data = store, .unhurried = store->options.gangs_unhurried});
+    store->gangs = gangs_new(&(struct gang_keeper){.drop = drop_place,
+                                                   .data = store,
+                                                   .room_ms = store->options.gang_room_ms,
+                                                   .unhurried = store->options.gangs_unhurried});
     store->ratings = ratings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();

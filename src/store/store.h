@@ -49,6 +49,7 @@ struct store_options {
     bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
     bool gang_strict;     /* Bindings say that a group came */
     bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */
+    int64_t gang_room_ms; /* struct gang_keeper's */
     bool gangs_unhurried; /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */
     int64_t reclaim_delay_ms; /* for whom that has waited for so long */

@@ -27,6 +27,7 @@ static void copy_common(struct store *copy, struct store *store)
     nominations_copy_rooms(copy->nominations, store->nominations);
     rejects_copy(copy->rejects, store->rejects);
     nominations_copy_claims(copy->nominations, store->nominations);
+    gangs_copy_rooms(copy->gangs, store->gangs);
     copy->idleness = idleness_ref(store->idleness);
     store_unlock(store);
 }

@@ -3,7 +3,8 @@
 #include "verbs/call.h"
 #include "base/decisions.h"
 #include "base/log.h"
-#include "verbs/gang_places.h"
+#include "verbs/gang/gang_places.h"
+#include "verbs/gang/gang_room.h"
 #include "store/steering.h"
 
 #include <gpuledger/error.h>
@@ -106,6 +107,7 @@ static enum gang_answer ask_gangs(const struct call *call, const struct ledger *
                                              .pool = g_intern_string(request->dialect->name),
                                              .now_ms = call->moment.now_ms,
                                              .take = gang_places_take,
+                                             .choose = gang_room_choose,
                                              .data = &query,
                                          });
 }

@@ -172,6 +172,8 @@ static void start_program(void)
         world.options.hold_ms = chance_between(1, 120000);
         world.options.n_places = chance_between(0, 6);
     }
+    if (server.groups && chance_percent(50))
+        world.options.gang_room_ms = chance_between(1000, 600000);
     if (chance_percent(50)) {
         world.options.reject_limit = chance_between(1, 4);
         world.options.reject_window_ms = chance_between(1000, 600000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups come whole or not at all, whatever is asked, deleted, killed or late, and however many pods they
- * are told to need meanwhile; and those that are half are named, and no others. The world has the places,
+ * are told to need meanwhile; and those that are half are named, and no others. Room is kept for one group at
+ * a time, no longer than it may be, and for none of the namespace for three times as long. The world has the places,
  * the cards, the Bindings and the times, by pod number; the rule only says when to take and to drop a
  * place, and when a Binding is due.
  */
@@ -16,6 +17,8 @@
 #define PODS 6 /* of a group */
 #define TIMEOUT_MS 40000
 #define STEPS 80
+#define LONG_STEPS 2000 /* long enough for room to be kept again */
+#define ROOM_MS 50000
 
 struct pod {
     bool there, bound, due;
@@ -34,11 +37,12 @@ struct group {
     int64_t partly_ms; /* since when it is bound in part; -1: it is not */
     bool half;         /* it is bound in part, and was never whole as it is now declared */
     int64_t half_ms;   /* when that was looked at first; -1: not yet */
+    int64_t asked_ms;  /* when it was asked about last */
 };
 
 /* What the runs have come across. */
 static struct {
-    unsigned named, raised, above_all, lowered, whole;
+    unsigned named, raised, above_all, lowered, whole, kept, again, came;
 } seen;
 
 struct world {
@@ -47,6 +51,9 @@ struct world {
     int32_t cards;
     int64_t now_ms;
     unsigned born;
+    int keeper;         /* for which group room is kept; -1: for none */
+    int64_t kept_ms;    /* since when */
+    int64_t not_before; /* when it may be kept again */
 };
 
 static char *uid_of(int g, int p, unsigned born)
@@ -90,6 +97,22 @@ static uint64_t take(void *data, const char *const *uids, size_t n, bool *ret_ta
         pod->held = ret_taken[i] = true;
     }
     return n;
+}
+
+/* "n", or nothing. */
+static uint64_t choose(void *data, const struct gang_need *need, struct gang_choice *ret_choice)
+{
+    struct world *w = data;
+    HOLDS(need->lacks > 0 && need->n >= need->lacks, "%u of %zu", need->lacks, need->n);
+    for (size_t i = 0; i < need->n; i++) {
+        const struct pod *pod = find(w, need->uids[i]);
+        HOLDS(!pod->held && !pod->bound, "%s lacks no place", need->uids[i]);
+    }
+    if (chance_percent(80)) {
+        ret_choice->take_nodes = g_ptr_array_new_with_free_func(g_free);
+        g_ptr_array_add(ret_choice->take_nodes, g_strdup("n"));
+    }
+    return need->n;
 }
 
 static void drop(void *data, const char *id)
@@ -226,7 +249,13 @@ static void ask(struct world *w, int g, int p)
     enum gang_answer answer;
     if (!pod->there || pod->bound || pod->due)
         return;
-    answer = gangs_ask(w->gangs, &(struct gang_ask){id, "pool", w->now_ms, take, w});
+    answer = gangs_ask(w->gangs, &(struct gang_ask){.uid = id,
+                                                    .pool = "pool",
+                                                    .now_ms = w->now_ms,
+                                                    .take = take,
+                                                    .choose = choose,
+                                                    .data = w});
+    w->groups[g].asked_ms = w->now_ms;
     HOLDS((answer == GANG_YES) == pod->held, "%s: answer %d, place %d", id, (int)answer, pod->held);
     if (answer != GANG_NONE)
         check_whole_or_none(w, g);
@@ -289,7 +318,9 @@ static void end(struct world *w, int g, int p)
 static void crash(struct world *w)
 {
     gangs_free(w->gangs);
-    w->gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = w});
+    w->gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = w, .room_ms = ROOM_MS});
+    w->keeper = -1;
+    w->not_before = 0;
     for (int g = 0; g < GANGS; g++) {
         struct group *group = &w->groups[g];
         group->excused |= is_due(group, true) || bound_of(group) > 0;
@@ -362,6 +393,41 @@ static void check_named(const struct world *w)
     }
 }
 
+/* After each step: time passes only in steps of its own. */
+static void check_room(struct world *w)
+{
+    struct gang_row row;
+    int keeper = -1;
+
+    if (gangs_kept_on(w->gangs, "n", "other", 0, &row))
+        HOLDS(sscanf(row.name, "g%d", &keeper) == 1, "%s", row.name);
+    HOLDS(gangs_keep_from(w->gangs, "other", 0) == (keeper >= 0) &&
+              !gangs_keep_from(w->gangs, "other", 1),
+          "kept from whom");
+    if (w->keeper >= 0 &&
+        keeper != w->keeper) { /* it has ended, when it was asked about last or later */
+        const int64_t ended_ms = MAX(w->groups[w->keeper].asked_ms, w->kept_ms);
+        w->not_before = ended_ms + 3 * (ended_ms - w->kept_ms);
+        seen.came += used(w) > 0;
+    }
+    if (keeper >= 0 && keeper != w->keeper) {
+        HOLDS(w->now_ms >= w->not_before, "group %d: %d ms too soon", keeper,
+              (int)(w->not_before - w->now_ms));
+        w->kept_ms = w->now_ms;
+        seen.kept++;
+        seen.again += w->not_before > 0;
+    }
+    w->keeper = keeper;
+    if (keeper < 0)
+        return;
+    const struct group *group = &w->groups[keeper];
+    HOLDS(there_of(group) >= group->min && bound_of(group) < group->min, "group %d: %u of %u",
+          keeper, there_of(group), group->min);
+    HOLDS(w->now_ms - w->kept_ms < ROOM_MS, "group %d: kept for %d ms", keeper,
+          (int)(w->now_ms - w->kept_ms));
+    HOLDS(w->now_ms - group->asked_ms < GANG_ROOM_ASKED_MS, "group %d: nobody asks", keeper);
+}
+
 /* Bindings in flight end within the deadline, so anything longer is the rule's doing. */
 static void check(struct world *w)
 {
@@ -379,6 +445,7 @@ static void check(struct world *w)
               "group %d has %u of %u", g, bound, group->min);
     }
     check_named(w);
+    check_room(w);
 }
 
 static void pass(struct world *w, int64_t ms)
@@ -432,9 +499,9 @@ static void step(struct world *w)
 
 static void run(void)
 {
-    struct world w = {.cards = (int32_t)chance_between(2, 14)};
+    struct world w = {.cards = (int32_t)chance_between(2, 14), .keeper = -1};
 
-    w.gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = &w});
+    w.gangs = gangs_new(&(struct gang_keeper){.drop = drop, .data = &w, .room_ms = ROOM_MS});
     for (int g = 0; g < GANGS; g++)
         w.groups[g] = (struct group){.min = (uint32_t)chance_between(1, PODS),
                                      .by_pods = chance_percent(30),
@@ -442,7 +509,8 @@ static void run(void)
                                      .half_ms = -1};
     for (int g = 0; g < GANGS; g++)
         w.groups[g].lowest = w.groups[g].min;
-    for (int i = 0; i < STEPS; i++) {
+    const int steps = chance_percent(1) ? LONG_STEPS : STEPS;
+    for (int i = 0; i < steps; i++) {
         step(&w);
         check(&w);
     }
@@ -469,8 +537,11 @@ int main(void)
     printf("half groups named %u times; of these needed more than before %u, whole before %u; "
            "told to need more than can be %u times, and so few that they were whole %u times\n",
            seen.named, seen.raised, seen.whole, seen.above_all, seen.lowered);
+    printf("room was kept %u times, %u of them again, %u until places were taken\n", seen.kept,
+           seen.again, seen.came);
     HOLDS(chance_events() < 10000 || (seen.named > seen.raised && seen.raised > seen.whole &&
-                                      seen.whole > 0 && seen.above_all > 0 && seen.lowered > 0),
+                                      seen.whole > 0 && seen.above_all > 0 && seen.lowered > 0 &&
+                                      seen.kept > seen.came && seen.came > 0 && seen.again > 0),
           "some of it never happens");
     return EXIT_SUCCESS;
 }

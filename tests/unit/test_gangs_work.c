@@ -50,7 +50,8 @@ static void group(const char *ns, const char *name)
 
 static enum gang_answer ask(const char *uid, const char *pool)
 {
-    return gangs_ask(gangs, &(struct gang_ask){uid, pool, now_ms, take, NULL});
+    return gangs_ask(gangs,
+                     &(struct gang_ask){.uid = uid, .pool = pool, .now_ms = now_ms, .take = take});
 }
 
 START_TEST(a_search_that_is_cut_short)

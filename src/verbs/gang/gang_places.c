@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/gang/gang_places.h"
+
+#include "queue/pod_rules.h"
+#include "store/booking.h"
+#include "verbs/gang/gang_kinds.h"
+
+#include <gpuledger/ranking.h>
+
+#include <stdlib.h>
+
+/* What takes as long as some nodes that are asked about, in these. */
+#define WORK_MEMBER 24    /* to make a place */
+#define RANKS_PER_NODE 32 /* nodes that are looked through for the best */
+#define SORTS_PER_NODE 2  /* nodes that are put in order */
+
+/* Where pods of a kind may go. */
+struct choice {
+    guint n;            /* nodes that take such a pod while none of the group has a place */
+    GPtrArray *nodes;   /* those that may take one more; borrowed */
+    struct rank *ranks; /* of these, when they were first asked about */
+    bool sorted;        /* the best is the last */
+    size_t best;        /* of these; == nodes->len: it has to be looked for */
+};
+
+struct taking {
+    const struct gang_places_query *query;
+    struct gang_kinds kinds;
+    struct choice choices[GANG_KINDS_MAX + 1];
+    struct placement placement; /* too large to be made for each node */
+};
+
+static struct choice *choice_of(const struct gang_member_view *member)
+{
+    return member->kind->own;
+}
+
+static void add_node(struct choice *choice, const struct node *node)
+{
+    if (node && node->dialect)
+        g_ptr_array_add(choice->nodes, (gpointer)node);
+}
+
+/* All that a pod of the kind is asked about. */
+static void list_nodes(const struct gang_places_query *query, bool asked, struct choice *choice)
+{
+    struct ledger *ledger = store_ledger(query->store);
+    const GPtrArray *all = ledger_nodes(ledger);
+
+    choice->nodes = g_ptr_array_new();
+    for (size_t i = 0; asked && i < query->n_names; i++)
+        add_node(choice, ledger_node(ledger, query->names[i]));
+    for (guint i = 0; !asked && i < all->len; i++)
+        add_node(choice, all->pdata[i]);
+}
+
+static bool is_spent(const struct taking *taking)
+{
+    return gang_kinds_are_spent(&taking->kinds);
+}
+
+static bool takes(struct taking *taking, const struct gang_member_view *member,
+                  const struct node *node)
+{
+    struct feasibility *question = &member->kind->question;
+
+    taking->kinds.work += 1 + member->kind->values / VALUES_PER_NODE;
+    return member->rules ? feasibility_takes(question, node, &taking->placement)
+                         : node->present &&
+                               feasibility_ask(question, node, &taking->placement) == REASON_NONE;
+}
+
+struct ranked {
+    struct rank rank;
+    gpointer node;
+};
+
+static int worst_first(const void *a, const void *b)
+{
+    return ranking_compare(&((const struct ranked *)b)->rank, &((const struct ranked *)a)->rank);
+}
+
+/* Without a slack, who is left out changes nothing between the others. */
+static void sort_nodes(struct taking *taking, struct choice *choice)
+{
+    const guint n = choice->nodes->len;
+    g_autofree struct ranked *all = g_new(struct ranked, n + 1);
+
+    taking->kinds.work += n / SORTS_PER_NODE;
+    for (guint i = 0; i < n; i++)
+        all[i] = (struct ranked){choice->ranks[i], choice->nodes->pdata[i]};
+    qsort(all, n, sizeof *all, worst_first);
+    for (guint i = 0; i < n; i++) {
+        choice->ranks[i] = all[i].rank;
+        choice->nodes->pdata[i] = all[i].node;
+    }
+    choice->sorted = true;
+}
+
+/* Leaves the nodes that take such a pod, and what the policy thinks of them. */
+static void rank_nodes(struct taking *taking, const struct gang_member_view *member)
+{
+    struct choice *choice = choice_of(member);
+    const struct feasibility *question = &member->kind->question;
+    const struct policy *policy = terms_rating(member->request->terms, question->admission.policy);
+    guint n = 0;
+
+    choice->ranks = g_new(struct rank, choice->nodes->len + 1);
+    for (guint i = 0; i < choice->nodes->len && !is_spent(taking); i++) {
+        const struct node *node = choice->nodes->pdata[i];
+        if (!takes(taking, member, node))
+            continue;
+        ranking_rate(policy, question->seen, &taking->placement, question->admission.demand,
+                     &choice->ranks[n]);
+        choice->ranks[n].waits = question->waits;
+        choice->ranks[n].name = node->name;
+        choice->nodes->pdata[n++] = (gpointer)node;
+    }
+    g_ptr_array_set_size(choice->nodes, (gint)n);
+    choice->n = n;
+    choice->best = n;
+    if (policy->slack == 0 && !is_spent(taking))
+        sort_nodes(taking, choice);
+}
+
+/* The node that was found full for such pods is not asked about again. */
+static void leave_out(struct choice *choice, size_t at)
+{
+    choice->ranks[at] = choice->ranks[choice->nodes->len - 1];
+    g_ptr_array_remove_index_fast(choice->nodes, (guint)at);
+    choice->best = choice->nodes->len;
+}
+
+static void find_best(struct taking *taking, const struct gang_member_view *member)
+{
+    struct choice *choice = choice_of(member);
+    const struct policy *policy =
+        terms_rating(member->request->terms, member->kind->question.admission.policy);
+
+    if (choice->best < choice->nodes->len) /* only who is left out changes that */
+        return;
+    if (choice->sorted) {
+        choice->best = choice->nodes->len - 1;
+        return;
+    }
+    taking->kinds.work += choice->nodes->len / RANKS_PER_NODE;
+    choice->best = ranking_winner(policy, choice->ranks, choice->nodes->len);
+}
+
+static const struct node *choose(struct taking *taking, const struct gang_member_view *member)
+{
+    struct choice *choice = choice_of(member);
+
+    while (choice->nodes->len > 0 && !is_spent(taking)) {
+        find_best(taking, member);
+        const struct node *node = choice->nodes->pdata[choice->best];
+        if (takes(taking, member, node))
+            return node;
+        leave_out(choice, choice->best);
+    }
+    return NULL;
+}
+
+/* Who has the fewest nodes to choose from comes first, then who asks for most. */
+static gint compare_members(gconstpointer a, gconstpointer b)
+{
+    const struct gang_member_view *left = a, *right = b;
+    const guint n = choice_of(left)->n, its = choice_of(right)->n;
+
+    if (n != its)
+        return n < its ? -1 : 1;
+    if (left->kind->size != right->kind->size)
+        return left->kind->size > right->kind->size ? -1 : 1;
+    return left->at < right->at ? -1 : left->at > right->at;
+}
+
+static GArray *list_members(struct taking *taking, const char *const *uids, size_t n)
+{
+    GArray *members = gang_kinds_sort(&taking->kinds, uids, n);
+
+    for (guint i = 0; i < members->len; i++) {
+        struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);
+        if (member->kind->own)
+            continue;
+        struct choice *choice = &taking->choices[member->kind - taking->kinds.all];
+        list_nodes(taking->query, member->rules == NULL, choice);
+        member->kind->own = choice;
+        rank_nodes(taking, member);
+    }
+    g_array_sort(members, compare_members);
+    return members;
+}
+
+static bool take_one(struct taking *taking, const struct gang_member_view *member)
+{
+    const struct gang_places_query *query = taking->query;
+
+    taking->kinds.work += WORK_MEMBER;
+    feasibility_go_on(&member->kind->question, query->store, &member->pod);
+    const struct node *node = choose(taking, member);
+    if (!node)
+        return false;
+    struct allocation *held = booking_hold(
+        store_ledger(query->store), node,
+        &(struct booking_entry){member->uid, member->pod.ns, member->pod.name, query->moment},
+        &taking->placement);
+    for (size_t i = 0; held && i < taking->kinds.n; i++)
+        feasibility_note_taken(&taking->kinds.all[i].question, held);
+    return held != NULL;
+}
+
+static void clear(struct taking *taking)
+{
+    for (size_t i = 0; i < taking->kinds.n; i++) {
+        struct choice *choice = taking->kinds.all[i].own;
+        if (!choice)
+            continue;
+        g_ptr_array_unref(choice->nodes);
+        g_free(choice->ranks);
+    }
+    gang_kinds_clear(&taking->kinds);
+}
+
+uint64_t gang_places_take(void *data, const char *const *uids, size_t n, bool *ret_taken)
+{
+    struct taking *taking = g_new0(struct taking, 1);
+
+    taking->query = taking->kinds.query = data;
+    g_autoptr(GArray) members = list_members(taking, uids, n);
+    for (guint i = 0; i < members->len && !is_spent(taking); i++) {
+        const struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);
+        ret_taken[member->at] = take_one(taking, member);
+    }
+    clear(taking);
+    const uint64_t work = taking->kinds.work;
+    g_free(taking);
+    return work;
+}
