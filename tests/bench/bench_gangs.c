@@ -24,6 +24,7 @@ struct row {
     int pods;           /* that run */
     bool quota;         /* the namespace has one */
     bool over;          /* one pod more than fits */
+    bool late;          /* only the last nodes have room, for all */
     int cards;          /* of a node; 0: as set */
     const char *policy; /* NULL: the default */
 };
@@ -60,7 +61,7 @@ static char *pod_text(const struct row *row, const struct crowd *crowd, const ch
         text,
         "}},\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{"
         "\"aliyun.com/gpu-mem\":\"%d\"}}}]",
-        60 - i % row->kinds);
+        (row->late ? 100 : 60) - i % row->kinds);
     if (row->values > 0) {
         g_string_append(text,
                         ",\"affinity\":{\"nodeAffinity\":{"
@@ -122,6 +123,11 @@ static void measure(const struct row *row)
     bool placed, alone_placed;
 
     crowd_fill(&crowd, extender.store);
+    if (row->late) {
+        const struct crowd full = {.nodes = crowd.nodes - 1 - row->members / cards, .cards = cards};
+        for (int i = 0; i < 2 * full.nodes * cards; i++)
+            crowd_put_pod(&full, extender.store, i, 0);
+    }
     if (row->quota)
         store_apply_resource_quota(
             extender.store,
@@ -160,6 +166,11 @@ int main(void)
          .over = true},
         {.title = "the same with oc", .members = members, .kinds = 1, .cards = 1, .policy = "oc"},
         {.title = "eight kinds", .members = members, .kinds = 8},
+        {.title = "eight kinds, room on the last nodes alone",
+         .members = members,
+         .kinds = 8,
+         .late = true},
+        {.title = "eight kinds with oc", .members = members, .kinds = 8, .policy = "oc"},
         {.title = "nine kinds", .members = members, .kinds = 9},
         {.title = "one kind, 500 names not to go to",
          .members = members,

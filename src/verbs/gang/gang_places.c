@@ -10,9 +10,10 @@
 #include <stdlib.h>
 
 /* What takes as long as some nodes that are asked about, in these. */
-#define WORK_MEMBER 24    /* to make a place */
-#define RANKS_PER_NODE 32 /* nodes that are looked through for the best */
-#define SORTS_PER_NODE 2  /* nodes that are put in order */
+#define WORK_MEMBER 24      /* to make a place */
+#define RANKS_PER_NODE 32   /* nodes that are looked through for the best */
+#define SORTS_PER_NODE 2    /* nodes that are put in order */
+#define REFUSALS_PER_NODE 4 /* nodes that do not take a pod */
 
 /* Where pods of a kind may go. */
 struct choice {
@@ -27,6 +28,8 @@ struct taking {
     const struct gang_places_query *query;
     struct gang_kinds kinds;
     struct choice choices[GANG_KINDS_MAX + 1];
+    guint enough;               /* nodes for a kind, of which more are not looked for; 0: all are */
+    guint refused;              /* nodes that did not take a pod and are not counted as work yet */
     struct placement placement; /* too large to be made for each node */
 };
 
@@ -63,11 +66,18 @@ static bool takes(struct taking *taking, const struct gang_member_view *member,
                   const struct node *node)
 {
     struct feasibility *question = &member->kind->question;
+    const bool taken =
+        member->rules
+            ? feasibility_takes(question, node, &taking->placement)
+            : node->present && feasibility_ask(question, node, &taking->placement) == REASON_NONE;
 
-    taking->kinds.work += 1 + member->kind->values / VALUES_PER_NODE;
-    return member->rules ? feasibility_takes(question, node, &taking->placement)
-                         : node->present &&
-                               feasibility_ask(question, node, &taking->placement) == REASON_NONE;
+    taking->refused += !taken;
+    taking->kinds.work += member->kind->values / VALUES_PER_NODE + taken;
+    if (taking->refused == REFUSALS_PER_NODE) {
+        taking->kinds.work++;
+        taking->refused = 0;
+    }
+    return taken;
 }
 
 struct ranked {
@@ -108,6 +118,8 @@ static void rank_nodes(struct taking *taking, const struct gang_member_view *mem
     choice->ranks = g_new(struct rank, choice->nodes->len + 1);
     for (guint i = 0; i < choice->nodes->len && !is_spent(taking); i++) {
         const struct node *node = choice->nodes->pdata[i];
+        if (taking->enough > 0 && n == taking->enough)
+            break;
         if (!takes(taking, member, node))
             continue;
         ranking_rate(policy, question->seen, &taking->placement, question->admission.demand,
@@ -174,18 +186,43 @@ static gint compare_members(gconstpointer a, gconstpointer b)
     return left->at < right->at ? -1 : left->at > right->at;
 }
 
+/* To look at all nodes of each kind, and to make all places, if all nodes take such pods. */
+static uint64_t foresee(const struct taking *taking)
+{
+    uint64_t work = taking->kinds.work;
+
+    for (size_t i = 0; i < taking->kinds.n; i++) {
+        const struct gang_kind *kind = &taking->kinds.all[i];
+        const struct choice *choice = kind->own;
+        const struct policy *policy =
+            terms_rating(kind->request->terms, kind->question.admission.policy);
+        const uint64_t n = choice->nodes->len;
+        work += n * (1 + kind->values / VALUES_PER_NODE);
+        work += policy->slack == 0 ? n / SORTS_PER_NODE : kind->n * (n / RANKS_PER_NODE);
+        work += kind->n * (WORK_MEMBER + 1 + kind->values / VALUES_PER_NODE);
+    }
+    return work;
+}
+
+/* Where to look at all nodes would take too long, as many are enough for each kind as there are pods:
+ * each of the others takes one of these nodes away at most. */
 static GArray *list_members(struct taking *taking, const char *const *uids, size_t n)
 {
     GArray *members = gang_kinds_sort(&taking->kinds, uids, n);
 
     for (guint i = 0; i < members->len; i++) {
-        struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);
+        const struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);
         if (member->kind->own)
             continue;
-        struct choice *choice = &taking->choices[member->kind - taking->kinds.all];
-        list_nodes(taking->query, member->rules == NULL, choice);
-        member->kind->own = choice;
-        rank_nodes(taking, member);
+        member->kind->own = &taking->choices[member->kind - taking->kinds.all];
+        list_nodes(taking->query, member->rules == NULL, member->kind->own);
+    }
+    if (foresee(taking) > GANG_WORK_MAX)
+        taking->enough = members->len;
+    for (guint i = 0; i < members->len; i++) {
+        const struct gang_member_view *member = &g_array_index(members, struct gang_member_view, i);
+        if (!choice_of(member)->ranks)
+            rank_nodes(taking, member);
     }
     g_array_sort(members, compare_members);
     return members;
