@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#define NAMES_SIZE 16384 /* of nodes that are read at a time, mostly */
 #define DELETE_POD "delete the pod, so that its controller makes another one"
 
 static const struct audit_cause_info causes[AUDIT_N] = {
@@ -126,14 +127,22 @@ char *audit_holding(const struct allocation *allocation, int64_t memory_unit)
 static void add_name(const struct node *node, void *data)
 {
     if (node->present || node->allocations->len > 0)
-        g_ptr_array_add(data, g_strdup(node->name));
+        g_string_append_len(data, node->name, (gssize)strlen(node->name) + 1);
 }
 
+/* What is kept of a step is taken from the heap when the lock is free again. */
 GPtrArray *audit_node_names(struct store *store)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) step = g_string_sized_new(NAMES_SIZE);
+    struct node_walk walk;
 
-    node_walk_all(store, add_name, names);
+    node_walk_init(&walk, store);
+    while (node_walk_step(&walk, add_name, step)) {
+        for (gsize at = 0; at < step->len; at += strlen(step->str + at) + 1)
+            g_ptr_array_add(names, g_strdup(step->str + at));
+        g_string_truncate(step, 0);
+    }
     return names;
 }
 

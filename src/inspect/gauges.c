@@ -389,8 +389,8 @@ static void append_shares(GString *text, const struct share_gauge *gauge, const 
 {
     for (guint i = 0; i < nodes->len; i++) {
         const struct node_copy *node = &g_array_index(nodes, struct node_copy, i);
-        for (guint j = 0; j < node->pods->len; j++) {
-            const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, j);
+        for (uint32_t j = 0; j < node->n_pods; j++) {
+            const struct pod_copy *pod = &node->pods[j];
             for (uint32_t k = 0; k < pod->n_shares; k++)
                 append_share(text, gauge, node, pod, &pod->shares[k]);
         }

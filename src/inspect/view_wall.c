@@ -28,8 +28,8 @@ static int32_t count_slices(const struct node_copy *node, const struct card *car
 {
     int32_t layout = -1, slices = 0;
 
-    for (guint i = 0; i < node->pods->len; i++) {
-        const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        const struct pod_copy *pod = &node->pods[i];
         for (uint32_t j = 0; j < pod->n_shares; j++) {
             if (pod->shares[j].place.size > 0 && share_copy_is_on(node, &pod->shares[j], card))
                 layout = pod->shares[j].place.layout;
@@ -158,8 +158,8 @@ static void write_node(struct json_writer *writer, const struct node_copy *node,
         write_pool(writer, &node->pools[i]);
     json_end_array(writer);
     json_key_array(writer, "pods");
-    for (guint i = 0; i < node->pods->len; i++)
-        write_pod(writer, node, &g_array_index(node->pods, struct pod_copy, i));
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        write_pod(writer, node, &node->pods[i]);
     json_end_array(writer);
     json_end_object(writer);
 }

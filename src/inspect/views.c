@@ -22,8 +22,8 @@ static void write_inspect_card(struct json_writer *writer, const struct node_cop
     json_key_int(writer, "totalGPU", units(node, card->memory));
     json_key_int(writer, "usedGPU", units(node, card->memory_used));
     json_key_array(writer, "pods");
-    for (guint i = 0; i < node->pods->len; i++) {
-        const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        const struct pod_copy *pod = &node->pods[i];
         int64_t bytes = 0;
         bool here = false;
         for (uint32_t j = 0; j < pod->n_shares; j++) {
@@ -197,8 +197,8 @@ static void write_node(struct json_writer *writer, const struct node_copy *node)
         write_pool(writer, &node->pools[i]);
     json_end_array(writer);
     json_key_array(writer, "pods");
-    for (guint i = 0; i < node->pods->len; i++)
-        write_pod(writer, &g_array_index(node->pods, struct pod_copy, i), node->name);
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        write_pod(writer, &node->pods[i], node->name);
     json_end_array(writer);
     json_end_object(writer);
 }
@@ -254,8 +254,8 @@ static void append_pods(GString *text, const struct node_copy *node, const struc
 {
     bool first = true;
 
-    for (guint i = 0; i < node->pods->len; i++) {
-        const struct pod_copy *pod = &g_array_index(node->pods, struct pod_copy, i);
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        const struct pod_copy *pod = &node->pods[i];
         for (uint32_t j = 0; j < pod->n_shares; j++) {
             const struct share_copy *share = &pod->shares[j];
             if (pool ? g_strcmp0(share->device, pool->resource) != 0
@@ -347,14 +347,14 @@ bool view_nodes_table(struct store *store, const char *name, GString *reply)
 
 bool view_pod(struct store *store, const char *ns, const char *name, GString *reply)
 {
-    struct pod_copy pod = {0};
-    g_autofree char *node = NULL;
+    g_autoptr(json_arena) arena = json_arena_new();
+    struct pod_copy pod;
+    const char *node;
     struct json_writer writer;
 
-    if (!pod_copy_find(store, ns, name, &pod, &node))
+    if (!pod_copy_find(store, arena, ns, name, &pod, &node))
         return false;
     json_writer_init(&writer, reply);
     write_pod(&writer, &pod, node);
-    pod_copy_clear(&pod);
     return true;
 }

@@ -5,66 +5,54 @@
 
 #include <gpuledger/fragmentation.h>
 #include <gpuledger/mig.h>
+#include <stdlib.h>
 #include <string.h>
 
-void pod_copy_clear(struct pod_copy *pod)
-{
-    g_free(pod->uid);
-    g_free(pod->ns);
-    g_free(pod->name);
-    for (uint32_t i = 0; i < pod->n_shares; i++)
-        g_free(pod->shares[i].device);
-    g_free(pod->shares);
-    pod_facts_unref(pod->facts);
-}
-
-static void clear_pod(gpointer data)
-{
-    pod_copy_clear(data);
-}
-
+/* All else is the arena's. */
 static void clear_node(gpointer data)
 {
     struct node_copy *node = data;
 
-    g_free(node->name);
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        g_free(node->cards[i].uuid);
-        g_free(node->cards[i].model);
-        g_free(node->cards[i].mode);
+    for (int32_t i = 0; i < node->n_cards; i++)
         mig_profiles_unref(node->cards[i].mig);
-    }
-    g_free(node->cards);
-    for (int32_t i = 0; i < node->n_pools; i++) {
-        g_free(node->pools[i].resource);
-        g_free(node->pools[i].model);
-    }
-    g_free(node->pools);
-    g_array_unref(node->pods);
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        pod_facts_unref(node->pods[i].facts);
 }
 
-static gint compare_pods(gconstpointer a, gconstpointer b)
+static int compare_pods(const void *a, const void *b)
 {
     const struct pod_copy *left = a, *right = b;
     int order = strcmp(left->ns, right->ns);
     return order ? order : strcmp(left->name, right->name);
 }
 
-static struct pod_copy copy_pod(const struct allocation *allocation)
+/* Thousands of short pieces a view: of the memory that a reader has used before, not of the heap, which
+ * may have to be put in order first. */
+static void *keep(struct json_arena *arena, const void *from, size_t size)
+{
+    return size > 0 ? memcpy(json_arena_alloc(arena, size), from, size) : NULL;
+}
+
+static char *keep_text(struct json_arena *arena, const char *text)
+{
+    return text ? keep(arena, text, strlen(text) + 1) : NULL;
+}
+
+/* Without facts. */
+static struct pod_copy copy_pod(struct json_arena *arena, const struct allocation *allocation)
 {
     const struct node *node = allocation->node;
     struct pod_copy copy = {
-        .uid = g_strdup(allocation->uid),
-        .ns = g_strdup(allocation->ns),
-        .name = g_strdup(allocation->name),
+        .uid = keep_text(arena, allocation->uid),
+        .ns = keep_text(arena, allocation->ns),
+        .name = keep_text(arena, allocation->name),
         .dialect = allocation->dialect,
         .state = allocation->state,
         .assigned = allocation->assigned,
         .waiting = allocation->waiting,
         .since_ns = allocation->assume_time_ns,
         .n_shares = allocation->n_shares,
-        .shares = g_new0(struct share_copy, allocation->n_shares),
-        .facts = pod_facts_ref(allocation->facts),
+        .shares = json_arena_alloc(arena, allocation->n_shares * sizeof(struct share_copy)),
     };
 
     for (uint32_t i = 0; i < allocation->n_shares; i++) {
@@ -76,17 +64,17 @@ static struct pod_copy copy_pod(const struct allocation *allocation)
             .memory = card_bytes(node, node_share_card(node, share), share->memory),
             .place = share->place,
             .devices = share->devices,
-            .device = g_strdup(share->device),
+            .device = keep_text(arena, share->device),
         };
     }
     return copy;
 }
 
-static struct node_copy copy_node(const struct node *node, bool with_pods,
+static struct node_copy copy_node(struct json_arena *arena, const struct node *node, bool with_pods,
                                   const struct demand *demand)
 {
     struct node_copy copy = {
-        .name = g_strdup(node->name),
+        .name = keep_text(arena, node->name),
         .n_dialects = node->n_dialects,
         .present = node->present,
         .paused = node->paused,
@@ -96,26 +84,27 @@ static struct node_copy copy_node(const struct node *node, bool with_pods,
         .fragmented = fragmentation_of(node, demand),
         .n_cards = node->n_cards,
         .n_pools = node->n_pools,
-        .cards = g_memdup2(node->cards, (gsize)node->n_cards * sizeof(struct card)),
-        .pools = g_memdup2(node->pools, (gsize)node->n_pools * sizeof(struct pool)),
-        .pods = g_array_new(FALSE, FALSE, sizeof(struct pod_copy)),
+        .n_pods = with_pods ? node->allocations->len : 0,
+        .cards = keep(arena, node->cards, (size_t)node->n_cards * sizeof(struct card)),
+        .pools = keep(arena, node->pools, (size_t)node->n_pools * sizeof(struct pool)),
     };
 
     memcpy(copy.dialects, node->dialects, sizeof copy.dialects);
     for (int32_t i = 0; i < copy.n_cards; i++) {
-        copy.cards[i].uuid = g_strdup(node->cards[i].uuid);
-        copy.cards[i].model = g_strdup(node->cards[i].model);
-        copy.cards[i].mode = g_strdup(node->cards[i].mode);
+        copy.cards[i].uuid = keep_text(arena, node->cards[i].uuid);
+        copy.cards[i].model = keep_text(arena, node->cards[i].model);
+        copy.cards[i].mode = keep_text(arena, node->cards[i].mode);
         copy.cards[i].mig = mig_profiles_ref(node->cards[i].mig);
     }
     for (int32_t i = 0; i < copy.n_pools; i++) {
-        copy.pools[i].resource = g_strdup(node->pools[i].resource);
-        copy.pools[i].model = g_strdup(node->pools[i].model);
+        copy.pools[i].resource = keep_text(arena, node->pools[i].resource);
+        copy.pools[i].model = keep_text(arena, node->pools[i].model);
     }
-    g_array_set_clear_func(copy.pods, clear_pod);
-    for (guint i = 0; with_pods && i < node->allocations->len; i++) {
-        struct pod_copy pod = copy_pod(g_ptr_array_index(node->allocations, i));
-        g_array_append_val(copy.pods, pod);
+    copy.pods = json_arena_alloc(arena, copy.n_pods * sizeof *copy.pods);
+    for (uint32_t i = 0; i < copy.n_pods; i++) {
+        const struct allocation *allocation = node->allocations->pdata[i];
+        copy.pods[i] = copy_pod(arena, allocation);
+        copy.pods[i].facts = pod_facts_ref(allocation->facts);
     }
     return copy;
 }
@@ -126,7 +115,8 @@ struct node_reader {
     bool with_pods;
     bool ended;
     struct demand *demand;
-    GArray *copies; /* struct node_copy */
+    struct json_arena *arena; /* of what the copies hold */
+    GArray *copies;           /* struct node_copy */
 };
 
 struct node_reader *node_reader_new_by(struct store *store, const char *name, bool with_pods,
@@ -139,6 +129,7 @@ struct node_reader *node_reader_new_by(struct store *store, const char *name, bo
     reader->with_pods = with_pods;
     reader->copies = g_array_new(FALSE, FALSE, sizeof(struct node_copy));
     g_array_set_clear_func(reader->copies, clear_node);
+    reader->arena = json_arena_new();
     reader->demand = store_demand_copy(store);
     return reader;
 }
@@ -149,6 +140,7 @@ void node_reader_free(struct node_reader *reader)
     g_free(reader->name);
     demand_free(reader->demand);
     g_array_unref(reader->copies);
+    json_arena_free(reader->arena);
     g_free(reader);
 }
 
@@ -158,7 +150,7 @@ static void read_node(const struct node *node, void *data)
 
     if (!reader->name && node->n_cards == 0 && node->n_pools == 0 && node->allocations->len == 0)
         return;
-    const struct node_copy copy = copy_node(node, reader->with_pods, reader->demand);
+    const struct node_copy copy = copy_node(reader->arena, node, reader->with_pods, reader->demand);
     g_array_append_val(reader->copies, copy);
 }
 
@@ -176,12 +168,15 @@ static void read_one(struct node_reader *reader)
 const GArray *node_reader_next(struct node_reader *reader)
 {
     g_array_set_size(reader->copies, 0);
+    json_arena_clear(reader->arena);
     if (reader->name && !reader->ended)
         read_one(reader);
     while (!reader->ended && reader->copies->len == 0)
         reader->ended = !node_walk_step(&reader->walk, read_node, reader);
     for (guint i = 0; i < reader->copies->len; i++) {
-        g_array_sort(g_array_index(reader->copies, struct node_copy, i).pods, compare_pods);
+        const struct node_copy *node = &g_array_index(reader->copies, struct node_copy, i);
+        if (node->n_pods > 1)
+            qsort(node->pods, node->n_pods, sizeof *node->pods, compare_pods);
     }
     return reader->copies->len > 0 ? reader->copies : NULL;
 }
@@ -198,8 +193,9 @@ bool node_reader_foresees(const struct node_reader *reader)
 
 struct pod_search {
     const char *ns, *name;
+    struct json_arena *arena;
     struct pod_copy *pod;
-    char *node; /* where it is; NULL: not found yet */
+    const char *node; /* where it is; NULL: not found yet */
 };
 
 static void match_pods(const struct node *node, void *data)
@@ -210,15 +206,15 @@ static void match_pods(const struct node *node, void *data)
         const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
         if (!g_str_equal(allocation->name, search->name) || !g_str_equal(allocation->ns, search->ns))
             continue;
-        *search->pod = copy_pod(allocation);
-        search->node = g_strdup(node->name);
+        *search->pod = copy_pod(search->arena, allocation);
+        search->node = keep_text(search->arena, node->name);
     }
 }
 
-bool pod_copy_find(struct store *store, const char *ns, const char *name, struct pod_copy *ret_pod,
-                   char **ret_node)
+bool pod_copy_find(struct store *store, struct json_arena *arena, const char *ns, const char *name,
+                   struct pod_copy *ret_pod, const char **ret_node)
 {
-    struct pod_search search = {ns, name, ret_pod, NULL};
+    struct pod_search search = {ns, name, arena, ret_pod, NULL};
     struct node_walk walk;
 
     node_walk_init(&walk, store);

@@ -39,7 +39,8 @@ struct node_copy {
     int32_t n_pools;
     struct card *cards;
     struct pool *pools;
-    GArray *pods; /* struct pod_copy, by namespace and name */
+    uint32_t n_pods;
+    struct pod_copy *pods; /* by namespace and name */
 };
 
 /* Reads nodes that share GPUs or hold pods that do, in order of name (store/node_walk.h); or the one. */
@@ -58,11 +59,10 @@ bool node_reader_foresees(const struct node_reader *reader);
 /* The next few: struct node_copy, the reader's own until the next call. NULL: there are no more. */
 const GArray *node_reader_next(struct node_reader *reader);
 
-/* The copy of a pod by name and that of its node's name (free with g_free); false: not known. Looks at
- * all nodes. */
-bool pod_copy_find(struct store *store, const char *ns, const char *name, struct pod_copy *ret_pod,
-                   char **ret_node);
-void pod_copy_clear(struct pod_copy *pod);
+/* The copy of a pod by name, without facts, and that of its node's name, both the arena's; false: not
+ * known. Looks at all nodes. */
+bool pod_copy_find(struct store *store, struct json_arena *arena, const char *ns, const char *name,
+                   struct pod_copy *ret_pod, const char **ret_node);
 
 /* Whether a share is on the card; `card` NULL: on none that the node has. Never on two. */
 bool share_copy_is_on(const struct node_copy *node, const struct share_copy *share,
