@@ -22,7 +22,7 @@ ROWS = {
          [("max(gpuledger_cards) - min(gpuledger_cards_healthy)", "")]),
         ("Ledger", "stat", "none", 4, "Its sums against a fresh addition, and the audit's findings.",
          [("max(gpuledger_ledger_drift)", "drift"),
-          ('sum(max by (cause) (gpuledger_audit_differences{cause!="unconfirmed"}))', "findings")]),
+          ('sum(max by (cause) (gpuledger_audit_differences{cause!~"unconfirmed|quota_label"}))', "findings")]),
     ],
     "Cards": [
         ("Memory handed out, by node", "timeseries", "percentunit", 12, "",

@@ -57,6 +57,11 @@ static const struct audit_cause_info causes[AUDIT_N] = {
          "make room for those that wait, or delete the group's pods, so that its "
          "controller makes it anew",
          true, POD_EVENT_GROUP_HALF},
+    [AUDIT_QUOTA_LABEL] =
+        {"quota_label", "its label names a quota in which it does not count",
+         "name one that is for its namespace, or list the namespace in that quota's annotation "
+         "'namespaces'",
+         false, POD_EVENT_QUOTA_LABEL},
     [AUDIT_MISSING] = {"missing", "the ledger lacks it", "restart gpuledger and report this", true,
                        -1},
     [AUDIT_LEFT_OVER] = {"left_over", "the ledger has it, the cluster does not",
@@ -173,6 +178,11 @@ void audit_report_free(struct audit_report *report)
         return;
     g_ptr_array_unref(report->rows);
     g_free(report);
+}
+
+void audit_report_count(struct audit_report *report, enum audit_cause cause)
+{
+    report->counts[cause]++;
 }
 
 void audit_report_add(struct audit_report *report, const struct audit_finding *finding)

@@ -26,6 +26,7 @@ enum audit_cause {
     AUDIT_UNASSIGNED,
     AUDIT_LEFT_OUT,
     AUDIT_GROUP_HALF,
+    AUDIT_QUOTA_LABEL,
     /* The ledger against the cluster: */
     AUDIT_MISSING,
     AUDIT_LEFT_OVER,

@@ -17,7 +17,10 @@ struct look {
     const struct node *node;
     int64_t stuck_ns;
     int64_t now_ns;
+    GHashTable *labels; /* namespace -> how many of its quotas' labels were found, as a pointer */
 };
+
+#define LABELS_TOLD 5 /* of one namespace: whoever may make pods there writes them */
 
 static void find(const struct look *look, enum audit_cause cause, const struct allocation *pod,
                  char *take_ledger)
@@ -220,6 +223,36 @@ static void look_at_company(const struct look *look, const struct allocation *po
     }
 }
 
+/* --- quotas that pods ask for ------------------------------------------------------------------ */
+
+static void look_at_quota(const struct look *look, const struct allocation *pod)
+{
+    const struct elastic_quotas *quotas = store_elastic_quotas(look->store);
+    const struct pod_view view = {.uid = pod->uid, .ns = pod->ns};
+
+    if (!quotas || elastic_quotas_heeds(quotas, pod->uid))
+        return;
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(look->labels, pod->ns));
+    if (n == LABELS_TOLD) {
+        audit_report_count(look->report, AUDIT_QUOTA_LABEL);
+        return;
+    }
+    g_hash_table_insert(look->labels, g_strdup(pod->ns), GUINT_TO_POINTER(n + 1));
+    const char *choice = elastic_quotas_choice(quotas, pod->uid);
+    const struct elastic_account *account = elastic_quotas_account(quotas, &view);
+    audit_report_add(
+        look->report,
+        &(struct audit_finding){
+            .cause = AUDIT_QUOTA_LABEL,
+            .pod = pod,
+            .node = look->node->name,
+            .take_cluster = g_strdup_printf("asks for quota '%s': %s", choice,
+                                            elastic_choice_fault(quotas, pod->ns, choice)),
+            .take_ledger = account ? g_strdup_printf("counts in %s", elastic_account_id(account))
+                                   : g_strdup("counts in no quota"),
+        });
+}
+
 /* --- nodes that are left out ---------------------------------------------------------------- */
 
 static void find_pause(const struct rejects_pause *pause, void *data)
@@ -280,17 +313,14 @@ static void look_at_groups(struct audit_report *report, struct store *store)
 /* --- all of it ------------------------------------------------------------------------------ */
 
 /* Everything that is wrong with a node's pods and cards as they stand. */
-static void look_at_node(struct audit_report *report, struct store *store, const char *name,
-                         int64_t stuck_ms)
+static void look_at_node(const struct look *from, struct store *store, const char *name)
 {
+    struct audit_report *report = from->report;
     const struct node *node = ledger_node(store_lock(store), name);
-    const struct look look = {
-        .report = report,
-        .store = store,
-        .node = node,
-        .stuck_ns = stuck_ms * MS_NS,
-        .now_ns = g_get_real_time() * 1000,
-    };
+    struct look look = *from;
+
+    look.node = node;
+    look.now_ns = g_get_real_time() * 1000;
 
     report->nodes += node && node->present && node->n_cards > 0;
     for (guint i = 0; node && i < node->allocations->len; i++) {
@@ -304,10 +334,11 @@ static void look_at_node(struct audit_report *report, struct store *store, const
             look_at_card(&look, pod);
         look_at_assignment(&look, pod);
         look_at_company(&look, pod);
+        look_at_quota(&look, pod);
     }
     for (int32_t i = 0; node && i < node->n_cards; i++)
         look_at_fullness(&look, &node->cards[i]);
-    rejects_each(store_rejects(store), name, find_pause, (void *)&look);
+    rejects_each(store_rejects(store), name, find_pause, &look);
     store_unlock(store);
 }
 
@@ -316,9 +347,12 @@ struct audit_report *audit_look(struct store *store, const struct audit_options 
     int64_t began_ms = g_get_monotonic_time() / 1000;
     struct audit_report *report = audit_report_new();
     g_autoptr(GPtrArray) names = audit_node_names(store);
+    g_autoptr(GHashTable) labels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const struct look look = {
+        .report = report, .store = store, .stuck_ns = options->stuck_ms * MS_NS, .labels = labels};
 
     for (guint i = 0; i < names->len; i++)
-        look_at_node(report, store, g_ptr_array_index(names, i), options->stuck_ms);
+        look_at_node(&look, store, g_ptr_array_index(names, i));
     look_at_groups(report, store);
     audit_report_finish(report, began_ms);
     return report;

@@ -15,6 +15,8 @@ struct audit_finding {
     char *take_cluster, *take_ledger;
 };
 void audit_report_add(struct audit_report *report, const struct audit_finding *finding);
+/* One that gets no row of its own. */
+void audit_report_count(struct audit_report *report, enum audit_cause cause);
 
 /* Sorts, and notes when and how long. */
 void audit_report_finish(struct audit_report *report, int64_t began_ms);

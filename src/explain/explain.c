@@ -46,6 +46,7 @@ void explanation_free(struct explanation *explanation)
     remedies_free(explanation->remedies);
     preview_free(explanation->preview);
     class_told_free(explanation->work_class);
+    quota_told_free(explanation->quota);
     reclaim_preview_free(explanation->reclaim);
     group_place_free(explanation->group);
     g_free(explanation);
@@ -442,6 +443,7 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
             : NULL;
 
     explanation->held_back = gates_tell(pod);
+    explanation->quota = quota_told_find(copy, pod);
     const struct allocation *held = pod->uid ? ledger_get(store_lock(copy), pod->uid) : NULL;
     explanation->work_class = class_told_find(&store_options(copy)->dialects, pod, held);
     if (held)

@@ -9,6 +9,7 @@
  */
 #include "store/cluster.h"
 #include "explain/class_told.h"
+#include "explain/reclaim/quota_told.h"
 #include "explain/group_place.h"
 #include "explain/preemption_preview.h"
 #include "store/feasibility.h"
@@ -77,6 +78,7 @@ struct explanation {
     GArray *groups; /* struct explained_group, in the same order */
     struct remedies *remedies; /* VERDICT_REFUSED, else NULL */
     struct class_told *work_class; /* NULL: it is of none, and says nothing of one */
+    struct quota_told *quota;      /* NULL: it is in none of a tree, and says nothing of one */
     struct group_place *group;     /* that the pod comes with, or NULL */
     struct preview *preview; /* whom kube-scheduler would end for it; likewise */
     struct reclaim_preview *reclaim; /* who would give back lent quota; likewise */

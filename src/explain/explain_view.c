@@ -180,6 +180,7 @@ void explanation_encode(struct json_writer *writer, const struct explanation *ex
     reclaim_preview_encode(writer, explanation->reclaim);
     group_place_encode(writer, explanation->group);
     class_told_encode(writer, explanation->work_class);
+    quota_told_encode(writer, explanation->quota);
     json_key_int(writer, "nodesOmitted", explanation->nodes->len - n_described(explanation));
     json_end_object(writer);
 }
@@ -300,6 +301,7 @@ void explanation_write(GString *text, const struct explanation *explanation, boo
     if (explanation->verdict == VERDICT_PLACED)
         write_place(text, explanation);
     class_told_write(text, explanation->work_class);
+    quota_told_write(text, explanation->quota);
     group_place_write(text, explanation->group);
     if (explanation->groups->len > 0)
         write_groups(text, explanation);

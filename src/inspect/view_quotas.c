@@ -98,6 +98,7 @@ static void write_quota(struct json_writer *writer, const struct quota_row *row)
 }
 
 #define FAULTS "gpuledger_quota_faults"
+#define UNHEEDED "gpuledger_quota_labels_unheeded"
 
 /* --- elastic ones ------------------------------------------------------------------------------- */
 
@@ -271,12 +272,17 @@ void view_quotas_metrics(struct store *store, GString *reply)
         return;
     store_lock(store);
     g_autoptr(GArray) rows = collect_elastic(store);
-    const guint n_faults = elastic_quotas_n_faults(quotas_elastic(store_quotas(store)));
+    const guint n_faults = elastic_quotas_n_faults(store_elastic_quotas(store));
+    const guint n_unheeded = elastic_quotas_n_unheeded(store_elastic_quotas(store));
     store_unlock(store);
     g_string_append_printf(reply,
                            "# HELP %s Quotas whose place in a tree cannot be told; they borrow and "
                            "lend nothing.\n# TYPE %s gauge\n%s %u\n",
                            FAULTS, FAULTS, FAULTS, n_faults);
+    g_string_append_printf(reply,
+                           "# HELP %s Pods whose label names an elastic quota in which they do not "
+                           "count.\n# TYPE %s gauge\n%s %u\n",
+                           UNHEEDED, UNHEEDED, UNHEEDED, n_unheeded);
     for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++) {
         g_string_append_printf(reply, "# HELP %s %s\n# TYPE %s gauge\n", gauges[i].name,
                                gauges[i].help, gauges[i].name);

@@ -62,7 +62,7 @@ static void choose_quota(struct replay *replay, const struct record_line *line,
                          const struct pod_view *pod)
 {
     if (line->quota)
-        store_choose_quota(replay->extender.store, pod->uid, line->quota);
+        store_choose_quota(replay->extender.store, pod, line->quota);
 }
 
 static bool apply_pod(struct replay *replay, const struct record_line *line, GError **error)

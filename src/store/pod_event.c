@@ -17,6 +17,7 @@ static const struct pod_event_info table[POD_EVENT_N] = {
     [POD_EVENT_INVALID] = {"GPURequestInvalid", "Binding"},
     [POD_EVENT_RECLAIMED] = {"GPUQuotaReclaimed", "Evicting"},
     [POD_EVENT_RECLAIMS] = {"GPUQuotaReclaims", "Scheduling"},
+    [POD_EVENT_QUOTA_LABEL] = {"GPUQuotaLabel", "Auditing"},
 };
 
 const struct pod_event_info *pod_event_info(enum pod_event_cause cause)

@@ -12,14 +12,15 @@ enum pod_event_cause {
     POD_EVENT_CARD_GONE,    /* the card does not exist any more */
     POD_EVENT_OVERBOOKED,   /* its card holds more than it has */
     POD_EVENT_UNASSIGNED,   /* the node side has not taken it for long */
-    POD_EVENT_UNREAD,     /* what it asks for cannot be read or served: it holds all that it may */
-    POD_EVENT_LEFT_OUT,   /* of a Node: its kubelet rejects pods */
-    POD_EVENT_GROUP_HALF, /* too few pods of its group are bound, for long */
-    POD_EVENT_SWITCH,     /* of a Node: it could not be made to share its cards in another way */
-    POD_EVENT_INVALID,    /* what it asks for cannot be understood */
-    POD_EVENT_DENIED,     /* somebody wants it on a node where it may not be */
-    POD_EVENT_RECLAIMED,  /* it ends, since its namespace has borrowed what another is sure of */
-    POD_EVENT_RECLAIMS,   /* others end for it, or did in vain */
+    POD_EVENT_UNREAD,      /* what it asks for cannot be read or served: it holds all that it may */
+    POD_EVENT_LEFT_OUT,    /* of a Node: its kubelet rejects pods */
+    POD_EVENT_GROUP_HALF,  /* too few pods of its group are bound, for long */
+    POD_EVENT_SWITCH,      /* of a Node: it could not be made to share its cards in another way */
+    POD_EVENT_INVALID,     /* what it asks for cannot be understood */
+    POD_EVENT_DENIED,      /* somebody wants it on a node where it may not be */
+    POD_EVENT_RECLAIMED,   /* it ends, since its namespace has borrowed what another is sure of */
+    POD_EVENT_RECLAIMS,    /* others end for it, or did in vain */
+    POD_EVENT_QUOTA_LABEL, /* its label names a quota in which it does not count */
     POD_EVENT_N
 };
 

@@ -296,7 +296,7 @@ void store_set_trust(struct store *store, enum trust trust);
 
 /* The elastic quota that a pod asked for when it was bound, "" for none, whatever its label says; for who
  * plays a record again. Takes the lock itself. */
-void store_choose_quota(struct store *store, const char *uid, const char *quota);
+void store_choose_quota(struct store *store, const struct pod_view *pod, const char *quota);
 
 /* Under the lock: whose seals are to be written (store/sealing.h). */
 struct sealing *store_sealing(const struct store *store);

@@ -13,7 +13,7 @@ static void note_choice(struct store *store, const struct pod_view *pod)
     const struct allocation *held = ledger_get(store->ledger, pod->uid);
 
     if (store->options.elastic_quotas && (!held || held->state != ALLOCATION_CONFIRMED))
-        elastic_quotas_choose(quotas_elastic(store->quotas), pod->uid, quota_of_pod(pod),
+        elastic_quotas_choose(quotas_elastic(store->quotas), pod, quota_of_pod(pod),
                               held ? held->node->name : NULL);
 }
 
@@ -28,12 +28,12 @@ static char *tell_choice(const struct store *store, const struct pod_view *pod)
     return g_strdup(choice ? choice : "");
 }
 
-void store_choose_quota(struct store *store, const char *uid, const char *quota)
+void store_choose_quota(struct store *store, const struct pod_view *pod, const char *quota)
 {
-    const struct allocation *held = ledger_get(store_lock(store), uid);
+    const struct allocation *held = ledger_get(store_lock(store), pod->uid);
 
     if (store->options.elastic_quotas)
-        elastic_quotas_choose(quotas_elastic(store->quotas), uid, *quota ? quota : NULL,
+        elastic_quotas_choose(quotas_elastic(store->quotas), pod, *quota ? quota : NULL,
                               held ? held->node->name : NULL);
     store_unlock(store);
 }

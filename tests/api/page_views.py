@@ -122,6 +122,11 @@ def check_reclaim(walk):
     wish["metadata"]["namespace"] = "vision"
     found = walk.ask("operations", "POST", "/api/v1/explain", body=wish)["reclaim"]
     walk.tap.equal(found["answer"], "above_min", "nobody does for whoever has borrowed")
+    for namespace, counts in (("trees", "trees/lost"), ("vision", "vision")): # whose quota that is, and another
+        wish["metadata"] |= {"namespace": namespace, "labels": {"quota.scheduling.koordinator.sh/name": "lost"}}
+        told = walk.ask("operations", "POST", "/api/v1/explain", body=wish)["quota"]
+        walk.tap.equal((told["name"], told["from"] is None, told["note"] is None),
+                       (counts, namespace == "vision", namespace == "trees"), "where a pod's label lets it count")
 
 
 def usage(walk, by):

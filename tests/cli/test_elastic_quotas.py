@@ -177,6 +177,45 @@ class ElasticQuotas(unittest.TestCase):
         self.place(theirs)
         rows = {row["quota"]: row["used"] for row in json.loads(self.server.get("/api/v1/quotas")[1])["elastic"]}
         self.assertEqual((rows["a"], rows["b"], rows["lost"]), (0, 1, 1))
+        self.assertIn("gpuledger_quota_labels_unheeded 1\n", self.server.get("/metrics")[1])
+
+    def test_explain_says_where_a_pod_counts(self):
+        def told(namespace, label=None, first=None):
+            """Of a pod that waits, or was bound with the label `first`."""
+            wanted = member("asked", namespace, 10) if first is None else running("asked", namespace, "n", 0)
+            wanted["metadata"]["labels"] = {WORDS + "name": label} if label else {}
+            with tempfile.TemporaryDirectory() as folder:
+                cluster = pathlib.Path(folder) / "cluster.json"
+                cluster.write_text(listing(node("n", 8, 10), *self.tree(), wanted))
+                both = [run("explain", f"{namespace}/asked", "--elastic-quotas", "--snapshot", cluster, *more).stdout
+                        for more in ([], ["-ojson"])]
+            self.assertEqual("QUOTA  " in both[0], json.loads(both[1])["quota"] is not None)
+            found = json.loads(both[1])["quota"]
+            return found and (found["name"], found["from"], found["note"])
+        self.assertEqual(told("a"), ("quotas/a", None, None))
+        self.assertEqual(told("a", "b"), ("quotas/b", "its label", None))
+        says = "its label names '{}', which does not count: "
+        self.assertEqual(told("a", "c"), ("quotas/a", None, says.format("c") + "that quota is not for its namespace"))
+        self.assertEqual(told("other", "c"), (None, None, says.format("c") + "that quota is not for its namespace"))
+        self.assertEqual(told("a", "team"),
+                         ("quotas/a", None, says.format("team") + "pods count in those below that quota, not in it directly"))
+        self.assertEqual(told("a", "x", first=""),
+                         ("quotas/a", None, says.format("x") + "there is no quota of that name in a tree"))
+        self.assertIsNone(told("other"))
+
+    def test_the_audit_finds_labels_that_count_for_nothing(self):
+        held = [running(f"h{number}", "d", "n", number) for number in range(7)] + [running("good", "a", "n", 7)]
+        for one in held:
+            one["metadata"]["labels"] = {WORDS + "name": "b"}
+        self.start(*self.tree(), *held)
+        found = json.loads(run("audit", "--server", self.server.operations, "-ojson").stdout)
+        rows = [row for row in found["rows"] if row["cause"] == "quota_label"]
+        self.assertEqual([row["name"] for row in rows], [f"h{number}" for number in range(5)]) # of a namespace no more
+        self.assertEqual({(row["cluster"], row["ledger"]) for row in rows},
+                         {("asks for quota 'b': that quota is not for its namespace", "counts in quotas/lost")})
+        [cause] = [cause for cause in found["causes"] if cause["cause"] == "quota_label"]
+        self.assertEqual((cause["count"], cause["difference"]), (7, False))
+        self.assertEqual(found["differences"], 0)
 
     def remedies(self, namespace, *items):
         """What explain offers a pod of a whole card: what and to what; and why it is refused."""

@@ -129,7 +129,7 @@ void elastic_count_waiters(struct elastic_quotas *quotas, struct ledger *ledger)
         if (!node)
             continue;
         waiter->account =
-            accounts_find(quotas, waiter->ns, g_hash_table_lookup(quotas->choices, waiter->uid));
+            accounts_find(quotas, waiter->ns, elastic_quotas_choice(quotas, waiter->uid));
         if (!waiter->account)
             continue;
         elastic_measure_request(quotas, node, waiter->request, waiter->amounts);
@@ -180,7 +180,7 @@ static void count_node(struct elastic_quotas *quotas, const struct node *node, s
         const struct allocation *one = node->allocations->pdata[i];
         meet(quotas, one);
         struct elastic_account *account =
-            accounts_find(quotas, one->ns, g_hash_table_lookup(quotas->choices, one->uid));
+            accounts_find(quotas, one->ns, elastic_quotas_choice(quotas, one->uid));
         struct part *part = account ? part_of(tally, account) : NULL;
         for (guint key = 0; part && key < quotas->keys->len; key++)
             part->amounts[key] += elastic_amount(quotas, key, one);

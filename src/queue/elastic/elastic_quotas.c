@@ -19,7 +19,7 @@ struct elastic_quotas *elastic_quotas_new(void)
     quotas->keys = g_ptr_array_new();
     quotas->accounts = g_ptr_array_new_with_free_func(account_free);
     quotas->doors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_list);
-    quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    quotas->choices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, choice_free);
     quotas->tallies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, tally_free);
     quotas->waiters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiter_free);
     quotas->fresh = g_hash_table_new(NULL, NULL);
@@ -60,6 +60,7 @@ static void rebuild(struct elastic_quotas *quotas)
 {
     uncount_all(quotas);
     accounts_make(quotas);
+    choices_weigh(quotas);
 }
 
 static struct quota *find(const struct elastic_quotas *quotas,
@@ -147,9 +148,7 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
     for (guint i = 0; i < quotas->all->len; i++)
         g_ptr_array_add(copy->all, quota_dup(quotas->all->pdata[i]));
     rebuild(copy);
-    g_hash_table_iter_init(&iter, quotas->choices);
-    while (g_hash_table_iter_next(&iter, &uid, &value))
-        g_hash_table_insert(copy->choices, g_strdup(uid), g_strdup(value));
+    choices_copy(copy, quotas);
     g_hash_table_iter_init(&iter, quotas->waiters);
     while (g_hash_table_iter_next(&iter, &uid, &value)) {
         const struct waiter *waiter = value;
@@ -160,35 +159,21 @@ struct elastic_quotas *elastic_quotas_dup(const struct elastic_quotas *quotas)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice,
-                           const char *node)
+void elastic_quotas_choose(struct elastic_quotas *quotas, const struct pod_view *pod,
+                           const char *choice, const char *node)
 {
-    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, uid);
+    struct waiter *waiter = g_hash_table_lookup(quotas->waiters, pod->uid);
     struct tally *tally = node ? g_hash_table_lookup(quotas->tallies, node) : NULL;
 
-    if (g_strcmp0(g_hash_table_lookup(quotas->choices, uid), choice) == 0)
+    if (g_strcmp0(elastic_quotas_choice(quotas, pod->uid), choice) == 0)
         return;
-    if (choice)
-        g_hash_table_replace(quotas->choices, g_strdup(uid), g_strdup(choice));
-    else
-        g_hash_table_remove(quotas->choices, uid);
+    choices_set(quotas, pod, choice);
     if (waiter) {
         elastic_uncount(quotas, waiter);
         g_hash_table_add(quotas->fresh, waiter);
     }
     if (tally)
         tally->version = UINT64_MAX; /* it is counted anew */
-}
-
-const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid)
-{
-    return g_hash_table_lookup(quotas->choices, uid);
-}
-
-void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)
-{
-    elastic_quotas_forget(quotas, uid);
-    g_hash_table_remove(quotas->choices, uid);
 }
 
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
@@ -201,6 +186,12 @@ bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid)
     elastic_uncount(quotas, waiter);
     g_hash_table_remove(quotas->waiters, uid);
     return limited;
+}
+
+void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid)
+{
+    elastic_quotas_forget(quotas, uid);
+    choices_set(quotas, &(struct pod_view){.uid = uid}, NULL);
 }
 
 void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const char *ns,
@@ -219,7 +210,7 @@ void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const 
 const struct elastic_account *elastic_quotas_account(const struct elastic_quotas *quotas,
                                                      const struct pod_view *pod)
 {
-    const char *choice = pod->uid ? g_hash_table_lookup(quotas->choices, pod->uid) : NULL;
+    const char *choice = pod->uid ? elastic_quotas_choice(quotas, pod->uid) : NULL;
 
     return accounts_find(quotas, pod->ns ? pod->ns : "", choice ? choice : quota_of_pod(pod));
 }
@@ -239,6 +230,11 @@ const struct elastic_account *elastic_account_top(const struct elastic_account *
 const char *elastic_account_id(const struct elastic_account *account)
 {
     return account->id;
+}
+
+bool elastic_account_in_tree(const struct elastic_account *account)
+{
+    return account->quota != NULL;
 }
 
 bool elastic_account_borrows(const struct elastic_quotas *quotas,

@@ -60,11 +60,18 @@ void elastic_quotas_await(struct elastic_quotas *quotas, const char *uid, const 
                           const struct request *request);
 /* It waits no more. Whether its namespace has a quota: others may then have more. */
 bool elastic_quotas_forget(struct elastic_quotas *quotas, const char *uid);
-/* The pod asks to count in that quota; NULL: it does not. `node`: where it holds something; or NULL. */
-void elastic_quotas_choose(struct elastic_quotas *quotas, const char *uid, const char *choice,
-                           const char *node);
-/* Which one counts; NULL: it asks for none. Borrowed, until it is told otherwise. */
+/* The pod, with UID and namespace, asks to count in that quota; NULL: in none. `node`: where it holds something;
+ * or NULL. */
+void elastic_quotas_choose(struct elastic_quotas *quotas, const struct pod_view *pod,
+                           const char *choice, const char *node);
+/* Which one it asks for; NULL: none. Borrowed, until it is told otherwise. */
 const char *elastic_quotas_choice(const struct elastic_quotas *quotas, const char *uid);
+/* Whether the pod counts where it asks to, or asks for nothing; and how many do not. */
+bool elastic_quotas_heeds(const struct elastic_quotas *quotas, const char *uid);
+guint elastic_quotas_n_unheeded(const struct elastic_quotas *quotas);
+/* Why a pod of the namespace that asks for that quota does not count there, a constant; NULL: it does. */
+const char *elastic_choice_fault(const struct elastic_quotas *quotas, const char *ns,
+                                 const char *choice);
 /* It is gone. */
 void elastic_quotas_leave(struct elastic_quotas *quotas, const char *uid);
 
@@ -79,6 +86,8 @@ elastic_account_parent(const struct elastic_account *account); /* or NULL */
 const struct elastic_account *elastic_account_top(const struct elastic_account *account);
 /* "ml", or "ml/quota" of one in a tree. */
 const char *elastic_account_id(const struct elastic_account *account);
+/* It is a quota of a tree; else all of a namespace. */
+bool elastic_account_in_tree(const struct elastic_account *account);
 
 /* What an account may still take, for one request. */
 struct elastic_room;

@@ -73,12 +73,19 @@ struct waiter {
     int64_t amounts[ELASTIC_KEYS_MAX];
 };
 
+/* Which quota a pod asks for. */
+struct choice {
+    char *ns, *quota;
+    bool unheeded; /* it counts elsewhere, or nowhere */
+};
+
 struct elastic_quotas {
     GPtrArray *all;      /* struct quota * */
     GPtrArray *keys;     /* const char *, interned: those that some quota names */
     GPtrArray *accounts; /* struct elastic_account *, parents before those below them */
     GHashTable *doors;   /* namespace -> GPtrArray of accounts for its pods, the first by default */
-    GHashTable *choices; /* uid -> char *: the quota that a pod asks for */
+    GHashTable *choices; /* uid -> struct choice * */
+    guint n_unheeded;    /* of them */
     bool min[ELASTIC_KEYS_MAX]; /* somebody has one */
     GHashTable *tallies;        /* name of a node -> struct tally * */
     GHashTable *waiters;        /* uid -> struct waiter * */
@@ -102,6 +109,14 @@ void account_free(gpointer account);
 /* Where the pod counts; `choice` NULL: it asks for no quota. NULL: nowhere. */
 struct elastic_account *accounts_find(const struct elastic_quotas *quotas, const char *ns,
                                       const char *choice);
+
+/* choices.c */
+void choice_free(gpointer choice);
+/* After the accounts were made anew. */
+void choices_weigh(struct elastic_quotas *quotas);
+/* NULL: it asks for none. */
+void choices_set(struct elastic_quotas *quotas, const struct pod_view *pod, const char *quota);
+void choices_copy(struct elastic_quotas *quotas, const struct elastic_quotas *from);
 
 /* counting.c */
 int64_t elastic_amount(const struct elastic_quotas *quotas, guint key,
