@@ -168,6 +168,15 @@ class ElasticQuotas(unittest.TestCase):
         self.assertIn("gpuledger_quota_faults 1\n", metrics)
         self.assertIn(f'gpuledger_quota_used{{namespace="quotas",quota="team",resource="{GPUS}"}} 4\n', metrics)
 
+    def test_who_borrows_in_a_branch_makes_no_min_less_sure(self):
+        first, wanted = [member(f"a{i}", "a", 10) for i in range(4)], member("wanted", "b", 10)
+        self.start(in_tree("all", None, None, is_parent="true"), in_tree("mid", None, None, parent="all", is_parent="true"),
+                   in_tree("a", "1", None, parent="mid", namespaces=["a"]),
+                   in_tree("b", "3", None, parent="mid", namespaces=["b"]), *first)
+        for each in first: # three of them are b's
+            self.place(each)
+        self.assertEqual(self.server.filter(wanted, ["n"]).get("NodeNames"), ["n"])
+
     def test_a_label_names_only_a_quota_for_its_namespace(self):
         mine, theirs = member("mine", "a", 10), member("theirs", "d", 10)
         for wanted in (mine, theirs):

@@ -20,8 +20,9 @@ static struct lending_pod *find(const char *uid)
     int number;
     unsigned of;
 
-    return sscanf(uid, "p%d-%u", &number, &of) == 2 && lending.pods[number].born == of ? &lending.pods[number]
-                                                                               : NULL;
+    return sscanf(uid, "p%d-%u", &number, &of) == 2 && lending.pods[number].born == of
+               ? &lending.pods[number]
+               : NULL;
 }
 
 static char *uid_of(int number)
@@ -259,13 +260,13 @@ int lending_create(int space, int units, int priority, bool again)
         if (lending.pods[i].stage != STAGE_GONE)
             continue;
         lending.pods[i] = (struct lending_pod){.stage = STAGE_WAITS,
-                               .space = space,
-                               .units = units,
-                               .priority = priority,
-                               .again = again,
-                               .opts_out = lending.chaos && chance_percent(10),
-                               .created_s = lending.moment.now_ns / 1000000000,
-                               .born = ++born};
+                                               .space = space,
+                                               .units = units,
+                                               .priority = priority,
+                                               .again = again,
+                                               .opts_out = lending.chaos && chance_percent(10),
+                                               .created_s = lending.moment.now_ns / 1000000000,
+                                               .born = ++born};
         lending_tell(i);
         return i;
     }
@@ -391,7 +392,8 @@ static void check_cards(void)
         for (int card = 0; card < lending.n_cards; card++) {
             int used = 0;
             for (int i = 0; i < LENDING_PODS; i++)
-                used += lending.pods[i].stage >= STAGE_HELD && lending.pods[i].node == node && lending.pods[i].card == card
+                used += lending.pods[i].stage >= STAGE_HELD && lending.pods[i].node == node &&
+                                lending.pods[i].card == card
                             ? lending.pods[i].units
                             : 0;
             HOLDS(used <= LENDING_CARD, "n%d/%d holds %d", node, card, used);
@@ -438,11 +440,11 @@ void lending_begin(int spaces, int nodes, int cards)
     lending.n_cards = cards;
     lending.moment = (struct moment){.now_ns = INT64_C(1764100000000000000), .now_ms = 1000000};
     lending.store = store_new(&(struct store_options){.policy = &policies[0],
-                                             .patience_ms = 60000,
-                                             .elastic_quotas = true,
-                                             .reclaim = true,
-                                             .gangs = lending.group_min != NULL,
-                                             .silent = true});
+                                                      .patience_ms = 60000,
+                                                      .elastic_quotas = true,
+                                                      .reclaim = true,
+                                                      .gangs = lending.group_min != NULL,
+                                                      .silent = true});
     store_set_moment(lending.store, &lending.moment);
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(lending.store, (enum feed)feed);
@@ -457,8 +459,8 @@ void lending_begin(int spaces, int nodes, int cards)
 
 void lending_submit(void *data)
 {
-    lending_create((int)chance_below((uint32_t)lending.n_spaces), (int)chance_between(1, LENDING_CARD),
-           (int)chance_below(3), chance_percent(70));
+    lending_create((int)chance_below((uint32_t)lending.n_spaces),
+                   (int)chance_between(1, LENDING_CARD), (int)chance_below(3), chance_percent(70));
 }
 
 void lending_crowd(void *data)
@@ -468,7 +470,7 @@ void lending_crowd(void *data)
 
     for (int i = 0; i < 12; i++)
         lending_create(space, chance_percent(50) ? units : (int)chance_between(1, LENDING_CARD),
-               (int)chance_below(3), chance_percent(70));
+                       (int)chance_below(3), chance_percent(70));
     lending_step();
     lending_step();
 }

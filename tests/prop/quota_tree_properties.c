@@ -145,13 +145,15 @@ static double demand_of(int q)
     return sum;
 }
 
-static double sure(int q)
+/* What it has of what it is sure of, with so much more in the one below it: of each of those, what that has within
+ * its own min. */
+static double sure(int q, int child, double more)
 {
-    double sum = held(q);
+    double sum = held(q) + more;
 
     for (int i = 0; i < QUOTAS; i++) {
         if (quotas[i].set && i != q && parent_of(i) == q)
-            sum -= fmax(held(i) - min_of(i), 0);
+            sum -= fmax(held(i) + (i == child ? more : 0) - min_of(i), 0);
     }
     return sum;
 }
@@ -251,8 +253,8 @@ static enum verdict judge(const struct pod *pod)
     }
     for (int i = 0; i < QUOTAS; i++)
         mins |= quotas[i].set && quotas[i].min > 0;
-    for (int q = own; mins && q != NONE; q = parent_of(q)) {
-        is_sure = (is_sure ? sure(q) : held(q)) + pod->units <= min_of(q);
+    for (int q = own, child = NONE; mins && q != NONE; child = q, q = parent_of(q)) {
+        is_sure = (is_sure ? sure(q, child, pod->units) : held(q) + pod->units) <= min_of(q);
         if (is_sure)
             continue;
         if (held(q) + pod->units > lendable(q))

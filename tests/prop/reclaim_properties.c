@@ -58,9 +58,11 @@ static bool could_make_room(int node, int card, int space, int units)
     for (int i = 0; i < LENDING_PODS; i++) {
         if (lending.pods[i].node != node || lending.pods[i].card != card)
             continue;
-        left -= lending.pods[i].stage == STAGE_HELD || lending.pods[i].stage == STAGE_ENDS ? lending.pods[i].units : 0;
-        if (lending.pods[i].stage == STAGE_HELD && lending.pods[i].space != space && mins[lending.pods[i].space] >= 0 &&
-            !lending.pods[i].opts_out)
+        left -= lending.pods[i].stage == STAGE_HELD || lending.pods[i].stage == STAGE_ENDS
+                    ? lending.pods[i].units
+                    : 0;
+        if (lending.pods[i].stage == STAGE_HELD && lending.pods[i].space != space &&
+            mins[lending.pods[i].space] >= 0 && !lending.pods[i].opts_out)
             on[n++] = i;
     }
     for (unsigned set = 0; set < 1u << n; set++) {
@@ -155,10 +157,11 @@ static void check_hundred_cards(void)
         lending_step();
     HOLDS(lending.evicted_units[0] == 400 && lending.evicted_units[1] == 0, "A gave %ld, B %ld",
           (long)lending.evicted_units[0], (long)lending.evicted_units[1]);
-    HOLDS(lending_count(0, STAGE_HELD) == 60 && lending_count(1, STAGE_HELD) == 40, "A has %d, B %d",
-          lending_count(0, STAGE_HELD), lending_count(1, STAGE_HELD));
+    HOLDS(lending_count(0, STAGE_HELD) == 60 && lending_count(1, STAGE_HELD) == 40,
+          "A has %d, B %d", lending_count(0, STAGE_HELD), lending_count(1, STAGE_HELD));
     printf("# A of 100 cards gave back %ld tenths to B; A has %d cards, B %d\n",
-           (long)lending.evicted_units[0], lending_count(0, STAGE_HELD), lending_count(1, STAGE_HELD));
+           (long)lending.evicted_units[0], lending_count(0, STAGE_HELD),
+           lending_count(1, STAGE_HELD));
 }
 
 /* A claim of 0.2 cards ends 0.2 cards: the youngest of lowest priority among equals. */
@@ -177,8 +180,8 @@ static void check_a_fifth(void)
     lending_create(1, 2, 0, false);
     for (int i = 0; i < 20; i++)
         lending_step();
-    HOLDS(lending_count(1, STAGE_HELD) == 1 && lending.evicted_units[0] == 2, "B has %d, A gave %ld",
-          lending_count(1, STAGE_HELD), (long)lending.evicted_units[0]);
+    HOLDS(lending_count(1, STAGE_HELD) == 1 && lending.evicted_units[0] == 2,
+          "B has %d, A gave %ld", lending_count(1, STAGE_HELD), (long)lending.evicted_units[0]);
     HOLDS(lending.pods[high].stage == STAGE_HELD && lending.pods[old].stage == STAGE_HELD &&
               lending.pods[young].stage == STAGE_GONE,
           "not the youngest of lowest priority");
@@ -204,7 +207,8 @@ static void check_group(int members, const char *needs, int64_t gives)
     }
     for (int i = 0; i < 30; i++)
         lending_step();
-    HOLDS(lending.evicted_units[0] == gives * LENDING_CARD, "A gave %ld", (long)lending.evicted_units[0]);
+    HOLDS(lending.evicted_units[0] == gives * LENDING_CARD, "A gave %ld",
+          (long)lending.evicted_units[0]);
     HOLDS(lending_count(1, STAGE_HELD) == gives, "B has %d", lending_count(1, STAGE_HELD));
     printf("# a group of %d that needs %s got %ld cards\n", members, needs, (long)gives);
 }
@@ -214,7 +218,9 @@ static void check_group(int members, const char *needs, int64_t gives)
 static void change_quota(void *data)
 {
     set_min((int)chance_below((uint32_t)lending.n_spaces),
-            chance_percent(10) ? -1 : chance_between(0, lending.n_nodes * lending.n_cards * LENDING_CARD / lending.n_spaces));
+            chance_percent(10) ? -1
+                               : chance_between(0, lending.n_nodes * lending.n_cards *
+                                                       LENDING_CARD / lending.n_spaces));
 }
 
 static const struct chance_action actions[] = {
@@ -244,7 +250,8 @@ int main(void)
         const bool full = chance_percent(80); /* they are sure of all that there is */
         int64_t left = lending.n_nodes * lending.n_cards * LENDING_CARD;
         for (int i = 0; i < lending.n_spaces; i++) {
-            const int64_t own = full && i == lending.n_spaces - 1 ? left : chance_between(0, left / 2);
+            const int64_t own =
+                full && i == lending.n_spaces - 1 ? left : chance_between(0, left / 2);
             set_min(i, own);
             left -= own;
         }
@@ -252,7 +259,8 @@ int main(void)
             chance_act(actions, NULL);
         lending_rest();
     }
-    printf("# %u evictions, %u refused, %u takeovers\n", lending.n_evicted, lending.n_refused, lending.n_takeovers);
+    printf("# %u evictions, %u refused, %u takeovers\n", lending.n_evicted, lending.n_refused,
+           lending.n_takeovers);
     HOLDS(lending.n_evicted > 100, "only %u evictions", lending.n_evicted);
     return 0;
 }

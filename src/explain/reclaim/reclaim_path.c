@@ -13,6 +13,21 @@ void reclaim_path_find(struct elastic_quotas *quotas, struct ledger *ledger, GHa
     }
 }
 
+/* What an account has of what it is sure of, with so much more: of the one below it, what that has within its own
+ * min. */
+static int64_t surely(const struct reclaim_path *path, guint at, uint32_t key, int64_t wanted)
+{
+    const struct elastic_sums *sums = &path->sums[at], *below = sums - 1;
+    const int64_t going = path->going[at] ? path->going[at][key] : 0;
+
+    if (at == 0)
+        return sums->sure[key] + going + wanted;
+    const int64_t going_below = path->going[at - 1] ? path->going[at - 1][key] : 0;
+    return sums->sure[key] + going - going_below +
+           MIN(below->used[key] + going_below + wanted, below->min[key]) -
+           MIN(below->used[key], below->min[key]);
+}
+
 /* From where on upwards so much more of a key is sure; the path's length: nowhere. What is borrowed below is
  * an account's own business up to its min. */
 static guint sure_from(const struct reclaim_path *path, uint32_t key, int64_t wanted)
@@ -22,9 +37,8 @@ static guint sure_from(const struct reclaim_path *path, uint32_t key, int64_t wa
 
     for (guint i = 0; i < path->n; i++) {
         const struct elastic_sums *sums = &path->sums[i];
-        const int64_t has =
-            (sure ? sums->sure[key] : sums->used[key]) + (path->going[i] ? path->going[i][key] : 0);
-        sure = has + wanted <= sums->min[key];
+        const int64_t all = sums->used[key] + (path->going[i] ? path->going[i][key] : 0) + wanted;
+        sure = (sure ? surely(path, i, key, wanted) : all) <= sums->min[key];
         if (!sure)
             from = i + 1;
     }

@@ -12,23 +12,33 @@ static struct pod_view view_of(const struct allocation *allocation)
     return (struct pod_view){.uid = allocation->uid, .ns = allocation->ns};
 }
 
+/* From which account of its path on upwards the pod is sure of what it would hold there; false: of none. */
+static bool find_sure(struct store *store, const struct node *node, const char *uid,
+                      const struct reclaim_path *path, guint *ret_from)
+{
+    const struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
+    const struct request *request = store_pending(store, uid);
+    const struct request *asks = node && request ? reservation_read_for(node, request) : NULL;
+    int64_t wanted[ELASTIC_KEYS_MAX];
+
+    if (!asks || path->n == 0)
+        return false;
+    elastic_quotas_foresee(quotas, node, asks, wanted);
+    return reclaim_path_weigh(quotas, path, wanted, ret_from) == RECLAIM_FOUND;
+}
+
 bool reclaim_is_sure(struct store *store, const char *node, const char *uid)
 {
-    struct elastic_quotas *quotas = quotas_elastic(store_quotas(store));
-    const struct node *known = ledger_node(store_ledger(store), node);
+    struct ledger *ledger = store_ledger(store);
     const struct pod_rules *rules = store_rules(store, uid);
-    const struct request *request = store_pending(store, uid);
-    const struct request *asks = known && request ? reservation_read_for(known, request) : NULL;
     struct reclaim_path path;
-    int64_t wanted[ELASTIC_KEYS_MAX];
     guint from;
 
-    if (!asks || !rules)
+    if (!rules)
         return false;
-    reclaim_path_find(quotas, store_ledger(store), NULL,
+    reclaim_path_find(quotas_elastic(store_quotas(store)), ledger, NULL,
                       &(struct pod_view){.uid = uid, .ns = rules->ns}, &path);
-    elastic_quotas_foresee(quotas, known, asks, wanted);
-    return path.n > 0 && reclaim_path_weigh(quotas, &path, wanted, &from) == RECLAIM_FOUND;
+    return find_sure(store, ledger_node(ledger, node), uid, &path, &from);
 }
 
 /* The accounts above a pod that ends, up to where they meet the claimant's, and what they have without those
@@ -40,15 +50,21 @@ struct giving {
     guint n;
 };
 
-static bool find_giving(struct giving *giving, struct ledger *ledger,
-                        const struct allocation *ending, const struct pod_view *claimant)
+/* False: it does not lend to the claimant what that is sure of. What a claimant holds already it was sure of. */
+static bool find_giving(struct giving *giving, struct store *store, const struct allocation *ending,
+                        const struct pod_view *claimant)
 {
     const struct pod_view pod = view_of(ending);
     const struct elastic_account *at = elastic_quotas_account(giving->quotas, &pod);
+    struct ledger *ledger = store_ledger(store);
     struct reclaim_path path;
+    guint from = 0;
 
     reclaim_path_find(giving->quotas, ledger, NULL, claimant, &path);
-    if (!at || path.n == 0 || reclaim_path_meets(&path, at) < 1)
+    if (!at || path.n == 0 ||
+        (!ledger_get(ledger, claimant->uid) &&
+         !find_sure(store, ending->node, claimant->uid, &path, &from)) ||
+        reclaim_path_meets(&path, at) <= (int)from)
         return false;
     for (; at && !reclaim_path_has(&path, at); at = elastic_account_parent(at)) {
         struct borrower *borrower = &giving->borrowers[giving->n];
@@ -90,7 +106,7 @@ bool reclaim_may_end(struct store *store, GHashTable *going, const struct pod_vi
     int64_t amounts[ELASTIC_KEYS_MAX];
     const GPtrArray *nodes = ledger_nodes(ledger);
 
-    if (!ending || !find_giving(&giving, ledger, ending, claimant))
+    if (!ending || !find_giving(&giving, store, ending, claimant))
         return false;
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];

@@ -71,6 +71,20 @@ void elastic_room_take(struct elastic_room *room, const struct allocation *alloc
     }
 }
 
+/* What a level has of what it is sure of, with so much more: of the one below it, what that has within its own
+ * min. So what others below have borrowed makes nobody's min less sure further up. */
+static int64_t surely(const struct elastic_room *room, guint at, guint key, int64_t wanted)
+{
+    const struct level *level = &room->levels[at];
+
+    if (at == 0)
+        return level->sure[key] + level->taken[key] + wanted;
+    const struct level *below = &room->levels[at - 1];
+    const int64_t had = below->account->used[key], min = below->account->min[key];
+    return level->sure[key] + level->taken[key] - below->taken[key] +
+           MIN(had + below->taken[key] + wanted, min) - MIN(had, min);
+}
+
 /* What is sure of a pod below is sure above as far as the mins below are sure there; what is borrowed below is
  * an account's own business up to its min. */
 static enum reason refuse(const struct elastic_room *room, guint key, int64_t wanted,
@@ -86,8 +100,8 @@ static enum reason refuse(const struct elastic_room *room, guint key, int64_t wa
     }
     for (guint i = 0; i < room->n; i++) {
         const struct level *level = *ret_level = &room->levels[i];
-        const int64_t more = level->taken[key] + wanted, used = level->account->used[key] + more;
-        sure = (sure ? level->sure[key] + more : used) <= level->account->min[key];
+        const int64_t used = level->account->used[key] + level->taken[key] + wanted;
+        sure = (sure ? surely(room, i, key, wanted) : used) <= level->account->min[key];
         if (!sure &&
             (used > level->lendable[key] || (used > level->share[key] && !level->least[key])))
             return REASON_QUOTA_LENT;
