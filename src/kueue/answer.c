@@ -184,11 +184,17 @@ void answer_encode(struct json_writer *writer, const struct told_workload *told)
 bool check_condition_encode(struct json_writer *writer, const struct check_view *check,
                             int64_t now_s)
 {
-    const char *status = check->parameters ? "False" : "True";
-    const char *reason = check->parameters ? "ParametersUnknown" : "Active";
-    const char *message = check->parameters ? "spec.parameters: this check has none; leave them out"
-                                            : "Workloads are answered by the cards of the cluster";
-    const bool turned = g_strcmp0(check->status, status) != 0;
+    const bool bad = check->parameters || check->unreadable;
+    const char *status = bad ? "False" : "True";
+    const char *reason = check->unreadable   ? "Unreadable"
+                         : check->parameters ? "ParametersUnknown"
+                                             : "Active";
+    const char *message = check->unreadable ? check->unreadable
+                          : check->parameters
+                              ? "spec.parameters: this check has none; leave them out"
+                              : "Workloads are answered by the cards of the cluster";
+    /* What stands there is not known then: the same text again is no change to the API server. */
+    const bool turned = !check->unreadable && g_strcmp0(check->status, status) != 0;
     g_autofree char *now = time_text(now_s);
 
     if (!turned && g_strcmp0(check->reason, reason) == 0 &&

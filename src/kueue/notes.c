@@ -72,6 +72,11 @@ static bool apply_check(void *data, struct json_arena *arena, const cJSON *objec
         return false;
     if (!view.ours)
         return true;
+    if (view.unreadable) {
+        metrics_count(COUNTER_OBJECTS_BAD, WATCHED_ADMISSION_CHECKS);
+        log_event_limited(LOG_LEVEL_WARN, "AdmissionCheck cannot be read",
+                          LOG_TEXT("name", view.name), LOG_TEXT("why", view.unreadable));
+    }
     g_autoptr(GString) body = g_string_new(NULL);
     json_writer_init(&writer, body);
     const bool due = check_condition_encode(&writer, &view, kueue_now_s());

@@ -263,14 +263,42 @@ static const struct json_field check_fields[] = {
     JSON_FIELD_END,
 };
 
+static const struct json_field own_check_fields[] = {
+    CHECK(STRING, view.name, "metadata.name", JSON_REQUIRED),
+    CHECK(STRING, view.since, "metadata.creationTimestamp", 0),
+    CHECK(STRING, controller, "spec.controllerName", JSON_REQUIRED),
+    JSON_FIELD_END,
+};
+
+/* One of ours is told what is wrong with it. */
+static bool decode_unreadable(struct json_arena *arena, const cJSON *object, const char *why,
+                              struct check_view *ret_check)
+{
+    struct check_object read = {0};
+    const size_t size = strlen(why) + 1;
+
+    if (!json_decode(arena, object, own_check_fields, &read, NULL) ||
+        strcmp(read.controller, KUEUE_CONTROLLER) != 0)
+        return false;
+    read.view.ours = true;
+    read.view.unreadable = memcpy(json_arena_alloc(arena, size), why, size);
+    *ret_check = read.view;
+    return true;
+}
+
 bool check_view_decode(struct json_arena *arena, const cJSON *object, struct check_view *ret_check,
                        GError **error)
 {
     struct check_object read = {0};
     struct condition active;
+    g_autoptr(GError) failure = NULL;
 
-    if (!json_decode(arena, object, check_fields, &read, error))
+    if (!json_decode(arena, object, check_fields, &read, &failure)) {
+        if (decode_unreadable(arena, object, failure->message, ret_check))
+            return true;
+        g_propagate_error(error, g_steal_pointer(&failure));
         return false;
+    }
     read.view.ours = g_strcmp0(read.controller, KUEUE_CONTROLLER) == 0;
     if (find_condition(arena, read.conditions, "Active", &active)) {
         read.view.status = active.status;

@@ -68,7 +68,11 @@ struct check_view {
     /* Its condition Active, as it is; NULL: it has none. */
     const char *status, *reason, *message, *since;
     int64_t observed;
+    /* Why the rest cannot be read, but for name and controller, and since when it exists, as `since`; NULL: it
+     * can. */
+    const char *unreadable;
 };
+/* False: not even whose it is, or it is another controller's. */
 bool check_view_decode(struct json_arena *arena, const cJSON *object, struct check_view *ret_check,
                        GError **error);
 

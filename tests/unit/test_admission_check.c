@@ -109,6 +109,24 @@ START_TEST(the_check_is_said_to_be_active)
 }
 END_TEST
 
+/* Written once: what it says does not depend on when it is said. */
+START_TEST(a_check_that_cannot_be_read_is_told_so)
+{
+    reply("GET " KUEUE "/admissionchecks?limit", 200,
+          LIST("{'metadata':{'name':'cards','creationTimestamp':'2026-01-01T00:00:00Z',"
+               "'generation':'one'},'spec':{'controllerName':'gpuledger.io/fit'}}"));
+    hang("GET " KUEUE "/admissionchecks?watch");
+    reply("GET " KUEUE "/workloads?limit", 200, LIST(""));
+    hang("GET " KUEUE "/workloads?watch");
+    reply("PATCH " KUEUE "/admissionchecks/cards/status?" MANAGER, 200, "{}");
+    start_with(NULL);
+    g_autofree char *request = find_request("PATCH", 0);
+    expect_in(request, "'type':'Active','status':'False','reason':'Unreadable','message':");
+    expect_in(request, "metadata.generation");
+    expect_in(request, "'lastTransitionTime':'2026-01-01T00:00:00Z'");
+}
+END_TEST
+
 START_TEST(who_fits_is_let_in)
 {
     script_active_check();
@@ -507,6 +525,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, the_check_is_said_to_be_active);
+    tcase_add_test(tests, a_check_that_cannot_be_read_is_told_so);
     tcase_add_test(tests, who_fits_is_let_in);
     tcase_add_test(tests, who_does_not_fit_is_sent_back);
     tcase_add_test(tests, a_conflict_is_tried_again_with_the_new_version);
