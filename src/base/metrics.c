@@ -120,7 +120,8 @@ static const char *const kueue_result_names[KUEUE_RESULT_N] = {
 };
 
 const char *const switch_events[SWITCH_EVENTS] = {
-    "none", "announced", "begun", "set", "retried", "done", "given_up", "rolled_back", "withdrawn"};
+    "none", "announced", "begun",       "set",       "retried",
+    "done", "given_up",  "rolled_back", "withdrawn", "kept"};
 
 static const char *const reclaim_result_names[RECLAIM_RESULT_N] = {
     [RECLAIM_RESULT_CLAIMED] = "claimed", [RECLAIM_RESULT_REFUSED] = "refused",

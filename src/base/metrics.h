@@ -144,6 +144,7 @@ enum switch_event {
     SWITCH_EVENT_GIVEN_UP,    /* before anything was changed */
     SWITCH_EVENT_ROLLED_BACK, /* the old value is there again */
     SWITCH_EVENT_WITHDRAWN,   /* by somebody else, and the node is given back */
+    SWITCH_EVENT_KEPT,        /* it is what its window wants, by advice */
     SWITCH_EVENTS,
 };
 extern const char *const switch_events[SWITCH_EVENTS];

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#define MIG_LABEL "nvidia.com/mig.config"
 #define MINUTE_S 60
 #define HOUR_S (60 * MINUTE_S)
 #define DAY_S (24 * HOUR_S)
@@ -174,7 +175,12 @@ static bool read_window(const struct reading *reading, const cJSON *item, struct
     if (!switch_mark_parse(text, &mark))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "field 'target': '%.64s' cannot be the value of a label", object.target);
-    if (!calendar_value(reading->calendar, kind->mode, object.target, NULL, &value))
+    const bool chosen = g_str_equal(object.target, CALENDAR_AUTO);
+    if (chosen && (!kind->mode->recuts || reading->calendar->layouts->len == 0))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "field 'target': '" CALENDAR_AUTO "' takes one of 'layouts', which there "
+                         "have to be, and is for 'label: nvidia.com/mig.config' alone");
+    if (!chosen && !calendar_value(reading->calendar, kind->mode, object.target, NULL, &value))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "field 'target': what '%s' makes of cards is not known: %s", object.target,
                          kind->mode->recuts ? "say it in 'layouts'"
@@ -256,6 +262,14 @@ static bool read_kind(const struct reading *reading, const cJSON *item, const ch
     return read;
 }
 
+/* "all-disabled"; other names do not say how many instances there are. */
+static bool read_own_name(const char *name, struct mode_value *ret_value)
+{
+    const struct node_mode *mode = nvidia_mode_find(MIG_LABEL);
+
+    return g_str_has_suffix(name, "-disabled") && nvidia_mode_guess(mode, name, ret_value);
+}
+
 static bool read_layout(const struct reading *reading, const cJSON *item, GError **error)
 {
     struct layout layout = {.name = NULL};
@@ -280,6 +294,11 @@ static bool read_layout(const struct reading *reading, const cJSON *item, GError
         instances->n = profile->valueint;
         layout.value.n_profiles++;
     }
+    if (layout.value.n_profiles == 0 && !read_own_name(item->string, &layout.value))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'%s' does not say by its name alone what it makes of a card: say it, as "
+                         "in '{1g.5gb: 7}'",
+                         item->string);
     layout.name = g_strdup(item->string);
     g_array_append_val(reading->calendar->layouts, layout);
     return true;

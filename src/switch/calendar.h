@@ -21,6 +21,9 @@
 
 struct calendar;
 
+/* As the target of a window: the layout that serves the expected pods best when it begins. */
+#define CALENDAR_AUTO "auto"
+
 #define SWITCH_EVICTIONS_MAX 10000
 
 /* How long what may take, in seconds, and how many pods may end. */

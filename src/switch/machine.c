@@ -153,8 +153,60 @@ static bool is_tried_since(const struct look *look, int64_t since_s)
     return text && switch_mark_parse(text, &done) && done.at_s >= since_s;
 }
 
+/* What the calendar wants the node to become, and when. */
+struct due {
+    const char *target; /* NULL: no switch is near */
+    int64_t at_s;
+    bool begun; /* its window has */
+};
+
+static bool is_auto(const char *target)
+{
+    return g_str_equal(target, CALENDAR_AUTO);
+}
+
 /* The window that begins next, in time; or the one that has begun while nobody looked, with the same
  * notice, if it lasts for longer. */
+static struct due find_due(const struct look *look, const struct calendar_answer *answer)
+{
+    const struct switch_sight *sight = look->sight;
+    const char *current = string_pairs_get(&sight->node->labels, answer->mode->label);
+    const int64_t ready_s = sight->now_s + sight->limits.notice_s;
+
+    if (answer->now && g_strcmp0(answer->now, current) != 0 &&
+        !is_tried_since(look, answer->since_s) && ready_s < answer->until_s &&
+        (!answer->next || ready_s < answer->next_s))
+        return (struct due){answer->now, ready_s, true};
+    if (answer->next && g_strcmp0(answer->next, current) != 0 && answer->next_s <= ready_s)
+        return (struct due){answer->next, answer->next_s, false};
+    return (struct due){NULL};
+}
+
+/* The node is what its window wants: nothing is looked for again before the next one. */
+static void keep(struct look *look)
+{
+    const char *current = string_pairs_get(&look->sight->node->labels, look->step->mode->label);
+
+    leave(look, SWITCH_EVENT_KEPT, current);
+    look->step->taint = is_tainted(look->sight->node);
+}
+
+static void follow_advice(struct look *look, const struct due *due)
+{
+    const struct switch_advice *advice = look->sight->advice;
+
+    if (!advice)
+        look->step->waits = "an extender chooses its layout";
+    else if (!advice->stays && !advice->value)
+        look->step->waits = "which layout serves most is not known";
+    else if (!advice->stays)
+        announce(look, advice->value, due->at_s);
+    else if (due->begun)
+        keep(look);
+    else
+        look->step->waits = "no other layout serves more, so far";
+}
+
 static void ask_calendar(struct look *look)
 {
     const struct switch_sight *sight = look->sight;
@@ -169,14 +221,11 @@ static void ask_calendar(struct look *look)
         look->step->waits = "it is a vGPU guest, which nobody can cut";
         return;
     }
-    const char *current = string_pairs_get(&sight->node->labels, answer.mode->label);
-    const int64_t ready_s = sight->now_s + sight->limits.notice_s;
-    if (answer.now && g_strcmp0(answer.now, current) != 0 &&
-        !is_tried_since(look, answer.since_s) && ready_s < answer.until_s &&
-        (!answer.next || ready_s < answer.next_s))
-        announce(look, answer.now, ready_s);
-    else if (answer.next && g_strcmp0(answer.next, current) != 0 && answer.next_s <= ready_s)
-        announce(look, answer.next, answer.next_s);
+    const struct due due = find_due(look, &answer);
+    if (due.target && is_auto(due.target))
+        follow_advice(look, &due);
+    else if (due.target)
+        announce(look, due.target, due.at_s);
 }
 
 /* While nobody looked, another window has begun that wants something else. */
@@ -377,6 +426,19 @@ static void give_back(struct look *look)
 }
 
 /* --- the whole ----------------------------------------------------------------------------------- */
+
+bool switch_wants_advice(const struct switch_sight *sight)
+{
+    const struct look look = {.sight = sight};
+    struct calendar_answer answer;
+
+    if (!sight->calendar || annotation(&look, SWITCH_KEY) || annotation(&look, SWITCH_STATE_KEY) ||
+        !calendar_ask(sight->calendar, &sight->node->labels, sight->now_s, &answer) ||
+        nvidia_is_vgpu_guest(sight->node))
+        return false;
+    const struct due due = find_due(&look, &answer);
+    return due.target && is_auto(due.target);
+}
 
 void switch_step_find(const struct switch_sight *sight, struct switch_step *ret_step)
 {

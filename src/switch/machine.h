@@ -45,14 +45,24 @@ struct switch_state {
 bool switch_state_parse(const char *text, struct switch_state *ret_state);
 char *switch_state_format(const struct switch_state *state); /* free with g_free */
 
+/* What "auto" means for the node, by whoever can tell. */
+struct switch_advice {
+    bool stays;  /* nothing serves more than what the node is cut into */
+    char *value; /* else what does; NULL: that is not known */
+};
+
 struct switch_sight {
     int64_t now_s;
     const struct node_view *node;
     const struct calendar *calendar; /* NULL: none */
     const char *replicas; /* as --nvidia-config-replicas; asked where there is no calendar */
     struct switch_limits limits;
-    guint n_holders; /* pods there that have a GPU, or are on their way */
+    guint n_holders;                    /* pods there that have a GPU, or are on their way */
+    const struct switch_advice *advice; /* NULL: nobody was asked */
 };
+
+/* Whether the next step depends on that. */
+bool switch_wants_advice(const struct switch_sight *sight);
 
 /* What the node is to be. Of a member that is not `set` nothing changes. */
 struct switch_word {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "switch/node_switch.h"
 
+#include "base/log.h"
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "maintain/eviction.h"
 #include "store/cluster.h"
 #include "switch/drain_budget.h"
+#include "switch/layout_target.h"
 #include "wire/controller.h"
 
 #include <string.h>
@@ -268,6 +270,20 @@ static bool find_wanted(const struct looking *looking, const struct switch_mark 
     return true;
 }
 
+/* Of a window that leaves the layout to what is expected. Only serve knows that. */
+static void find_advice(const struct looking *looking, const struct switch_sight *sight,
+                        struct switch_advice *ret_advice)
+{
+    g_autoptr(GError) failure = NULL;
+
+    *ret_advice = (struct switch_advice){0};
+    if (looking->with->store && switch_wants_advice(sight) &&
+        !layout_target_find(looking->with->store, sight->calendar, sight->node, ret_advice,
+                            &failure))
+        log_event_limited(LOG_LEVEL_WARN, "which layout serves most is not known",
+                          LOG_TEXT("node", sight->node->name), LOG_TEXT("why", failure->message));
+}
+
 static enum outcome carry_out(struct looking *looking, const struct switch_step *step,
                               struct node_look *look, GError **error)
 {
@@ -298,7 +314,8 @@ enum outcome node_switch_look(const struct node_switch *with, const char *node,
         outcome = read_pods(&looking, error);
     if (outcome != OUTCOME_OK)
         return outcome;
-    const struct switch_sight sight = {
+    struct switch_advice advice;
+    struct switch_sight sight = {
         .now_s = looking.now_s,
         .node = &looking.view,
         .calendar = with->calendar,
@@ -306,8 +323,11 @@ enum outcome node_switch_look(const struct node_switch *with, const char *node,
         .limits = with->limits,
         .n_holders = drains ? count_holders(&looking, &state) : (guint)looking.n_pods,
     };
+    find_advice(&looking, &sight, &advice);
+    sight.advice = with->store ? &advice : NULL;
     if (!find_wanted(&looking, wanted, &step))
         switch_step_find(&sight, &step);
+    g_free(advice.value);
     describe(&looking, &step, ret_look);
     ret_look->n_holders = sight.n_holders;
     outcome = carry_out(&looking, &step, ret_look, error);

@@ -223,6 +223,13 @@ static const struct {
      "layouts"},
     {"{\"layouts\":{\"mixed\":{\"1g.5gb\":0}},\"nodes\":[]}", "mixed"},
     {"{\"layouts\":{\"mixed\":7},\"nodes\":[]}", "mixed"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"mig.config\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"target\":\"auto\"}]}]}",
+     "layouts"},
+    {"{\"timeZone\":\"UTC\",\"layouts\":{\"small\":{\"1g.5gb\":7}},\"nodes\":[{\"label\":\"" CONFIG
+     "\",\"windows\":[{\"from\":\"20:00\",\"to\":\"08:00\",\"target\":\"auto\"}]}]}",
+     "mig.config"},
+    {"{\"layouts\":{\"all-1g.5gb\":{}},\"nodes\":[]}", "all-1g.5gb"},
     {"{\"maxPerHour\":-1,\"nodes\":[]}", "maxPerHour"},
     {"{\"maxPerNamespace\":10001,\"nodes\":[]}", "maxPerNamespace"},
 };

@@ -6,6 +6,7 @@
 
 #include "kube/yaml_document.h"
 #include "switch/layout_advice.h"
+#include "switch/layout_target.h"
 
 #include <string.h>
 
@@ -257,6 +258,65 @@ START_TEST(without_pods_nobody_can_say)
 }
 END_TEST
 
+/* --- a calendar's "auto" --------------------------------------------------------------------------- */
+
+/* NULL: it stays. An error begins with "!". Free with g_free. */
+static char *target_of(const char *memory)
+{
+    static const char text[] =
+        "{timeZone: UTC, layouts: {small: {1g.5gb: 7}, large: {3g.20gb: 2}, other: {1g.6gb: 4}, "
+        "too-many: {1g.5gb: 40}, all-disabled: {}}, nodes: [{label: mig.config, windows: "
+        "[{from: '08:00', to: '20:00', target: auto}]}]}";
+    const struct string_pair labels[] = {{"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                                         {"nvidia.com/gpu.memory", memory}};
+    const struct node_view node = {.name = "n1", .labels = {labels, G_N_ELEMENTS(labels)}};
+    g_autoptr(GError) error = NULL;
+    cJSON *tree = yaml_load(text, strlen(text), &error);
+    g_autoptr(calendar) calendar = tree ? calendar_new(tree, "", &error) : NULL;
+    struct switch_advice advice;
+
+    ck_assert_msg(calendar, "%s", error ? error->message : "");
+    cJSON_Delete(tree);
+    for (int feed = 0; feed < FEED_N; feed++)
+        store_list_end(known, feed);
+    if (!layout_target_find(known, calendar, &node, &advice, &error))
+        return g_strconcat("!", error->message, NULL);
+    ck_assert(!advice.stays || !advice.value);
+    return advice.value;
+}
+
+START_TEST(the_calendar_chooses_of_its_own_layouts)
+{
+    static const char *const wanted[] = {"nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb",
+                                         "nvidia.com/gpu"};
+    static const char *const chosen[] = {"small", "large", "all-disabled"};
+
+    if (_i == 1)
+        put_node("n1", "small", "nvidia.com/mig-1g.5gb", "14");
+    else
+        put_node("n1", "large", "nvidia.com/mig-3g.20gb", "4");
+    put_pods("waits", 28, NULL, wanted[_i]);
+    g_autofree char *target = target_of("40960");
+    ck_assert_str_eq(target, chosen[_i]);
+}
+END_TEST
+
+START_TEST(it_stays_where_nothing_else_serves_more)
+{
+    put_node("n1", "large", "nvidia.com/mig-3g.20gb", "4");
+    put_pods("waits", 28, NULL, "nvidia.com/mig-3g.20gb");
+    ck_assert_ptr_null(target_of("40960"));
+}
+END_TEST
+
+START_TEST(why_it_cannot_choose_is_said)
+{
+    put_node("n1", "large", "nvidia.com/mig-3g.20gb", "4");
+    g_autofree char *nobody = target_of("40960");
+    ck_assert_msg(strstr(nobody, "no pod is known"), "%s", nobody);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mig_layouts");
@@ -271,6 +331,9 @@ int main(void)
     tcase_add_test(choosing, what_others_have_is_not_cut_again);
     tcase_add_test(choosing, whole_cards_are_a_layout_as_well);
     tcase_add_test(choosing, without_pods_nobody_can_say);
+    tcase_add_loop_test(choosing, the_calendar_chooses_of_its_own_layouts, 0, 3);
+    tcase_add_test(choosing, it_stays_where_nothing_else_serves_more);
+    tcase_add_test(choosing, why_it_cannot_choose_is_said);
     suite_add_tcase(suite, choosing);
 
     return suite_run(suite);

@@ -218,6 +218,104 @@ START_TEST(vgpu_guests_are_never_cut)
 }
 END_TEST
 
+/* --- a window that leaves the layout to what is expected ---------------------------------------------- */
+
+static struct calendar *autos;
+
+/* From noon to midnight the best layout, and for the rest of the day that of the night. */
+static void begin_calendar(void)
+{
+    static const char text[] =
+        "{\"timeZone\":\"UTC\",\"notice\":\"1h\",\"layouts\":{\"all-1g.5gb\":{\"1g.5gb\":7},"
+        "\"all-disabled\":{}},\"nodes\":[{\"label\":\"mig.config\",\"windows\":[{\"from\":\"12:"
+        "00\","
+        "\"to\":\"00:00\",\"target\":\"auto\"},{\"from\":\"00:00\",\"to\":\"12:00\",\"target\":"
+        "\"all-disabled\"}]}]}";
+    g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GError) error = NULL;
+
+    autos = calendar_new(json_parse(arena, text, strlen(text), NULL), "", &error);
+    ck_assert_msg(autos, "%s", error ? error->message : "");
+}
+
+static void end_calendar(void)
+{
+    teardown();
+    g_clear_pointer(&autos, calendar_free);
+}
+
+#define HOUR INT64_C(3600)
+
+/* Whether anybody has to be asked what is best is found out first, as node_switch does. */
+static void look_ahead(struct string_pairs annotations, int64_t now_s, bool asks,
+                       const struct switch_advice *advice)
+{
+    const struct node_view node = {
+        .name = "n1", .labels = PAIRS({MIG, "all-disabled"}), .annotations = annotations};
+    struct switch_sight sight = {
+        .now_s = now_s, .node = &node, .calendar = autos, .limits = *calendar_limits(autos)};
+
+    switch_step_clear(&step);
+    ck_assert_int_eq(switch_wants_advice(&sight), asks);
+    sight.advice = advice;
+    switch_step_find(&sight, &step);
+}
+
+static const struct switch_advice cut = {false, (char *)"all-1g.5gb"}, stay = {true, NULL},
+                                  nothing = {false, NULL};
+
+START_TEST(what_serves_most_is_announced_in_time)
+{
+    look_ahead((struct string_pairs){0}, NOON - 2 * HOUR, false, NULL);
+    ck_assert(!step.writes);
+    look_ahead((struct string_pairs){0}, NOON - HOUR / 2, true, &cut);
+    ck_assert_int_eq(step.event, SWITCH_EVENT_ANNOUNCED);
+    ck_assert_str_eq(step.mark.text, MIG "=all-1g.5gb@" AT);
+    look_ahead(PAIRS({SWITCH_KEY, MIG "=all-1g.5gb@" AT}), NOON - 1, false, NULL);
+    ck_assert(!step.writes);
+    look_ahead(PAIRS({SWITCH_KEY, MIG "=all-1g.5gb@" AT}), NOON, false, NULL);
+    ck_assert_int_eq(step.event, SWITCH_EVENT_BEGUN);
+}
+END_TEST
+
+START_TEST(who_knows_nothing_changes_nothing)
+{
+    for (int i = 0; i < 2; i++) {
+        look_ahead((struct string_pairs){0}, i ? NOON + HOUR : NOON - 1, true, i ? NULL : &nothing);
+        ck_assert(!step.writes);
+        ck_assert_str_eq(step.waits, i ? "an extender chooses its layout"
+                                       : "which layout serves most is not known");
+    }
+}
+END_TEST
+
+/* Until the window begins it may come to something else; then it is settled for the window. */
+START_TEST(a_layout_that_stays_is_kept_for_its_window)
+{
+    look_ahead((struct string_pairs){0}, NOON - 1, true, &stay);
+    ck_assert(!step.writes);
+    look_ahead((struct string_pairs){0}, NOON + 5, true, &stay);
+    ck_assert_int_eq(step.event, SWITCH_EVENT_KEPT);
+    ck_assert_str_eq(step.done.text, MIG "=all-disabled@2026-11-25T12:00:05Z");
+    ck_assert(!step.taint && !step.label.set);
+    look_ahead(PAIRS({SWITCH_DONE_KEY, MIG "=all-disabled@2026-11-25T12:00:05Z"}), NOON + HOUR,
+               false, &cut);
+    ck_assert(!step.writes);
+    look_ahead(PAIRS({SWITCH_DONE_KEY, MIG "=all-disabled@2026-11-25T12:00:05Z"}),
+               NOON + 24 * HOUR - 1, true, &cut); /* tomorrow's */
+    ck_assert_int_eq(step.event, SWITCH_EVENT_ANNOUNCED);
+}
+END_TEST
+
+START_TEST(a_window_that_has_begun_is_announced_with_the_same_notice)
+{
+    look_ahead((struct string_pairs){0}, NOON + HOUR, true, &cut);
+    ck_assert_str_eq(step.mark.text, MIG "=all-1g.5gb@2026-11-25T14:00:00Z");
+    look_ahead((struct string_pairs){0}, NOON + 11 * HOUR + 1, false, &cut); /* too late */
+    ck_assert(!step.writes);
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_is_left_to_people)
 {
     static const char *const states[] = {"", "setting", "setting@/day", ("dancing@" AT "/day"),
@@ -266,6 +364,13 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_read_is_left_to_people);
     tcase_add_test(tcase, a_state_is_read_as_it_was_written);
     suite_add_tcase(suite, tcase);
+    TCase *advised = tcase_create("advised");
+    tcase_add_checked_fixture(advised, begin_calendar, end_calendar);
+    tcase_add_test(advised, what_serves_most_is_announced_in_time);
+    tcase_add_test(advised, who_knows_nothing_changes_nothing);
+    tcase_add_test(advised, a_layout_that_stays_is_kept_for_its_window);
+    tcase_add_test(advised, a_window_that_has_begun_is_announced_with_the_same_notice);
+    suite_add_tcase(suite, advised);
 
     return suite_run(suite);
 }

@@ -108,6 +108,11 @@ int64_t mig_devices_of(const struct mode_value *value, const char *resource)
 
 /* --- what a configuration offers ------------------------------------------------------------------ */
 
+static bool fits(const struct mig_card *card, double gib)
+{
+    return gib < card->gib * 1.03 + 1; /* names are rounded */
+}
+
 /* Slices of memory that an instance of so many slices of compute may have. */
 static bool has_size(const struct mig_card *card, const char *profile)
 {
@@ -134,6 +139,19 @@ static bool has_size(const struct mig_card *card, const char *profile)
         }
     }
     return false;
+}
+
+bool mig_card_suits(const struct mig_card *card, const struct mode_value *value)
+{
+    double gib = 0;
+
+    for (size_t i = 0; i < value->n_profiles; i++) {
+        const struct mode_instances *instances = &value->profiles[i];
+        if (instances->n > 0 && !has_size(card, instances->profile))
+            return false;
+        gib += instances->n * profile_gib(instances->profile);
+    }
+    return fits(card, gib);
 }
 
 static bool read_profile(const cJSON *item, const struct mig_card *card, struct mode_value *value)
@@ -176,7 +194,7 @@ static bool read_entry(const cJSON *entry, const struct mig_card *card,
             return false;
         gib += profile->valuedouble * profile_gib(profile->string);
     }
-    return ret_value->n_profiles > 0 && gib < card->gib * 1.03 + 1;
+    return ret_value->n_profiles > 0 && fits(card, gib);
 }
 
 /* How much of the card it gives: of entries for several cards the one that suits gives the most. */

@@ -36,6 +36,9 @@ double mig_device_gib(const struct mig_card *card, const char *resource);
 /* So many devices of that resource each card then has. */
 int64_t mig_devices_of(const struct mode_value *value, const char *resource);
 
+/* Whether such a card can be cut so: its profiles are of its sizes, and fit on it. Whole cards can. */
+bool mig_card_suits(const struct mig_card *card, const struct mode_value *value);
+
 /* What the node is cut into, as its label says, or NULL. */
 const char *mig_layout_of(const struct string_pairs *labels);
 
