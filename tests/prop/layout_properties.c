@@ -66,14 +66,15 @@ static double play(const struct small_world *world, int layout)
     return (double)served / whole_of(world);
 }
 
-/* Whether anybody would rather have another one. */
+/* Whether anybody would rather have another one. On the very line between those that count as equal and
+ * those that do not, rounding decides, and either will do. */
 static bool is_better(const struct small_world *world, int a, int b, const double *served)
 {
     double most = 0;
 
     for (int i = 0; i < world->n_layouts; i++)
         most = fmax(most, served[i]);
-    if (served[a] < most - LAYOUT_SAME - 1e-9)
+    if (served[a] < most - LAYOUT_SAME + 1e-9)
         return false;
     if (served[b] < most - LAYOUT_SAME - 1e-9 || world->ended[a] < world->ended[b])
         return true;
