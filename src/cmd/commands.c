@@ -204,10 +204,12 @@ const struct command commands[] = {
      .max_words = 1,
      .summary = "Show which pods to move so that a pod finds room, and move them",
      .description =
-         "Looks for the fewest moves after which the pod fits on some node, or, with --empty, a "
-         "node or card holds nobody, or, with --defragment, so much less GPU is free in pieces "
-         "that nobody can use, or, with --waiting, one of those who wait fits; of as many moves, "
-         "those of the smallest pods. Each step is "
+         "Looks for the fewest moves after which the pod fits on some node, or, with --group, all "
+         "that a group still needs fit at once, or, with --empty, a node or card holds nobody, or, "
+         "with --defragment, so much less GPU is free in pieces that nobody can use, or, with "
+         "--waiting, one of those who wait fits; of as many moves, those of the smallest pods. "
+         "Each "
+         "step is "
          "shown with what it frees, where its successor finds room and what the next step waits "
          "for. Pods stay whose controller is a DaemonSet or that have none, that are of a group, "
          "that a PodDisruptionBudget keeps, or that carry an annotation of the descheduler, "

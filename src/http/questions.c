@@ -181,6 +181,8 @@ static struct relocation *find_plan(const struct extender *extender,
         return NULL;
     query.admit = plan_aim_count(&aim) == 0 ? &pod : NULL;
     query.empty = aim.place.node ? &aim.place : NULL;
+    query.group_ns = aim.group_ns;
+    query.group = aim.group;
     query.less = aim.less;
     query.only = (const char *const *)only;
     const struct waiting_query waiters = {.relocation = query,

@@ -261,6 +261,8 @@ static bool step_once(struct execution *execution, const struct relocation *plan
         g_propagate_prefixed_error(error, failure, "stopped: ");
         return false;
     }
+    if (step->left && !keeping_set(executor->keeping, "", NULL, 0, error))
+        return false;
     count_step(execution,
                &(struct executor_past){step->owner, step->from, step->ns, now_ms, false});
     return note(executor, &news, error);

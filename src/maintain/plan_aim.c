@@ -10,19 +10,32 @@ void plan_aim_clear(struct plan_aim *aim)
 {
     g_free(aim->ns);
     g_free(aim->name);
+    g_free(aim->group_ns);
+    g_free(aim->group);
     card_place_clear(&aim->place);
 }
 
-static bool read_pod(struct plan_aim *aim, const char *text, GError **error)
+static bool read_title(const char *text, const char *what, char **ret_ns, char **ret_name,
+                       GError **error)
 {
     const char *slash = strchr(text, '/');
 
     if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/'))
-        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected a pod, NAMESPACE/NAME",
-                         text);
-    aim->ns = g_strndup(text, (gsize)(slash - text));
-    aim->name = g_strdup(slash + 1);
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%s': expected a %s, NAMESPACE/NAME",
+                         text, what);
+    *ret_ns = g_strndup(text, (gsize)(slash - text));
+    *ret_name = g_strdup(slash + 1);
     return true;
+}
+
+static bool read_pod(struct plan_aim *aim, const char *text, GError **error)
+{
+    return read_title(text, "pod", &aim->ns, &aim->name, error);
+}
+
+static bool read_group(struct plan_aim *aim, const char *text, GError **error)
+{
+    return read_title(text, "group", &aim->group_ns, &aim->group, error);
 }
 
 static bool read_place(struct plan_aim *aim, const char *text, GError **error)
@@ -65,12 +78,12 @@ static bool read_waiting(struct plan_aim *aim, const char *text, GError **error)
     return aim->waits;
 }
 
-const char *const plan_aim_words[] = {"pod", "empty", "waiting", "defragment", NULL};
+const char *const plan_aim_words[] = {"pod", "group", "empty", "waiting", "defragment", NULL};
 
 bool plan_aim_read(struct plan_aim *aim, const char *word, const char *text, GError **error)
 {
     static bool (*const readers[])(struct plan_aim *aim, const char *text, GError **error) = {
-        read_pod, read_place, read_waiting, read_less};
+        read_pod, read_group, read_place, read_waiting, read_less};
 
     for (size_t i = 0; i < G_N_ELEMENTS(readers); i++) {
         if (strcmp(plan_aim_words[i], word) == 0)
@@ -81,5 +94,6 @@ bool plan_aim_read(struct plan_aim *aim, const char *word, const char *text, GEr
 
 int plan_aim_count(const struct plan_aim *aim)
 {
-    return (aim->name != NULL) + (aim->place.node != NULL) + aim->waits + (aim->less > 0);
+    return (aim->name != NULL) + (aim->group != NULL) + (aim->place.node != NULL) + aim->waits +
+           (aim->less > 0);
 }

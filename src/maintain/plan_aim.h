@@ -5,6 +5,7 @@
  * share. Pure.
  *
  *   pod=ml/big        room for a pod
+ *   group=ml/train    room for a group of pods, whole or not at all
  *   empty=n1/3        nobody with a GPU on a node or card
  *   waiting=5m        room for pods that have had no node for so long, one after the other
  *   defragment=1.5    so much less free GPU that the pods that are expected cannot use (gpuledger/fragmentation.h)
@@ -15,6 +16,7 @@
 struct plan_aim {
     char *ns,
         *name; /* the pod; of those who wait the one whose turn it is, which whoever chooses it sets */
+    char *group_ns, *group;
     bool waits; /* room for those who do, for so long: */
     int64_t waited_ms;
     struct card_place place;

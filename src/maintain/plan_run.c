@@ -203,13 +203,40 @@ static bool is_held(struct store *store, const char *uid)
     return held;
 }
 
-/* The watch needs a moment to tell that the last pod has ended. */
+struct left_look {
+    const char *by;
+    bool found;
+};
+
+static void find_left(const char *node, const struct plan_mark *mark, bool lives, void *data)
+{
+    struct left_look *look = data;
+
+    for (guint i = 0; lives && g_strcmp0(mark->by, look->by) == 0 && i < mark->rooms->len; i++) {
+        const struct kept_room *room = mark->rooms->pdata[i];
+        look->found |= room->uid && g_str_has_prefix(room->uid, RELOCATION_LEFT);
+    }
+}
+
+/* What the last pod has left is still kept for nobody, as far as the store knows. */
+static bool keeps_left(const struct run *run)
+{
+    struct store *store = run->args->with->store;
+    struct left_look look = {run->by, false};
+
+    store_lock(store);
+    store_marks_each(store, find_left, &look);
+    store_unlock(store);
+    return look.found;
+}
+
+/* The watch needs a moment to tell that the last pod has ended, and that nothing is kept in its place. */
 static void settle(const struct run *run)
 {
     const int64_t until_ms = clock_ms() + SETTLE_MS;
 
-    while (run->gone && is_held(run->args->with->store, run->gone) && clock_ms() < until_ms &&
-           worker_rest(run->args->worker, SETTLE_POLL_MS))
+    while (run->gone && (is_held(run->args->with->store, run->gone) || keeps_left(run)) &&
+           clock_ms() < until_ms && worker_rest(run->args->worker, SETTLE_POLL_MS))
         continue;
 }
 
@@ -222,6 +249,8 @@ static struct relocation_query query_of(const struct plan_run_args *args)
         .store = args->with->store,
         .cluster = args->with->cluster,
         .empty = order->aim.place.node ? &order->aim.place : NULL,
+        .group_ns = order->aim.group_ns,
+        .group = order->aim.group,
         .less = order->aim.less,
         .fragmented_most = args->status->fragmented_most,
         .moves_max = order->moves_max,
@@ -575,6 +604,7 @@ void plan_run(const struct plan_run_args *args)
                   LOG_TEXT("why", failure->message));
     } else {
         const bool ok = take_over(&run, &failure) && finish_step(&run, &failure) &&
+                        (!keeps_left(&run) || keeping_set(run.keeping, "", NULL, 0, &failure)) &&
                         close_place(&run, &failure) && execute(&run, &failure);
         if (serves(&run)) {
             keeping_end(

@@ -42,6 +42,16 @@ static void clear_stay(void *data)
     g_free(stay->why);
 }
 
+static void clear_seat(void *data)
+{
+    struct relocation_seat *seat = data;
+
+    g_free(seat->ns);
+    g_free(seat->name);
+    g_free(seat->node);
+    g_free(seat->cards);
+}
+
 struct relocation *relocation_new(void)
 {
     struct relocation *relocation = g_new0(struct relocation, 1);
@@ -50,6 +60,8 @@ struct relocation *relocation_new(void)
     g_array_set_clear_func(relocation->steps, clear_step);
     relocation->stays = g_array_new(FALSE, TRUE, sizeof(struct relocation_stay));
     g_array_set_clear_func(relocation->stays, clear_stay);
+    relocation->seats = g_array_new(FALSE, TRUE, sizeof(struct relocation_seat));
+    g_array_set_clear_func(relocation->seats, clear_seat);
     return relocation;
 }
 
@@ -59,6 +71,7 @@ void relocation_free(struct relocation *relocation)
         return;
     g_array_unref(relocation->steps);
     g_array_unref(relocation->stays);
+    g_array_unref(relocation->seats);
     kept_room_free(relocation->room);
     g_free(relocation->goal);
     g_free(relocation->ns);
@@ -102,13 +115,32 @@ static gint compare_candidates(gconstpointer a, gconstpointer b)
 }
 
 /* The pod would find room if nobody were there. */
-static bool fits_when_empty(const struct work *work, const struct node *node)
+static bool fits_when_empty(const struct work *work, const struct request *request,
+                            const struct node *node)
 {
     g_autoptr(what_if) what_if = what_if_new(node);
 
     for (guint i = 0; i < what_if->allocations->len; i++)
         what_if_without(what_if, what_if->allocations->pdata[i]);
-    return placement_fits(what_if->node, work->request, work_policy(work, node), NULL);
+    return placement_fits(what_if->node, request, work_policy(work, node), NULL);
+}
+
+/* It may lend room to the pod to admit, or to some pod of the group. */
+static bool might_take(const struct work *work, const struct node *node)
+{
+    bool might = !work->request && !work->members;
+
+    if (work->request)
+        might = constraints_check(work->admit.constraints, node) == BARRIER_NONE &&
+                dialect_serves(node, work->request) && fits_when_empty(work, work->request, node);
+    for (guint i = 0; work->members && !might && i < work->members->len; i++) {
+        const struct mover *member = work->members->pdata[i];
+        might = (i == 0 || !work_are_alike(member, work->members->pdata[i - 1])) &&
+                constraints_check(member->view.constraints, node) == BARRIER_NONE &&
+                dialect_serves(node, member->request) &&
+                fits_when_empty(work, member->request, node);
+    }
+    return might;
 }
 
 static int64_t free_memory(const struct node *node)
@@ -134,10 +166,7 @@ static GArray *list_candidates(const struct work *work)
         const struct node *node = nodes->pdata[i];
         const bool emptied =
             work->query->empty && g_str_equal(node->name, work->query->empty->node);
-        if (!emptied && (!node->present || node->cordoned ||
-                         (work->request &&
-                          (constraints_check(work->admit.constraints, node) != BARRIER_NONE ||
-                           !dialect_serves(node, work->request) || !fits_when_empty(work, node)))))
+        if (!emptied && (!node->present || node->cordoned || !might_take(work, node)))
             continue;
         const struct candidate one = {g_strdup(node->name),
                                       emptied        ? INT64_MAX
@@ -265,7 +294,7 @@ static struct kept_room *room_left(const struct plan_step *step)
     const struct mover *mover = step->pod->tag;
     struct kept_room *room = kept_room_new();
 
-    room->uid = g_strdup_printf("left by %s", mover->uid);
+    room->uid = g_strconcat(RELOCATION_LEFT, mover->uid, NULL);
     room->held = allocation_dup(step->frees);
     return room;
 }
@@ -287,7 +316,7 @@ static void keep_step(struct work *work, const struct plan_step *step)
         .owner_kind = g_strdup(mover->controller.kind),
         .owner = g_strdup(mover->controller.uid),
         .room = room_for_successor(step),
-        .left = work->demand ? room_left(step) : NULL,
+        .left = work->demand || work->members ? room_left(step) : NULL,
         .overlooked = mover->view.constraints ? mover->view.constraints->overlooked : 0,
     };
 
@@ -302,10 +331,15 @@ static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray
     g_autofree int64_t *allowed = g_new(int64_t, pods->len + 1); /* not more namespaces than pods */
     for (guint i = 0; i <= pods->len; i++)
         allowed[i] = query->per_namespace;
+    g_autoptr(GArray) group = work->members ? work_group(work) : NULL;
     const struct plan_query asked = {
-        .goal = {work->request, query->empty ? query->empty->node : NULL,
-                 query->empty ? query->empty->card : CARD_UNKNOWN, work->demand,
-                 work->found->fragmented_most},
+        .goal = {.admit = work->request,
+                 .group = (const struct plan_pod *)(const void *)(group ? group->data : NULL),
+                 .n_group = group ? group->len : 0,
+                 .node = query->empty ? query->empty->node : NULL,
+                 .card = query->empty ? query->empty->card : CARD_UNKNOWN,
+                 .demand = work->demand,
+                 .fragmented_most = work->found->fragmented_most},
         .pods = (const struct plan_pod *)(const void *)pods->data,
         .n_pods = pods->len,
         .policy = store_options(ground)->policy,
@@ -366,7 +400,7 @@ static void keep_stays(struct work *work)
         const struct relocation_stay stay = {g_strdup(mover->view.ns), g_strdup(mover->view.name),
                                              g_strdup(holder ? holder->node->name : ""),
                                              g_strdup(mover->stays)};
-        const bool counts = holder && (work->request || work->demand ||
+        const bool counts = holder && (work->request || work->demand || work->members ||
                                        (g_str_equal(stay.node, work->query->empty->node) &&
                                         card_place_holds(work->query->empty, holder)));
         store_unlock(work->copy);
@@ -382,7 +416,7 @@ static char *why_not(const struct work *work)
     const struct relocation *found = work->found;
     const char *unknown = find_unknown(work);
 
-    if (work->request && found->n_nodes == 0)
+    if ((work->request || work->members) && found->n_nodes == 0)
         return g_strdup("no node would take it, even if nobody were there");
     if (unknown)
         return g_strdup_printf("%s holds no GPU on a node that was looked at", unknown);
@@ -392,7 +426,7 @@ static char *why_not(const struct work *work)
     if (work->demand && found->fragmented_most < 0)
         return g_strdup_printf("only %.2f GPU are free that the expected pods cannot use",
                                (double)found->fragmented / 1000);
-    if (!work->request && !work->demand && found->stays->len > 0)
+    if (work->query->empty && found->stays->len > 0)
         return g_strdup_printf("%u of its pods may not be moved", found->stays->len);
     return g_strdup_printf(found->fewest && found->n_looked == found->n_nodes
                                ? "no order of at most %u moves does it"
@@ -472,6 +506,7 @@ static bool read_less(struct work *work, GError **error)
 static bool read_goal(struct work *work, GError **error)
 {
     return work->query->admit   ? read_admit(work, error)
+           : work->query->group ? work_read_group(work, error)
            : work->query->empty ? read_empty(work, error)
                                 : read_less(work, error);
 }
@@ -490,7 +525,7 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
 
     if (!read_goal(&work, error))
         return NULL;
-    if (found->reached)
+    if (found->reached || found->why)
         return g_steal_pointer(&found);
     if (!look(&work, error))
         return NULL;

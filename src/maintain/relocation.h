@@ -13,11 +13,12 @@
 
 #define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
 
-/* Either `admit`, `empty` or `less`. */
+/* Either `admit`, `group`, `empty` or `less`. */
 struct relocation_query {
     struct store *store;
     struct cluster *cluster;      /* asked for the pods of nodes */
     const struct pod_view *admit; /* bound already: nothing is to be done */
+    const char *group_ns, *group; /* pods that come whole or not at all (queue/gangs.h) */
     const struct card_place *empty;
     int64_t
         less; /* thousandths of a GPU by which what is fragmented is to go down; 0: that is not it */
@@ -32,6 +33,8 @@ struct relocation_query {
     bool force; /* pods that nobody makes again may be moved, too */
 };
 
+#define RELOCATION_LEFT "left by " /* the pod's UID: so begins the UID of a room for nobody */
+
 struct relocation_step {
     char *ns, *name, *uid;
     char *from, *frees;     /* node, and what of it: "card 1 (8GiB)" */
@@ -42,6 +45,11 @@ struct relocation_step {
     struct kept_room
         *left; /* on `from`, so that the successor does not come back; NULL: it does not matter */
     unsigned overlooked; /* of the pod: bits of enum overlooked */
+};
+
+/* Where a pod of the group then goes. */
+struct relocation_seat {
+    char *ns, *name, *node, *cards;
 };
 
 /* A pod that was looked at and may not be moved. */
@@ -55,6 +63,7 @@ struct relocation {
     bool fewest;   /* it is certain that fewer do not do, or, if it is not reached, that none do */
     GArray *steps; /* struct relocation_step, in order */
     GArray *stays; /* struct relocation_stay */
+    GArray *seats; /* struct relocation_seat: of the group that is to find room, if it is reached */
     char *ns, *name;         /* of the pod to admit, or NULL */
     char *uid;               /* likewise; NULL: it need not exist */
     char *node, *cards;      /* of the pod to admit, if it is reached */

@@ -27,6 +27,21 @@ static void encode_step(struct json_writer *writer, const struct relocation_step
     json_end_object(writer);
 }
 
+static void encode_seats(struct json_writer *writer, const GArray *seats)
+{
+    json_key_array(writer, "pods");
+    for (guint i = 0; i < seats->len; i++) {
+        const struct relocation_seat *seat = &g_array_index(seats, struct relocation_seat, i);
+        json_begin_object(writer);
+        json_key_string(writer, "namespace", seat->ns);
+        json_key_string(writer, "name", seat->name);
+        json_key_string(writer, "node", seat->node);
+        json_key_string(writer, "cards", seat->cards);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 void relocation_places(const struct relocation *plan, const char *ret_nodes[RELOCATION_PLACES_MAX])
 {
     const struct relocation_step *step =
@@ -70,6 +85,8 @@ void relocation_encode(struct json_writer *writer, const struct relocation *plan
     for (guint i = 0; i < plan->steps->len; i++)
         encode_step(writer, &g_array_index(plan->steps, struct relocation_step, i));
     json_end_array(writer);
+    if (plan->seats->len > 0)
+        encode_seats(writer, plan->seats);
     json_key_array(writer, "stays");
     for (guint i = 0; i < plan->stays->len; i++) {
         const struct relocation_stay *stay = &g_array_index(plan->stays, struct relocation_stay, i);

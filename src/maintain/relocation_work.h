@@ -13,6 +13,7 @@ struct work {
     struct json_arena *arena;
     struct pod_view admit;
     struct request *request; /* of the pod to admit, or NULL */
+    GPtrArray *members;      /* struct mover: of the group that is to find room; or NULL */
     struct movers *movers;
     GHashTable *barred;    /* a set of texts: UID and node */
     GHashTable *looked;    /* a set of nodes that successors may go to; NULL: all */
@@ -33,6 +34,14 @@ bool work_is_barred(const struct work *work, const char *uid, const char *node);
  * neither. */
 bool work_may_be_on(const struct pod_view *pod, const struct request *request,
                     const struct node *node);
+
+/* The group's pods that are still to find room. `found` says it if nothing is to be done, or if nothing can be.
+ * False, with an error: there is no such group. */
+bool work_read_group(struct work *work, GError **error);
+/* Any node takes them alike. */
+bool work_are_alike(const struct mover *one, const struct mover *other);
+/* Array of struct plan_pod, as a goal has them. */
+GArray *work_group(const struct work *work);
 
 /* All steps one after the other, each placed as the verbs would, and then the goal. False: it does not hold,
  * and somebody is barred from some node. */

@@ -57,6 +57,10 @@
     {"empty", TEXT(empty, "NODE[/CARD]", ""), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "The goal is that no pod with a GPU is on this node or card, instead of room for a pod."},
+    {"group", TEXT(group, "NAMESPACE/NAME", ""), IN(MAINTENANCE, COMMAND_PLAN),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "The goal is room for all that a group of pods still needs, at once or not at all. With "
+             "--gangs only."},
     {"defragment", TEXT(defragment, "GPUS", ""), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "The goal is so much less free GPU that the pods that are expected cannot use, such as 1.5: "

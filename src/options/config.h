@@ -172,6 +172,7 @@ struct config {
     int64_t from; /* of peers */
     bool dry_run;
     char *empty;       /* NODE or NODE/CARD */
+    char *group;       /* NAMESPACE/NAME */
     char *defragment;  /* GPUs */
     char *waiting;     /* a time */
     char *mig_configs; /* "": none */

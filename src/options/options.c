@@ -175,7 +175,7 @@ const struct option options[] = {
              "above min only what others do not need within theirs. ResourceQuotas with the "
              "annotations gpuledger.io/min and gpuledger.io/max are read likewise. Keys are the "
              "resources of pods, and gpuledger.io/gpus and gpuledger.io/gpu-memory for all of them."},
-    {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | PLANS),
+    {"gangs", BOOL(gangs, "false"), IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE | COMMAND_PLAN | PLANS),
      .help = "Bind groups of pods whole or not at all: those of PodGroups (scheduling.k8s.io, "
              "scheduling.x-k8s.io), of scheduling.x-k8s.io/pod-group and of Koordinator's "
              "annotations. Their places are held, for 15 s after one of them was last asked about, "

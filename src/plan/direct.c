@@ -206,7 +206,7 @@ static GArray *list_ways(const struct search *search, uint32_t most)
     }
     for (guint i = 0; i < nodes->len; i++) {
         GArray *pods = g_hash_table_lookup(by_node, nodes->pdata[i]);
-        if (pods && search_admits(search, nodes->pdata[i], NULL))
+        if (pods && search_admits(search, nodes->pdata[i], search->who))
             look_at_node(search, nodes->pdata[i], pods, most, ways);
     }
     g_array_sort(ways, compare_ways);
@@ -239,10 +239,11 @@ bool direct_find(struct search *search, uint32_t most)
         return list_in_the_way(search, pods) && pods->len <= most &&
                move_all(search, pods, &reached) && reached;
     }
-    g_autoptr(GArray) ways = list_ways(search, most);
+    const guint before = search->steps->len;
+    g_autoptr(GArray) ways = list_ways(search, most - before);
     for (guint i = 0; i < ways->len && i < WAYS_MAX; i++) {
         const struct way *way = &g_array_index(ways, struct way, i);
-        if (way->pods->len <= most && move_all(search, way->pods, &reached) && reached)
+        if (before + way->pods->len <= most && move_all(search, way->pods, &reached) && reached)
             return true;
     }
     return false;

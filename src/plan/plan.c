@@ -82,32 +82,47 @@ static bool find_fewer(struct search *search, uint32_t end)
 
 static bool find_quickly(struct search *search, uint32_t most)
 {
-    return search->query->goal.demand ? gather_find(search, most) : direct_find(search, most);
+    const struct plan_goal *goal = &search->query->goal;
+
+    return goal->demand        ? gather_find(search, most)
+           : goal->n_group > 0 ? group_find(search, most)
+                               : direct_find(search, most);
+}
+
+static enum plan_outcome find(struct search *search, bool *ret_fewest)
+{
+    const uint32_t most = MIN(search->query->moves_max, PLAN_MOVES_MAX);
+
+    *ret_fewest = true;
+    if (search_reached(search))
+        return PLAN_FOUND;
+    const bool direct = find_quickly(search, most);
+    const uint32_t n = direct ? search->steps->len : most + 1;
+    search_return(search, 0);
+    if (find_fewer(search, n)) {
+        *ret_fewest = !search->unsure;
+        return PLAN_FOUND;
+    }
+    *ret_fewest = !search->gave_up && !search->unsure;
+    if (direct && find_quickly(search, most)) /* it goes the same way again */
+        return PLAN_FOUND;
+    return search->gave_up ? PLAN_GAVE_UP : PLAN_NONE;
 }
 
 enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query, bool *ret_fewest,
                             GPtrArray **ret_steps)
 {
-    const uint32_t most = MIN(query->moves_max, PLAN_MOVES_MAX);
     g_autofree bool *moved = g_new0(bool, query->n_pods + 1);
     struct search search = {.ledger = ledger,
                             .query = query,
                             .steps = g_ptr_array_new_with_free_func(search_step_free),
                             .moved = moved};
 
-    *ret_steps = search.steps;
-    *ret_fewest = true;
     if (query->goal.demand)
         search.fragmented = plan_fragmented(ledger, query->goal.demand);
-    if (search_reached(&search))
-        return PLAN_FOUND;
-    const bool direct = find_quickly(&search, most);
-    const uint32_t n = direct ? search.steps->len : most + 1;
-    search_return(&search, 0);
-    if (find_fewer(&search, n))
-        return PLAN_FOUND;
-    *ret_fewest = !search.gave_up;
-    if (direct && find_quickly(&search, most)) /* it goes the same way again */
-        return PLAN_FOUND;
-    return search.gave_up ? PLAN_GAVE_UP : PLAN_NONE;
+    const enum plan_outcome outcome = find(&search, ret_fewest);
+    if (outcome != PLAN_FOUND)
+        search_return(&search, 0);
+    *ret_steps = search.steps;
+    return outcome;
 }

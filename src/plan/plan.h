@@ -16,14 +16,18 @@
  * itself, and where a pod takes several cards or devices, only the policy's own choice is tried on each
  * node. What is fragmented is first brought down by the move that brings most of it down, then by the next
  * such move; where no single move helps, only the second search can. Of a node only the card that the policy
- * chooses is tried then, since that is where the successor will be.
+ * chooses is tried then, since that is where the successor will be. For a group room is first made for one of
+ * its pods after the other, with the policy's cards likewise. Whether all of them fit is tried in every order of places, until PLAN_SEATS_MAX
+ * have been tried.
  */
 #include <gpuledger/demand.h>
 #include <gpuledger/placement.h>
 
 #define PLAN_MOVES_MAX 64
 #define PLAN_TRIES_MAX 200000
+#define PLAN_SEATS_MAX 20000 /* places for the pods of a group, each time it is asked */
 #define PLAN_BUDGETS_MAX 4
+#define PLAN_GROUP_MAX 64
 
 /* A pod that the caller knows; who is in the ledger only stays where it is. Borrowed. */
 struct plan_pod {
@@ -37,10 +41,13 @@ struct plan_pod {
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
 };
 
-/* A request that is to find room; or a card or node that is to hold nobody; or else no more free GPU than
+/* A request that is to find room; or pods that all are to find room at once; or a card or node that is to hold nobody; or else no more free GPU than
  * so much that the pods that are expected cannot use (gpuledger/fragmentation.h). */
 struct plan_goal {
     const struct request *admit;
+    const struct plan_pod
+        *group;     /* of these the request and the tag count, and equal ones come in a row */
+    size_t n_group; /* at most PLAN_GROUP_MAX; 0: that is not it */
     const char *node;
     int32_t card;                /* CARD_UNKNOWN: the whole node */
     const struct demand *demand; /* settled for this ledger; of no other goal */
@@ -59,7 +66,7 @@ struct plan_query {
     uint32_t per_node;  /* the same, of pods that leave the node */
     bool uncontrolled;  /* pods without a controller may be moved too */
     /* What the ledger does not know of pod and node, such as selectors and taints; the pod is NULL
-     * for the one to admit. NULL: nothing else is in the way. Asked about the same over and over. */
+     * for the one to admit, and one of the goal's for a group. NULL: nothing else is in the way. Asked about the same over and over. */
     bool (*admits)(const struct node *node, const struct plan_pod *pod, void *data);
     void *data;
 };

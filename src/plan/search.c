@@ -68,12 +68,20 @@ const struct policy *search_policy(const struct search *search, const struct nod
     return node->policy ? node->policy : search->query->policy;
 }
 
+bool search_any_card(const struct search *search, const struct request *request,
+                     const struct node *node)
+{
+    return !search_policy(search, node)->foreseen && !request->alternative &&
+           request->n_asks == 1 && request->asks[0].count == 1 && !request->asks[0].device;
+}
+
 bool search_may_pin(const struct search *search, const struct request *request,
                     const struct node *node)
 {
-    return !search->query->goal.demand && !search_policy(search, node)->foreseen &&
-           !request->alternative && request->n_asks == 1 && request->asks[0].count == 1 &&
-           !request->asks[0].device;
+    const struct plan_goal *goal = &search->query->goal;
+
+    return !goal->demand && goal->n_group == 0 && !search->who &&
+           search_any_card(search, request, node);
 }
 
 bool search_admits(const struct search *search, const struct node *node, const struct plan_pod *pod)
@@ -111,26 +119,8 @@ uint32_t search_least_moves(const struct search *search)
 
 bool search_admits_goal(const struct search *search, const struct node *node)
 {
-    return search_admits(search, node, NULL) &&
+    return search_admits(search, node, search->who) &&
            placement_fits(node, search->query->goal.admit, search_policy(search, node), NULL);
-}
-
-/* After a step there is more room only where one has left. */
-bool search_reached(const struct search *search)
-{
-    const GPtrArray *nodes = ledger_nodes(search->ledger);
-
-    if (!search->query->goal.admit)
-        return search_least_moves(search) == 0;
-    for (guint i = 0; i < search->steps->len; i++) {
-        const struct plan_step *step = search->steps->pdata[i];
-        if (search_admits_goal(search, ledger_node(search->ledger, step->from)))
-            return true;
-    }
-    for (guint i = 0; search->steps->len == 0 && i < nodes->len; i++)
-        if (search_admits_goal(search, nodes->pdata[i]))
-            return true;
-    return false;
 }
 
 /* Whether the limits leave room for one more move of the pod. */
@@ -209,15 +199,20 @@ bool search_move(struct search *search, size_t pod, const char *to,
     return true;
 }
 
+void search_undo(struct search *search, const struct plan_step *step)
+{
+    const int64_t before = fragmented_of(search, step->from, step->to);
+
+    ledger_drop(search->ledger, step->takes->uid);
+    ledger_put(search->ledger, step->from, allocation_dup(step->frees));
+    search->fragmented += fragmented_of(search, step->from, step->to) - before;
+    search->moved[step->pod - search->query->pods] = false;
+}
+
 void search_return(struct search *search, guint n)
 {
     while (search->steps->len > n) {
-        const struct plan_step *step = search->steps->pdata[search->steps->len - 1];
-        const int64_t before = fragmented_of(search, step->from, step->to);
-        ledger_drop(search->ledger, step->takes->uid);
-        ledger_put(search->ledger, step->from, allocation_dup(step->frees));
-        search->fragmented += fragmented_of(search, step->from, step->to) - before;
-        search->moved[step->pod - search->query->pods] = false;
+        search_undo(search, search->steps->pdata[search->steps->len - 1]);
         g_ptr_array_set_size(search->steps, (int)search->steps->len - 1);
     }
 }

@@ -8,9 +8,12 @@
 struct search {
     struct ledger *ledger;
     const struct plan_query *query;
-    GPtrArray *steps;   /* taken so far: struct plan_step */
-    bool *moved;        /* of each pod of the query */
-    int64_t fragmented; /* of all nodes now, where that is the goal */
+    GPtrArray *steps;           /* taken so far: struct plan_step */
+    bool *moved;                /* of each pod of the query */
+    const struct plan_pod *who; /* of a group, for which room is being made alone; else NULL */
+    bool unsure;                /* whether the group fitted was not found out once */
+    uint32_t seats;             /* places that were tried for the group this time */
+    int64_t fragmented;         /* of all nodes now, where that is the goal */
     uint32_t tries;
     bool gave_up;
 };
@@ -20,8 +23,10 @@ bool search_try(struct search *search);
 
 const struct policy *search_policy(const struct search *search, const struct node *node);
 
-/* Whether any card of the node may be chosen for the pod, instead of by the policy. Not where it matters which
- * card the successor has in the end. */
+/* Whether any card of the node can be chosen for the pod, instead of by the policy. */
+bool search_any_card(const struct search *search, const struct request *request,
+                     const struct node *node);
+/* The same for a successor. Not where it matters which card it has in the end. */
 bool search_may_pin(const struct search *search, const struct request *request,
                     const struct node *node);
 
@@ -44,13 +49,23 @@ bool search_move(struct search *search, size_t pod, const char *to,
 /* Takes back all steps but the first `n`. */
 void search_return(struct search *search, guint n);
 
-bool search_reached(const struct search *search);
-/* The pod to admit has room on the node. */
+/* Takes back one that was the last of those taken, wherever it is listed. */
+void search_undo(struct search *search, const struct plan_step *step);
+
+bool search_reached(struct search *search);
+/* The pod to admit, alone, has room on the node. */
 bool search_admits_goal(const struct search *search, const struct node *node);
 /* Moves that are needed at least: who is to leave leaves by one move of his own. */
 uint32_t search_least_moves(const struct search *search);
 
 void search_step_free(void *step);
+
+/* A place for one pod of the group on the ledger, for as long as others are looked for. */
+bool seat_take(struct search *search, size_t member, const struct node *node,
+               const struct placement *placement);
+void seat_leave(struct search *search, size_t member);
+/* Makes room for one pod of the group after the other, in all by at most `most` steps. */
+bool group_find(struct search *search, uint32_t most);
 
 /* Brings down what is fragmented by at most `most` steps, each the one that helps most; as far as that
  * goes. */

@@ -180,6 +180,16 @@ def check_plan(walk):
                 "less is in pieces", pieces)
     alone = walk.ask("operations", "POST", "/api/v1/plan", body=pod("new", 2))
     walk.tap.equal((alone["reached"], alone["steps"]), (True, []), "there is room for a small one")
+    for number in range(2):
+        member = pod(f"both-{number}", 1)
+        member["metadata"]["annotations"] = {"gang.scheduling.koordinator.sh/name": "both",
+                                             "gang.scheduling.koordinator.sh/min-available": "2"}
+        walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=member, status=201)
+    both = walk.json("/api/v1/plan?group=test/both")
+    walk.tap.equal((both["reached"], [each["name"] for each in both["pods"]]), (True, ["both-0", "both-1"]), "a group has places")
+    walk.json("/api/v1/plan?group=test/none", status=404)
+    for number in range(2):
+        walk.ask("operations", "DELETE", f"/api/v1/snapshot/pods/test/both-{number}", status=204, media=None)
     lonely = pod("lonely", 14)
     walk.ask("operations", "POST", "/api/v1/snapshot/pods", body=lonely, status=201)
     helped = walk.json("/api/v1/plan?waiting=0s")
@@ -187,7 +197,7 @@ def check_plan(walk):
     walk.json("/api/v1/plan?pod=test/nobody", status=404)
     walk.json("/api/v1/plan?empty=nowhere", status=404)
     for query in ("pod=x", "pod=test/lonely&moves=0", "empty=/1", "empty=t4-0&force=yes", "empty=t4-0&perNode=99", "empty=t4-0&perNamespace=x",
-                  "defragment=0", "waiting=soon", "empty=t4-0&defragment=1", "pod=test/lonely&defragment=1"):
+                  "defragment=0", "waiting=soon", "group=both", "empty=t4-0&defragment=1", "pod=test/lonely&defragment=1"):
         walk.json(f"/api/v1/plan?{query}", status=400)
     walk.ask("operations", "POST", "/api/v1/plan", body="[", status=400)
     walk.ask("operations", "DELETE", "/api/v1/snapshot/pods/test/lonely", status=204, media=None)

@@ -16,6 +16,7 @@ import unittest
 
 from program import ROOT, Server, call, listing, run
 from test_fit import gpus
+from test_gangs import members, pod_group
 import test_remedies
 from test_remedies import DIALECTS, admit, make_pod
 
@@ -395,32 +396,83 @@ class Plan(unittest.TestCase):
         lost = self.of([*self.CLUSTER, self.waits(17, "huge", 2)], "--waiting", "0s", code=3)
         self.assertIn("1 wait, and no moves help", lost["why"])
 
-    def fewest(self, cards, pods, size, left):
-        """Of any order of moves on plain numbers; None: more than that, or none."""
+    def fewest(self, cards, pods, sizes, left, packed=False):
+        """Of any order of moves on plain numbers, until all fit at once; None: more than that, or none.
+        `packed`: each goes to the fullest card of its node."""
         def free(card):
             return 16 - sum(amount for amount, at, _ in pods.values() if at == card)
-        if any(free(card) >= size for card in cards):
+
+        def fit(wanted, rooms):
+            return not wanted or any(fit(wanted[1:], {**rooms, card: room - wanted[0]})
+                                     for card, room in rooms.items() if room >= wanted[0])
+        if fit(sizes, {card: free(card) for card in cards}):
             return 0
         found = [1 + more for name, (amount, at, moved) in pods.items() if left and not moved for card in cards
-                 if free(card) >= amount and card != at
-                 and (more := self.fewest(cards, {**pods, name: (amount, card, True)}, size, left - 1)) is not None]
+                 if free(card) >= amount and (packed or card != at) and
+                 (not packed or card == min((free(other), other) for other in cards if other[0] == card[0]
+                                            and free(other) >= amount)[1])
+                 and (more := self.fewest(cards, {**pods, name: (amount, card, True)}, sizes, left - 1,
+                                             packed)) is not None]
         return min(found, default=None)
+
+    def draw(self, chance):
+        cards, pods = [(name, card) for name in ("n1", "n2") for card in (0, 1)], {}
+        for number in range(6):
+            at, amount = chance.choice(cards), chance.randint(3, 9)
+            if sum(each for each, where, _ in pods.values() if where == at) + amount <= 16:
+                pods[f"p{number}"] = (amount, at, False)
+        return cards, pods
+
+    def drawn(self, pods):
+        return [gpus("n1", 2, 16), gpus("n2", 2, 16),
+                *(held(name, amount, *at) for name, (amount, at, _) in pods.items())]
+
+    def test_a_group_as_a_whole(self):
+        """With as few moves as brute force finds; carried out, filter has places for all of them, and not before."""
+        chance = random.Random(SEED)
+        helped = 0
+        for _ in range(CLUSTERS):
+            cards, pods = self.draw(chance)
+            number, size = chance.randint(2, 3), chance.randint(6, 14)
+            need = self.fewest(cards, pods, [size] * number, 2, packed=True)
+            items = [*self.drawn(pods), pod_group("train", number), *members("train", number, size)]
+            cluster = self.write("cluster.json", listing(*items))
+            plan = self.plan(cluster, "--group", "test/train", "--gangs", "--max-moves", "2", code=0 if need is not None else 3)
+            self.assertEqual(len(plan["steps"]), need or 0, f"seed {SEED}: {pods} {number} x {size}")
+            if not need:
+                continue
+            helped += 1
+            self.assertEqual([each["name"] for each in plan["pods"]], [f"train-{i}" for i in range(number)])
+            with Server("--gangs", snapshot=cluster) as server:
+                asked = run("plan", "--group", "test/train", "--max-moves", "2", "--server", server.operations, "-ojson")
+                self.assertEqual(json.loads(asked.stdout), plan)
+                first = next(each for each in items if each["metadata"]["name"] == "train-0")
+                self.assertIsNone(admit(server, first, ["n1", "n2"]), f"seed {SEED}: not before")
+            moved = {**pods, **{step["name"]: (pods[step["name"]][0], (step["to"], int(re.match(r"card (\d)", step["takes"])[1])), True)
+                                for step in plan["steps"]}}
+            after = self.of([*self.drawn(moved), *items[len(pods) + 2:]], "--group", "test/train", "--gangs")
+            self.assertEqual((after["steps"], len(after["pods"])), ([], number), f"seed {SEED}")
+        self.assertTrue(helped or CLUSTERS < 20)
+
+    def test_groups_for_which_there_is_no_plan(self):
+        few = [*self.CLUSTER, pod_group("train", 3), *members("train", 2, 1)]
+        plan = self.of(few, "--group", "test/train", "--gangs", code=3)
+        self.assertIn("it needs 3 pods: 0 have a node or a place, and 2 wait", plan["why"])
+        cluster = self.write("cluster.json", listing(*few))
+        for words, said in ((("test/train",), "without --gangs"), (("test/nobody", "--gangs"), "there is no group")):
+            result = run("plan", "--group", *words, "--snapshot", cluster)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(said, result.stderr)
 
     def test_the_first_whom_moves_help(self):
         """Of those who wait: as brute force finds it, with as few moves."""
         chance = random.Random(SEED)
         helped = 0
         for _ in range(CLUSTERS):
-            cards = [(name, card) for name in ("n1", "n2") for card in (0, 1)]
-            pods = {}
-            for number in range(6):
-                at, amount = chance.choice(cards), chance.randint(3, 9)
-                if sum(each for each, where, _ in pods.values() if where == at) + amount <= 16:
-                    pods[f"p{number}"] = (amount, at, False)
+            cards, pods = self.draw(chance)
             sizes = [chance.randint(8, 17) for _ in range(3)]
-            needs = [self.fewest(cards, pods, size, 2) for size in sizes]
-            items = [gpus("n1", 2, 16), gpus("n2", 2, 16),
-                     *(held(name, amount, *at) for name, (amount, at, _) in pods.items()),
+            needs = [self.fewest(cards, pods, [size], 2) for size in sizes]
+            items = [*self.drawn(pods),
                      *(self.waits(size, f"w{number}", number) for number, size in enumerate(sizes))]
             result = run("plan", "--waiting", "0s", "--max-moves", "2", "--snapshot",
                          self.write("cluster.json", listing(*items)), "-ojson")

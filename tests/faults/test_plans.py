@@ -263,6 +263,22 @@ class Service(unittest.IsolatedAsyncioTestCase):
                 await asyncio.sleep(8)
                 self.assertEqual((cluster.status()["phase"], len(cluster.moves)), ("waiting", 1), cluster.status())
 
+    async def test_a_group_as_a_whole(self):
+        async with cluster_of(n1=8, n2=8, n3=4, n4=4) as cluster:
+            cluster.web(3, "n1"), cluster.web(3, "n2", "db")  # pylint: disable=expression-not-assigned
+            for name in ("train-0", "train-1"):
+                obj = pod(name, 8)
+                obj["metadata"]["labels"] = {"pod-group.scheduling.sigs.k8s.io/name": "train",
+                                             "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+                cluster.api.put("pods", obj)
+            async with serving(cluster, "--gangs"):
+                cluster.order(group="test/train")
+                status = await cluster.phase("done", "stopped", "refused")
+                self.assertEqual((status["phase"], status["moved"], sorted(cluster.moves)),
+                                 ("done", 2, ["db-2", "web-1"]), status)
+                await cluster.until(lambda: cluster.where("train-0") and cluster.where("train-1"), "the group")
+                self.assertEqual(cluster.marks(), [])
+
     async def defragment(self, cluster):
         """n9 has 2 free, which hardly anybody wants; n10 has a pod of 2 and would be free without it."""
         for number in range(18):

@@ -38,8 +38,8 @@ static void check_order(const struct plan_order *order)
         check_status(order->status);
     if (order->problem)
         return;
-    FUZZ_CHECK((order->aim.name != NULL) + (order->aim.place.node != NULL) + (order->aim.less > 0) +
-                   order->aim.waits ==
+    FUZZ_CHECK((order->aim.name != NULL) + (order->aim.group != NULL) +
+                   (order->aim.place.node != NULL) + (order->aim.less > 0) + order->aim.waits ==
                1);
     FUZZ_CHECK(!order->aim.waits || (order->budgets.per_hour > 0 && order->aim.waited_ms >= 0));
     FUZZ_CHECK(order->moves_max >= 1 && order->moves_max <= PLAN_MOVES_MAX);

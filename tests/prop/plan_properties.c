@@ -17,6 +17,7 @@
 #define SIZE 8
 #define PODS 6
 #define MOVES 3
+#define GROUP 3
 #define EXPECTED 40 /* pods that were seen */
 #define UNSURE                                                                                     \
     15 /* thousandths: pods that were seen earlier count a little less, which is not modelled here */
@@ -32,6 +33,8 @@ struct numbers {
     int allowed, per_owner, per_node, left_node[NODES], left_owner[PODS];
     bool uncontrolled;
     int admit, empty_node, empty_card; /* admit 0: empty; card -1: the node */
+    int n_group, group[GROUP];         /* pods that are to find room at once; 0: another goal */
+    bool closed[GROUP][NODES];         /* to these */
     int expected[2],
         most; /* sizes of pods, of which every other is; thousandths. expected[0] 0: another goal */
 };
@@ -77,12 +80,29 @@ static int fullest(const struct numbers *c, int node, int size)
 
 static bool emptied(const struct numbers *c, int place)
 {
-    return !c->admit && !c->expected[0] && place / CARDS == c->empty_node &&
+    return !c->admit && !c->expected[0] && !c->n_group && place / CARDS == c->empty_node &&
            (c->empty_card < 0 || place % CARDS == c->empty_card);
+}
+
+/* From that one of the group on, with what those before it have taken. */
+static bool seated(const struct numbers *c, int member, const int *taken)
+{
+    for (int i = 0; member < c->n_group && i < PLACES; i++) {
+        int next[PLACES];
+        memcpy(next, taken, sizeof next);
+        next[i] += c->group[member];
+        if (!c->closed[member][i / CARDS] && room(c, i) >= next[i] && seated(c, member + 1, next))
+            return true;
+    }
+    return member == c->n_group;
 }
 
 static bool done(const struct numbers *c)
 {
+    static const int nobody[PLACES];
+
+    if (c->n_group > 0)
+        return seated(c, 0, nobody);
     if (c->expected[0])
         return fragmented(c) <= c->most;
     if (c->admit) {
@@ -103,7 +123,7 @@ static bool legal(const struct numbers *c, int p, int to)
 
     return !c->refuses[p] && !c->moved[p] && (c->owner[p] >= 0 || c->uncontrolled) &&
            !c->barred[p][to / CARDS] && !emptied(c, to) && room(c, to) >= c->size[p] &&
-           (!c->expected[0] || to == fullest(c, to / CARDS, c->size[p])) &&
+           ((!c->expected[0] && !c->n_group) || to == fullest(c, to / CARDS, c->size[p])) &&
            (!c->budgeted[p] || c->allowed > 0) &&
            (!c->per_node || c->left_node[node] < c->per_node) &&
            (!c->per_owner || c->owner[p] < 0 || c->left_owner[c->owner[p]] < c->per_owner);
@@ -146,7 +166,15 @@ static struct numbers draw(void)
     c.per_owner = limited ? (int)chance_below(3) : 0;
     c.per_node = limited ? (int)chance_below(3) : 0;
     c.admit = chance_percent(50) ? (int)chance_between(1, SIZE) : 0;
-    if (!c.admit && chance_percent(50))
+    if (!c.admit && chance_percent(40)) {
+        c.n_group = (int)chance_between(1, GROUP);
+        const bool alike = chance_percent(50);
+        for (int g = 0; g < c.n_group; g++) {
+            c.group[g] = g > 0 && alike ? c.group[0] : (int)chance_between(2, SIZE);
+            for (int node = 0; node < NODES; node++)
+                c.closed[g][node] = g > 0 && alike ? c.closed[0][node] : chance_percent(10);
+        }
+    } else if (!c.admit && chance_percent(50))
         for (int e = 0; e < 2; e++)
             c.expected[e] = (int)chance_between(1, SIZE);
     c.empty_node = (int)chance_below(NODES);
@@ -233,6 +261,10 @@ static bool not_barred(const struct node *node, const struct plan_pod *pod, void
 {
     const struct numbers *c = data;
 
+    const bool *closed = pod && !pod->uid ? pod->tag : NULL;
+
+    if (closed)
+        return !closed[node->name[1] - '0'];
     return !pod || !c->barred[pod->uid[1] - '0'][node->name[1] - '0'];
 }
 
@@ -276,8 +308,16 @@ static void try_one(void)
                                     .owner = c.owner[p] < 0 ? NULL : owners[c.owner[p]],
                                     .refuses = c.refuses[p],
                                     .n_budgets = c.budgeted[p]};
+    struct plan_pod group[GROUP] = {0};
+    for (int g = 0; g < c.n_group; g++) {
+        const bool same = g > 0 && c.group[g] == c.group[g - 1] &&
+                          memcmp(c.closed[g], c.closed[g - 1], sizeof c.closed[g]) == 0;
+        group[g] = (struct plan_pod){.request = ask(c.group[g]),
+                                     .tag = same ? group[g - 1].tag : c.closed[g]};
+    }
     const struct plan_query query = {
-        .goal = {c.admit ? admit : NULL, c.admit || demand ? NULL : names[c.empty_node],
+        .goal = {c.admit ? admit : NULL, group, (size_t)c.n_group,
+                 c.admit || demand || c.n_group ? NULL : names[c.empty_node],
                  c.empty_card < 0 ? CARD_UNKNOWN : c.empty_card, demand, c.most},
         .pods = pods,
         .n_pods = (size_t)c.n,
@@ -312,6 +352,8 @@ static void try_one(void)
               "%s is elsewhere though there is no plan", uids[p]);
         request_free((struct request *)(uintptr_t)pods[p].request);
     }
+    for (int g = 0; g < c.n_group; g++)
+        request_free((struct request *)(uintptr_t)group[g].request);
     ledger_free(ledger);
 }
 

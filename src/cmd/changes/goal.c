@@ -31,6 +31,7 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         const char *word, *text, *title;
     } aims[] = {
         {"pod", pod, NULL},
+        {"group", config->group, "option '--group': "},
         {"empty", config->empty, "option '--empty': "},
         {"waiting", config->waiting, "option '--waiting': "},
         {"defragment", config->defragment, "option '--defragment': "},
@@ -46,8 +47,9 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
         n += *aims[i].text != '\0';
     if (n != 1)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --empty "
-                         "NODE[/CARD], --waiting TIME or --defragment GPUS");
+                         "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --group "
+                         "NAMESPACE/NAME, "
+                         "--empty NODE[/CARD], --waiting TIME or --defragment GPUS");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
             return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
@@ -109,6 +111,8 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
         .cluster = cluster,
         .admit = admits ? &pod : NULL,
         .empty = goal->aim.place.node ? &goal->aim.place : NULL,
+        .group_ns = goal->aim.group_ns,
+        .group = goal->aim.group,
         .less = goal->aim.less,
         .fragmented_most = goal->fragmented_most,
         .moves_max = (uint32_t)config->max_moves,

@@ -21,7 +21,7 @@ struct answer {
     const char *goal, *why, *node, *cards;
     bool reached, fewest;
     int64_t nodes, looked, fragmented, then, most;
-    const cJSON *steps, *stays;
+    const cJSON *steps, *stays, *seats;
 };
 static const struct json_field answer_fields[] = {
     JSON_FIELD_STRING(struct answer, goal, "goal", JSON_REQUIRED),
@@ -37,12 +37,13 @@ static const struct json_field answer_fields[] = {
     JSON_FIELD_INT64(struct answer, most, "fragmentedGpuThousandths.most", 0),
     JSON_FIELD_ARRAY(struct answer, steps, "steps", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct answer, stays, "stays", JSON_REQUIRED),
+    JSON_FIELD_ARRAY(struct answer, seats, "pods", 0),
     JSON_FIELD_END,
 };
 
 /* A step, or who stays: what a row lacks is not there. */
 struct row {
-    const char *ns, *name, *from, *frees, *to, *takes, *waits, *node, *why;
+    const char *ns, *name, *from, *frees, *to, *takes, *waits, *node, *why, *cards;
     const cJSON *overlooked;
 };
 static const struct json_field row_fields[] = {
@@ -55,6 +56,7 @@ static const struct json_field row_fields[] = {
     JSON_FIELD_STRING(struct row, waits, "waitsFor", 0),
     JSON_FIELD_STRING(struct row, node, "node", 0),
     JSON_FIELD_STRING(struct row, why, "why", 0),
+    JSON_FIELD_STRING(struct row, cards, "cards", 0),
     JSON_FIELD_ARRAY(struct row, overlooked, "notLookedAt", 0),
     JSON_FIELD_END,
 };
@@ -114,6 +116,21 @@ static bool write_stays(struct json_arena *arena, const cJSON *stays, GString *t
     return ok;
 }
 
+/* Where the group's pods go. */
+static bool write_seats(struct json_arena *arena, const cJSON *seats, GString *text, GError **error)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach (item, seats) {
+        struct row row = {0};
+        if (!json_decode(arena, item, row_fields, &row, error))
+            return false;
+        g_string_append_printf(text, "%s%s/%s: %s, %s\n", item == seats->child ? "\n" : "", row.ns,
+                               row.name, or_none(row.node), or_none(row.cards));
+    }
+    return true;
+}
+
 static bool write_overlooked(struct json_arena *arena, const cJSON *steps, GString *text,
                              GError **error)
 {
@@ -171,7 +188,8 @@ static bool write_plan(struct json_arena *arena, const struct answer *plan, GStr
         g_string_append_printf(
             text, "\nIn pieces that the expected pods cannot use: %.2f GPU, then %.2f\n",
             (double)plan->fragmented / 1000, (double)plan->then / 1000);
-    return write_overlooked(arena, plan->steps, text, error) &&
+    return (!plan->seats || write_seats(arena, plan->seats, text, error)) &&
+           write_overlooked(arena, plan->steps, text, error) &&
            (plan->reached || !plan->stays->child || write_stays(arena, plan->stays, text, error));
 }
 
@@ -213,6 +231,7 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
     g_autoptr(GString) path = g_string_new(NULL);
     const char *pod = config->words->len ? config->words->pdata[0] : "";
     const char *const aims[][2] = {{"pod", pod},
+                                   {"group", config->group},
                                    {"empty", config->empty},
                                    {"waiting", config->waiting},
                                    {"defragment", config->defragment}};
