@@ -338,6 +338,33 @@ class Service(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves], moment)
             self.assertEqual(cluster.marks(), [], moment)
 
+    async def take_over(self, moment):
+        """Of two replicas with a Lease the one that carries it out is killed, and the other goes on."""
+        elect = ("--leader-elect", "--lease-namespace=default", "--lease-duration=4s")
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            cluster.delay = 1
+            reached = {
+                "status": lambda: (cluster.status() or {}).get("steps"),
+                "evicted": lambda: cluster.moves,
+                "moved": lambda: (cluster.status() or {}).get("moved") == 1,
+            }
+            async with serving(cluster, *elect) as first, serving(cluster, *elect) as second:
+                cluster.order(pod="test/big")
+                await cluster.until(reached[moment], moment)
+                leaders = [each for each in (first, second) if any("plan's step" in line or "msg=plan " in line
+                                                                   for line in each.log)]
+                self.assertEqual(leaders, [first], "only one replica is at it")
+                first.kill()
+                status = await cluster.phase("done", "stopped")
+                self.assertTrue(any("plan ended" in line for line in second.log), second.log)
+            self.assertEqual((status["phase"], status["moved"], cluster.where("big")), ("done", 2, "n1"), (moment, status))
+            self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves], "each once")
+            self.assertEqual(cluster.marks(), [], moment)
+
+    async def test_another_replica_goes_on(self):
+        await asyncio.gather(*map(self.take_over, ("status", "evicted", "moved")))
+
     async def test_it_goes_on_after_a_crash(self):
         """At whatever moment: each pod moves once, and what is known of the steps is kept."""
         await asyncio.gather(*map(self.crash, ("status", "evicted", "gone", "moved", "last")))
