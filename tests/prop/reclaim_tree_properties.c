@@ -296,7 +296,7 @@ static void draw(int number)
     quota->min = number < LENDING_SPACES ? chance_between(0, 3 * all / (2 * lending.n_spaces))
                  : chance_percent(50)    ? NONE
                                          : chance_between(0, all);
-    quota->max = chance_percent(75) ? NONE : chance_between(min_of(number), all);
+    quota->max = chance_percent(75) ? NONE : min_of(number) + chance_between(0, all);
     quota->weight = chance_percent(50) ? NONE : chance_between(0, all);
     quota->keeps = chance_percent(15);
 }
