@@ -57,7 +57,7 @@ struct dialect_options {
     struct classes *classes; /* dialect/classes/classes.h; NULL: there are no classes of work */
 };
 
-#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 18)
+#define ANNOTATIONS_MAX (REQUEST_ASKS_MAX + 19)
 
 /* Annotations to write; keys and values are owned. */
 struct annotations {

@@ -62,6 +62,7 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         .held = row.held,
         .bound = row.bound,
         .half = row.half,
+        .says_least = row.says_least,
         .room_nodes = row.room_nodes,
         .room_for_s =
             row.room_nodes > 0 ? MAX(row.room_until_ms - moment.now_ms + 999, 0) / 1000 : 0,
@@ -104,6 +105,7 @@ void group_place_encode(struct json_writer *writer, const struct group_place *gr
     json_key_int(writer, "held", group->held);
     json_key_int(writer, "bound", group->bound);
     json_key_bool(writer, "half", group->half);
+    json_key_int(writer, "saysLeast", group->says_least);
     json_key_int(writer, "roomNodes", group->room_nodes);
     json_key_int(writer, "roomForSeconds", group->room_for_s);
     json_end_object(writer);
@@ -121,6 +123,12 @@ void group_place_write(GString *text, const struct group_place *group)
                            group->half ? "; it is half" : "");
     if (group->reason != REASON_NONE)
         g_string_append_printf(text, "            %s\n", reason_info(group->reason)->text);
+    if (group->says_least > 0)
+        g_string_append_printf(
+            text,
+            "            Its pods say different numbers, from %u to %u: the largest "
+            "counts\n",
+            group->says_least, group->needs);
     if (group->room_nodes > 0)
         g_string_append_printf(
             text, "            %u nodes are kept for it, for %" G_GINT64_FORMAT " s at most\n",

@@ -14,7 +14,8 @@ struct group_place {
     uint32_t fit; /* of all that are known, those with a place and those that would find one now */
     uint32_t room_nodes; /* that are kept for it, for so many seconds at most */
     int64_t room_for_s;
-    bool half; /* fewer are bound than it needs, and it has never been whole */
+    uint32_t says_least; /* what the pod says that says least, if they differ; else 0 */
+    bool half;           /* fewer are bound than it needs, and it has never been whole */
 };
 
 /* `copy` is the caller's copy of the store, and of no use after that. NULL: the pod is in no group that

@@ -163,6 +163,7 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
     if (!gang)
         return false;
     gang->declared = true;
+    gang->says_least = 0;
     gang->generation = generation;
     gang->timeout_ms = group->timeout_ms;
     gang_set_min(gangs, gang, group->min);
@@ -176,8 +177,9 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
 static void undeclare(struct gangs *gangs, struct gang *gang)
 {
     gang->declared = false;
-    gang->min = 0; /* unless its next pod says otherwise */
+    gang->min = 0;
     gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
+    gang_heed_pods(gangs, gang); /* they may say it */
     gang_note_half(gangs, gang);
     if (!gang->whole)
         release(gangs, gang);
@@ -208,13 +210,14 @@ void gangs_sweep(struct gangs *gangs, bool native, uint32_t generation)
         undeclare(gangs, stale->pdata[i]);
 }
 
-/* The newest pod knows best, where no object does. */
-static void heed_claim(struct gangs *gangs, struct gang *gang, const struct pod_group_claim *claim)
+static void heed_claim(struct gangs *gangs, struct gang_member *member,
+                       const struct pod_group_claim *claim)
 {
-    if (gang->declared || claim->min == 0)
+    if (member->says == claim->min && member->says_timeout_ms == claim->timeout_ms)
         return;
-    gang->timeout_ms = claim->timeout_ms;
-    gang_set_min(gangs, gang, claim->min);
+    member->says = claim->min;
+    member->says_timeout_ms = claim->timeout_ms;
+    gang_heed_pods(gangs, member->gang);
 }
 
 struct gang_member *gang_add(struct gangs *gangs, struct gang *gang, const char *uid)
@@ -275,12 +278,17 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
         return false;
     }
     note_source(gangs, member, new, source);
-    heed_claim(gangs, gang, claim);
+    heed_claim(gangs, member, claim);
     member->ours |= stage == BOUND && claim->bound_with;
+    const bool recalls = stage == BOUND && claim->came_with > 0 && member->came_with == 0;
+    if (recalls)
+        member->came_with = claim->came_with;
     if (stage != KNOWN && member->stage != stage) {
         drop(gangs, member);
         gang_set_stage(gangs, member, stage);
     }
+    if (recalls)
+        gang_recall(gangs, gang);
     return true;
 }
 
@@ -292,6 +300,7 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     if (!member)
         return false;
     gang = member->gang;
+    const uint32_t said = member->says;
     gang_set_unseen(gangs, member, 0);
     drop(gangs, member);
     gang->n[KNOWN]--;
@@ -299,8 +308,10 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     g_ptr_array_remove(gang->members, member);
     if (gang->members->len < MAX(gang->min, 1))
         gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
+    if (said > 0 && (said == gang->min || said == gang->says_least))
+        gang_heed_pods(gangs, gang);
     if (gang->members->len == 0) { /* the next pods of its object begin anew */
-        gang->whole = false;
+        gang->whole = gang->recalled = false;
         gang->raised_from = gang->last_min = 0;
         gang->backoff_ms = 0;
         gang_rest(gangs, gang, 0);
@@ -536,8 +547,10 @@ void gangs_depart(struct gangs *gangs, const char *uid)
 void gangs_book(struct gangs *gangs, const char *uid)
 {
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (member && member->stage == DUE)
-        gang_set_stage(gangs, member, BOOKED);
+    if (!member || member->stage != DUE)
+        return;
+    member->came_with = gangs_came_with(gangs, uid);
+    gang_set_stage(gangs, member, BOOKED);
 }
 
 void gangs_settle(struct gangs *gangs, const char *uid, bool bound)

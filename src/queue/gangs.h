@@ -13,7 +13,8 @@
  * A group that was whole once stays so, and its pods are pods like others: a replacement waits for nobody.
  * So are those of a group of which some are bound and too few are left, since what it lacks has ended. Of
  * a group whose bound members are fewer than it needs, and that has never been whole, it is said that it
- * is half; also if it was whole before it came to need more.
+ * is half; also if it was whole before it came to need more. How many it needs its object says, or, where
+ * there is none, the pod of it that says most.
  *
  * For a group that is there and finds no room, room may be kept (struct gang_keeper): the nodes that would
  * hold it are closed to pods that are not more important, until it has its places, until it is asked about
@@ -177,6 +178,8 @@ struct gang_row {
     int64_t deadline_ms; /* 0: holds nothing */
     int64_t again_ms;    /* gets no places before; 0: any time */
     bool whole, half;
+    uint32_t
+        says_least; /* what the pod says that says least, if they differ and it counts; else 0 */
     uint32_t room_nodes;   /* on which room is kept for it */
     int64_t room_until_ms; /* at most; 0: none is */
 };
@@ -195,6 +198,8 @@ struct gang_half {
 void gangs_each_half(const struct gangs *gangs, int64_t now_ms,
                      void (*visit)(const struct gang_half *half, void *data), void *data);
 
+/* How many the pod's group needed when it came: what its Binding says for the time after a restart. */
+uint32_t gangs_came_with(const struct gangs *gangs, const char *uid);
 /* UIDs of the bound pods of its group; free with g_strfreev. */
 char **gangs_bound(const struct gangs *gangs, const char *uid);
 /* UIDs of the pods of its group that have no place, its own first if it has none; free with g_strfreev.

@@ -22,8 +22,12 @@ struct gang {
     int64_t half_ms;     /* since when, as far as it was looked at; 0: not yet */
     uint32_t generation; /* of its object */
     uint32_t min, fit;
-    uint32_t last_min;    /* the last that was said, if none is said now */
-    uint32_t raised_from; /* what it was before it rose above who is bound; 0: it has not */
+    uint32_t last_min; /* the last that was said, if none is said now */
+    uint32_t
+        raised_from; /* what it was when those came who are bound; 0: it has not risen above them */
+    bool recalled;   /* it was whole by what its Bindings say */
+    uint32_t
+        says_least; /* of the numbers that its pods say the least; 0: none, or it has an object */
     int64_t timeout_ms, asked_ms, tried_ms, deadline_ms, backoff_ms, again_ms;
     char *failure;
     const char *pool;
@@ -41,6 +45,9 @@ struct gang_member {
     uint32_t generation; /* of the list or watch that named it last */
     int64_t unseen_ms;   /* when filter told of it, which nothing else has done; 0: the watch has */
     bool ours;           /* bound with its group, by its Binding */
+    uint32_t says;       /* how many the group needs; 0: nothing */
+    int64_t says_timeout_ms;
+    uint32_t came_with; /* how many it needed when this one came, if it is bound; 0: not known */
     enum gang_stage stage;
     struct gang *gang;
 };
@@ -86,6 +93,12 @@ static inline uint32_t gang_there(const struct gang *gang)
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);
 
 void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min);
+/* After a change of what its pods say. */
+void gang_heed_pods(struct gangs *gangs, struct gang *gang);
+/* How many it needed when those came who are bound; 0: nobody knows. */
+uint32_t gang_came_with(const struct gang *gang);
+/* One of its pods is known, and bound, from before a restart. */
+void gang_recall(struct gangs *gangs, struct gang *gang);
 /* After any change of who is bound, and of how many must be. */
 void gang_note_whole(struct gangs *gangs, struct gang *gang);
 void gang_note_half(struct gangs *gangs, struct gang *gang);

@@ -28,6 +28,7 @@ struct gang_row gang_row(const struct gang *gang)
         .again_ms = gang->again_ms,
         .whole = gang->whole,
         .half = gang_is_half(gang),
+        .says_least = gang->says_least < gang->min ? gang->says_least : 0,
         .room_nodes = gang->room ? g_hash_table_size(gang->room->nodes) : 0,
         .room_until_ms = gang->room ? gang->room->until_ms : 0,
     };
@@ -206,7 +207,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
         json_key_string(writer, "pool", gang->pool ? gang->pool : "");
         json_key_int(writer, "min", gang->min);
         json_key_int(writer, "lastMin", gang->last_min);
-        json_key_int(writer, "raisedFrom", gang->raised_from);
+        json_key_int(writer, "saysLeast", gang->says_least);
         json_key_int(writer, "timeout", gang->timeout_ms);
         json_key_int(writer, "asked", gang->asked_ms);
         json_key_bool(writer, "tried", gang->tried_ms >= 0);
@@ -216,6 +217,7 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
         json_key_int(writer, "again", gang->again_ms);
         json_key_int(writer, "fit", gang->fit);
         json_key_bool(writer, "whole", gang->whole);
+        json_key_bool(writer, "recalled", gang->recalled);
         gang_encode_room(writer, gang);
         json_key_array(writer, "members");
         for (guint j = 0; j < gang->members->len; j++) {
@@ -225,6 +227,9 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
             json_key_string(writer, "stage", stage_names[member->stage]);
             json_key_bool(writer, "listed", member->generation == generation);
             json_key_int(writer, "unseen", member->unseen_ms);
+            json_key_int(writer, "says", member->says);
+            json_key_int(writer, "saysTimeout", member->says_timeout_ms);
+            json_key_int(writer, "cameWith", member->came_with);
             if (member->stage >= HELD && member->stage <= DUE)
                 write_place(writer, data, member->uid);
             json_end_object(writer);
@@ -240,8 +245,8 @@ void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_
 
 struct group_object {
     const char *ns, *name, *pool;
-    int64_t min, last_min, raised_from, timeout, asked, tried_at, deadline, backoff, again, fit;
-    bool native, tried, whole;
+    int64_t min, last_min, says_least, timeout, asked, tried_at, deadline, backoff, again, fit;
+    bool native, tried, whole, recalled;
     const cJSON *members;
 };
 #define GROUP(KIND, member, path) JSON_FIELD_##KIND(struct group_object, member, path, 0)
@@ -252,7 +257,7 @@ static const struct json_field group_fields[] = {
     GROUP(STRING, pool, "pool"),
     GROUP(INT64, min, "min"),
     GROUP(INT64, last_min, "lastMin"),
-    GROUP(INT64, raised_from, "raisedFrom"),
+    GROUP(INT64, says_least, "saysLeast"),
     GROUP(INT64, timeout, "timeout"),
     GROUP(INT64, asked, "asked"),
     GROUP(BOOL, tried, "tried"),
@@ -262,6 +267,7 @@ static const struct json_field group_fields[] = {
     GROUP(INT64, again, "again"),
     GROUP(INT64, fit, "fit"),
     GROUP(BOOL, whole, "whole"),
+    GROUP(BOOL, recalled, "recalled"),
     GROUP(ARRAY, members, "members"),
     JSON_FIELD_END,
 };
@@ -269,7 +275,7 @@ static const struct json_field group_fields[] = {
 struct member_object {
     const char *uid, *stage;
     bool listed;
-    int64_t unseen;
+    int64_t unseen, says, says_timeout, came_with;
     const cJSON *place;
 };
 static const struct json_field member_fields[] = {
@@ -277,6 +283,9 @@ static const struct json_field member_fields[] = {
     JSON_FIELD_STRING(struct member_object, stage, "stage", JSON_REQUIRED),
     JSON_FIELD_BOOL(struct member_object, listed, "listed", 0),
     JSON_FIELD_INT64(struct member_object, unseen, "unseen", 0),
+    JSON_FIELD_INT64(struct member_object, says, "says", 0),
+    JSON_FIELD_INT64(struct member_object, says_timeout, "saysTimeout", 0),
+    JSON_FIELD_INT64(struct member_object, came_with, "cameWith", 0),
     JSON_FIELD_OBJECT(struct member_object, place, "place", 0),
     JSON_FIELD_END,
 };
@@ -344,6 +353,9 @@ static void note_named(struct gangs *gangs, const struct member_object *said, ui
         return;
     member->generation = said->listed ? generation : generation - 1;
     gang_set_unseen(gangs, member, said->unseen);
+    member->says = (uint32_t)said->says;
+    member->says_timeout_ms = said->says_timeout;
+    member->came_with = (uint32_t)said->came_with;
 }
 
 bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
@@ -371,7 +383,7 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang->pool = *said.pool ? g_intern_string(said.pool) : NULL;
         gang->min = (uint32_t)said.min;
         gang->last_min = (uint32_t)said.last_min;
-        gang->raised_from = (uint32_t)said.raised_from;
+        gang->says_least = (uint32_t)said.says_least;
         gang->timeout_ms = said.timeout;
         gang->asked_ms = said.asked;
         gang->tried_ms = said.tried ? said.tried_at : G_MININT64 / 2;
@@ -380,6 +392,7 @@ bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *ob
         gang_rest(gangs, gang, said.again);
         gang->fit = (uint32_t)said.fit;
         gang->whole = said.whole;
+        gang->recalled = said.recalled;
         if (!gang_decode_room(gangs, gang, arena, item, error))
             return false;
         gang_note_half(gangs, gang);

@@ -33,6 +33,9 @@ static void describe(struct attempt *attempt, const struct allocation *allocatio
     allocation->dialect->write_annotations(allocation, allocation->node, &attempt->annotations);
     if (attempt->grouped && attempt->marks_group)
         annotations_add(&attempt->annotations, POD_GROUP_BOUND, g_strdup("true"));
+    if (attempt->grouped && attempt->came_with > 0)
+        annotations_add(&attempt->annotations, POD_GROUP_MIN,
+                        g_strdup_printf("%u", attempt->came_with));
     attempt->card = allocation->shares[0].card;
     g_free(attempt->facts);
     attempt->facts = attempt->seals ? seal_describe(allocation) : NULL;
@@ -199,6 +202,7 @@ static enum attempt_step take_place(struct attempt *attempt, struct store *store
 
     attempt->grouped = true;
     attempt->marks_group = store_options(store)->gang_strict;
+    attempt->came_with = gangs_came_with(store_gangs(store), uid);
     ledger_drop(ledger, uid);
     const enum attempt_step step = place(attempt, store, ledger, moment, error);
     if (step == ATTEMPT_WAIT_NODE) {

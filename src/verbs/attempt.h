@@ -31,6 +31,7 @@ struct attempt {
     int32_t card;
     int64_t assume_time_ns; /* of the booking, by which it is known again; 0: none */
     bool marks_group;       /* its Binding says so */
+    uint32_t came_with;     /* how many the group needs */
     bool grouped;           /* its place is its group's, and it is kept to it */
     bool distrusted; /* an earlier Binding of the pod may still be carried out */
     bool seals;                    /* what is granted is to be sealed */

@@ -49,7 +49,8 @@ struct pod_group_claim pod_group_claim(const struct pod_view *pod)
 {
     struct pod_group_claim claim = {.name = group_name(pod),
                                     .timeout_ms = POD_GROUP_TIMEOUT_MS,
-                                    .bound_with = get(&pod->annotations, POD_GROUP_BOUND)};
+                                    .bound_with = get(&pod->annotations, POD_GROUP_BOUND),
+                                    .came_with = read_min(get(&pod->annotations, POD_GROUP_MIN))};
 
     if (claim.name && claim.name == pod->scheduling_group) {
         claim.native = true;

@@ -28,11 +28,15 @@ struct pod_group_claim {
     bool native;      /* of scheduling.k8s.io: names of their own */
     uint32_t min;     /* as the pod says; 0: it does not */
     int64_t timeout_ms;
-    bool bound_with; /* our Binding says that the group came then */
+    bool bound_with;    /* our Binding says that the group came then */
+    uint32_t came_with; /* how many it needed then, by our Binding; 0: it does not say */
 };
 
 /* Of a Binding, with --gang-strict. */
 #define POD_GROUP_BOUND "gpuledger.io/gang"
+
+/* Of a Binding of a pod that comes with its group: how many that needs. */
+#define POD_GROUP_MIN "gpuledger.io/gang-min"
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod);
 

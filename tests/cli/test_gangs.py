@@ -372,7 +372,7 @@ class Gangs(unittest.TestCase):
         told = json.loads(run("explain", "test/g-0", "--server", self.server.operations, "-ojson").stdout)
         self.assertEqual(told["group"], {
             "name": "g", "reason": "gang_no_room", "text": "There is no room for the pod's group as a whole",
-            "needs": 9, "known": 9, "fit": 8, "held": 0, "bound": 0, "half": False,
+            "needs": 9, "known": 9, "fit": 8, "held": 0, "bound": 0, "half": False, "saysLeast": 0,
             "roomNodes": 0, "roomForSeconds": 0})
         self.assertIsNone(told["preemption"])
         self.assertEqual(sum(self.used().values()), 0)
@@ -381,6 +381,18 @@ class Gangs(unittest.TestCase):
         [group] = json.loads(self.server.get("/api/v1/waiting")[1])["groups"]
         self.assertEqual((group["state"], group["needs"], group["known"]), ("waiting", 9, 9))
         self.assertIn('gpuledger_groups{state="waiting"} 1', self.server.get("/metrics")[1])
+
+    def test_pods_that_say_different_numbers(self):
+        """The largest counts, and explain says so."""
+        pods = members("g", 3, least=2, how="koordinator")
+        pods[1]["metadata"]["annotations"][f"{KOORDINATOR}min-available"] = "4"
+        self.start(*pods)
+        for each in (pods[1], pods[0], pods[2]):
+            self.assertIn("has fewer pods than it needs", self.ask(each))
+        told = json.loads(run("explain", "test/g-0", "--server", self.server.operations, "-ojson").stdout)["group"]
+        self.assertEqual((told["needs"], told["saysLeast"]), (4, 2))
+        text = run("explain", "test/g-0", "--server", self.server.operations).stdout
+        self.assertIn("Its pods say different numbers, from 2 to 4: the largest counts", text)
 
     def test_explain_of_a_place(self):
         pods = members("g", 2)

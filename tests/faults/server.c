@@ -16,6 +16,7 @@ static const char *const key_names[KEYS] = {
     [TOTAL] = "ALIYUN_COM_GPU_MEM_POD",
     [ASSIGNED] = "ALIYUN_COM_GPU_MEM_ASSIGNED",
     [ASSUME_TIME] = "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+    [GANG_MIN] = "gpuledger.io/gang-min",
     [WOKEN] = "gpuledger.io/woken",
 };
 static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};

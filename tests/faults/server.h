@@ -19,7 +19,7 @@
 
 enum resource { NODE, POD, CONFIGMAP, RESOURCES };
 enum pod_phase { PENDING, RUNNING, SUCCEEDED, FAILED };
-enum key { IDX, DEV, TOTAL, ASSIGNED, ASSUME_TIME, WOKEN, KEYS };
+enum key { IDX, DEV, TOTAL, ASSIGNED, ASSUME_TIME, WOKEN, GANG_MIN, KEYS };
 
 struct pod {
     bool exists;

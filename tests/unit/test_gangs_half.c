@@ -251,6 +251,86 @@ START_TEST(whom_we_have_bound_with_the_group)
 }
 END_TEST
 
+/* A pod of the group by what it says itself. */
+static void say(const char *uid, uint32_t says)
+{
+    const struct pod_group_claim claim = {.name = "g", .min = says, .timeout_ms = TIMEOUT_MS};
+    ck_assert(gangs_join(gangs, "ml", &claim, uid, GANG_PENDING, &(struct gang_source){0}));
+}
+
+static void expect_needed(uint32_t needs, uint32_t says_least)
+{
+    struct gang_row row;
+    ck_assert(gangs_tell(gangs, "b", &row));
+    ck_assert_uint_eq(row.min, needs);
+    ck_assert_uint_eq(row.says_least, says_least);
+}
+
+/* Whoever is heard of last, and until that one is gone. */
+START_TEST(the_largest_number_that_pods_say)
+{
+    say("a", 2);
+    say("b", 3);
+    say("c", 0); /* nothing */
+    say("a", 2); /* is heard of again */
+    expect_needed(3, 2);
+    say("a", 3);
+    expect_needed(3, 0);
+    say("a", 5);
+    expect_needed(5, 3);
+    declare(2); /* an object knows better */
+    expect_needed(2, 0);
+    say("c", 7);
+    expect_needed(2, 0);
+    gangs_undeclare(gangs, "ml", "g", false);
+    expect_needed(7, 3);
+    ck_assert(gangs_forget(gangs, "c"));
+    expect_needed(5, 3);
+    ck_assert(gangs_forget(gangs, "a"));
+    expect_needed(3, 0);
+}
+END_TEST
+
+/* What Bindings say: it came, whole, when it needed two; the number has risen since. In any order. */
+START_TEST(a_raised_min_is_known_after_a_restart)
+{
+    for (int order = 0; order < 2; order++) {
+        uint32_t raised_from = 0;
+        const struct pod_group_claim two = {.name = "g", .came_with = 2};
+
+        if (order == 0)
+            declare(5);
+        ck_assert(gangs_join(gangs, "ml", &two, "a", GANG_BOUND, &(struct gang_source){0}));
+        ck_assert(gangs_join(gangs, "ml", &two, "b", GANG_BOUND, &(struct gang_source){0}));
+        join("c", GANG_PENDING);
+        if (order == 1)
+            declare(5);
+        ck_assert_int_eq(gangs_judge(gangs, "c", now_ms), GANG_NONE); /* it was whole */
+        expect(TIMEOUT_MS + 1, "ml/g a: 2 of 5 for 1001\n");
+        gangs_each_half(gangs, now_ms, note_raised, &raised_from);
+        ck_assert_uint_eq(raised_from, 2);
+        teardown();
+        setup();
+    }
+}
+END_TEST
+
+/* A crash between two Bindings: it needs as many as then, and is not whole. */
+START_TEST(one_that_is_half_is_so_after_a_restart)
+{
+    const struct pod_group_claim three = {.name = "g", .came_with = 3};
+
+    declare(3);
+    ck_assert(gangs_join(gangs, "ml", &three, "a", GANG_BOUND, &(struct gang_source){0}));
+    ck_assert(gangs_join(gangs, "ml", &three, "b", GANG_BOUND, &(struct gang_source){0}));
+    join("c", GANG_PENDING);
+    ck_assert_int_eq(gangs_judge(gangs, "c", now_ms), GANG_YES);
+    expect(TIMEOUT_MS + 1, "ml/g a: 2 of 3 for 1001\n");
+    declare(6);
+    ck_assert_int_eq(gangs_judge(gangs, "c", now_ms), GANG_FEW);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gangs_half");
@@ -270,6 +350,9 @@ int main(void)
     tcase_add_test(tests, a_min_that_was_not_said_for_a_while);
     tcase_add_test(tests, whom_we_have_bound_with_the_group);
     tcase_add_test(tests, a_group_that_nobody_declares_any_more);
+    tcase_add_test(tests, the_largest_number_that_pods_say);
+    tcase_add_test(tests, a_raised_min_is_known_after_a_restart);
+    tcase_add_test(tests, one_that_is_half_is_so_after_a_restart);
 
     return suite_run(suite);
 }
