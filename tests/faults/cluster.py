@@ -48,8 +48,10 @@ class Cluster:
     def pods(self):
         return self.api.objects["pods"]
 
-    def create(self, name, units):
+    def create(self, name, units, annotations=None):
         obj = pod(name, units)
+        if annotations:
+            obj["metadata"]["annotations"] = dict(annotations)
         del obj["metadata"]["uid"]
         return self.api.put("pods", obj)
 

@@ -23,6 +23,7 @@ from pki import Authority  # noqa: E402
 from program import PROGRAM, environment  # noqa: E402
 
 PATIENT = "--bind-timeout=50s"  # however slow the machine is
+GANG = "gang.scheduling.koordinator.sh/"
 GONE = {"status": 410, "reason": "Expired"}
 BUSY = {"status": 429, "reason": "TooManyRequests"}
 
@@ -251,6 +252,81 @@ async def late_binding_test():
             cluster.check()
 
 
+async def half_group_test():
+    """Two replicas; the one that serves is killed when two of a group's four Bindings have been carried out. The
+    other says that the group is half, and brings the rest."""
+    elect = ("--gangs", "--leader-elect", "--lease-namespace=test", "--lease-duration=4s", "--bind-timeout=20s")
+    served = asyncio.Event()  # by the other one
+
+    def pod_of(cluster, i):
+        return cluster.create(f"g-{i}", 16, {GANG + "name": "g", GANG + "min-available": "4"})
+
+    async def bind_all(program, pods):
+        places = [await program.filter(obj) for obj in pods]
+        if all(places):
+            await asyncio.gather(*(program.bind(obj, place) for obj, [place] in zip(pods, places)))
+
+    # one plugin serves one pod at a time
+    async with cluster_of(*(((1, 16),) * 4)) as cluster, running(cluster, *elect) as first:
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        pods = [pod_of(cluster, i) for i in range(4)]
+        bound = 0
+
+        async def until(is_so, what):
+            while not await is_so():
+                require(asyncio.get_running_loop().time() < deadline, what)
+                await asyncio.sleep(0.1)
+
+        async def hook(stage, _):
+            nonlocal bound
+            if served.is_set():
+                return None
+            if stage == "received":
+                return "drop" if bound == 2 else None
+            bound += stage == "applied"
+            if bound < 2:
+                return None
+            first.kill()
+            return "drop"
+
+        async def serves():
+            return await first.filter(pods[0]) is not None
+
+        await until(serves, "nobody holds the Lease")
+        async with running(cluster, *elect) as second:
+            cluster.api.hook = hook
+            require(await second.filter(pods[0]) is None, "one that stands by answers")
+
+            async def is_killed():
+                await bind_all(first, pods)
+                return first.killed
+
+            async def is_half():
+                groups = (await second.call("operations", "GET", "/api/v1/waiting"))["groups"]
+                told = [(each["name"], each["state"], each["needs"], each["bound"]) for each in groups]
+                return told == [("g", "half", 4, 2)]
+
+            async def serves_now():
+                return await second.filter(lacking[0]) is not None
+
+            async def is_whole():
+                await bind_all(second, lacking)
+                return all(obj["spec"].get("nodeName") for obj in pods)
+
+            await until(is_killed, "nothing was bound")
+            lacking = [obj for obj in pods if not obj["spec"].get("nodeName")]
+            require(len(lacking) == 2, f"{len(lacking)} of four are not bound")
+            await until(is_half, "the other does not say that the group is half")
+            await until(serves_now, "the other does not take the Lease")
+            served.set()
+            await until(is_whole, "the group does not become whole")
+            marks = [obj["metadata"]["annotations"].get("gpuledger.io/gang-min") for obj in pods]
+            require(marks.count("4") >= 2, marks)
+            cluster.play()
+            await second.settle()
+            require((await second.call("operations", "GET", "/api/v1/waiting"))["groups"] == [], "it is whole")
+
+
 async def retry(program, obj):
     """What goes wrong with one try to bind, "" if nothing does."""
     if obj["spec"].get("nodeName"):
@@ -448,6 +524,7 @@ def tests():
     for title, faults in LEASES.items():
         yield f"Lease: {title}", lease_test(faults)
     yield "Lease: a Binding that comes after a crash", late_binding_test()
+    yield "Lease: a group that is half when its leader is killed", half_group_test()
     yield "watch: compaction", compaction_test()
     yield "the API server restarts", restart_test()
     yield "a node rejects what it gets", black_hole_test()
