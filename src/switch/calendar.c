@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define MIG_LABEL "nvidia.com/mig.config"
 #define MINUTE_S 60
 #define HOUR_S (60 * MINUTE_S)
 #define DAY_S (24 * HOUR_S)
@@ -179,7 +178,8 @@ static bool read_window(const struct reading *reading, const cJSON *item, struct
     if (chosen && (!kind->mode->recuts || reading->calendar->layouts->len == 0))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "field 'target': '" CALENDAR_AUTO "' takes one of 'layouts', which there "
-                         "have to be, and is for 'label: nvidia.com/mig.config' alone");
+                         "have to be, and is for 'label: %s' alone",
+                         nvidia_modes[1].label);
     if (!chosen && !calendar_value(reading->calendar, kind->mode, object.target, NULL, &value))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "field 'target': what '%s' makes of cards is not known: %s", object.target,
@@ -262,12 +262,14 @@ static bool read_kind(const struct reading *reading, const cJSON *item, const ch
     return read;
 }
 
-/* "all-disabled"; other names do not say how many instances there are. */
-static bool read_own_name(const char *name, struct mode_value *ret_value)
+/* Whole cards, "all-disabled"; no other name says how many of what there are. */
+static bool is_whole(const char *name, struct mode_value *ret_value)
 {
-    const struct node_mode *mode = nvidia_mode_find(MIG_LABEL);
-
-    return g_str_has_suffix(name, "-disabled") && nvidia_mode_guess(mode, name, ret_value);
+    for (size_t i = 0; i < NVIDIA_MODES_N; i++) {
+        if (nvidia_mode_guess(&nvidia_modes[i], name, ret_value))
+            return nvidia_mode_is_whole(ret_value);
+    }
+    return false;
 }
 
 static bool read_layout(const struct reading *reading, const cJSON *item, GError **error)
@@ -294,7 +296,7 @@ static bool read_layout(const struct reading *reading, const cJSON *item, GError
         instances->n = profile->valueint;
         layout.value.n_profiles++;
     }
-    if (layout.value.n_profiles == 0 && !read_own_name(item->string, &layout.value))
+    if (layout.value.n_profiles == 0 && !is_whole(item->string, &layout.value))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'%s' does not say by its name alone what it makes of a card: say it, as "
                          "in '{1g.5gb: 7}'",

@@ -41,6 +41,11 @@ bool nvidia_mode_guess(const struct node_mode *mode, const char *value,
     return g_str_equal(rest, NO_MIG) || (g_ascii_isdigit(*rest) && strstr(rest, "g."));
 }
 
+bool nvidia_mode_is_whole(const struct mode_value *value)
+{
+    return value->n_profiles == 1 && g_str_equal(value->profiles[0].profile, NO_MIG);
+}
+
 enum mode_state nvidia_mode_state(const struct node_mode *mode, const struct node_view *node)
 {
     const char *state = mode->state ? string_pairs_get(&node->labels, mode->state) : NULL;
@@ -240,7 +245,7 @@ static const char *lacks_layout(const struct node_view *node, const struct mode_
 {
     if (value->n_profiles == 0)
         return "nobody knows which MIG instances the configuration makes";
-    if (value->n_profiles == 1 && g_str_equal(value->profiles[0].profile, NO_MIG))
+    if (nvidia_mode_is_whole(value))
         return lacks_cards(node);
     return has_instances(node) ? lacks_instances(node, value) : lacks_single(node, value);
 }

@@ -46,6 +46,9 @@ struct mode_value {
 bool nvidia_mode_guess(const struct node_mode *mode, const char *value,
                        struct mode_value *ret_value);
 
+/* Cards are not cut. */
+bool nvidia_mode_is_whole(const struct mode_value *value);
+
 enum mode_state {
     MODE_STATE_NONE, /* it says nothing, or has yet to notice the change */
     MODE_STATE_BUSY, /* it is at it */
