@@ -22,7 +22,8 @@ import ssl
 import urllib.parse
 
 KINDS = {"pods": "Pod", "nodes": "Node", "configmaps": "ConfigMap", "leases": "Lease",
-         "events": "Event", "secrets": "Secret", "poddisruptionbudgets": "PodDisruptionBudget"}
+         "events": "Event", "secrets": "Secret", "poddisruptionbudgets": "PodDisruptionBudget",
+         "admissionchecks": "AdmissionCheck", "workloads": "Workload"}
 LOG_MAX = 4000
 
 
