@@ -2,6 +2,7 @@
 #include "maintain/relocation_work.h"
 
 #include "core/fail.h"
+#include "core/ledger.h"
 #include "policy/what_if.h"
 #include "queue/pod_rules.h"
 #include "store/amounts.h"
@@ -232,6 +233,7 @@ static struct allocation *left_by(const struct allocation *frees)
     left->dialect = frees->dialect;
     left->state = ALLOCATION_ASSUMED;
     left->host = frees->host;
+    left->oversubscribes = frees->oversubscribes;
     memcpy(left->shares, frees->shares, frees->n_shares * sizeof *frees->shares);
     return left;
 }
@@ -302,7 +304,12 @@ static struct kept_room *room_for_admit(const struct work *work, const struct pl
     struct kept_room *room = kept_room_new();
 
     room->uid = g_strdup(pod->uid);
-    room->held = what_if_allocation(pod->uid, pod->priority, placement);
+    room->held = allocation_new(pod->uid, pod->ns ? pod->ns : "", pod->name ? pod->name : "",
+                                placement->n_shares);
+    allocation_note_request(room->held, placement->request);
+    room->held->state = ALLOCATION_ASSUMED;
+    room->held->priority = pod->priority;
+    memcpy(room->held->shares, placement->shares, placement->n_shares * sizeof *placement->shares);
     return room;
 }
 

@@ -118,6 +118,8 @@ static void write_room(struct json_writer *writer, const struct kept_room *room)
     json_key_string(writer, "id", held->uid);
     if (room->uid) {
         json_key_string(writer, "pod", room->uid);
+        if (*held->ns)
+            json_key_string(writer, "namespace", held->ns);
     } else {
         json_key_string(writer, "namespace", room->ns);
         json_key_string(writer, "controller", room->controller);
@@ -127,6 +129,10 @@ static void write_room(struct json_writer *writer, const struct kept_room *room)
     json_key_int(writer, "priority", held->priority);
     if (held->work_class)
         json_key_string(writer, "class", held->work_class->name);
+    if (held->oversubscribes)
+        json_key_bool(writer, "oversubscribes", true);
+    if (held->terms && held->terms->memory_wanted > 0)
+        json_key_int(writer, "wanted", held->terms->memory_wanted);
     json_key_string(writer, "dialect", held->dialect->name);
     json_key_int(writer, "cpu", held->host.cpu);
     json_key_int(writer, "memory", held->host.memory);
@@ -173,7 +179,8 @@ static const struct json_field said_fields[] = {
 
 struct said_room {
     const char *id, *pod, *ns, *controller, *asks, *dialect, *work_class;
-    int64_t since, priority, cpu, memory;
+    int64_t since, priority, cpu, memory, wanted;
+    bool oversubscribes;
     const cJSON *shares;
 };
 static const struct json_field room_fields[] = {
@@ -188,6 +195,8 @@ static const struct json_field room_fields[] = {
     JSON_FIELD_INT64(struct said_room, priority, "priority", 0),
     JSON_FIELD_INT64(struct said_room, cpu, "cpu", 0),
     JSON_FIELD_INT64(struct said_room, memory, "memory", 0),
+    JSON_FIELD_INT64(struct said_room, wanted, "wanted", 0),
+    JSON_FIELD_BOOL(struct said_room, oversubscribes, "oversubscribes", 0),
     JSON_FIELD_ARRAY(struct said_room, shares, "shares", JSON_REQUIRED),
     JSON_FIELD_END,
 };
@@ -230,6 +239,11 @@ static struct allocation *read_held(struct json_arena *arena, const struct said_
             return NULL;
     }
     keep_devices(held);
+    if (said->wanted > 0) {
+        held->terms = held->terms ? held->terms : terms_new();
+        held->terms->memory_wanted = MIN(said->wanted, AMOUNT_BYTES_MAX);
+    }
+    held->oversubscribes = said->oversubscribes;
     held->dialect = dialect;
     held->work_class =
         said->work_class ? work_class_ref(classes_find(classes, said->work_class)) : NULL;

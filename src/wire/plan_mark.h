@@ -30,10 +30,12 @@ struct kept_room {
     char *ns;         /* these three: of a successor */
     char *controller; /* its UID */
     char *asks;       /* kept_room_asks of its request */
-    struct allocation *held; /* outside any ledger; its UID is the room's own */
-    int64_t since_s;         /* Unix time: successors are younger */
-    int64_t until_ns;        /* likewise */
-    char *taken; /* UID of a successor: the room does not count while the ledger has that */
+    struct allocation
+        *held; /* outside any ledger; its UID is the room's own. What its pod accepts, and whose
+                              * it is, counts for others as if it were there */
+    int64_t since_s;  /* Unix time: successors are younger */
+    int64_t until_ns; /* likewise */
+    char *taken;      /* UID of a successor: the room does not count while the ledger has that */
 };
 struct kept_room *kept_room_new(void);
 struct kept_room *kept_room_dup(const struct kept_room *room);

@@ -66,6 +66,37 @@ START_TEST(the_longest_fits_an_annotation)
 }
 END_TEST
 
+/* Others find the cards as if the pod were there: whose it is, and what it accepts. */
+START_TEST(a_room_keeps_what_its_pod_accepts)
+{
+    g_autoptr(plan_mark) mark = plan_mark_new();
+
+    for (int i = 0; i < 2; i++) {
+        struct kept_room *room = kept_room_new();
+        *room = (struct kept_room){.uid = g_strdup("big"),
+                                   .held = allocation_new("big", "ml", "big", 1)};
+        room->held->dialect = dialect_find("gpushare");
+        room->held->shares[0] = (struct share){.card = 0, .memory = {4, AMOUNT_NODE_UNITS}};
+        room->held->oversubscribes = i == 1;
+        if (i == 1) {
+            room->held->terms = terms_new();
+            room->held->terms->memory_wanted = 5000;
+        }
+        g_ptr_array_add(mark->rooms, room);
+    }
+    mark->until_ns = g_get_real_time() * 1000;
+    g_autofree char *text = plan_mark_format(mark);
+    g_autoptr(plan_mark) read = plan_mark_parse(text, NULL, NULL);
+    ck_assert_msg(read && read->rooms->len == 2, "%s", text);
+    for (guint i = 0; i < 2; i++) {
+        const struct allocation *held = ((const struct kept_room *)read->rooms->pdata[i])->held;
+        ck_assert_str_eq(held->ns, "ml");
+        ck_assert_int_eq(held->oversubscribes, i == 1);
+        ck_assert_int_eq(held->terms ? held->terms->memory_wanted : 0, i == 1 ? 5000 : 0);
+    }
+}
+END_TEST
+
 /* The same words in another order are the same order. */
 START_TEST(an_order_is_known_by_its_words)
 {
@@ -106,6 +137,7 @@ int main(void)
     tcase_add_test(tests, a_step_that_has_begun_is_read_again);
     tcase_add_test(tests, the_longest_fits_an_annotation);
     tcase_add_test(tests, an_order_is_known_by_its_words);
+    tcase_add_test(tests, a_room_keeps_what_its_pod_accepts);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
