@@ -352,9 +352,12 @@ class Service(unittest.IsolatedAsyncioTestCase):
             async with serving(cluster, *elect) as first, serving(cluster, *elect) as second:
                 cluster.order(pod="test/big")
                 await cluster.until(reached[moment], moment)
-                leaders = [each for each in (first, second) if any("plan's step" in line or "msg=plan " in line
-                                                                   for line in each.log)]
-                self.assertEqual(leaders, [first], "only one replica is at it")
+
+                def at_it():
+                    return [each for each in (first, second)
+                            if any("plan's step" in line or "msg=plan " in line for line in each.log)]
+                await cluster.until(at_it, "the log, which comes a moment later, says who is at it")
+                self.assertEqual(at_it(), [first], "only one replica is at it")
                 first.kill()
                 status = await cluster.phase("done", "stopped")
                 self.assertTrue(any("plan ended" in line for line in second.log), second.log)
