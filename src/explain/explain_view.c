@@ -258,7 +258,8 @@ static void write_place(GString *text, const struct explanation *explanation)
 
 static void write_only(GString *text, const struct explanation *explanation, guint i)
 {
-    const GArray *pods = g_array_index(explanation->remedies->single, struct remedy, i).pods;
+    const struct remedy *remedy = &g_array_index(explanation->remedies->single, struct remedy, i);
+    const GArray *pods = remedy->pods;
 
     g_string_append_printf(text, "'gpuledger plan %s/%s --only ", explanation->ns,
                            explanation->name);
@@ -266,19 +267,26 @@ static void write_only(GString *text, const struct explanation *explanation, gui
         const struct remedy_pod *pod = &g_array_index(pods, struct remedy_pod, k);
         g_string_append_printf(text, "%s%s/%s", k ? "," : "", pod->ns, pod->name);
     }
-    g_string_append_printf(text, "' keeps to the pods of %u.\n", i + 1);
+    g_string_append_printf(text,
+                           remedy->kind == REMEDY_END
+                               ? " --end' shows how those of %u end; with --apply it ends them.\n"
+                               : "' keeps to the pods of %u.\n",
+                           i + 1);
 }
 
-/* A remedy that moves pods says what it comes to; the plan says in which order, and can do it. */
+/* A remedy that moves or ends pods says what it comes to; the plan says in which order, and can do it. */
 static void write_plan_hint(GString *text, const struct explanation *explanation)
 {
     const GArray *remedies = explanation->remedies ? explanation->remedies->single : NULL;
     guint told = 0;
 
     for (guint i = 0; explanation->known && remedies && i < remedies->len; i++) {
-        if (!g_array_index(remedies, struct remedy, i).planned || told == PLAN_HINTS_MAX)
+        const struct remedy *remedy = &g_array_index(remedies, struct remedy, i);
+        if (!remedy->planned || told == PLAN_HINTS_MAX)
             continue;
-        if (told++ == 0)
+        if (told++ == 0 && remedy->kind == REMEDY_END)
+            g_string_append_c(text, '\n');
+        else if (told == 1)
             g_string_append_printf(
                 text,
                 "\n'gpuledger plan %s/%s' shows moves that make room for it, step by "

@@ -54,7 +54,7 @@ struct remedy {
     GArray *amounts; /* struct remedy_amount, by container; REMEDY_DIALECT, or NULL */
     int32_t card; /* REMEDY_HEAL */
     GArray *pods; /* struct remedy_pod, or NULL */
-    bool planned; /* REMEDY_MOVE: of pods that hold GPUs, which a plan can move */
+    bool planned; /* REMEDY_MOVE and _END: of pods that hold GPUs, which a plan can move or end */
 };
 
 /* Two that are enough only together, the smaller one first; both name the node that takes the pod. */

@@ -162,7 +162,7 @@ static void add_pods(struct search *search, const struct node *node, const GPtrA
     }
     const bool move = find_homes(search, node, ended, remedy.pods);
     remedy.kind = move ? REMEDY_MOVE : REMEDY_END;
-    remedy.planned = move;
+    remedy.planned = ended->len <= REMEDY_MOVES_MAX;
     remedy.text = tell_moves(remedy.pods, move, node->name);
     for (guint i = 0; i < remedy.pods->len && !move; i++)
         g_clear_pointer(&g_array_index(remedy.pods, struct remedy_pod, i).to, g_free);

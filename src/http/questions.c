@@ -129,14 +129,28 @@ static bool read_number(const struct http_request *request, const char *name, gu
     return true;
 }
 
-static bool read_force(const struct http_request *request, bool *ret_force, GError **error)
+/* Without it: false. */
+static bool read_flag(const struct http_request *request, const char *name, bool *ret_flag,
+                      GError **error)
 {
-    const char *text = http_request_query(request, "force");
+    const char *text = http_request_query(request, name);
 
-    *ret_force = g_strcmp0(text, "true") == 0;
-    if (!text || *ret_force || g_str_equal(text, "false"))
+    *ret_flag = g_strcmp0(text, "true") == 0;
+    if (!text || *ret_flag || g_str_equal(text, "false"))
         return true;
-    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "'force' is true or false");
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "'%s' is true or false", name);
+    return false;
+}
+
+/* Whether pods just end. */
+static bool read_end(const struct http_request *request, bool *ret_end, GError **error)
+{
+    if (!read_flag(request, "end", ret_end, error))
+        return false;
+    if (!*ret_end || (http_request_query(request, "only") && http_request_query(request, "pod")))
+        return true;
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "'end' ends the pods of 'only', for a 'pod' of the cluster");
     return false;
 }
 
@@ -163,6 +177,8 @@ static struct relocation *find_plan(const struct extender *extender,
     const char *names = http_request_query(request, "only");
     g_auto(GStrv) only = names ? g_strsplit(names, ",", 0) : NULL;
     g_auto(plan_aim_cleared) aim = {0};
+    g_autoptr(GHashTable) ends = NULL;
+    bool end = false;
     struct pod_view pod;
     struct relocation_query query = {.store = extender->store,
                                      .cluster = extender->cluster,
@@ -174,7 +190,7 @@ static struct relocation *find_plan(const struct extender *extender,
         !read_number(request, "perWorkload", 0, &query.per_owner, error) ||
         !read_number(request, "perNode", 0, &query.per_node, error) ||
         !read_number(request, "perNamespace", 0, &query.per_namespace, error) ||
-        !read_force(request, &query.force, error))
+        !read_flag(request, "force", &query.force, error) || !read_end(request, &end, error))
         return NULL;
     if (!read_aim(request, &aim, error) ||
         (plan_aim_count(&aim) == 0 && !read_pod(extender, request, arena, &pod, error)))
@@ -185,11 +201,12 @@ static struct relocation *find_plan(const struct extender *extender,
     query.group = aim.group;
     query.less = aim.less;
     query.only = (const char *const *)only;
+    if (!named_pods_check(extender->store, query.only, error))
+        return NULL;
+    query.ends = ends = end ? named_pods_uids(extender->store, query.only) : NULL;
     const struct waiting_query waiters = {.relocation = query,
                                           .waited_ms = aim.waited_ms,
                                           .now_s = g_get_real_time() / G_USEC_PER_SEC};
-    if (!named_pods_check(extender->store, query.only, error))
-        return NULL;
     return aim.waits ? waiting_find(&waiters, error) : relocation_find(&query, error);
 }
 

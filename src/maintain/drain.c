@@ -203,17 +203,18 @@ static bool drain_pod(const struct drain_query *query, struct drain_pod *pod, GE
         return false;
     if (!goes)
         return true;
-    if (!pod->counted && step.evictee.owner &&
+    const bool succeeded = step.evictee.owner && !pod->alone;
+    if (!pod->counted && succeeded &&
         eviction_count_ready(query->client, pod->ns, step.evictee.owner, &n_ready, &failure) !=
             OUTCOME_OK)
         return fail_pod(pod, error, failure);
     if (!evict(&step, error))
         return false;
     announce(&step);
-    if (!await_end(&step, error) || (step.evictee.owner && !await_successor(&step, n_ready, error)))
+    if (!await_end(&step, error) || (succeeded && !await_successor(&step, n_ready, error)))
         return false;
     pod->state = DRAIN_EVICTED;
-    tell(&step, step.evictee.owner ? "evicted, and its successor is Ready" : "evicted");
+    tell(&step, succeeded ? "evicted, and its successor is Ready" : "evicted");
     return true;
 }
 

@@ -24,6 +24,7 @@ struct drain_pod {
     const char *note;      /* why it ends, for an Event; NULL: none. Borrowed */
     bool counted;          /* so many pods of its controller are Ready, itself included: */
     guint n_ready;
+    bool alone; /* its end is enough: no successor is waited for */
     enum drain_state state;
     char *why; /* it stays or has failed; NULL: nothing to say. Free with g_free. */
 };

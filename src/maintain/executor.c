@@ -134,8 +134,9 @@ static char *describe(const struct relocation *plan, guint moved)
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
 
-    return g_strdup_printf("%s: move %u of %u, %s/%s leaves %s (since %s)", plan->goal, moved + 1,
-                           moved + plan->steps->len, step->ns, step->name, step->from, time);
+    return g_strdup_printf("%s: move %u of %u, %s/%s %s %s (since %s)", plan->goal, moved + 1,
+                           moved + plan->steps->len, step->ns, step->name,
+                           step->to ? "leaves" : "ends on", step->from, time);
 }
 
 static void set_room(struct execution *execution, const char *node, const struct kept_room *room)
@@ -171,15 +172,21 @@ static bool take_step(const struct executor *executor, const struct relocation_s
                       guint n_ready, GError **error)
 {
     /* It does not say for whom: that is another tenant's affair. */
-    g_autofree char *note = g_strdup_printf(
-        "gpuledger plan makes room on %s; there is room for the pod's successor on %s", step->from,
-        step->to);
+    g_autofree char *note =
+        step->to
+            ? g_strdup_printf("gpuledger plan makes room on %s; there is room for the pod's "
+                              "successor on %s",
+                              step->from, step->to)
+            : g_strdup_printf("gpuledger plan makes room on %s; whether a successor of the pod "
+                              "finds room was not asked",
+                              step->from);
     struct drain_pod pod = {.ns = step->ns,
                             .name = step->name,
                             .uid = step->uid,
                             .note = note,
                             .counted = true,
-                            .n_ready = n_ready};
+                            .n_ready = n_ready,
+                            .alone = !step->to};
     const struct drain_query query = {
         .client = executor->client,
         .pods = &pod,
@@ -205,10 +212,10 @@ static void tell_node(const struct executor *executor, const struct executor_new
     const struct relocation_step *step = news->step;
     g_autoptr(GError) failure = NULL;
     g_autofree char *text =
-        news->event == EXECUTOR_FAILED
-            ? g_strdup_printf("a plan has stopped: %s", news->why)
-            : g_strdup_printf("a plan has moved %s/%s off this node%s", step->ns, step->name,
-                              step->owner ? "; its successor is Ready" : "");
+        news->event == EXECUTOR_FAILED ? g_strdup_printf("a plan has stopped: %s", news->why)
+        : step->to ? g_strdup_printf("a plan has moved %s/%s off this node%s", step->ns, step->name,
+                                     step->owner ? "; its successor is Ready" : "")
+                   : g_strdup_printf("a plan has ended %s/%s on this node", step->ns, step->name);
 
     if (eviction_tell_node(executor->client, step->from, text, news->event == EXECUTOR_FAILED,
                            &failure) == OUTCOME_OK)

@@ -20,7 +20,7 @@ struct executor_budgets {
 
 enum executor_event {
     EXECUTOR_STEP,   /* it begins */
-    EXECUTOR_MOVED,  /* its pod has gone, and the successor is Ready */
+    EXECUTOR_MOVED,  /* its pod has gone, and, unless it just ends, the successor is Ready */
     EXECUTOR_FAILED, /* it was refused, or nobody knows */
     EXECUTOR_EVENTS_N
 };

@@ -11,6 +11,7 @@
 struct movers {
     struct cluster *cluster;
     bool force;
+    int64_t most; /* the priority above which they stay */
     struct json_arena *arena;
     GPtrArray *list; /* struct mover */
 };
@@ -28,9 +29,14 @@ struct movers *movers_new(struct cluster *cluster, bool force)
 {
     struct movers *movers = g_new(struct movers, 1);
 
-    *movers = (struct movers){cluster, force, json_arena_new(),
+    *movers = (struct movers){cluster, force, INT64_MAX, json_arena_new(),
                               g_ptr_array_new_with_free_func(mover_free)};
     return movers;
+}
+
+void movers_spare_above(struct movers *movers, int64_t priority)
+{
+    movers->most = priority;
 }
 
 void movers_free(struct movers *movers)
@@ -111,6 +117,9 @@ static void read_mover(const struct movers *movers, const struct pod_view *pod,
     if (pod->object)
         controller_decode(movers->arena, pod->object, &mover->controller);
     mover->stays = why_stays(&mover->view, &mover->controller, movers->force);
+    if (!mover->stays && pod->priority > movers->most)
+        mover->stays = g_strdup("it is more important than the pod that is to find room, so its "
+                                "successor would take that");
     mover->view.uid = NULL;
     mover->view.node_name = NULL;
     if (constraints_decode(movers->arena, &mover->view, &failure))

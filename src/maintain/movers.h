@@ -28,6 +28,9 @@ void movers_free(struct movers *movers);
 typedef struct movers movers; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(movers, movers_free)
 
+/* From here on, who is more important stays: its successor would take the room from whom it is made for. */
+void movers_spare_above(struct movers *movers, int64_t priority);
+
 /* Reads the pods of that node; the store's lock is taken, not held. False, with an error: they cannot be
  * read. */
 bool movers_read(struct movers *movers, struct store *store, const char *node, GError **error);

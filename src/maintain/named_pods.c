@@ -34,6 +34,30 @@ static void strike_out(const struct node *node, void *data)
     }
 }
 
+struct uids {
+    const char *const *names;
+    GHashTable *set;
+};
+
+static void collect(const struct node *node, void *data)
+{
+    const struct uids *uids = data;
+
+    for (guint i = 0; i < node->allocations->len; i++) {
+        const struct allocation *holder = node->allocations->pdata[i];
+        if (named_pods_has(uids->names, holder->ns, holder->name))
+            g_hash_table_add(uids->set, g_strdup(holder->uid));
+    }
+}
+
+GHashTable *named_pods_uids(struct store *store, const char *const *names)
+{
+    struct uids uids = {names, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+
+    node_walk_all(store, collect, &uids);
+    return uids.set;
+}
+
 bool named_pods_check(struct store *store, const char *const *names, GError **error)
 {
     g_autoptr(GPtrArray) sought = g_ptr_array_new();

@@ -242,6 +242,15 @@ static const char *find_unknown(const struct work *work)
     return NULL;
 }
 
+/* Those that end are the pods that had the names, and no successor that has one of them again. */
+static bool is_named(const struct work *work, const struct mover *mover)
+{
+    const struct relocation_query *query = work->query;
+
+    return query->ends ? g_hash_table_contains(query->ends, mover->uid)
+                       : named_pods_has(query->only, mover->view.ns, mover->view.name);
+}
+
 /* Under the copy's lock. Array of struct plan_pod; each draws on the budget of its namespace. */
 static GArray *list_pods(const struct work *work)
 {
@@ -251,8 +260,7 @@ static GArray *list_pods(const struct work *work)
     for (guint i = 0; i < movers_n(work->movers); i++) {
         const struct mover *mover = movers_get(work->movers, i);
         const struct allocation *holder = ledger_get(store_ledger(work->copy), mover->uid);
-        if (mover->stays || !holder ||
-            !named_pods_has(work->query->only, mover->view.ns, mover->view.name))
+        if (mover->stays || !holder || !is_named(work, mover))
             continue;
         const struct plan_pod pod = {
             .uid = mover->uid,
@@ -260,6 +268,7 @@ static GArray *list_pods(const struct work *work)
             .owner = mover->controller.uid,
             .cost = cost_of(holder),
             .tag = mover,
+            .ends = work->query->ends != NULL,
             .n_budgets = work->query->per_namespace > 0 ? 1 : 0,
             .budgets = {number_of(numbers, mover->view.ns)},
         };
@@ -274,7 +283,7 @@ static struct kept_room *room_for_successor(const struct plan_step *step)
     const struct mover *mover = step->pod->tag;
     const struct request *request = mover->request;
 
-    if (!mover->controller.uid)
+    if (!mover->controller.uid || !step->takes)
         return NULL;
     while (request && request->dialect != step->takes->dialect)
         request = request->alternative;
@@ -311,8 +320,9 @@ static void keep_step(struct work *work, const struct plan_step *step)
         .frees = shares_text(ledger_node(ledger, step->from), step->frees->shares,
                              step->frees->n_shares),
         .to = g_strdup(step->to),
-        .takes =
-            shares_text(ledger_node(ledger, step->to), step->takes->shares, step->takes->n_shares),
+        .takes = step->takes ? shares_text(ledger_node(ledger, step->to), step->takes->shares,
+                                           step->takes->n_shares)
+                             : NULL,
         .owner_kind = g_strdup(mover->controller.kind),
         .owner = g_strdup(mover->controller.uid),
         .room = room_for_successor(step),
@@ -400,9 +410,10 @@ static void keep_stays(struct work *work)
         const struct relocation_stay stay = {g_strdup(mover->view.ns), g_strdup(mover->view.name),
                                              g_strdup(holder ? holder->node->name : ""),
                                              g_strdup(mover->stays)};
-        const bool counts = holder && (work->request || work->demand || work->members ||
-                                       (g_str_equal(stay.node, work->query->empty->node) &&
-                                        card_place_holds(work->query->empty, holder)));
+        const bool counts = holder && (!work->query->ends || is_named(work, mover)) &&
+                            (work->request || work->demand || work->members ||
+                             (g_str_equal(stay.node, work->query->empty->node) &&
+                              card_place_holds(work->query->empty, holder)));
         store_unlock(work->copy);
         if (counts)
             g_array_append_val(work->found->stays, stay);
@@ -525,6 +536,8 @@ struct relocation *relocation_find(const struct relocation_query *query, GError 
 
     if (!read_goal(&work, error))
         return NULL;
+    if (query->ends)
+        movers_spare_above(work.movers, work.admit.priority);
     if (found->reached || found->why)
         return g_steal_pointer(&found);
     if (!look(&work, error))

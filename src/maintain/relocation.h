@@ -29,7 +29,10 @@ struct relocation_query {
     uint32_t per_node;
     uint32_t per_namespace; /* moves; 0: any number */
     const char *const
-        *only;  /* "NAMESPACE/NAME" of those that may be moved; ends with NULL. NULL: all */
+        *only; /* "NAMESPACE/NAME" of those that may be moved; ends with NULL. NULL: all */
+    /* A set of UIDs: these pods of `only`, and no others, just end, wherever their successors then find
+     * room. Only with `admit`. NULL: pods move. */
+    GHashTable *ends;
     bool force; /* pods that nobody makes again may be moved, too */
 };
 
@@ -38,7 +41,7 @@ struct relocation_query {
 struct relocation_step {
     char *ns, *name, *uid;
     char *from, *frees;     /* node, and what of it: "card 1 (8GiB)" */
-    char *to, *takes;       /* where its successor finds room */
+    char *to, *takes;       /* where its successor finds room; NULL: it just ends */
     char *owner_kind;       /* NULL: nobody makes a successor */
     char *owner;            /* its UID, likewise */
     struct kept_room *room; /* what is to be kept on `to` for that; NULL likewise */

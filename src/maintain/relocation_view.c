@@ -7,8 +7,8 @@
 
 char *relocation_awaits(const struct relocation_step *step)
 {
-    return step->owner_kind ? g_strdup_printf("a Ready pod of its %s", step->owner_kind)
-                            : g_strdup("its end");
+    return step->owner_kind && step->to ? g_strdup_printf("a Ready pod of its %s", step->owner_kind)
+                                        : g_strdup("its end");
 }
 
 static void encode_step(struct json_writer *writer, const struct relocation_step *step)
@@ -22,6 +22,7 @@ static void encode_step(struct json_writer *writer, const struct relocation_step
     json_key_string(writer, "frees", step->frees);
     json_key_string(writer, "to", step->to);
     json_key_string(writer, "takes", step->takes);
+    json_key_bool(writer, "ends", !step->to);
     json_key_string(writer, "waitsFor", waits);
     overlooked_encode(writer, step->overlooked);
     json_end_object(writer);
@@ -50,7 +51,8 @@ void relocation_places(const struct relocation *plan, const char *ret_nodes[RELO
 
     if (step) {
         ret_nodes[n++] = step->from;
-        ret_nodes[n++] = step->to;
+        if (step->to)
+            ret_nodes[n++] = step->to;
     }
     if (plan->node)
         ret_nodes[n++] = plan->node;

@@ -246,10 +246,14 @@ static bool place(struct store *trial, const struct plan_step *step, bool leaves
     struct feasibility question;
     struct moment moment;
     struct ledger *ledger = store_decide(trial, &moment);
-    const struct node *node = ledger_node(ledger, step->to);
     const struct trial_pod pod = {&mover->view, mover->request, &moment};
 
     ledger_drop(ledger, step->pod->uid);
+    if (!step->to) {
+        store_unlock(trial);
+        return true;
+    }
+    const struct node *node = ledger_node(ledger, step->to);
     if (leaves)
         ledger_put(ledger, step->from, left_by(step->frees));
     feasibility_init(&question, trial, &(struct feasibility_about){pod.view, pod.request, &moment});

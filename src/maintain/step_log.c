@@ -151,7 +151,9 @@ static void encode_step(struct json_writer *writer, const struct logged_step *st
         json_key_string(writer, "controller", step->owner);
     json_key_int(writer, "ready", step->n_ready);
     json_key_string(writer, "at", at);
-    json_key_string(writer, "outcome", plan_step_names[step->event]);
+    json_key_string(writer, "outcome",
+                    step->event == EXECUTOR_MOVED && !step->to ? "ended"
+                                                               : plan_step_names[step->event]);
     if (step->why)
         json_key_string(writer, "why", step->why);
     if (step->other)

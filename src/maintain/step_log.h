@@ -12,8 +12,8 @@
 struct logged_step {
     enum executor_event event; /* EXECUTOR_STEP: it has begun, and that is all that is known */
     char *ns, *name, *uid;
-    char *from, *to;
-    char *owner; /* UID; NULL: nobody makes a successor */
+    char *from, *to; /* `to` NULL: it just ends; such ones cannot be decoded */
+    char *owner;     /* UID; NULL: nobody makes a successor */
     guint n_ready;
     int64_t at_s; /* Unix time at which it began */
     char *why;    /* it has failed */

@@ -73,6 +73,9 @@
     {"only", TEXT(only, "PODS", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "Move these pods and no others, each NAMESPACE/NAME, with commas between, as explain names "
              "them."},
+    {"end", BOOL(end, "false"), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
+     .help = "With --only, for a pod of the cluster: end those pods instead, wherever their successors "
+             "then find room, if anywhere."},
     {"max-moves", INT(max_moves, "N", "8", 1, 64), IN(MAINTENANCE, COMMAND_PLAN),
      .flags = OPTION_FLAG_ONLY,
      .help = "How many pods may be moved for the goal, at most."},

@@ -103,6 +103,7 @@ struct config {
     int64_t usage_idle_for_ms;
     bool plans;
     char *only;
+    bool end;
     char *calendar; /* "": no node is switched */
     bool reclaim;
     int64_t reclaim_delay_ms;

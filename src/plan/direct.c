@@ -61,11 +61,14 @@ static bool move_all(struct search *search, const GArray *pods, bool *ret_reache
         const size_t pod = g_array_index(pods, size_t, i);
         const struct plan_pod *plan_pod = &search->query->pods[pod];
         const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
+        const bool may = search_may_move(search, pod);
         struct placement placement;
-        const struct node *to = search_may_move(search, pod)
-                                    ? choose(search, plan_pod, old->node->name, &placement)
-                                    : NULL;
 
+        if (may && plan_pod->ends) {
+            search_end(search, pod);
+            continue;
+        }
+        const struct node *to = may ? choose(search, plan_pod, old->node->name, &placement) : NULL;
         if (!to || !search_move(search, pod, to->name, &placement)) {
             search_return(search, before);
             return false;

@@ -30,6 +30,29 @@ static bool try_node(struct search *search, size_t pod, const struct node *node,
     return false;
 }
 
+static bool try_end(struct search *search, size_t pod, uint32_t left)
+{
+    const guint n = search->steps->len;
+
+    if (!search_try(search))
+        return false;
+    search_end(search, pod);
+    if (advance(search, left - 1))
+        return true;
+    search_return(search, n);
+    return false;
+}
+
+/* Two ends after each other come to the same in both orders. */
+static bool is_tried_in_another_order(const struct search *search, size_t pod)
+{
+    const struct plan_step *last =
+        search->steps->len > 0 ? search->steps->pdata[search->steps->len - 1] : NULL;
+
+    return last && !last->to && search->query->pods[pod].ends &&
+           last->pod > &search->query->pods[pod];
+}
+
 /* Whether the pod's end alone would reach the goal. */
 static bool is_last(struct search *search, size_t pod)
 {
@@ -60,8 +83,14 @@ static bool advance(struct search *search, uint32_t left)
             (!query->goal.demand &&
              ((least == left &&
                !search_is_in_the_way(search, ledger_get(search->ledger, query->pods[p].uid))) ||
-              (left == 1 && !is_last(search, p)))))
+              (left == 1 && !is_last(search, p)))) ||
+            is_tried_in_another_order(search, p))
             continue;
+        if (query->pods[p].ends) {
+            if (try_end(search, p, left))
+                return true;
+            continue;
+        }
         for (guint n = 0; n < ledger_nodes(search->ledger)->len && !search->gave_up; n++) {
             const struct node *node = ledger_nodes(search->ledger)->pdata[n];
             if (search_admits(search, node, &query->pods[p]) && try_node(search, p, node, left))

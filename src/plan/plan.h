@@ -8,7 +8,8 @@
  *
  * A move books the successor while its predecessor still counts, then ends the predecessor, so no
  * order of the two over-commits a card. Every move is tried on the ledger that the moves before it
- * leave. A pod moves once at most.
+ * leave. A pod moves once at most. A pod that just ends is a move like any other, for which no successor is
+ * booked; that is not for a group, nor for what is fragmented.
  *
  * First those plans are looked at whose pods all leave one node and go straight to where there is room:
  * that is quick, whatever the size of the cluster. Then every order and every card of fewer moves, from
@@ -37,6 +38,7 @@ struct plan_pod {
     int64_t cost;                       /* of as many moves those are taken that cost less */
     const void *tag;                    /* the caller's own */
     bool refuses;                       /* it has opted out of being moved */
+    bool ends;                          /* it needs no room elsewhere */
     uint32_t n_budgets;                 /* at most PLAN_BUDGETS_MAX */
     uint32_t budgets[PLAN_BUDGETS_MAX]; /* that its end draws on: places in `allowed` */
 };
@@ -75,8 +77,8 @@ struct plan_query {
 struct plan_step {
     const struct plan_pod *pod;
     struct allocation *frees; /* what its end frees */
-    struct allocation *takes; /* what is kept for the successor */
-    char *from, *to;          /* nodes */
+    struct allocation *takes; /* what is kept for the successor; NULL: the pod just ends */
+    char *from, *to;          /* nodes; `to` is NULL likewise */
 };
 
 enum plan_outcome {

@@ -43,7 +43,7 @@ int64_t plan_fragmented(const struct ledger *ledger, const struct demand *demand
     return sum;
 }
 
-/* What is fragmented of the two, which may be one. */
+/* What is fragmented of the two, which may be one; `to` may be NULL. */
 static int64_t fragmented_of(const struct search *search, const char *from, const char *to)
 {
     const struct demand *demand = search->query->goal.demand;
@@ -52,7 +52,7 @@ static int64_t fragmented_of(const struct search *search, const char *from, cons
     if (!demand)
         return 0;
     sum = fragmentation_of(ledger_node(search->ledger, from), demand);
-    if (strcmp(from, to) != 0)
+    if (to && strcmp(from, to) != 0)
         sum += fragmentation_of(ledger_node(search->ledger, to), demand);
     return sum;
 }
@@ -199,11 +199,28 @@ bool search_move(struct search *search, size_t pod, const char *to,
     return true;
 }
 
+void search_end(struct search *search, size_t pod)
+{
+    const struct plan_pod *plan_pod = &search->query->pods[pod];
+    const struct allocation *old = ledger_get(search->ledger, plan_pod->uid);
+    struct plan_step *step = g_new0(struct plan_step, 1);
+
+    step->pod = plan_pod;
+    step->frees = allocation_dup(old);
+    step->from = g_strdup(old->node->name);
+    const int64_t before = fragmented_of(search, step->from, NULL);
+    ledger_drop(search->ledger, plan_pod->uid);
+    search->fragmented += fragmented_of(search, step->from, NULL) - before;
+    g_ptr_array_add(search->steps, step);
+    search->moved[pod] = true;
+}
+
 void search_undo(struct search *search, const struct plan_step *step)
 {
     const int64_t before = fragmented_of(search, step->from, step->to);
 
-    ledger_drop(search->ledger, step->takes->uid);
+    if (step->takes)
+        ledger_drop(search->ledger, step->takes->uid);
     ledger_put(search->ledger, step->from, allocation_dup(step->frees));
     search->fragmented += fragmented_of(search, step->from, step->to) - before;
     search->moved[step->pod - search->query->pods] = false;

@@ -46,6 +46,8 @@ bool search_may_move(const struct search *search, size_t pod);
 /* Takes the step if there is room for it while the predecessor still counts. */
 bool search_move(struct search *search, size_t pod, const char *to,
                  const struct placement *placement);
+/* The pod ends, and nothing is taken for a successor. */
+void search_end(struct search *search, size_t pod);
 /* Takes back all steps but the first `n`. */
 void search_return(struct search *search, guint n);
 

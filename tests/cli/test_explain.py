@@ -39,6 +39,8 @@ ANY OF THESE WOULD ADMIT IT
     1  uncordon n3; it would go to n3
     2  ask for 5 aliyun.com/gpu-mem instead of 8 in container main; it would go to n1
     3  end test/c; it would go to n1
+
+'gpuledger plan test/tight --only test/c --end' shows how those of 3 end; with --apply it ends them.
 """
 
 REFUSED = """\

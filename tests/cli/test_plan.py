@@ -6,6 +6,7 @@ goal is there. GPULEDGER_SEED repeats a run, GPULEDGER_EVENTS says how many clus
 
 import copy
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -337,6 +338,92 @@ class Plan(unittest.TestCase):
         other = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/b")
         self.assertEqual([step["name"] for step in other["steps"]], ["b"])
 
+    # Nobody of n1 has room elsewhere.
+    FULL = [gpus("n1", 1, 16), gpus("n2", 1, 16), held("a", 8, "n1", 0), held("b", 4, "n1", 0), held("c", 15, "n2", 0)]
+    END = ("test/asked", "--end", "--only")
+
+    def test_some_pods_end(self):
+        for wanted, names, ended in ((12, "test/a", ["a"]), (12, "test/b,test/a", ["a"]), (8, "test/a,test/b", ["b"]),
+                                     (16, "test/a,test/b", ["a", "b"]), (16, "test/a,test/b,test/c", ["c"])):
+            items = [*self.FULL, wants(wanted)]
+            self.of(items, "test/asked", code=3)
+            plan = self.of(items, *self.END, names)
+            self.assertEqual(sorted(step["name"] for step in plan["steps"]), ended, (wanted, names))
+            self.assertTrue(plan["fewest"])
+            for step in plan["steps"]:
+                self.assertEqual((step["ends"], step["to"], step["takes"], step["waitsFor"]), (True, None, None, "its end"))
+        said = run("plan", *self.END, "test/a", "--snapshot", self.write("cluster.json", listing(*self.FULL, wants(12))))
+        self.assertIn("1 pod ends; nobody says where a successor then goes\n", said.stdout)
+        self.assertRegex(said.stdout, r"test/a +n1 +card 0 \(8GiB\) +nobody says where +its end")
+        self.of([*self.FULL, wants(16)], *self.END, "test/a", code=3)
+        self.of([*self.FULL, wants(16)], *self.END, "test/a,test/b", "--max-moves", "1", code=3)
+        self.of([*self.FULL, wants(16)], *self.END, "test/a,test/b", "--max-per-namespace", "1", code=3)
+        moved = self.of([*self.CLUSTER, wants(16)], "test/asked", "--only", "test/a")
+        self.assertEqual([step["ends"] for step in moved["steps"]], [False])
+
+    def test_who_does_not_end(self):
+        def stays(why, change, *words):
+            items = copy.deepcopy([*self.FULL, wants(12)])
+            change(items[2])
+            result = run("plan", *self.END, "test/a", *words, "--snapshot", self.write("cluster.json", listing(*items)))
+            self.assertEqual(result.returncode, 3 if why else 0, (why, result.stdout, result.stderr))
+            self.assertIn(why, result.stdout)
+            self.assertNotIn("test/c", result.stdout)
+
+        def ownerless(pod):
+            pod["metadata"]["ownerReferences"] = []
+
+        stays("--force ends it", ownerless)
+        stays("", ownerless, "--force")
+        stays("DaemonSet would make it again", lambda pod: own(pod, "set", "DaemonSet"))
+        for key, value in OPT_OUTS.items():
+            stays(key, lambda pod, key=key, value=value: pod["metadata"]["annotations"].update({key: value}))
+        stays("more important", lambda pod: pod["spec"].update(priority=1))
+        stays("", lambda pod: pod["spec"].update(priority=-1))
+
+    def test_as_few_end_as_do(self):
+        """By brute force: nodes of one card, and any pods that have a name in it."""
+        chance = random.Random(SEED)
+        reached = set()
+        for _ in range(max(CLUSTERS // 4, 5)):
+            rooms, sizes = {name: 16 for name in ("n1", "n2")}, {}
+            for number in range(chance.randint(3, 7)):
+                node, size = chance.choice(sorted(rooms)), chance.randint(1, 6)
+                if rooms[node] >= size:
+                    rooms[node] -= size
+                    sizes[f"p{number}"] = (node, size)
+            named = chance.sample(sorted(sizes), chance.randint(1, len(sizes)))
+            wanted = chance.randint(8, 16)
+            least = min((n for n in range(len(named) + 1) for some in itertools.combinations(named, n)
+                         if any(room + sum(sizes[name][1] for name in some if sizes[name][0] == node) >= wanted
+                                for node, room in rooms.items())), default=None)
+            items = [*(gpus(name, 1, 16) for name in rooms), wants(wanted),
+                     *(held(name, size, node, 0) for name, (node, size) in sizes.items())]
+            plan = self.of(items, *self.END, ",".join(f"test/{name}" for name in named), code=3 if least is None else 0)
+            reached.add(least)
+            self.assertEqual(len(plan["steps"]), least or 0, (SEED, sizes, named, wanted))
+            self.assertTrue({step["name"] for step in plan["steps"]} <= set(named))
+        self.assertGreater(len(reached), 1, SEED)
+
+    def test_what_explain_ends(self):
+        cluster = self.write("cluster.json", listing(*self.FULL, wants(16)))
+        said = run("explain", "test/asked", "--snapshot", cluster).stdout
+        [command] = re.findall(r"^'gpuledger (plan .*? --end)' shows how those of [0-9]+ end", said, re.MULTILINE)
+        plan = self.plan(cluster, *command.split()[1:])
+        ends = re.search(r" end (test/.*); it would go", said)[1].split(", ")
+        self.assertEqual(sorted(f"test/{step['name']}" for step in plan["steps"]), sorted(ends))
+        self.assertNotIn("shows moves", said)
+
+    def test_an_extender_is_asked_who_ends(self):
+        cluster = self.write("cluster.json", listing(*self.FULL, wants(12)))
+        with Server(snapshot=cluster) as server:
+            for output in ("table", "json"):
+                there = run("plan", *self.END, "test/a", "--server", server.operations, "-o", output)
+                alone = run("plan", *self.END, "test/a", "--snapshot", cluster, "-o", output)
+                self.assertEqual((there.returncode, there.stdout), (0, alone.stdout), there.stderr)
+            for query in ("pod=test/asked&end=true", "empty=n1&only=test/a&end=true", "pod=test/asked&only=test/a&end=x"):
+                self.assertEqual(server.get(f"/api/v1/plan?{query}")[0], 400, query)
+
     def test_a_name_of_nobody_is_an_error(self):
         """Beside a good one, too; asked of a saved cluster and of a running extender."""
         cluster = self.write("cluster.json", listing(*self.CLUSTER, wants(16)))
@@ -501,6 +588,9 @@ class Plan(unittest.TestCase):
                 (("--empty", "n1/x"), 2, "option '--empty'"), (("--empty", "n9"), 1, "'n9' is not known"),
                 (("--empty", "n1/2"), 1, "only 0 to 1"), (("test/none",), 1, "there is no pod"),
                 (("-f", "/none"), 2, "option '--filename'"),
+                (("test/a", "--end"), 2, "option '--end'"),
+                (("--empty", "n1", "--only", "test/a", "--end"), 2, "option '--end'"),
+                (("-f", "/none", "--only", "test/a", "--end"), 2, "option '--end'"),
                 (("test/a", "--apply"), 2, "no pods to evict"),
                 (("test/a", "--window", "at night"), 2, "option '--window': 'at night'"),
                 (("test/a", "--max-moves", "0"), 2, "max-moves")):

@@ -76,6 +76,55 @@ class Command(unittest.IsolatedAsyncioTestCase):
             self.assertTrue(all(f"test/{name}" in text and "big" not in text for (_, text), name in
                                 zip(told, cluster.moves)), told)
 
+    END = ("--only", "test/web-1,test/db-2", "--end", "--evict-timeout", "20s")
+
+    async def test_pods_end(self):
+        """Their successors find no room, which is kept for the pod that it is made for, and nobody waits for them."""
+        async with cluster_of(n1=8, n2=2) as cluster:
+            crowded(cluster)
+            answer, said = await self.apply(cluster, 0, *self.END)
+            self.assertEqual((sorted(cluster.moves), cluster.where("big")), (["db-2", "web-1"], "n1"), said)
+            self.assertEqual([(step["name"], step["outcome"], step["from"], step["to"]) for step in answer["taken"]],
+                             [(name, "ended", "n1", None) for name in cluster.moves])
+            self.assertEqual([cluster.where(name) for _, name in cluster.pods()], ["n1", None, None])
+            self.assertEqual([name for name, _ in cluster.events("GPUPodMoved")], cluster.moves)
+            for (_, text), name in zip(cluster.events("GPUPlanMoved"), cluster.moves):
+                self.assertIn(f"has ended test/{name}", text)
+            self.assertNotIn("Ready", said)
+
+    async def test_an_end_is_refused(self):
+        async with cluster_of(n1=8, n2=2) as cluster:
+            crowded(cluster)
+            cluster.api.faults.append(Fault("try to evict", "status", 403, "Forbidden"))
+            answer = await self.stops(cluster, "said so", 0, *self.END)
+            self.assertEqual([step["outcome"] for step in answer["taken"]], ["failed"])
+        async with cluster_of(n1=8, n2=2) as cluster:
+            crowded(cluster)
+            cluster.on_eviction = lambda n: cluster.foreign("n2")
+            await self.stops(cluster, "foreign", 1, *self.END)
+
+    async def test_a_successor_of_the_same_name_does_not_end(self):
+        """As a StatefulSet makes it. Its end would do, and be the smallest."""
+        async with cluster_of(n1=8, n2=8) as cluster:
+            cluster.web(4, "n1"), cluster.web(4, "n1", "db"), cluster.web(8, "n2")  # pylint: disable=expression-not-assigned
+            cluster.api.put("pods", pod("big", 8))
+            made = cluster.web
+
+            def again(units, where, controller="web"):
+                if len(cluster.moves) > 1:
+                    return made(units, where, controller)
+                cluster.api.delete("pods", ("test", "web-3"))
+                obj = pod(cluster.moves[0], 1)
+                obj["metadata"].update(uid="uid-again", ownerReferences=[{
+                    "apiVersion": "apps/v1", "kind": "StatefulSet", "name": controller, "uid": "uid-of-set",
+                    "controller": True}])
+                cluster.api.put("pods", obj)
+                cluster._place(obj, "n2")  # pylint: disable=protected-access
+                return obj
+            cluster.web = again
+            _, said = await self.apply(cluster, 0, *self.END)
+            self.assertEqual((sorted(cluster.moves), cluster.where("big")), (["db-2", "web-1"], "n1"), said)
+
     async def test_those_who_wait(self):
         """One after the other, until moves help nobody."""
         async with cluster_of(**ROOMS) as cluster:

@@ -21,6 +21,7 @@
 #define EXPECTED 40 /* pods that were seen */
 #define UNSURE                                                                                     \
     15 /* thousandths: pods that were seen earlier count a little less, which is not modelled here */
+#define GONE (-1) /* the place of a pod that has ended, and of no other */
 #define UNITS(n) {(n), AMOUNT_NODE_UNITS}
 
 static const char row;
@@ -30,6 +31,7 @@ static const char row;
 struct numbers {
     int n, place[PODS], size[PODS], owner[PODS]; /* owner -1: none */
     bool refuses[PODS], budgeted[PODS], moved[PODS], barred[PODS][NODES];
+    bool ends[PODS]; /* it just ends, instead of moving */
     int allowed, per_owner, per_node, left_node[NODES], left_owner[PODS];
     bool uncontrolled;
     int admit, empty_node, empty_card; /* admit 0: empty; card -1: the node */
@@ -80,8 +82,8 @@ static int fullest(const struct numbers *c, int node, int size)
 
 static bool emptied(const struct numbers *c, int place)
 {
-    return !c->admit && !c->expected[0] && !c->n_group && place / CARDS == c->empty_node &&
-           (c->empty_card < 0 || place % CARDS == c->empty_card);
+    return place != GONE && !c->admit && !c->expected[0] && !c->n_group &&
+           place / CARDS == c->empty_node && (c->empty_card < 0 || place % CARDS == c->empty_card);
 }
 
 /* From that one of the group on, with what those before it have taken. */
@@ -120,10 +122,13 @@ static bool done(const struct numbers *c)
 static bool legal(const struct numbers *c, int p, int to)
 {
     const int node = c->place[p] / CARDS;
+    const bool has_room = c->ends[p] ? to == GONE
+                                     : to != GONE && !c->barred[p][to / CARDS] && !emptied(c, to) &&
+                                           room(c, to) >= c->size[p] &&
+                                           ((!c->expected[0] && !c->n_group) ||
+                                            to == fullest(c, to / CARDS, c->size[p]));
 
-    return !c->refuses[p] && !c->moved[p] && (c->owner[p] >= 0 || c->uncontrolled) &&
-           !c->barred[p][to / CARDS] && !emptied(c, to) && room(c, to) >= c->size[p] &&
-           ((!c->expected[0] && !c->n_group) || to == fullest(c, to / CARDS, c->size[p])) &&
+    return !c->refuses[p] && !c->moved[p] && (c->owner[p] >= 0 || c->uncontrolled) && has_room &&
            (!c->budgeted[p] || c->allowed > 0) &&
            (!c->per_node || c->left_node[node] < c->per_node) &&
            (!c->per_owner || c->owner[p] < 0 || c->left_owner[c->owner[p]] < c->per_owner);
@@ -150,7 +155,7 @@ static int fewest(const struct numbers *c, int taken)
     if (done(c))
         return taken;
     for (int p = 0; p < c->n && taken < MOVES; p++)
-        for (int to = 0; to < PLACES; to++)
+        for (int to = GONE; to < PLACES; to++)
             if (legal(c, p, to)) {
                 const struct numbers next = after(c, p, to);
                 best = MIN(best, fewest(&next, taken + 1));
@@ -162,6 +167,7 @@ static struct numbers draw(void)
 {
     struct numbers c = {.allowed = (int)chance_below(3), .uncontrolled = chance_percent(30)};
     const bool limited = chance_percent(30);
+    int ending = 0;
 
     c.per_owner = limited ? (int)chance_below(3) : 0;
     c.per_node = limited ? (int)chance_below(3) : 0;
@@ -177,10 +183,14 @@ static struct numbers draw(void)
     } else if (!c.admit && chance_percent(50))
         for (int e = 0; e < 2; e++)
             c.expected[e] = (int)chance_between(1, SIZE);
+    if (!c.n_group && !c.expected[0] && chance_percent(50))
+        ending = chance_percent(50) ? 100 : 50;
+    const bool crowded = ending > 0 && chance_percent(50); /* then many may have to end */
     c.empty_node = (int)chance_below(NODES);
     c.empty_card = chance_percent(60) ? (int)chance_below(CARDS) : -1;
     for (int tries = 0; tries < PODS; tries++) {
-        const int place = (int)chance_below(PLACES), size = (int)chance_between(1, 6);
+        const int place = (int)chance_below(crowded ? 1 : PLACES);
+        const int size = (int)chance_between(1, crowded ? 4 : 6);
 
         if (room(&c, place) < size)
             continue;
@@ -189,6 +199,7 @@ static struct numbers draw(void)
         c.owner[c.n] = chance_percent(85) ? (int)chance_below(3) : -1;
         c.refuses[c.n] = chance_percent(15);
         c.budgeted[c.n] = chance_percent(25);
+        c.ends[c.n] = chance_percent(ending);
         for (int node = 0; node < NODES; node++)
             c.barred[c.n][node] = chance_percent(10);
         c.n++;
@@ -276,7 +287,7 @@ static void follow(const struct numbers *drawn, const GPtrArray *steps)
     for (guint i = 0; i < steps->len; i++) {
         const struct plan_step *step = steps->pdata[i];
         const int p = step->pod->uid[1] - '0';
-        const int to = (step->to[1] - '0') * CARDS + step->takes->shares[0].card;
+        const int to = step->to ? (step->to[1] - '0') * CARDS + step->takes->shares[0].card : GONE;
 
         HOLDS(step->from[1] - '0' == c.place[p] / CARDS, "step %u leaves another node", i);
         HOLDS(step->frees->shares[0].card == c.place[p] % CARDS, "step %u frees another card", i);
@@ -307,6 +318,7 @@ static void try_one(void)
                                     .request = ask(c.size[p]),
                                     .owner = c.owner[p] < 0 ? NULL : owners[c.owner[p]],
                                     .refuses = c.refuses[p],
+                                    .ends = c.ends[p],
                                     .n_budgets = c.budgeted[p]};
     struct plan_pod group[GROUP] = {0};
     for (int g = 0; g < c.n_group; g++) {

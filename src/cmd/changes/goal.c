@@ -21,6 +21,7 @@ void goal_clear(struct goal *goal)
     g_free(goal->by);
     g_strfreev(goal->only);
     g_clear_pointer(&goal->passed, g_hash_table_unref);
+    g_clear_pointer(&goal->ends, g_hash_table_unref);
     window_free(goal->window);
 }
 
@@ -50,6 +51,11 @@ bool goal_read(const struct config *config, struct goal *goal, GError **error)
                          "what is the goal? A pod NAMESPACE/NAME, one in a file with -f, --group "
                          "NAMESPACE/NAME, "
                          "--empty NODE[/CARD], --waiting TIME or --defragment GPUS");
+    if (config->end && (!*config->only || !*pod))
+        return fail_with(
+            error, GPULEDGER_ERROR_INVALID,
+            "option '--end': it ends the pods of --only, for a pod NAMESPACE/NAME of the "
+            "cluster");
     for (size_t i = 0; i < G_N_ELEMENTS(aims); i++) {
         if (*aims[i].text && !plan_aim_read(&goal->aim, aims[i].word, aims[i].text, error))
             return aims[i].title ? fail_within(error, "%s", aims[i].title) : false;
@@ -86,11 +92,18 @@ static void look_around(struct store *store, struct findings *findings)
     findings_add_report(findings, report);
 }
 
-/* Later on those that have moved have other names. */
-static bool check_names(struct goal *goal, struct store *store, GError **error)
+/* Later on those that have moved have other names, or others have theirs. */
+static bool check_names(const struct config *config, struct goal *goal, struct store *store,
+                        GError **error)
 {
-    goal->named = goal->named || named_pods_check(store, (const char *const *)goal->only, error);
-    return goal->named || fail_within(error, "option '--only': ");
+    const char *const *names = (const char *const *)goal->only;
+
+    goal->named = goal->named || named_pods_check(store, names, error);
+    if (!goal->named)
+        return fail_within(error, "option '--only': ");
+    if (config->end && !goal->ends)
+        goal->ends = named_pods_uids(store, names);
+    return true;
 }
 
 struct relocation *goal_look(const struct config *config, struct goal *goal,
@@ -106,7 +119,7 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
     if (!local_open(config, &local, error))
         return NULL;
     struct cluster *cluster = backend_cluster(local.backend);
-    const struct relocation_query query = {
+    struct relocation_query query = {
         .store = local.store,
         .cluster = cluster,
         .admit = admits ? &pod : NULL,
@@ -122,18 +135,20 @@ struct relocation *goal_look(const struct config *config, struct goal *goal,
         .only = (const char *const *)goal->only,
         .force = config->force,
     };
-    const struct waiting_query waiters = {
-        .relocation = query,
+    struct waiting_query waiters = {
         .waited_ms = goal->aim.waited_ms,
         .now_s = g_get_real_time() / G_USEC_PER_SEC,
         .passed = goal->passed,
     };
     /* Others do without PodDisruptionBudgets; here a pod must not be moved against one. */
     if (cluster->ops->list(cluster, FEED_BUDGETS, local.store, error) == OUTCOME_OK &&
-        check_names(goal, local.store, error) &&
-        (!admits || read_pod(&local, goal, arena, &pod, &failure)))
+        check_names(config, goal, local.store, error) &&
+        (!admits || read_pod(&local, goal, arena, &pod, &failure))) {
+        query.ends = goal->ends;
+        waiters.relocation = query;
         relocation = goal->aim.waits && !admits ? waiting_find(&waiters, error)
                                                 : relocation_find(&query, error);
+    }
     if (goal->aim.waits && g_error_matches(failure, GPULEDGER_ERROR, GPULEDGER_ERROR_NOT_FOUND)) {
         relocation = waiting_gone(goal->aim.ns, goal->aim.name);
         g_clear_error(&failure);

@@ -15,7 +15,8 @@ struct goal {
     int64_t fragmented_most; /* as struct relocation_query has it */
     char **only;             /* pods that may be moved; NULL: all */
     bool named;              /* the cluster has, or had, each of them */
-    struct window *window;   /* when it may be carried out; NULL: always */
+    GHashTable *ends; /* their UIDs when they were first looked for, if they just end; else NULL */
+    struct window *window; /* when it may be carried out; NULL: always */
     char *by; /* which plan it is, if it is carried out; and the UID of a pod in a file */
 };
 void goal_clear(struct goal *goal);

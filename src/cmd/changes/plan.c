@@ -44,6 +44,7 @@ static const struct json_field answer_fields[] = {
 /* A step, or who stays: what a row lacks is not there. */
 struct row {
     const char *ns, *name, *from, *frees, *to, *takes, *waits, *node, *why, *cards;
+    bool ends;
     const cJSON *overlooked;
 };
 static const struct json_field row_fields[] = {
@@ -54,6 +55,7 @@ static const struct json_field row_fields[] = {
     JSON_FIELD_STRING(struct row, to, "to", 0),
     JSON_FIELD_STRING(struct row, takes, "takes", 0),
     JSON_FIELD_STRING(struct row, waits, "waitsFor", 0),
+    JSON_FIELD_BOOL(struct row, ends, "ends", 0),
     JSON_FIELD_STRING(struct row, node, "node", 0),
     JSON_FIELD_STRING(struct row, why, "why", 0),
     JSON_FIELD_STRING(struct row, cards, "cards", 0),
@@ -83,8 +85,11 @@ static bool write_steps(struct json_arena *arena, const cJSON *steps, GString *t
         table_cell(table, "%s/%s", row.ns, row.name);
         table_cell(table, "%s", or_none(row.from));
         table_cell(table, "%s", or_none(row.frees));
-        table_tone(table, TONE_GOOD);
-        table_cell(table, "%s, %s", or_none(row.to), or_none(row.takes));
+        table_tone(table, row.ends ? TONE_CARE : TONE_GOOD);
+        if (row.ends)
+            table_cell(table, "nobody says where");
+        else
+            table_cell(table, "%s, %s", or_none(row.to), or_none(row.takes));
         table_cell(table, "%s", or_none(row.waits));
     }
     if (ok)
@@ -156,12 +161,17 @@ static bool write_overlooked(struct json_arena *arena, const cJSON *steps, GStri
 static void write_verdict(const struct answer *plan, GString *text)
 {
     const int n = cJSON_GetArraySize(plan->steps);
+    const bool ends =
+        n > 0 && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(plan->steps->child, "ends"));
 
     g_string_append_printf(text, "%s: ", plan->goal);
     if (!plan->reached)
         g_string_append_printf(text, "%s\n", or_none(plan->why));
     else if (n == 0)
         g_string_append(text, plan->most < 0 ? "there is, as it is\n" : "as it is\n");
+    else if (ends)
+        g_string_append_printf(text, "%d pod%s%s; nobody says where a successor then goes\n", n,
+                               n == 1 ? " ends" : "s end", plan->fewest ? "" : " (fewer may do)");
     else
         g_string_append_printf(text, "%d move%s%s\n", n, n == 1 ? "" : "s",
                                plan->fewest ? "" : " (fewer may do)");
@@ -249,6 +259,8 @@ static enum exit_code ask_server(const struct config *config, const struct goal 
         g_autofree char *escaped = g_uri_escape_string(config->only, "/,", FALSE);
         g_string_append_printf(path, "&only=%s", escaped);
     }
+    if (config->end)
+        g_string_append(path, "&end=true");
     const struct client_request request = {
         .path = path->str,
         .accept = "application/json",
