@@ -119,7 +119,9 @@ static size_t check_elastic_quota(struct json_arena *arena, const cJSON *object)
     resource_quota_view_encode(&writer, &quota);
     FUZZ_CHECK(elastic_quota_view_decode(arena, json_parse(arena, text->str, text->len, NULL),
                                          &again, NULL));
-    FUZZ_CHECK(g_strcmp0(quota.in.parent, again.in.parent) == 0 &&
+    /* What is no UTF-8, which no API server lets be, is written as signs that stand for it. */
+    FUZZ_CHECK((g_strcmp0(quota.in.parent, again.in.parent) == 0 ||
+                !g_utf8_validate(quota.in.parent, -1, NULL)) &&
                quota.in.is_parent == again.in.is_parent && quota.in.keeps == again.in.keeps &&
                !quota.in.unread == !again.in.unread && quota.in.weights.n == again.in.weights.n);
     size_t n = read_string(quota.in.unread);
