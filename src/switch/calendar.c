@@ -281,6 +281,9 @@ static bool read_layout(const struct reading *reading, const cJSON *item, GError
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "'%s' is not like '{1g.5gb: 7}', or there are more than %d", item->string,
                          CALENDAR_LAYOUTS_MAX);
+    if (!switch_value_is_valid(item->string))
+        return fail_with(error, GPULEDGER_ERROR_INVALID, "'%.64s' cannot be the value of a label",
+                         item->string);
     cJSON_ArrayForEach (profile, item) {
         struct mode_instances *instances = &layout.value.profiles[layout.value.n_profiles];
         if (layout.value.n_profiles == MODE_PROFILES_MAX ||

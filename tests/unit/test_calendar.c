@@ -230,6 +230,7 @@ static const struct {
      "\",\"windows\":[{\"from\":\"20:00\",\"to\":\"08:00\",\"target\":\"auto\"}]}]}",
      "mig.config"},
     {"{\"layouts\":{\"all-1g.5gb\":{}},\"nodes\":[]}", "all-1g.5gb"},
+    {"{\"layouts\":{\"a b\":{\"1g.5gb\":7}},\"nodes\":[]}", "value of a label"},
     {"{\"maxPerHour\":-1,\"nodes\":[]}", "maxPerHour"},
     {"{\"maxPerNamespace\":10001,\"nodes\":[]}", "maxPerNamespace"},
 };
