@@ -50,6 +50,7 @@ enum closure {
     CLOSURE_NONE,
     CLOSURE_CORDON, /* the administrator wants it */
     CLOSURE_CLASS,  /* what the administrator says of its shares cannot be read */
+    CLOSURE_SLOTS,  /* likewise of how many holders it takes */
 };
 
 /* One GPU as its node side numbers it. */
@@ -66,6 +67,7 @@ struct card {
     int32_t multiprocessors; /* compute is handed out in these; 0: in any parts */
     int32_t parts;       /* no holder is promised more than one of so many of its compute; 0: any */
     bool best_effort;    /* promises no compute: only who asks for none in particular */
+    bool capped;         /* it would have more slots, were it not for gpuledger.io/slots */
     enum closure closure;
     bool healthy;
     bool broken;         /* the node side itself says that it is not healthy */
@@ -99,6 +101,7 @@ struct topology_card {
     int32_t parts;          /* of compute; 0: a holder may have any part */
     int32_t multiprocessors; /* 0: compute is handed out in any parts */
     bool best_effort;
+    bool capped;         /* as in struct card */
     uint64_t former_key; /* card_key of a UUID that it had before, which older pods name; 0: none */
     struct mig_profiles *mig; /* a reference of the topology's, or NULL */
     const char *uuid; /* see topology_keep */
@@ -112,6 +115,7 @@ enum withheld {
     WITHHELD_CHANGE,    /* the node's configuration is being changed */
     WITHHELD_EXCLUSIVE, /* one of its cards takes one holder at a time */
     WITHHELD_MPS,       /* they may all be on one card, and its server takes no more clients */
+    WITHHELD_SLOTS,     /* likewise, and the administrator lets it take no more holders */
 };
 
 /* Devices of one kind that kubelet hands out by count: which of them a pod gets, only the node

@@ -384,7 +384,7 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
              card->core_used + card_core_unplaced(what_if, card) > card->core))
             return REASON_INSUFFICIENT_CORE;
         if (card->slots > 0 && card->holders + what_if->unplaced_holders > card->slots)
-            return REASON_NO_SLOT;
+            return card->capped ? REASON_NODE_SLOTS : REASON_NO_SLOT;
         if (card->exclusive + what_if->unplaced_exclusive > 0 &&
             card->holders + what_if->unplaced_holders > 1)
             return REASON_INSUFFICIENT_MEMORY;
@@ -520,6 +520,7 @@ void node_set_topology(struct node *node, const struct topology *topology)
             .parts = said->parts,
             .closure = said->closure,
             .best_effort = said->best_effort,
+            .capped = said->capped,
             .memory = said->memory,
             .physical = said->physical < said->memory && !said->mig ? said->physical : 0,
             .pressed = said->pressed,

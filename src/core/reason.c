@@ -46,6 +46,10 @@ static const struct reason_info table[REASON_N] = {
         {"shared_memory",
          "The pods that may share one GPU of the node want more memory than it has", true},
     [REASON_NO_SLOT] = {"no_slot", "The GPUs with room have as many holders as they may", true},
+    [REASON_NODE_SLOTS] = {"node_slots",
+                           "The GPUs with room have as many holders as an annotation of the node "
+                           "lets them",
+                           true},
     [REASON_OTHER_USE] = {"other_use",
                           "The node's GPUs are in use by pods that share them in another way",
                           true},

@@ -7,8 +7,8 @@
 #include <gpuledger/quantity.h>
 #include <string.h>
 
-#define SLOTS_MAX 1000
 #define PRESSED_PERCENT 95
+#define ANY "any"
 #define BEST_EFFORT 2 /* of the classes */
 #define POLICY_LABEL "gpuledger.io/policy"
 
@@ -35,7 +35,8 @@ static bool set_class(struct topology_card *card, const char *value)
     for (size_t i = 0; value && i < G_N_ELEMENTS(classes); i++) {
         if (!g_str_has_prefix(value, classes[i]))
             continue;
-        if (!g_ascii_string_to_unsigned(value + strlen(classes[i]), 10, 1, SLOTS_MAX, &slots, NULL))
+        if (!g_ascii_string_to_unsigned(value + strlen(classes[i]), 10, 1, NODE_SLOTS_MAX, &slots,
+                                        NULL))
             return false;
         card->slots = (int32_t)slots;
         card->best_effort = i == BEST_EFFORT;
@@ -153,12 +154,10 @@ static void apply_policy(const struct node_view *view, struct topology *topology
                                        name);
 }
 
-void node_marks_apply(const struct node_view *view, struct topology *topology,
-                      char **ret_warning)
+/* Item by item. */
+static void apply_marks(const struct node_view *view, struct topology *topology, char **ret_warning)
 {
-    apply_policy(view, topology, ret_warning);
-    /* Devices that are given by count have no index. */
-    for (size_t i = 0; topology->n_cards > 0 && i < G_N_ELEMENTS(marks); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
         const char *text = string_pairs_get(&view->annotations, marks[i].key);
         if (!text)
             continue;
@@ -178,4 +177,65 @@ void node_marks_apply(const struct node_view *view, struct topology *topology,
             }
         }
     }
+}
+
+/* --- slots --------------------------------------------------------------------------------------- */
+
+struct node_slots node_slots_parse(const char *text)
+{
+    guint64 most = 0;
+    const bool readable = !text || g_str_equal(text, ANY) ||
+                          g_ascii_string_to_unsigned(text, 10, 1, NODE_SLOTS_MAX, &most, NULL);
+
+    return (struct node_slots){readable, readable ? (int32_t)most : 0};
+}
+
+void node_slots_read(const struct node_view *view, struct node_slots *ret_slots, char **ret_warning)
+{
+    const char *text = string_pairs_get(&view->annotations, NODE_SLOTS_KEY);
+
+    *ret_slots = node_slots_parse(text);
+    if (!ret_slots->readable && ret_warning && !*ret_warning)
+        *ret_warning =
+            g_strdup_printf("annotation '" NODE_SLOTS_KEY "': '%.32s' is neither a number "
+                            "from 1 to %d nor '" ANY "'; the node's cards take no new "
+                            "pods",
+                            text, NODE_SLOTS_MAX);
+}
+
+int32_t node_slots_least(int32_t one, int32_t other)
+{
+    if (one == 0 || other == 0)
+        return MAX(one, other);
+    return MIN(one, other);
+}
+
+/* No word of the administrator's gives a card more holders than its node side does. */
+static void bound_slots(const struct node_view *view, struct topology *topology,
+                        const int32_t *by_itself, char **ret_warning)
+{
+    struct node_slots said;
+
+    node_slots_read(view, &said, ret_warning);
+    for (int32_t i = 0; i < topology->n_cards; i++) {
+        struct topology_card *card = &topology->cards[i];
+        card->slots = node_slots_least(card->slots, by_itself[i]);
+        card->capped = node_slots_least(card->slots, said.most) != card->slots;
+        card->slots = node_slots_least(card->slots, said.most);
+        if (!said.readable && card->closure == CLOSURE_NONE)
+            card->closure = CLOSURE_SLOTS;
+    }
+}
+
+void node_marks_apply(const struct node_view *view, struct topology *topology, char **ret_warning)
+{
+    int32_t by_itself[NODE_CARDS_MAX];
+
+    apply_policy(view, topology, ret_warning);
+    if (topology->n_cards == 0)
+        return; /* devices that are given by count have no index */
+    for (int32_t i = 0; i < topology->n_cards; i++)
+        by_itself[i] = topology->cards[i].slots;
+    apply_marks(view, topology, ret_warning);
+    bound_slots(view, topology, by_itself, ret_warning);
 }

@@ -22,3 +22,26 @@
  * which. */
 void node_marks_apply(const struct node_view *view, struct topology *topology,
                       char **ret_warning);
+
+/* How many holders at once each card of a node takes at most, as its administrator says it to gpuledger
+ * alone, whose node side knows nothing of it:
+ *
+ *   gpuledger.io/slots: "4"     from 1 to NODE_SLOTS_MAX; "any": as many as its node side gives it
+ */
+#define NODE_SLOTS_KEY "gpuledger.io/slots"
+#define NODE_SLOTS_MAX 1000
+
+struct node_slots {
+    bool readable; /* false: what is said cannot be read, so no card takes anybody new */
+    int32_t most;  /* 0: nothing is said, or "any" */
+};
+
+/* Of a value, which may be NULL: nothing is said. */
+struct node_slots node_slots_parse(const char *text);
+
+/* Of a Node. A warning as those of dialects. */
+void node_slots_read(const struct node_view *view, struct node_slots *ret_slots,
+                     char **ret_warning);
+
+/* The smaller of two numbers of slots, of which 0 is any number. */
+int32_t node_slots_least(int32_t one, int32_t other);

@@ -170,6 +170,7 @@ const char *message_of_closure(enum closure closure)
         [CLOSURE_NONE] = "it is not closed",
         [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
         [CLOSURE_CLASS] = "its class in the node's gpuledger.io/share-class cannot be read",
+        [CLOSURE_SLOTS] = "the node's gpuledger.io/slots cannot be read",
     };
     return texts[closure];
 }
@@ -202,9 +203,10 @@ static void tell_core(const struct context *context)
 
 static void tell_slots(const struct context *context)
 {
-    g_string_append_printf(context->text, "%d holders of at most %d",
+    g_string_append_printf(context->text, "%d holders of at most %d%s",
                            context->card->holders + context->node->unplaced_holders,
-                           context->card->slots);
+                           context->card->slots,
+                           context->card->capped ? " by the node's gpuledger.io/slots" : "");
     append_holders(context->text, context->node, context->card, NULL);
 }
 
@@ -240,17 +242,12 @@ static void tell_card_terms(const struct context *context)
 }
 
 static void (*const card_tellers[REASON_N])(const struct context *context) = {
-    [REASON_INSUFFICIENT_MEMORY] = tell_memory,
-    [REASON_CARD_TOO_SMALL] = tell_size,
-    [REASON_CARD_CLOSED] = tell_closed,
-    [REASON_CARD_UNHEALTHY] = tell_health,
-    [REASON_INSUFFICIENT_CORE] = tell_core,
-    [REASON_NO_SLOT] = tell_slots,
-    [REASON_OTHER_USE] = tell_other_use,
-    [REASON_TERMS] = tell_card_terms,
-    [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
-    [REASON_OTHER_TENANT] = tell_tenant,
-    [REASON_OTHER_CLASS] = tell_class,
+    [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
+    [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
+    [REASON_INSUFFICIENT_CORE] = tell_core,     [REASON_NO_SLOT] = tell_slots,
+    [REASON_NODE_SLOTS] = tell_slots,           [REASON_OTHER_USE] = tell_other_use,
+    [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
+    [REASON_OTHER_TENANT] = tell_tenant,        [REASON_OTHER_CLASS] = tell_class,
 };
 
 char *message_of_card(const struct node *node, const struct request *request, const struct card_ask *ask,
@@ -289,6 +286,8 @@ static void tell_withheld(const struct context *context)
         [WITHHELD_CHANGE] = "it does not report yet what its new configuration makes of cards",
         [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
         [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
+        [WITHHELD_SLOTS] = "the rest may be on one card, and the node's gpuledger.io/slots lets it "
+                           "take no more holders",
     };
     const struct card_ask *ask = context->ask;
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;

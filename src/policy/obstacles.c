@@ -11,6 +11,7 @@ const enum reason obstacle_reasons[] = {
     [OBSTACLE_OTHER_USE] = REASON_OTHER_USE,
     [OBSTACLE_TENANT] = REASON_OTHER_TENANT,
     [OBSTACLE_SLOTS] = REASON_NO_SLOT,
+    [OBSTACLE_NODE_SLOTS] = REASON_NODE_SLOTS,
     [OBSTACLE_MEMORY] = REASON_INSUFFICIENT_MEMORY,
     [OBSTACLE_OVERSUBSCRIBED] = REASON_OVERSUBSCRIBED,
     [OBSTACLE_PLACE] = REASON_NO_MIG_PLACE,
@@ -143,7 +144,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
         node_taken_by_tenant(node, now, NULL, terms->tenant))
         return OBSTACLE_TENANT;
     if (card_slots_free(node, card) == 0)
-        return OBSTACLE_SLOTS;
+        return card->capped ? OBSTACLE_NODE_SLOTS : OBSTACLE_SLOTS;
     if (part.placeless)
         return OBSTACLE_PLACE;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||

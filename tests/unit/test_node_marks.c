@@ -208,6 +208,127 @@ START_TEST(a_share_promises_its_part_of_compute_at_most)
 }
 END_TEST
 
+/* --- how many holders each card takes ------------------------------------------------------------ */
+
+/* gpushare's plugin has no slots of its own; a card in HAMi's register of this test has 10. */
+static const struct node *read_slots(bool hami, const char *slots, const char *key,
+                                     const char *value)
+{
+    const struct string_pair capacity[] = {
+        {"aliyun.com/gpu-mem", "64"}, {"aliyun.com/gpu-count", "4"}, {"nvidia.com/gpu", "20"}};
+    const struct string_pair annotations[] = {
+        {"gpuledger.io/slots", slots},
+        {key, value},
+        {"hami.io/node-nvidia-register", "GPU-a,10,16384,100,NVIDIA-Tesla T4,0,true:"
+                                         "GPU-b,10,16384,100,NVIDIA-Tesla T4,0,true:"},
+    };
+    const struct node_view view = {.name = "n",
+                                   .capacity = {hami ? capacity + 2 : capacity, hami ? 1 : 2},
+                                   .allocatable = {capacity + 2, hami ? 1 : 0},
+                                   .annotations = {annotations, hami ? 3 : 2}};
+    const struct dialect_options options = {0};
+
+    ck_assert(dialect_read_topology(&view, &options, hardware, &warning, NULL));
+    return ledger_set_topology(book, "n", hardware);
+}
+
+static const struct {
+    bool hami;
+    const char *slots, *key, *value;
+    int32_t most[2]; /* of the first two cards; 0: any number */
+    int capped;      /* a set of bits: by gpuledger.io/slots */
+} bounds[] = {
+    {false, "4", "x", "", {4, 4}, 3},
+    {false, "any", "x", "", {0, 0}, 0},
+    {false, "1000", "x", "", {1000, 1000}, 3},
+    {true, "4", "x", "", {4, 4}, 3},
+    {true, "any", "x", "", {10, 10}, 0},
+    {true, "10", "x", "", {10, 10}, 0},
+    {true, "11", "x", "", {10, 10}, 0}, /* never more than its node side gives */
+    {true, "any", "gpuledger.io/share-class", "0=fixed:20,1=best-effort:5", {10, 5}, 0},
+    {true, "7", "gpuledger.io/share-class", "0=fixed:20,1=best-effort:5", {7, 5}, 1},
+    {false, "7", "gpuledger.io/share-class", "*=fixed:4,0=equal:8", {7, 4}, 1},
+    {false, "7", "gpuledger.io/exclusive-cards", "1", {7, 1}, 1},
+    {false, "1", "gpuledger.io/exclusive-cards", "1", {1, 1}, 1},
+};
+
+START_TEST(the_smallest_of_all_words_bounds_the_holders_of_a_card)
+{
+    const struct node *node =
+        read_slots(bounds[_i].hami, bounds[_i].slots, bounds[_i].key, bounds[_i].value);
+
+    ck_assert_ptr_null(warning);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(node->cards[i].slots, bounds[_i].most[i]);
+        ck_assert_int_eq(node->cards[i].capped, bounds[_i].capped >> i & 1);
+        ck_assert(card_is_open(&node->cards[i]));
+    }
+}
+END_TEST
+
+START_TEST(a_number_of_slots_that_nobody_can_read_closes_the_cards)
+{
+    static const char *const bad_slots[] = {
+        "",    "0",   "-1",  "1001", "four", "4 ",    " 4",  "+4",
+        "4.0", "0=4", "*=4", "4,4",  "ANY",  "any,4", "0x4", "99999999999999999999"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(bad_slots); i++) {
+        const struct node *node = read_slots(i % 2, bad_slots[i], "x", "");
+        ck_assert_ptr_nonnull(warning);
+        ck_assert_msg(strstr(warning, "gpuledger.io/slots") != NULL, "%s", warning);
+        ck_assert_int_eq(node->cards[0].closure, CLOSURE_SLOTS);
+        ck_assert_int_eq(node->cards[1].closure, CLOSURE_SLOTS);
+        g_clear_pointer(&warning, g_free);
+        topology_free(hardware);
+        hardware = topology_new();
+    }
+}
+END_TEST
+
+static enum reason find_place(const struct node *node, struct placement *ret_placement)
+{
+    struct request *request = request_new(hardware->dialect, 1);
+
+    request->asks[0] = (struct card_ask){.memory = {1, AMOUNT_NODE_UNITS}, .count = 1};
+    const enum reason reason =
+        placement_find(node, request, policies, NULL, CARD_UNKNOWN, ret_placement);
+    request_free(request);
+    return reason;
+}
+
+/* Who is there stays, and a card with more than it may have takes nobody, until it has fewer. */
+START_TEST(a_card_with_more_holders_than_it_may_have_takes_nobody)
+{
+    const struct node *node = read_slots(false, "2", "x", "");
+    struct placement placement;
+    enum reason reason;
+
+    for (int i = 0; i < 8; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        struct allocation *allocation = allocation_new(uid, "ml", uid, 1);
+        ck_assert_int_eq(find_place(node, &placement), REASON_NONE);
+        allocation->dialect = hardware->dialect;
+        allocation->shares[0] = placement.shares[0];
+        ck_assert_ptr_nonnull(ledger_reserve(book, "n", allocation, &reason));
+    }
+    ck_assert_int_eq(find_place(node, &placement), REASON_NODE_SLOTS);
+    struct allocation *more = allocation_new("more", "ml", "more", 1);
+    more->dialect = hardware->dialect;
+    more->shares[0] = (struct share){.memory = {1, AMOUNT_NODE_UNITS}, .card = 3};
+    ck_assert_ptr_null(ledger_reserve(book, "n", more, &reason));
+    ck_assert_int_eq(reason, REASON_NODE_SLOTS);
+
+    topology_free(hardware);
+    hardware = topology_new();
+    node = read_slots(false, "1", "x", "");
+    ledger_drop(book, "u0");
+    ck_assert_int_eq(find_place(node, &placement), REASON_NODE_SLOTS);
+    ledger_drop(book, "u1");
+    ck_assert_int_eq(find_place(node, &placement), REASON_NONE);
+    ck_assert_int_eq(placement.shares[0].card, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("node marks");
@@ -223,6 +344,10 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, a_card_of_a_class_that_nobody_can_tell_is_closed, 0,
                         G_N_ELEMENTS(bad_classes));
     tcase_add_loop_test(tc, a_share_promises_its_part_of_compute_at_most, 0, 2);
+    tcase_add_loop_test(tc, the_smallest_of_all_words_bounds_the_holders_of_a_card, 0,
+                        G_N_ELEMENTS(bounds));
+    tcase_add_test(tc, a_number_of_slots_that_nobody_can_read_closes_the_cards);
+    tcase_add_test(tc, a_card_with_more_holders_than_it_may_have_takes_nobody);
     tcase_add_loop_test(tc, what_cannot_be_read_is_said_and_changes_nothing, 0, G_N_ELEMENTS(bad));
     suite_add_tcase(s, tc);
     return s;

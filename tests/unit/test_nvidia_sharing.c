@@ -232,6 +232,27 @@ START_TEST(cards_for_one_process_take_one_pod)
 }
 END_TEST
 
+/* kubelet chooses the card, so all of them may be on one. */
+START_TEST(a_node_of_shared_cards_gives_no_more_than_one_card_may_have)
+{
+    static const char labels[] = "nvidia.com/gpu.count=2 nvidia.com/gpu.replicas=4";
+
+    NODE("n", GPUS "=8", .labels = labels, .annotations = "gpuledger.io/slots=3");
+    ck_assert_ptr_null(warning);
+    ck_assert_int_eq(fill("n", GPUS "=1", REASON_WITHHELD), 3);
+    NODE("all", GPUS "=8", .labels = labels, .annotations = "gpuledger.io/slots=any");
+    ck_assert_int_eq(pool_of("all", GPUS)->capacity, 8);
+    NODE("both", GPUS "=8", .labels = labels,
+         .annotations = "gpuledger.io/slots=3 gpuledger.io/exclusive-cards=0");
+    ck_assert_int_eq(pool_of("both", GPUS)->capacity, 1);
+    NODE("none", GPUS "=8", .labels = labels, .annotations = "gpuledger.io/slots=three");
+    ck_assert_ptr_nonnull(strstr(warning, "'three' is neither"));
+    ck_assert_int_eq(pool_of("none", GPUS)->capacity, 0);
+    NODE("whole", GPUS "=2", .annotations = "gpuledger.io/slots=1");
+    ck_assert_int_eq(pool_of("whole", GPUS)->capacity, 2);
+}
+END_TEST
+
 /* --- labels that contradict ----------------------------------------------------------------- */
 
 START_TEST(capacity_outdoes_labels)
@@ -374,6 +395,7 @@ int main(void)
     tcase_add_test(tcase, what_mps_does_not_serve_is_named);
     tcase_add_loop_test(tcase, a_label_that_is_no_number_is_said, 0, 2);
     tcase_add_test(tcase, cards_for_one_process_take_one_pod);
+    tcase_add_test(tcase, a_node_of_shared_cards_gives_no_more_than_one_card_may_have);
     tcase_add_test(tcase, capacity_outdoes_labels);
     tcase_add_loop_test(tcase, a_changing_configuration_gives_nothing, 0, G_N_ELEMENTS(flips));
     tcase_add_test(tcase, pods_of_other_replicas_must_end_first);

@@ -83,6 +83,7 @@ START_TEST(preemption_is_invited_where_it_helps)
                                              REASON_INSUFFICIENT_DEVICES,
                                              REASON_WITHHELD,
                                              REASON_NO_SLOT,
+                                             REASON_NODE_SLOTS,
                                              REASON_OTHER_USE,
                                              REASON_OTHER_TENANT,
                                              REASON_OTHER_CLASS,

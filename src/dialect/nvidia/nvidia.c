@@ -337,7 +337,8 @@ const struct dialect dialect_nvidia = {
                 "changed gives nothing until both agree (`--nvidia-config-replicas`). A label "
                 "of one's own may say the memory of a vGPU (`--nvidia-memory-label`). With "
                 "the annotation `gpuledger.io/exclusive-cards` a node of time-sliced cards takes "
-                "one pod. With MPS at most 48 pods of a card, and each counts as its part of "
+                "one pod, with `gpuledger.io/slots` so many devices are given of shared cards. "
+                "With MPS at most 48 pods of a card, and each counts as its part of "
                 "the memory. Not nodes with HAMi's register annotation.",
             .writes = "`gpuledger.io/gpu-replicas`, for ourselves: what a card was divided into. "
                       "After that number has changed, kubelet takes devices for free whose cards "

@@ -5,6 +5,7 @@
  */
 #include "core/fail.h"
 #include "dialect/digits.h"
+#include "dialect/node_marks.h"
 #include "core/bytes.h"
 #include "dialect/nvidia/nvidia.h"
 #include "dialect/nvidia/nvidia_replicas.h"
@@ -177,6 +178,39 @@ static bool is_changing(const struct facts *facts, int64_t announced, int64_t re
                                  reported / facts->count != announced));
 }
 
+/* Of devices that may all be on one card, no more are given than it may have holders. */
+static int64_t withhold(const struct node_view *view, const struct facts *facts, int64_t reported,
+                        enum withheld *ret_why, char **ret_warning)
+{
+    const char *exclusive = string_pairs_get(&view->annotations, KEY_EXCLUSIVE);
+    int64_t most = reported;
+    struct node_slots slots;
+
+    if (!facts->shared)
+        return reported;
+    if (!facts->mps && exclusive && *exclusive) {
+        warn(ret_warning, g_strdup_printf("node '%s' shares cards of which '%.64s' take one "
+                                          "holder: one pod gets a device",
+                                          view->name, exclusive));
+        *ret_why = reported > 1 ? WITHHELD_EXCLUSIVE : WITHHELD_NONE;
+        most = MIN(most, 1);
+    }
+    if (facts->mps && facts->replicas > MPS_CLIENTS) {
+        warn(ret_warning, g_strdup_printf("node '%s' makes %" G_GINT64_FORMAT " of a card, but MPS "
+                                          "serves %d: the node gives no more than that, as they "
+                                          "may all be on one card",
+                                          view->name, facts->replicas, MPS_CLIENTS));
+        *ret_why = reported > MPS_CLIENTS ? WITHHELD_MPS : WITHHELD_NONE;
+        most = MIN(most, MPS_CLIENTS);
+    }
+    node_slots_read(view, &slots, ret_warning);
+    if (!slots.readable || (slots.most > 0 && slots.most < most)) {
+        *ret_why = WITHHELD_SLOTS;
+        most = slots.most;
+    }
+    return most;
+}
+
 /* How many of `reported` devices may be given. */
 static int64_t usable_devices(const struct node_view *view, const char *resource,
                               const struct facts *facts, const struct dialect_options *options,
@@ -184,7 +218,6 @@ static int64_t usable_devices(const struct node_view *view, const char *resource
 {
     *ret_why = WITHHELD_NONE;
     const char *configuration = string_pairs_get(&view->labels, LABEL_CONFIG);
-    const char *exclusive = string_pairs_get(&view->annotations, KEY_EXCLUSIVE);
     int64_t expected = facts->count * MAX(facts->replicas, 1);
 
     if (configuration && !g_str_has_prefix(resource, NVIDIA_MIG_PREFIX)) {
@@ -205,22 +238,7 @@ static int64_t usable_devices(const struct node_view *view, const char *resource
         warn(ret_warning, g_strdup_printf("node '%s': its labels promise %" G_GINT64_FORMAT
                                           " of %s, it has %" G_GINT64_FORMAT ", which counts",
                                           view->name, expected, resource, reported));
-    if (facts->shared && !facts->mps && exclusive && *exclusive) {
-        warn(ret_warning, g_strdup_printf("node '%s' shares cards of which '%.64s' take one "
-                                          "holder: one pod gets a device",
-                                          view->name, exclusive));
-        *ret_why = reported > 1 ? WITHHELD_EXCLUSIVE : WITHHELD_NONE;
-        return MIN(reported, 1);
-    }
-    if (facts->mps && facts->replicas > MPS_CLIENTS) {
-        warn(ret_warning, g_strdup_printf("node '%s' makes %" G_GINT64_FORMAT " of a card, but MPS "
-                                          "serves %d: the node gives no more than that, as they "
-                                          "may all be on one card",
-                                          view->name, facts->replicas, MPS_CLIENTS));
-        *ret_why = reported > MPS_CLIENTS ? WITHHELD_MPS : WITHHELD_NONE;
-        return MIN(reported, MPS_CLIENTS);
-    }
-    return reported;
+    return withhold(view, facts, reported, ret_why, ret_warning);
 }
 
 static bool read_devices(const struct node_view *view, const char *resource, int64_t *ret_devices,
