@@ -22,7 +22,7 @@
 #include "http/bearer.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "store/node_walk.h"
 #include "http/tls.h"

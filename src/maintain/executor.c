@@ -3,8 +3,8 @@
 
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/drain.h"
-#include "maintain/eviction.h"
+#include "maintain/evict/drain.h"
+#include "maintain/evict/eviction.h"
 #include "plan/hourly.h"
 
 #define HAND_OVER_MS 60000

@@ -5,7 +5,7 @@
 #include "base/metrics.h"
 #include "base/worker.h"
 #include "kube/clock.h"
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "maintain/movers.h"
 
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 #include "wire/constraints.h"
 #include "wire/opt_out.h"
 #include "wire/pod_group.h"

@@ -8,7 +8,7 @@
 #include "explain/explain.h"
 #include "kube/clock.h"
 #include "maintain/card_service.h"
-#include "maintain/drain.h"
+#include "maintain/evict/drain.h"
 #include "maintain/findings.h"
 #include "maintain/keeping.h"
 #include "maintain/waiting.h"

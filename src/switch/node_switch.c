@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 #include "store/cluster.h"
 #include "switch/drain_budget.h"
 #include "switch/layout_target.h"

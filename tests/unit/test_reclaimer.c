@@ -7,7 +7,7 @@
 #include "literals.h"
 #include "suite.h"
 
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 #include "reclaim/reclaimer.h"
 #include "wire/claim.h"
 

@@ -8,7 +8,7 @@
 #include "core/fail.h"
 #include "explain/fit.h"
 #include "maintain/card_service.h"
-#include "maintain/drain.h"
+#include "maintain/evict/drain.h"
 #include "maintain/keeping.h"
 #include "options/print.h"
 #include "options/table.h"

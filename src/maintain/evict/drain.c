@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/drain.h"
+#include "maintain/evict/drain.h"
 
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/eviction.h"
+#include "maintain/evict/eviction.h"
 
 #define LOOK_US (500 * G_TIME_SPAN_MILLISECOND)
 
