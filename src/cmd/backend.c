@@ -130,6 +130,7 @@ bool backend_switch_nodes(struct backend *backend, struct leadership *leadership
             .with = {.client = backend->client,
                      .cluster = backend->limited,
                      .store = backend->store,
+                     .moves_ns = api_client_config(backend->client)->ns,
                      .replicas = config->dialects.nvidia_config_replicas,
                      .limits = *calendar_limits(calendar),
                      .dialects = &config->dialects},

@@ -5,7 +5,6 @@
 #include "kube/clock.h"
 #include "maintain/evict/drain.h"
 #include "maintain/evict/eviction.h"
-#include "plan/hourly.h"
 
 #define HAND_OVER_MS 60000
 #define LOOK_US G_TIME_SPAN_SECOND
@@ -14,7 +13,6 @@
 struct execution {
     const struct executor *executor;
     GHashTable *taken;      /* "controller UID", "node NAME", "namespace NAME" -> how many */
-    GArray *times;          /* int64_t: when each step began, clock_ms */
     char *node;             /* where room is kept for the pod to admit, or NULL */
     struct kept_room *room; /* that, or NULL */
 };
@@ -67,17 +65,10 @@ static void count_step(struct execution *execution, const struct executor_past *
 static guint count_past(struct execution *execution)
 {
     const GArray *past = execution->executor->past;
-    guint n = 0;
 
-    for (guint i = 0; past && i < past->len; i++) {
-        const struct executor_past *step = &g_array_index(past, struct executor_past, i);
-        g_array_append_val(execution->times, step->at_ms);
-        if (step->other)
-            continue;
-        count_step(execution, step);
-        n++;
-    }
-    return n;
+    for (guint i = 0; past && i < past->len; i++)
+        count_step(execution, &g_array_index(past, struct executor_past, i));
+    return past ? past->len : 0;
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -92,20 +83,27 @@ static bool check_window(const struct executor *executor, GError **error)
                      "stopped: the window in which pods may be moved is closed");
 }
 
-static int64_t pause_ms(const struct execution *execution)
-{
-    return hourly_wait_ms(execution->times, execution->executor->budgets.per_hour, clock_ms());
-}
-
 static bool is_wanted(const struct executor *executor, GError **error)
 {
     return !executor->is_wanted || executor->is_wanted(executor->data, error);
 }
 
-/* Nothing is kept meanwhile, so that others may have it, and another plan has to be made afterwards. */
-static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GError **error)
+/* The step takes its place in the hour, unless it has to wait for so long. */
+static bool book(const struct executor *executor, const struct relocation_step *step,
+                 int64_t *ret_wait_ms, GError **error)
 {
-    const struct executor *executor = execution->executor;
+    const struct moved_pod pod = {step->uid, step->ns, step->from};
+
+    *ret_wait_ms = 0;
+    return executor->budgets.per_hour == 0 ||
+           moves_book(executor->moves, &pod, executor->budgets.per_hour, ret_wait_ms, error) ||
+           fail_within(error, "stopped: ");
+}
+
+/* Nothing is kept meanwhile, so that others may have it, and another plan has to be made afterwards. */
+static bool wait_for_hour(const struct executor *executor, int64_t wait_ms, GError **error)
+{
+    const int64_t until_ms = clock_ms() + wait_ms;
     g_autofree char *text = g_strdup_printf(
         "as many pods have moved in this hour as may (%u); the next one waits %" G_GINT64_FORMAT
         " s",
@@ -118,7 +116,7 @@ static bool wait_for_hour(const struct execution *execution, int64_t wait_ms, GE
     executor->tell(executor->data, text);
     if (!keeping_set(executor->keeping, "", NULL, 0, error))
         return false;
-    while (pause_ms(execution) > 0) {
+    while (clock_ms() < until_ms) {
         if (!check_window(executor, error) || !is_wanted(executor, error))
             return false;
         g_usleep(LOOK_US);
@@ -232,9 +230,9 @@ static bool note(const struct executor *executor, const struct executor_news *ne
     return !executor->note || executor->note(executor->data, news, error);
 }
 
-/* Before anything is done: what it needs is there, and whoever is to know does. */
-static bool begin_step(struct execution *execution, const struct relocation *plan, guint moved,
-                       struct executor_news *news, GError **error)
+/* Before anything is done: what it needs is there. */
+static bool may_begin(const struct execution *execution, const struct relocation *plan,
+                      struct executor_news *news, GError **error)
 {
     const struct executor *executor = execution->executor;
     const struct relocation_step *step = news->step;
@@ -243,23 +241,24 @@ static bool begin_step(struct execution *execution, const struct relocation *pla
            (!executor->may_go_on || executor->may_go_on(executor->data, plan, error)) &&
            keeping_check(executor->keeping, error) && check_budgets(execution, step, error) &&
            (!step->owner || eviction_count_ready(executor->client, step->ns, step->owner,
-                                                 &news->n_ready, error) == OUTCOME_OK) &&
-           keep(execution, plan, moved, error) && note(executor, news, error);
+                                                 &news->n_ready, error) == OUTCOME_OK);
 }
 
-/* The first one of the plan, as far as it is allowed. */
+/* The first one of the plan, as far as it is allowed; or the hour is full for so long, and nothing is done. */
 static bool step_once(struct execution *execution, const struct relocation *plan, guint moved,
-                      GError **error)
+                      int64_t *ret_wait_ms, GError **error)
 {
     const struct executor *executor = execution->executor;
     const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
     struct executor_news news = {.event = EXECUTOR_STEP, .step = step};
     GError *failure = NULL;
 
-    if (!begin_step(execution, plan, moved, &news, error))
+    if (!may_begin(execution, plan, &news, error) || !book(executor, step, ret_wait_ms, error))
         return false;
-    const int64_t now_ms = clock_ms();
-    g_array_append_val(execution->times, now_ms);
+    if (*ret_wait_ms > 0)
+        return true;
+    if (!keep(execution, plan, moved, error) || !note(executor, &news, error))
+        return false;
     const bool taken = take_step(executor, step, news.n_ready, &failure);
     news.event = taken ? EXECUTOR_MOVED : EXECUTOR_FAILED;
     news.why = taken ? NULL : failure->message;
@@ -270,8 +269,7 @@ static bool step_once(struct execution *execution, const struct relocation *plan
     }
     if (step->left && !keeping_set(executor->keeping, "", NULL, 0, error))
         return false;
-    count_step(execution,
-               &(struct executor_past){step->owner, step->from, step->ns, now_ms, false});
+    count_step(execution, &(struct executor_past){step->owner, step->from, step->ns});
     return note(executor, &news, error);
 }
 
@@ -338,12 +336,12 @@ static bool run(struct execution *execution, struct relocation **plan, guint *mo
     const struct executor *executor = execution->executor;
 
     while ((*plan)->steps->len > 0) {
-        const int64_t wait_ms = pause_ms(execution);
-        const guint left = wait_ms > 0 ? G_MAXUINT : (*plan)->steps->len;
+        int64_t wait_ms;
 
-        if (wait_ms > 0 ? !wait_for_hour(execution, wait_ms, error)
-                        : !step_once(execution, *plan, *moved, error))
+        if (!step_once(execution, *plan, *moved, &wait_ms, error) ||
+            (wait_ms > 0 && !wait_for_hour(executor, wait_ms, error)))
             return false;
+        const guint left = wait_ms > 0 ? G_MAXUINT : (*plan)->steps->len;
         *moved += wait_ms == 0;
         if (!look_again(executor, plan, error) || !stop(executor, *plan, *moved, left, error))
             return false;
@@ -360,7 +358,6 @@ bool executor_run(const struct executor *executor, struct relocation **plan, gui
     struct execution execution = {
         .executor = executor,
         .taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-        .times = g_array_new(FALSE, FALSE, sizeof(int64_t)),
     };
 
     *ret_moved = count_past(&execution);
@@ -368,6 +365,5 @@ bool executor_run(const struct executor *executor, struct relocation **plan, gui
                                      : stop(executor, *plan, *ret_moved, G_MAXUINT, error);
     set_room(&execution, NULL, NULL);
     g_hash_table_unref(execution.taken);
-    g_array_unref(execution.times);
     return ok;
 }

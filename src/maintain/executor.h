@@ -9,11 +9,12 @@
  *
  * One thread.
  */
+#include "maintain/evict/moves.h"
 #include "maintain/keeping.h"
 #include "maintain/relocation.h"
 #include "maintain/window.h"
 
-/* Steps of one run at most, in any hour for the last; 0: any number. */
+/* Steps of one run at most; of the last in any hour, with those of all others that count it. 0: any number. */
 struct executor_budgets {
     uint32_t per_owner, per_node, per_namespace, per_hour;
 };
@@ -37,14 +38,13 @@ struct executor_news {
 struct executor_past {
     const char *owner; /* UID; NULL: none */
     const char *node, *ns;
-    int64_t at_ms; /* by clock_ms, which may have begun later */
-    bool other;    /* of another plan: only its hour counts */
 };
 
 struct executor {
     struct api_client *client;
     struct keeping *keeping;
     struct executor_budgets budgets;
+    const struct moves *moves;   /* of the hour, if it has a bound */
     const struct window *window; /* no step begins outside of it; NULL: always */
     bool force;                  /* as in struct drain_query, like the next */
     int64_t timeout_ms;
@@ -56,7 +56,7 @@ struct executor {
     bool *paused;
     /* Set where it stops only since no moves come closer to the goal. NULL: nobody wants to know. */
     bool *stalled;
-    const GArray *past; /* struct executor_past, in order of time; NULL: none */
+    const GArray *past; /* struct executor_past; NULL: none */
 
     /* Looks at the cluster and makes a plan; NULL, with an error. */
     struct relocation *(*look)(void *data, GError **error);

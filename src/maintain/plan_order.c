@@ -9,7 +9,8 @@
 
 #define MOVES 8 /* as the command has it */
 #define TIMEOUT_MS (INT64_C(10) * 60000)
-#define HOUR_MAX 100 /* so many are remembered, and more */
+#define HOUR_MAX                                                                                   \
+    100 /* so many steps its log has, and more: other bounds of 'waiting' are for the hour, too */
 
 void plan_order_free(struct plan_order *order)
 {

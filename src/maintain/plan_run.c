@@ -519,10 +519,12 @@ static bool execute(struct run *run, GError **error)
 {
     const struct plan_run_args *args = run->args;
     const struct plan_order *order = args->order;
+    const struct moves moves = {args->with->client, args->with->ns};
     const struct executor executor = {
         .client = args->with->client,
         .keeping = run->keeping,
         .budgets = order->budgets,
+        .moves = &moves,
         .window = order->window,
         .timeout_ms = order->timeout_ms,
         .ns = order->aim.ns,

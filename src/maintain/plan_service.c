@@ -6,7 +6,6 @@
 #include "core/fail.h"
 #include "kube/clock.h"
 #include "maintain/plan_run.h"
-#include "plan/hourly.h"
 
 #include <string.h>
 
@@ -21,9 +20,6 @@ struct plan_service {
     struct worker worker;
     GHashTable
         *unread; /* names of ConfigMaps that cannot be read -> text: the version that was told */
-    GHashTable
-        *steps; /* UID of a pod that was moved in the last hour -> int64_t: when; whatever became of
-                        * the ConfigMap */
     GHashTable *
         passed; /* as struct plan_run_args has it; and UIDs of ConfigMaps for which nobody was found */
 };
@@ -152,75 +148,12 @@ static GArray *list_orders(struct plan_service *service, GError **error)
     return entries;
 }
 
-/* --- what was done in the last hour ----------------------------------------------------------- */
+/* --- one of them ------------------------------------------------------------------------------ */
 
 static int64_t now_s(void)
 {
     return g_get_real_time() / G_USEC_PER_SEC;
 }
-
-static gboolean is_old(gpointer uid, gpointer at_s, gpointer data)
-{
-    return *(const int64_t *)at_s + HOUR_S <= now_s();
-}
-
-static void remember(struct plan_service *service, const struct step_log *log)
-{
-    for (guint i = 0; i < step_log_n(log); i++) {
-        const struct logged_step *step = step_log_get(log, i);
-        if (step->at_s + HOUR_S > now_s())
-            g_hash_table_replace(service->steps, g_strdup(step->uid),
-                                 g_memdup2(&step->at_s, sizeof step->at_s));
-    }
-}
-
-static void remember_all(struct plan_service *service, const GArray *entries)
-{
-    g_hash_table_foreach_remove(service->steps, is_old, NULL);
-    for (guint i = 0; i < entries->len; i++) {
-        const struct entry *entry = &g_array_index(entries, struct entry, i);
-        if (entry->status)
-            remember(service, entry->status->log);
-    }
-}
-
-static gint compare_past(gconstpointer a, gconstpointer b)
-{
-    const int64_t one = ((const struct executor_past *)a)->at_ms;
-    const int64_t other = ((const struct executor_past *)b)->at_ms;
-
-    return (one > other) - (one < other);
-}
-
-/* Array of struct executor_past, which borrows from the status; that may be NULL. What goes on for ever has its
- * bounds for each hour. */
-static GArray *list_past(const struct plan_service *service, const struct plan_status *status,
-                         bool for_ever)
-{
-    g_autoptr(GHashTable) own = g_hash_table_new(g_str_hash, g_str_equal);
-    const int64_t since_s = for_ever ? now_s() - HOUR_S : 0;
-    GArray *past = status ? step_log_past(status->log, since_s)
-                          : g_array_new(FALSE, TRUE, sizeof(struct executor_past));
-    GHashTableIter iter;
-    gpointer uid, at_s;
-
-    for (guint i = 0; status && i < step_log_n(status->log); i++) {
-        const struct logged_step *step = step_log_get(status->log, i);
-        if (!step->other && step->event == EXECUTOR_MOVED)
-            g_hash_table_add(own, step->uid);
-    }
-    g_hash_table_iter_init(&iter, service->steps);
-    while (g_hash_table_iter_next(&iter, &uid, &at_s)) {
-        const struct executor_past one = {.at_ms = step_log_clock(*(const int64_t *)at_s),
-                                          .other = true};
-        if (!g_hash_table_contains(own, uid))
-            g_array_append_val(past, one);
-    }
-    g_array_sort(past, compare_past);
-    return past;
-}
-
-/* --- one of them ------------------------------------------------------------------------------ */
 
 /* What cannot be read may be under way: beside it no other plan begins. Free with g_free; NULL: all can. */
 static char *why_held(const struct plan_service *service, const struct entry *entry)
@@ -237,20 +170,24 @@ static char *why_held(const struct plan_service *service, const struct entry *en
         (const char *)name);
 }
 
-/* Neither its window nor the hour lets it begin; NULL: both do. */
-static const char *why_waits(const struct plan_service *service, const struct entry *entry)
+/* Neither its window nor the hour lets it begin; NULL: both do. Free with g_free. `ret_unread`: nobody can read the
+ * hour. */
+static char *why_waits(const struct plan_service *service, const struct entry *entry,
+                       bool *ret_unread)
 {
     const struct plan_order *order = entry->order;
-    g_autoptr(GArray) past = list_past(service, NULL, false);
-    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    const struct moves moves = {service->options.client, service->options.ns};
+    g_autoptr(GError) failure = NULL;
+    int64_t wait_ms = 0;
 
     if (order->window && !window_is_open(order->window, now_s()))
-        return "waits for its window";
-    for (guint i = 0; i < past->len; i++)
-        g_array_append_val(times, g_array_index(past, struct executor_past, i).at_ms);
-    return hourly_wait_ms(times, order->budgets.per_hour, clock_ms()) > 0
-               ? "as many pods have moved in this hour as may; it waits"
-               : NULL;
+        return g_strdup("waits for its window");
+    if (order->budgets.per_hour == 0 ||
+        moves_wait(&moves, order->budgets.per_hour, &wait_ms, &failure))
+        return wait_ms > 0 ? g_strdup("as many pods have moved in this hour as may; it waits")
+                           : NULL;
+    *ret_unread = true;
+    return g_strdup_printf("waits: %s", failure->message);
 }
 
 /* What has come of another order of the same ConfigMap is over, but for the hour. */
@@ -273,22 +210,23 @@ static bool is_open(const struct entry *entry)
     return entry->status->phase == PLAN_PHASE_RUNNING || entry->status->phase == PLAN_PHASE_WAITING;
 }
 
-/* Nothing is to be done with it now but to say so. */
-static void set_phase(const struct plan_run_args *args, enum plan_phase phase, const char *text)
+/* Nothing is to be done with it now but to say so. False: that is said already, or cannot be. */
+static bool set_phase(const struct plan_run_args *args, enum plan_phase phase, const char *text)
 {
     g_autoptr(GError) failure = NULL;
     const bool counts = phase == PLAN_PHASE_STOPPED || phase == PLAN_PHASE_REFUSED;
+    const enum plan_phase before = args->status->phase;
+    g_autofree char *said = g_strdup(args->status->text);
 
-    if (args->order->status && args->status->phase == phase &&
-        g_strcmp0(args->status->text, text) == 0)
-        return;
     args->status->phase = phase;
     plan_status_tell(args->status, text);
+    if (args->order->status && before == phase && g_strcmp0(said, args->status->text) == 0)
+        return false;
     if (!plan_run_write(args, &failure)) {
         log_event_limited(LOG_LEVEL_WARN, "plan's status cannot be written",
                           LOG_TEXT("configmap", args->order->name),
                           LOG_TEXT("why", failure->message));
-        return;
+        return false;
     }
     if (counts)
         metrics_count(COUNTER_PLANS,
@@ -296,6 +234,7 @@ static void set_phase(const struct plan_run_args *args, enum plan_phase phase, c
     log_event(counts ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "plan does not run",
               LOG_TEXT("configmap", args->order->name), LOG_TEXT("phase", plan_phases[phase]),
               LOG_TEXT("text", text));
+    return true;
 }
 
 static gboolean is_over(gpointer uid, gpointer until_ms, gpointer data)
@@ -338,7 +277,9 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
         return false;
     if (anew)
         begin_anew(entry);
-    g_autoptr(GArray) past = list_past(service, entry->status, entry->order->aim.waits);
+    /* What goes on for ever has its bounds for each hour. */
+    g_autoptr(GArray) past =
+        step_log_past(entry->status->log, entry->order->aim.waits ? now_s() - HOUR_S : 0);
     const struct plan_run_args args = {.with = &service->options,
                                        .worker = &service->worker,
                                        .term = term,
@@ -357,12 +298,14 @@ static bool serve_entry(struct plan_service *service, struct entry *entry, uint6
         set_phase(&args, PLAN_PHASE_REFUSED, entry->order->problem);
         return false;
     }
-    g_autofree char *held = why_held(service, entry);
-    const char *waits = step_log_open(entry->status->log) ? NULL
-                        : held                            ? held
-                                                          : why_waits(service, entry);
+    const bool begun = step_log_open(entry->status->log);
+    bool unread = false;
+    g_autofree char *waits = begun ? NULL : why_held(service, entry);
+    if (!begun && !waits)
+        waits = why_waits(service, entry, &unread);
     if (waits) {
-        set_phase(&args, PLAN_PHASE_WAITING, waits);
+        if (set_phase(&args, PLAN_PHASE_WAITING, waits) && unread)
+            metrics_count(COUNTER_PLANS, PLAN_RESULT_UNREADABLE);
         return false;
     }
     if (!find_waiter(service, &args))
@@ -402,9 +345,7 @@ static void *run(void *data)
                               LOG_TEXT("why", failure->message));
             continue;
         }
-        remember_all(service, entries);
         serve_one(service, entries, term);
-        remember_all(service, entries);
     }
     return NULL;
 }
@@ -416,7 +357,6 @@ struct plan_service *plan_service_start(const struct plan_service_options *optio
     service->options = *options;
     if (service->options.interval_ms == 0)
         service->options.interval_ms = EVERY_MS;
-    service->steps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     service->unread = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     service->passed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     worker_init(&service->worker);
@@ -430,7 +370,6 @@ void plan_service_free(struct plan_service *service)
     if (!service)
         return;
     worker_release(&service->worker);
-    g_hash_table_unref(service->steps);
     g_hash_table_unref(service->unread);
     g_hash_table_unref(service->passed);
     g_free(service);

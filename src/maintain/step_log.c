@@ -3,7 +3,6 @@
 
 #include "base/metrics.h"
 #include "core/fail.h"
-#include "kube/clock.h"
 #include "wire/kubernetes.h"
 
 G_STATIC_ASSERT((int)EXECUTOR_EVENTS_N == (int)PLAN_STEP_N &&
@@ -116,19 +115,13 @@ void step_log_withdraw(struct step_log *log)
         g_array_set_size(log->steps, log->steps->len - 1);
 }
 
-int64_t step_log_clock(int64_t at_s)
-{
-    return clock_ms() - MAX(g_get_real_time() / G_USEC_PER_SEC - at_s, 0) * 1000;
-}
-
 GArray *step_log_past(const struct step_log *log, int64_t since_s)
 {
     GArray *past = g_array_new(FALSE, TRUE, sizeof(struct executor_past));
 
     for (guint i = 0; i < log->steps->len; i++) {
         const struct logged_step *step = step_log_get(log, i);
-        const struct executor_past one = {step->owner, step->from, step->ns,
-                                          step_log_clock(step->at_s), false};
+        const struct executor_past one = {step->owner, step->from, step->ns};
         if (!step->other && step->event == EXECUTOR_MOVED && step->at_s >= since_s)
             g_array_append_val(past, one);
     }

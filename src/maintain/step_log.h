@@ -17,7 +17,7 @@ struct logged_step {
     guint n_ready;
     int64_t at_s; /* Unix time at which it began */
     char *why;    /* it has failed */
-    bool other;   /* of a plan before this one, whose hour it was taken in */
+    bool other;   /* of a plan before this one */
 };
 
 struct step_log;
@@ -44,8 +44,6 @@ const struct logged_step *step_log_open(const struct step_log *log);
 /* Array of struct executor_past, which borrows from the log: of its own plan's pods that have moved since that
  * Unix time. */
 GArray *step_log_past(const struct step_log *log, int64_t since_s);
-/* That Unix time by clock_ms. */
-int64_t step_log_clock(int64_t at_s);
 
 /* An array of JSON. */
 void step_log_encode(struct json_writer *writer, const struct step_log *log);

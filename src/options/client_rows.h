@@ -92,8 +92,12 @@
              "number, or what --calendar says."},
     {"max-per-hour", INT(max_per_hour, "N", "0", 0, 3600), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
      .flags = OPTION_FLAG_ONLY,
-     .help = "With --apply: how many may be moved, or end for a switch, in any hour; the next one waits. "
-             "0: any number, or what --calendar says."},
+     .help = "With --apply: how many may be moved, or end for a switch, in any hour, with those of all others "
+             "that have such a bound; the next one waits. 0: any number, or what --calendar says."},
+    {"moves-namespace", TEXT(moves_namespace, "NAMESPACE", "kube-system"), IN(MAINTENANCE, COMMAND_PLAN | COMMAND_SWITCH),
+     .flags = OPTION_FLAG_ONLY,
+     .help = "gpuledger's own namespace, in which the ConfigMap gpuledger-moves has the moves of the last hour. "
+             "It is read and written where there is a bound for the hour."},
     {"window", TEXT(window, "WINDOW", ""), IN(MAINTENANCE, COMMAND_PLAN), .flags = OPTION_FLAG_ONLY,
      .help = "With --apply: no move begins outside of it: \"22:00-06:00\", or \"Mon-Fri 22:00-06:00 "
              "Europe/Berlin\". Without a zone it is UTC."},

@@ -178,6 +178,7 @@ struct config {
     char *waiting;     /* a time */
     char *mig_configs; /* "": none */
     int64_t max_moves, max_per_workload, max_per_node, max_per_namespace, max_per_hour;
+    char *moves_namespace;
     char *window; /* as in maintain/window.h; "": always */
     bool apply;
     bool force;

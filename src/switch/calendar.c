@@ -4,6 +4,7 @@
 #include "core/fail.h"
 #include "dialect/nvidia/nvidia_replicas.h"
 #include "json/json.h"
+#include "plan/hourly.h"
 #include "wire/switch_mark.h"
 
 #include <string.h>
@@ -326,12 +327,13 @@ static const struct json_field calendar_fields[] = {
     JSON_FIELD_END,
 };
 
-static bool read_most(const char *key, int64_t said, uint32_t *most, GError **error)
+static bool read_most(const char *key, int64_t said, int64_t at_most, uint32_t *most,
+                      GError **error)
 {
-    *most = (uint32_t)CLAMP(said, 0, SWITCH_EVICTIONS_MAX);
+    *most = (uint32_t)CLAMP(said, 0, at_most);
     return (int64_t)*most == said ||
-           fail_with(error, GPULEDGER_ERROR_RANGE, "field '%s': expected 0 (any number) to %d", key,
-                     SWITCH_EVICTIONS_MAX);
+           fail_with(error, GPULEDGER_ERROR_RANGE,
+                     "field '%s': expected 0 (any number) to %" G_GINT64_FORMAT, key, at_most);
 }
 
 static bool read_all(const struct reading *reading, const cJSON *tree, GError **error)
@@ -347,8 +349,9 @@ static bool read_all(const struct reading *reading, const cJSON *tree, GError **
         !read_limit("notice", object.notice, &limits->notice_s, error) ||
         !read_limit("drain", object.drain, &limits->drain_s, error) ||
         !read_limit("deadline", object.deadline, &limits->deadline_s, error) ||
-        !read_most("maxPerHour", object.max_per_hour, &limits->max_per_hour, error) ||
-        !read_most("maxPerNamespace", object.max_per_namespace, &limits->max_per_namespace, error))
+        !read_most("maxPerHour", object.max_per_hour, HOURLY_MAX, &limits->max_per_hour, error) ||
+        !read_most("maxPerNamespace", object.max_per_namespace, SWITCH_EVICTIONS_MAX,
+                   &limits->max_per_namespace, error))
         return false;
     cJSON_ArrayForEach (item, object.layouts) {
         if (!read_layout(reading, item, error))

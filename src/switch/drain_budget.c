@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "switch/drain_budget.h"
 
-#include "plan/hourly.h"
-
-const char drain_budget_spent[] = "as many pods as may have been evicted within an hour";
-
 const char *drain_budget_forbids(const struct switch_limits *limits, const struct pod_view *pods,
                                  size_t n)
 {
@@ -18,9 +14,4 @@ const char *drain_budget_forbids(const struct switch_limits *limits, const struc
         g_hash_table_insert(counts, (gpointer)ns, GUINT_TO_POINTER(count));
     }
     return NULL;
-}
-
-bool drain_budget_allows(const struct switch_limits *limits, const GArray *times_ms, int64_t now_ms)
-{
-    return !times_ms || hourly_wait_ms(times_ms, limits->max_per_hour, now_ms) == 0;
 }

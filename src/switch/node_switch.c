@@ -20,6 +20,7 @@ void node_look_clear(struct node_look *look)
     g_free(look->label);
     g_free(look->is);
     g_free(look->mark);
+    g_free(look->unread);
     *look = (struct node_look){0};
 }
 
@@ -196,25 +197,46 @@ static bool stays(const struct looking *looking, const struct pod_view *pod)
             g_strcmp0(controller.kind, "DaemonSet") == 0);
 }
 
-static void count_eviction(const struct looking *looking)
+/* The pod takes its place in the hour, if that has a bound. False: it has none left, or nobody knows; that is in the
+ * look. */
+static bool book(const struct looking *looking, const struct evictee *evictee,
+                 struct node_look *look)
 {
-    const int64_t now_ms = clock_ms();
+    const struct node_switch *with = looking->with;
+    const struct moves moves = {with->client, with->moves_ns};
+    const struct moved_pod pod = {evictee->uid, evictee->ns, looking->view.name};
+    g_autoptr(GError) failure = NULL;
+    int64_t wait_ms = 0;
 
-    if (looking->with->times_ms)
-        g_array_append_val(looking->with->times_ms, now_ms);
+    if (with->limits.max_per_hour == 0)
+        return true;
+    if (!moves_book(&moves, &pod, with->limits.max_per_hour, &wait_ms, &failure)) {
+        look->waits = "how many pods were evicted within the hour is not known";
+        look->unread = g_strdup(failure->message);
+        return false;
+    }
+    if (wait_ms > 0)
+        look->waits = "as many pods as may have been evicted within an hour";
+    return wait_ms == 0;
+}
+
+/* Who would not end now takes no place in the hour. */
+static bool may_end(const struct looking *looking, const struct evictee *evictee)
+{
+    return looking->with->limits.max_per_hour == 0 ||
+           eviction_send(looking->with->client, evictee, true, NULL) == EVICTION_DONE;
 }
 
 /* Of those that have yet to be told. A budget that has nothing to give is asked again at the next look;
- * what goes wrong is known by then, too, since the pod is still there. `ret_why`: what keeps the others, a
- * constant; set only if something does. */
-static guint evict_all(const struct looking *looking, const char **ret_why)
+ * what goes wrong is known by then, too, since the pod is still there. What keeps the others is in the look. */
+static guint evict_all(const struct looking *looking, struct node_look *look)
 {
     const struct switch_limits *limits = &looking->with->limits;
     const char *forbids = drain_budget_forbids(limits, looking->pods, looking->n_pods);
     guint n = 0;
 
     if (forbids) {
-        *ret_why = forbids;
+        look->waits = forbids;
         return 0;
     }
     for (size_t i = 0; i < looking->n_pods; i++) {
@@ -222,15 +244,12 @@ static guint evict_all(const struct looking *looking, const char **ret_why)
         const struct evictee evictee = {
             .ns = (char *)pod->ns, .name = (char *)pod->name, .uid = (char *)pod->uid};
         g_autoptr(GError) failure = NULL;
-        if (pod->terminating || stays(looking, pod))
+        if (pod->terminating || stays(looking, pod) || !may_end(looking, &evictee))
             continue;
-        if (!drain_budget_allows(limits, looking->with->times_ms, clock_ms())) {
-            *ret_why = drain_budget_spent;
+        if (!book(looking, &evictee, look))
             break;
-        }
         if (eviction_send(looking->with->client, &evictee, false, &failure) != EVICTION_DONE)
             continue;
-        count_eviction(looking);
         eviction_tell(looking->with->client, &evictee, NOTE, NULL);
         n++;
     }
@@ -290,7 +309,7 @@ static enum outcome carry_out(struct looking *looking, const struct switch_step 
     if (looking->with->dry_run)
         return OUTCOME_OK;
     if (step->drains)
-        look->n_evicted = evict_all(looking, &look->waits);
+        look->n_evicted = evict_all(looking, look);
     return step->writes ? send_patch(looking, step, error) : OUTCOME_OK;
 }
 

@@ -5,7 +5,7 @@
  * (machine.h), and does it: a merge patch that the API server refuses if the Node has changed meanwhile,
  * or evictions. All that one step changes of a Node is in one patch.
  */
-#include "kube/api_client.h"
+#include "maintain/evict/moves.h"
 #include "switch/machine.h"
 
 #include <gpuledger/dialect.h>
@@ -20,7 +20,7 @@ struct node_switch {
     const struct calendar *calendar; /* these as in struct switch_sight */
     const char *replicas;
     struct switch_limits limits;
-    GArray *times_ms; /* int64_t, clock_ms: when pods were evicted, added to; NULL: nobody counts */
+    const char *moves_ns; /* where the moves of the hour are (struct moves), if it has a bound */
     const struct dialect_options *dialects;
     bool dry_run; /* nothing is written */
 };
@@ -32,6 +32,7 @@ struct node_look {
     const char *waits; /* a constant, or NULL */
     guint n_holders, n_evicted;
     char *label, *is, *mark; /* NULL: there is none */
+    char *unread; /* why the hour of evictions is not known; NULL: it is, or nobody asked */
 };
 void node_look_clear(struct node_look *look);
 

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define INTERVAL_MS 5000
-#define HOUR_MS INT64_C(3600000)
 #define CALM_MS 60000 /* between looks at nodes of which no switch was announced */
 #define FILE_MAX ((size_t)1 << 20)
 
@@ -72,6 +71,9 @@ static void report(struct switcher *switcher, const char *node, const struct nod
     if (look->n_evicted > 0)
         log_event(LOG_LEVEL_INFO, "pods evicted for a switch", LOG_TEXT("node", node),
                   LOG_NUMBER("pods", look->n_evicted));
+    if (look->unread)
+        log_event_limited(LOG_LEVEL_WARN, "no pod is evicted for a switch", LOG_TEXT("node", node),
+                          LOG_TEXT("why", look->unread));
     if (look->event == SWITCH_EVENT_NONE)
         return;
     metrics_count(COUNTER_SWITCHES, look->event);
@@ -106,16 +108,6 @@ static bool look_at(struct switcher *switcher, const char *node)
     return stuck;
 }
 
-/* What is longer ago than an hour counts no more. */
-static void forget_evictions(GArray *times_ms)
-{
-    guint n = 0;
-
-    while (n < times_ms->len && clock_ms() - g_array_index(times_ms, int64_t, n) > HOUR_MS)
-        n++;
-    g_array_remove_range(times_ms, 0, n);
-}
-
 static void look_at_all(struct switcher *switcher)
 {
     struct store *store = switcher->options.with.store;
@@ -125,7 +117,6 @@ static void look_at_all(struct switcher *switcher)
 
     struct choice choice = {switcher->options.with.calendar, calm,
                             g_get_real_time() / G_USEC_PER_SEC, names};
-    forget_evictions(switcher->options.with.times_ms);
     node_walk_all(store, choose, &choice);
     if (calm)
         switcher->calm_ms = clock_ms() + CALM_MS;
@@ -158,7 +149,6 @@ struct switcher *switcher_start(const struct switcher_options *options, GError *
 
     switcher->options = *options;
     switcher->options.with.calendar = options->take_calendar;
-    switcher->options.with.times_ms = g_array_new(FALSE, FALSE, sizeof(int64_t));
     worker_init(&switcher->worker);
     if (worker_start(&switcher->worker, run, switcher, error))
         return switcher;
@@ -173,6 +163,5 @@ void switcher_free(struct switcher *switcher)
     worker_stop(&switcher->worker);
     worker_release(&switcher->worker);
     calendar_free(switcher->options.take_calendar);
-    g_array_unref(switcher->options.with.times_ms);
     g_free(switcher);
 }

@@ -10,6 +10,7 @@ from cluster import ASSIGNED, IDX, PATIENCE, Cluster, run_pod, units_of
 from program import pod
 
 PLAN, STATUS = "gpuledger.io/plan", "gpuledger.io/plan-status"
+MOVES = "gpuledger-moves"  # a ConfigMap
 
 
 class Moving(Cluster):
@@ -138,6 +139,10 @@ class Moving(Cluster):
         """What has come of it; None: nothing yet."""
         text = self.api.objects["configmaps"][(namespace, name)]["metadata"].get("annotations", {}).get(STATUS)
         return text and json.loads(text)
+
+    def hour(self, namespace="default"):
+        """Lines of what was evicted in the last hour."""
+        return self.api.objects["configmaps"][(namespace, MOVES)]["data"]["moves"].splitlines()
 
     async def phase(self, *wanted, name="plan"):
         """The status, once it is in one of these."""

@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 # pylint: disable=wrong-import-position
 from apiserver import Fault  # noqa: E402
 from cluster import Program  # noqa: E402
-from moving import PLAN, STATUS, Moving  # noqa: E402
+from moving import MOVES, PLAN, STATUS, Moving  # noqa: E402
 from program import PROGRAM, environment, pod  # noqa: E402
 
 
@@ -440,6 +440,51 @@ class Service(unittest.IsolatedAsyncioTestCase):
                 cluster.order("other", empty="n4", max_per_hour="2")
                 status = await cluster.phase("done", "stopped", name="other")
                 self.assertEqual((status["phase"], len(cluster.moves)), ("done", 2), status)
+
+    async def test_the_hour_is_shared_with_the_command(self):
+        """Who moves pods, and by what, does not matter; without a bound nobody counts."""
+        words = ("plan", "test/big", "--apply", "--moves-namespace", "default", "--evict-timeout", "20s")
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            process = await asyncio.create_subprocess_exec(
+                os.environ.get("GPULEDGER", PROGRAM), *words, "--max-per-hour", "1",
+                f"--kubeconfig={cluster.api.kubeconfig()}", env=environment(), stderr=asyncio.subprocess.PIPE)
+            said = (await process.stderr.readuntil(b"the next one waits")).decode()
+            await cluster.until(lambda: not cluster.marks(), "nothing is kept meanwhile")
+            process.kill()
+            await process.communicate()
+            self.assertEqual(len(cluster.moves), 1, said)
+            [line] = cluster.hour()
+            pod_uid = f"uid-{cluster.moves[0]}"
+            self.assertEqual(line.split()[1:], [pod_uid, "test", "n1"])
+            async with serving(cluster):
+                cluster.order(pod="test/big", max_per_hour="1")
+                status = await cluster.phase("waiting", "done", "stopped")
+                self.assertEqual((status["phase"], len(cluster.moves)), ("waiting", 1), status)
+            code, _, said = await command(cluster, *words)
+            self.assertEqual((code, len(cluster.moves), cluster.hour()), (0, 2, [line]), said)
+
+    async def test_the_hour_cannot_be_read(self):
+        """Nobody moves, which is said and counted; when it can be read again, it goes on."""
+        async with cluster_of(**ROOMS) as cluster:
+            crowded(cluster)
+            broken = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"moves": "yesterday"},
+                      "metadata": {"namespace": "default", "name": MOVES}}
+            cluster.api.put("configmaps", broken)
+            async with serving(cluster) as program:
+                cluster.order(pod="test/big", max_per_hour="9")
+                status = await cluster.phase("waiting", "done", "stopped")
+                self.assertEqual((status["phase"], cluster.moves), ("waiting", []), status)
+                self.assertIn(f"ConfigMap default/{MOVES}) cannot be read", status["text"])
+                text = await program.text("operations", "/metrics")
+                self.assertIn('gpuledger_plans_total{result="unreadable"} 1\n', text)
+                code, _, said = await command(cluster, "plan", "test/big", "--apply", "--max-per-hour", "1",
+                                              "--moves-namespace", "default")
+                self.assertEqual((code, cluster.moves), (1, []), said)
+                self.assertIn("'yesterday' is not like", said)
+                cluster.api.delete("configmaps", ("default", MOVES))
+                status = await cluster.phase("done", "stopped")
+                self.assertEqual((status["phase"], len(cluster.moves), len(cluster.hour())), ("done", 2, 2), status)
 
     async def test_orders_that_are_not_understood(self):
         orders = {"word": {"pod": "test/big", "max-evictions": "3"}, "both": {"pod": "test/big", "empty": "n1"},

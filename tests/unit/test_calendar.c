@@ -232,6 +232,7 @@ static const struct {
     {"{\"layouts\":{\"all-1g.5gb\":{}},\"nodes\":[]}", "all-1g.5gb"},
     {"{\"layouts\":{\"a b\":{\"1g.5gb\":7}},\"nodes\":[]}", "value of a label"},
     {"{\"maxPerHour\":-1,\"nodes\":[]}", "maxPerHour"},
+    {"{\"maxPerHour\":3601,\"nodes\":[]}", "maxPerHour"},
     {"{\"maxPerNamespace\":10001,\"nodes\":[]}", "maxPerNamespace"},
 };
 

@@ -138,6 +138,7 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
     G_GNUC_UNUSED g_autoptr(ending) ending = ending_new(keeping);
     if (goal->aim.place.node && !close_place(config, client, error))
         return false;
+    const struct moves moves = {client, config->moves_namespace};
     const struct executor executor = {
         .client = client,
         .keeping = keeping,
@@ -145,6 +146,7 @@ static bool carry_out(struct work *work, struct applied *applied, bool *ret_stal
                     .per_node = (uint32_t)config->max_per_node,
                     .per_namespace = (uint32_t)config->max_per_namespace,
                     .per_hour = (uint32_t)config->max_per_hour},
+        .moves = &moves,
         .window = goal->window,
         .force = config->force,
         .timeout_ms = config->evict_timeout_ms,

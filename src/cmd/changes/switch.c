@@ -32,7 +32,6 @@ static void switching_close(struct switching *switching)
         api_cluster_free(switching->cluster);
     g_clear_pointer(&switching->client, api_client_free);
     calendar_free(switching->calendar);
-    g_clear_pointer(&switching->with.times_ms, g_array_unref);
 }
 
 static bool switching_open(const struct config *config, struct switching *ret_switching,
@@ -58,7 +57,7 @@ static bool switching_open(const struct config *config, struct switching *ret_sw
         .limits =
             switching->calendar ? *calendar_limits(switching->calendar) : switch_limits_default,
         .dialects = &config->dialects,
-        .times_ms = g_array_new(FALSE, FALSE, sizeof(int64_t)),
+        .moves_ns = config->moves_namespace,
     };
     if (config->max_per_hour > 0)
         switching->with.limits.max_per_hour = (uint32_t)config->max_per_hour;
@@ -241,7 +240,9 @@ static void tell(const char *node, const struct node_look *look, char **said)
     g_autofree char *text =
         look->event != SWITCH_EVENT_NONE
             ? g_strdup_printf("%s: %s", node, switch_events[look->event])
-            : g_strdup_printf("%s: %s: %s", node, switch_phases[look->phase], shown(look->waits));
+            : g_strdup_printf("%s: %s: %s%s%s", node, switch_phases[look->phase],
+                              shown(look->waits), look->unread ? ": " : "",
+                              look->unread ? look->unread : "");
 
     if (g_strcmp0(text, *said) != 0)
         fprintf(stderr, "%s\n", text);

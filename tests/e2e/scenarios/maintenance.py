@@ -356,12 +356,24 @@ def scenario_plan(tap):
 
         world.node("n5", [8])
         world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
-        order(world, "empty-n4", empty="n4")
+        order(world, "empty-n4", empty="n4", **{"max-per-hour": "1"})
         status = wait_for(lambda: ordered(world, "empty-n4", "done", "stopped"), PATIENCE_S)
         tap.equal((status["phase"], [step["outcome"] for step in status["steps"]]), ("done", ["moved"]),
                   f"a ConfigMap has the next plan carried out, with the rights of its overlay: {status}")
         tap.equal(world.card(f"web-{controller.made}")[0], "n5", "the pod has gone where there is room")
         tap.equal([mark(world, node) for node in ("n1", "n2", "n3", "n4", "n5")], [None] * 5, "and nothing is left behind")
+
+        [line] = world.client.get("ConfigMap", "gpuledger-moves", SYSTEM)["data"]["moves"].splitlines()
+        tap.equal(line.split()[1:], [status["steps"][0]["uid"], "default", "n4"], "the hour has it, and no move without a bound")
+        person.run("uncordon", "n4")
+        world.client.patch("PodDisruptionBudget", "web", budget, subresource="status")
+        process = person.start("plan", "--empty", "n5", "--apply", "--max-per-hour", "1")
+        said = process.stderr.readline()
+        while said and "the next one waits" not in said:
+            said = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+        tap.ok("in this hour" in said, "a command counts the same hour, with the rights of maintenance", said)
 
         answer = person.run("plan", "--empty", "n2/0", "--apply", "--max-moves", "1")
         tap.equal(answer.returncode, 3, "a card whose pod nobody makes again is not emptied")

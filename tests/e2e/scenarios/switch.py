@@ -9,7 +9,7 @@ from modes import CONFIG, MIG, STATE, ConfigManager, Follower, MigManager
 from nvidia import GPU, Plugin, Sharing, labels
 from scenarios.maintenance import Maintainer
 from scenarios.nvidia import add_node, add_pod, node_of, set_labels, start
-from world import World
+from world import SYSTEM, World
 
 NODE = "n1"
 DAY, NIGHT = Sharing(replicas=4), Sharing()
@@ -111,6 +111,8 @@ def scenario_switch(tap):
             tap.equal(follower.done[-1], ("tell", "night"), "not before labels had followed")
         tap.ok((said(world, "gpuledger.io/switched") or "").startswith(f"{CONFIG}=night@"), "it says what was done")
         tap.equal(said(world, "gpuledger.io/switch"), None, "nothing is announced any more")
+        moves = world.client.get("ConfigMap", "gpuledger-moves", SYSTEM)["data"]["moves"].splitlines()
+        tap.equal([line.split()[2:] for line in moves], [["default", NODE]] * len(students), "the hour has all five")
         world.await_running(["late"], nudge=True)
         add_pod(world, "second")
         world.await_running(["second"], nudge=True)
