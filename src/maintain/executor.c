@@ -145,24 +145,37 @@ static void set_room(struct execution *execution, const char *node, const struct
     execution->room = room ? kept_room_dup(room) : NULL;
 }
 
-/* Room for the pod to admit, and for the step's successor; the node that the pod leaves is only told, unless
- * nobody is to come back there. */
+static void add_places(GArray *places, const GArray *seats)
+{
+    for (guint i = 0; i < seats->len; i++) {
+        const struct relocation_seat *seat = &g_array_index(seats, struct relocation_seat, i);
+        const struct keeping_place place = {seat->node, seat->room};
+        g_array_append_val(places, place);
+    }
+}
+
+/* Room for the pod to admit, or the group, and for the step's successor; the node that the pod leaves is only told,
+ * unless nobody is to come back there. */
 static bool keep(struct execution *execution, const struct relocation *plan, guint moved,
                  GError **error)
 {
     const struct executor *executor = execution->executor;
     const struct relocation_step *step = &g_array_index(plan->steps, struct relocation_step, 0);
     g_autofree char *doing = describe(plan, moved);
-    struct keeping_place places[3];
-    guint n = 0;
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct keeping_place));
+    const struct keeping_place of[] = {
+        {step->from, step->left}, {plan->node, plan->room}, {step->to, step->room}};
 
     set_room(execution, plan->node, plan->room);
-    places[n++] = (struct keeping_place){step->from, step->left};
-    if (plan->room)
-        places[n++] = (struct keeping_place){plan->node, plan->room};
-    if (step->room)
-        places[n++] = (struct keeping_place){step->to, step->room};
-    return keeping_set(executor->keeping, doing, places, n, error);
+    g_array_append_vals(places, of, 1);
+    for (size_t i = 1; i < G_N_ELEMENTS(of); i++) {
+        if (of[i].room)
+            g_array_append_vals(places, &of[i], 1);
+    }
+    add_places(places, plan->seats);
+    return keeping_set(executor->keeping, doing,
+                       (const struct keeping_place *)(const void *)places->data, places->len,
+                       error);
 }
 
 /* The pod goes, and its successor is Ready. */
@@ -267,7 +280,7 @@ static bool step_once(struct execution *execution, const struct relocation *plan
         g_propagate_prefixed_error(error, failure, "stopped: ");
         return false;
     }
-    if (step->left && !keeping_set(executor->keeping, "", NULL, 0, error))
+    if (step->left && !keeping_narrow(executor->keeping, error))
         return false;
     count_step(execution, &(struct executor_past){step->owner, step->from, step->ns});
     return note(executor, &news, error);
@@ -275,28 +288,50 @@ static bool step_once(struct execution *execution, const struct relocation *plan
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* The room is kept for the pod until it has a node. */
+static bool is_placed(const struct executor *executor, const char *ns, const char *name)
+{
+    g_auto(evictee) pod = {0};
+
+    return evictee_read(executor->client, ns, name, &pod, NULL) == OUTCOME_OK && pod.placed;
+}
+
+/* Looks once a second. False: time is over, or it is not wanted any more, which is told. */
+static bool await_node(const struct executor *executor, const char *ns, const char *name,
+                       int64_t until_ms)
+{
+    while (clock_ms() < until_ms && is_wanted(executor, NULL)) {
+        if (is_placed(executor, ns, name))
+            return true;
+        g_usleep(LOOK_US);
+    }
+    g_autofree char *text =
+        g_strdup_printf("%s/%s has no node yet; the room is not kept any longer", ns, name);
+    executor->tell(executor->data, text);
+    return false;
+}
+
+/* The room is kept for the pod, or the pods of the group, until they have nodes. */
 static bool hand_over(const struct execution *execution, const struct relocation *last,
                       GError **error)
 {
     const struct executor *executor = execution->executor;
     const int64_t until_ms = clock_ms() + MIN(executor->timeout_ms, HAND_OVER_MS);
     const struct keeping_place place = {execution->node, execution->room};
-    bool bound = !executor->ns;
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct keeping_place));
 
-    if (!bound && execution->room && !keeping_set(executor->keeping, last->goal, &place, 1, error))
+    if (executor->ns && execution->room)
+        g_array_append_val(places, place);
+    add_places(places, last->seats);
+    if (places->len > 0 &&
+        !keeping_set(executor->keeping, last->goal,
+                     (const struct keeping_place *)(const void *)places->data, places->len, error))
         return false;
-    while (!bound && clock_ms() < until_ms && is_wanted(executor, NULL)) {
-        g_auto(evictee) pod = {0};
-        g_usleep(LOOK_US);
-        bound = evictee_read(executor->client, executor->ns, executor->name, &pod, NULL) ==
-                    OUTCOME_OK &&
-                pod.placed;
-    }
-    if (!bound) {
-        g_autofree char *text = g_strdup_printf(
-            "%s/%s has no node yet; the room is not kept any longer", executor->ns, executor->name);
-        executor->tell(executor->data, text);
+    if (executor->ns)
+        await_node(executor, executor->ns, executor->name, until_ms);
+    for (guint i = 0; i < last->seats->len; i++) {
+        const struct relocation_seat *seat = &g_array_index(last->seats, struct relocation_seat, i);
+        if (!await_node(executor, seat->ns, seat->name, until_ms))
+            break;
     }
     return true;
 }

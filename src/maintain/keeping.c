@@ -302,6 +302,36 @@ bool keeping_set(struct keeping *keeping, const char *doing, const struct keepin
     return ok;
 }
 
+/* Whether any is left. */
+static bool drop_singles(struct plan_mark *mark)
+{
+    for (guint i = mark->rooms->len; i-- > 0;) {
+        if (!((const struct kept_room *)mark->rooms->pdata[i])->group)
+            g_ptr_array_remove_index(mark->rooms, i);
+    }
+    return mark->rooms->len > 0;
+}
+
+bool keeping_narrow(struct keeping *keeping, GError **error)
+{
+    GHashTableIter iter;
+    gpointer node, mark;
+    bool ok = true;
+
+    g_mutex_lock(&keeping->lock);
+    g_hash_table_iter_init(&iter, keeping->marks);
+    while (!keeping->ended && g_hash_table_iter_next(&iter, &node, &mark)) {
+        if (drop_singles(mark))
+            continue;
+        erase(keeping, node);
+        g_hash_table_iter_remove(&iter);
+    }
+    if (!keeping->ended)
+        ok = write_all(keeping, error);
+    g_mutex_unlock(&keeping->lock);
+    return ok;
+}
+
 bool keeping_check(struct keeping *keeping, GError **error)
 {
     g_mutex_lock(&keeping->lock);

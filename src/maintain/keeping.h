@@ -37,6 +37,9 @@ struct keeping_place {
 bool keeping_set(struct keeping *keeping, const char *doing, const struct keeping_place *places,
                  guint n, GError **error);
 
+/* Only what is kept for groups, from here on. False, with an error: more may be kept. */
+bool keeping_narrow(struct keeping *keeping, GError **error);
+
 /* False, with an error: what is kept could not be renewed in time, and others may have it. */
 bool keeping_check(struct keeping *keeping, GError **error);
 

@@ -606,7 +606,7 @@ void plan_run(const struct plan_run_args *args)
                   LOG_TEXT("why", failure->message));
     } else {
         const bool ok = take_over(&run, &failure) && finish_step(&run, &failure) &&
-                        (!keeps_left(&run) || keeping_set(run.keeping, "", NULL, 0, &failure)) &&
+                        (!keeps_left(&run) || keeping_narrow(run.keeping, &failure)) &&
                         close_place(&run, &failure) && execute(&run, &failure);
         if (serves(&run)) {
             keeping_end(

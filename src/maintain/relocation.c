@@ -50,6 +50,7 @@ static void clear_seat(void *data)
     g_free(seat->name);
     g_free(seat->node);
     g_free(seat->cards);
+    kept_room_free(seat->room);
 }
 
 struct relocation *relocation_new(void)

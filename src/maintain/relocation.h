@@ -53,6 +53,8 @@ struct relocation_step {
 /* Where a pod of the group then goes. */
 struct relocation_seat {
     char *ns, *name, *node, *cards;
+    struct kept_room
+        *room; /* what is to be kept there until it has a place; all of the group find it free */
 };
 
 /* A pod that was looked at and may not be moved. */

@@ -212,15 +212,32 @@ GArray *work_group(const struct work *work)
     return group;
 }
 
-static void add_seat(struct relocation *found, const struct ledger *ledger,
+/* What is kept for a pod of the group, which holds it on the ledger of the trial. */
+static struct kept_room *room_for_member(const struct work *work, const struct allocation *held)
+{
+    struct kept_room *room = kept_room_new();
+
+    *room = (struct kept_room){.uid = g_strdup(held->uid),
+                               .group = g_strdup(work->query->group),
+                               .ns = g_strdup(work->query->group_ns),
+                               .held = allocation_dup(held)};
+    room->held->state = ALLOCATION_ASSUMED;
+    return room;
+}
+
+static void add_seat(const struct work *work, const struct ledger *ledger,
                      const struct mover *member)
 {
     const struct allocation *held = ledger_get(ledger, member->uid);
-    const struct relocation_seat seat = {g_strdup(member->view.ns), g_strdup(member->view.name),
-                                         g_strdup(held->node->name),
-                                         shares_text(held->node, held->shares, held->n_shares)};
+    const struct relocation_seat seat = {
+        .ns = g_strdup(member->view.ns),
+        .name = g_strdup(member->view.name),
+        .node = g_strdup(held->node->name),
+        .cards = shares_text(held->node, held->shares, held->n_shares),
+        .room = room_for_member(work, held),
+    };
 
-    g_array_append_val(found->seats, seat);
+    g_array_append_val(work->found->seats, seat);
 }
 
 /* --- the plan as a whole ------------------------------------------------------------------------ */
@@ -360,7 +377,7 @@ static bool try_group(struct work *work, struct store *trial, const GPtrArray *s
     for (guint i = 0; i < members->len; i++)
         n += taken[i];
     for (guint i = 0; n == members->len && i < n; i++)
-        add_seat(work->found, ledger, members->pdata[i]);
+        add_seat(work, ledger, members->pdata[i]);
     store_unlock(trial);
     if (n == members->len)
         return true;

@@ -509,6 +509,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
 
     nominees.what_ifs = NULL;
     nominees.uid = arrival->uid;
+    nominees.group = NULL;
     nominees.priority = arrival->priority;
     nominees.admission.request = arrival->request;
     nominees.admission.patience_ns = query->patience_ns;

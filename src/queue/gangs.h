@@ -166,6 +166,11 @@ bool gangs_kept_on(const struct gangs *gangs, const char *node, const char *uid,
 const uint64_t *gangs_room_ends(const struct gangs *gangs);
 /* Of a copy of the store, which knows no groups otherwise. */
 void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from);
+/* Likewise: whose pods a group has, for which a plan keeps room (queue/nominations.h). */
+void gangs_copy_pods(struct gangs *gangs, const struct gangs *from, const char *ns,
+                     const char *name);
+/* The name of the pod's group, or NULL. */
+const char *gangs_name(const struct gangs *gangs, const char *uid);
 
 /* --- for people and records --------------------------------------------------------------------- */
 

@@ -156,6 +156,33 @@ bool gangs_kept_on(const struct gangs *gangs, const char *node, const char *uid,
     return false;
 }
 
+static void copy_pods(struct gangs *gangs, struct gang *gang, const struct gang *from)
+{
+    for (guint i = 0; i < from->members->len; i++) {
+        const struct gang_member *member = from->members->pdata[i];
+        if (!g_hash_table_contains(gangs->by_uid, member->uid))
+            gang_add(gangs, gang, member->uid);
+    }
+}
+
+const char *gangs_name(const struct gangs *gangs, const char *uid)
+{
+    const struct gang_member *member = uid ? g_hash_table_lookup(gangs->by_uid, uid) : NULL;
+
+    return member ? member->gang->name : NULL;
+}
+
+void gangs_copy_pods(struct gangs *gangs, const struct gangs *from, const char *ns,
+                     const char *name)
+{
+    for (int native = 0; native < 2; native++) {
+        const struct gang *its = gang_find(from, ns, name, native);
+        struct gang *gang = its ? gang_find_or_make(gangs, ns, name, native) : NULL;
+        if (gang)
+            copy_pods(gangs, gang, its);
+    }
+}
+
 void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
 {
     for (guint i = 0; i < from->rooms->len; i++) {
@@ -163,11 +190,7 @@ void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
         struct gang *gang = gang_find_or_make(gangs, its->ns, its->name, its->native);
         if (!gang || gang->room)
             continue;
-        for (guint j = 0; j < its->members->len; j++) {
-            const struct gang_member *member = its->members->pdata[j];
-            if (!g_hash_table_contains(gangs->by_uid, member->uid))
-                gang_add(gangs, gang, member->uid);
-        }
+        copy_pods(gangs, gang, its);
         gang_copy_room(gangs, gang, its);
     }
 }

@@ -214,7 +214,8 @@ static bool is_same(const struct kept_room *room, const struct kept_room *other)
     const struct allocation *held = room->held, *its = other->held;
     bool same = g_str_equal(held->uid, its->uid) && held->n_shares == its->n_shares &&
                 held->priority == its->priority && held->work_class == its->work_class &&
-                g_strcmp0(room->asks, other->asks) == 0;
+                g_strcmp0(room->asks, other->asks) == 0 &&
+                g_strcmp0(room->group, other->group) == 0;
 
     for (uint32_t i = 0; same && i < held->n_shares; i++)
         same = held->shares[i].card == its->shares[i].card &&
@@ -275,6 +276,18 @@ void nominations_copy_rooms(struct nominations *nominations, const struct nomina
     for (guint i = 0; i < from->rooms->len; i++) {
         const struct nomination *one = from->rooms->pdata[i];
         add_room(nominations, one->node, kept_room_dup(one->room));
+    }
+}
+
+void nominations_each_group(const struct nominations *nominations,
+                            void (*visit)(const char *ns, const char *group, void *data),
+                            void *data)
+{
+    for (guint i = 0; i < nominations->rooms->len; i++) {
+        const struct kept_room *room =
+            ((const struct nomination *)nominations->rooms->pdata[i])->room;
+        if (room->group)
+            visit(room->ns, room->group, data);
     }
 }
 
@@ -497,6 +510,12 @@ static void free_what_if(gpointer data)
     what_if_free(data);
 }
 
+static bool is_of_group(const struct nominees *nominees, const struct kept_room *room)
+{
+    return room->group && g_strcmp0(room->group, nominees->group) == 0 &&
+           g_strcmp0(room->ns, nominees->ns) == 0;
+}
+
 /* Not for whom it is, nor once he is there. */
 static bool is_kept_from(const struct nominees *nominees, const struct kept_room *room)
 {
@@ -508,7 +527,7 @@ static bool is_kept_from(const struct nominees *nominees, const struct kept_room
     const int64_t left_ns = room->until_ns - nominees->admission.now_ns;
 
     return left_ns > 0 && left_ns <= KEPT_ROOM_MAX_NS &&
-           !(there && ledger_get(nominees->ledger, there)) &&
+           !(there && ledger_get(nominees->ledger, there)) && !is_of_group(nominees, room) &&
            !(room->uid ? g_strcmp0(room->uid, nominees->uid) == 0 : is_successor(room, &asking));
 }
 

@@ -11,7 +11,9 @@
  *
  * A plan that moves pods (wire/plan_mark.h) has room kept, too: for the pod that it makes room for, and for
  * the successor of each pod that it ends, which nobody knows yet. A successor is known by its namespace,
- * its controller's UID and what it asks for. Any author of pods there may write the same, and gains
+ * its controller's UID and what it asks for. What is kept for a pod of a group that is to come whole the others of
+ * the group find free as well, so that they find places together, with whatever cards the policy chooses; each room
+ * ends when its pod has a place. Any author of pods there may write the same, and gains
  * nothing: such a pod finds the node as it would if nothing were kept, is asked everything else, and takes
  * the room from that controller's pod, once. Others find the node with the room taken, even where those
  * who are to leave are still there, so that nobody gets what they leave.
@@ -33,6 +35,10 @@ void nominations_keep(struct nominations *nominations, const char *node, const G
 /* Those whose time is over go; whether there were any. */
 bool nominations_end(struct nominations *nominations, int64_t now_ns);
 void nominations_copy_rooms(struct nominations *nominations, const struct nominations *from);
+/* The groups for which any is kept, one as often as there are rooms. */
+void nominations_each_group(const struct nominations *nominations,
+                            void (*visit)(const char *ns, const char *group, void *data),
+                            void *data);
 
 /* A pod that has been booked on the node or is seen there first. */
 struct kept_room_taker {
@@ -85,7 +91,7 @@ struct nominees {
     const struct ledger *ledger;
     struct admission_query admission; /* whatever is asked for */
     const char *uid; /* of the pod that looks; its own nomination does not count */
-    const char *ns, *controller; /* its, or NULL */
+    const char *ns, *controller, *group; /* its, or NULL */
     int64_t priority; /* its; those below it do not count */
     GHashTable *what_ifs; /* node's name -> struct what_if *, as far as asked for */
 };

@@ -284,6 +284,7 @@ struct nominees store_nominees(const struct store *store, const struct admission
         .uid = pod->uid ? pod->uid : "",
         .ns = pod->ns,
         .controller = controller_of(store, pod),
+        .group = gangs_name(store->gangs, pod->uid),
         .priority = pod->priority,
     };
 }

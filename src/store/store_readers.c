@@ -13,6 +13,17 @@
 
 /* --- a copy --------------------------------------------------------------------------------- */
 
+struct group_copy {
+    struct gangs *gangs, *from;
+};
+
+static void copy_group(const char *ns, const char *group, void *data)
+{
+    const struct group_copy *copy = data;
+
+    gangs_copy_pods(copy->gangs, copy->from, ns, group);
+}
+
 /* What is not kept by node, but for the pods that wait. */
 static void copy_common(struct store *copy, struct store *store)
 {
@@ -28,6 +39,8 @@ static void copy_common(struct store *copy, struct store *store)
     rejects_copy(copy->rejects, store->rejects);
     nominations_copy_claims(copy->nominations, store->nominations);
     gangs_copy_rooms(copy->gangs, store->gangs);
+    nominations_each_group(store->nominations, copy_group,
+                           &(struct group_copy){copy->gangs, store->gangs});
     copy->idleness = idleness_ref(store->idleness);
     store_unlock(store);
 }

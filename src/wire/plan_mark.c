@@ -20,6 +20,7 @@ struct kept_room *kept_room_dup(const struct kept_room *room)
 
     *copy = (struct kept_room){
         .uid = g_strdup(room->uid),
+        .group = g_strdup(room->group),
         .ns = g_strdup(room->ns),
         .controller = g_strdup(room->controller),
         .asks = g_strdup(room->asks),
@@ -36,6 +37,7 @@ void kept_room_free(struct kept_room *room)
     if (!room)
         return;
     g_free(room->uid);
+    g_free(room->group);
     g_free(room->ns);
     g_free(room->controller);
     g_free(room->asks);
@@ -120,6 +122,8 @@ static void write_room(struct json_writer *writer, const struct kept_room *room)
         json_key_string(writer, "pod", room->uid);
         if (*held->ns)
             json_key_string(writer, "namespace", held->ns);
+        if (room->group)
+            json_key_string(writer, "group", room->group);
     } else {
         json_key_string(writer, "namespace", room->ns);
         json_key_string(writer, "controller", room->controller);
@@ -178,7 +182,7 @@ static const struct json_field said_fields[] = {
 };
 
 struct said_room {
-    const char *id, *pod, *ns, *controller, *asks, *dialect, *work_class;
+    const char *id, *pod, *ns, *group, *controller, *asks, *dialect, *work_class;
     int64_t since, priority, cpu, memory, wanted;
     bool oversubscribes;
     const cJSON *shares;
@@ -187,6 +191,7 @@ static const struct json_field room_fields[] = {
     JSON_FIELD_STRING(struct said_room, id, "id", JSON_REQUIRED),
     JSON_FIELD_STRING(struct said_room, pod, "pod", 0),
     JSON_FIELD_STRING(struct said_room, ns, "namespace", 0),
+    JSON_FIELD_STRING(struct said_room, group, "group", 0),
     JSON_FIELD_STRING(struct said_room, controller, "controller", 0),
     JSON_FIELD_STRING(struct said_room, asks, "asks", 0),
     JSON_FIELD_STRING(struct said_room, work_class, "class", 0),
@@ -270,6 +275,7 @@ static bool read_room(struct json_arena *arena, const cJSON *object, const struc
     struct kept_room *room = kept_room_new();
     *room = (struct kept_room){
         .uid = g_strdup(said.pod),
+        .group = said.pod && said.ns ? g_strdup(said.group) : NULL,
         .ns = g_strdup(said.ns),
         .controller = g_strdup(said.controller),
         .asks = g_strdup(said.asks),

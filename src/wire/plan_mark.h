@@ -9,6 +9,7 @@
  *    "until":"2026-01-01T00:02:00Z",
  *    "rooms":[{"id":"uid","pod":"uid","priority":0,"class":"training","dialect":"gpushare",
  *              "shares":[…]},
+ *             {"id":"uid","pod":"uid","namespace":"ml","group":"train", …},
  *             {"id":"after uid","namespace":"ml","controller":"uid","asks":"1 x 4 units","since":SECONDS, …}]}
  */
 #include "dialect/classes/classes.h"
@@ -19,15 +20,16 @@
 
 #define PLAN_MARK "gpuledger.io/plan"
 #define PLAN_MARK_MAX ((size_t)64 << 10) /* bytes; longer ones are not read */
-#define PLAN_MARK_ROOMS_MAX 64
+#define PLAN_MARK_ROOMS_MAX 128
 #define PLAN_MARK_DOING_MAX 300 /* bytes that are shown */
 
 /* What is kept lasts for less, whoever says otherwise: what says more counts for nothing yet. */
 #define KEPT_ROOM_MAX_NS (INT64_C(15) * 60 * 1000000000)
 
 struct kept_room {
-    char *uid;        /* of the pod that it is for; NULL: of these, the first that asks for it */
-    char *ns;         /* these three: of a successor */
+    char *uid;   /* of the pod that it is for; NULL: of these, the first that asks for it */
+    char *group; /* of that pod: all of the group find it free; NULL: it is for the pod alone */
+    char *ns;    /* of the group; or these three: of a successor */
     char *controller; /* its UID */
     char *asks;       /* kept_room_asks of its request */
     struct allocation

@@ -10,6 +10,7 @@ from cluster import ASSIGNED, IDX, PATIENCE, Cluster, run_pod, units_of
 from program import pod
 
 PLAN, STATUS = "gpuledger.io/plan", "gpuledger.io/plan-status"
+GROUP = "pod-group.scheduling.sigs.k8s.io/name"  # a pod's label
 MOVES = "gpuledger-moves"  # a ConfigMap
 
 
@@ -80,7 +81,7 @@ class Moving(Cluster):
         if self.on_eviction:
             self.on_eviction(len(self.moves))
 
-    def _rooms(self, where):
+    def rooms(self, where):
         text = self.api.objects["nodes"][(None, where)]["metadata"].get("annotations", {}).get(PLAN)
         return json.loads(text)["rooms"] if text else []
 
@@ -88,8 +89,12 @@ class Moving(Cluster):
         """Units that the pod may have there; rooms that are kept for it are its own."""
         used = sum(units_of(each) for each in self.pods().values() if each["spec"].get("nodeName") == where)
         owner = (obj["metadata"].get("ownerReferences") or [{}])[0].get("uid")
-        for room in self._rooms(where):
-            if room.get("pod") != obj["metadata"]["uid"] and (not owner or room.get("controller") != owner):
+        group = obj["metadata"].get("labels", {}).get(GROUP)
+        there = {each["metadata"]["uid"] for each in self.pods().values() if each["spec"].get("nodeName")}
+        for room in self.rooms(where):
+            own = (room.get("pod") == obj["metadata"]["uid"] or (owner and room.get("controller") == owner)
+                   or (group and room.get("group") == group))
+            if not own and room.get("pod") not in there:
                 used += sum(share["memory"] for share in room["shares"])
         return self.shapes[where][1] - used
 
@@ -157,4 +162,4 @@ class Moving(Cluster):
                 if event["reason"] == reason]
 
     def marks(self):
-        return [where for where in self.shapes if self._rooms(where)]
+        return [where for where in self.shapes if self.rooms(where)]

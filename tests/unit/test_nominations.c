@@ -5,6 +5,8 @@
  */
 #include "core/ledger.h"
 #include "preempting_extender.h"
+#include "queue/gangs.h"
+#include "store/feasibility.h"
 #include "suite.h"
 #include "world.h"
 
@@ -267,6 +269,59 @@ START_TEST(a_room_is_taken_once)
 }
 END_TEST
 
+/* --- groups --------------------------------------------------------------------------------- */
+
+static bool takes(struct store *store, const char *uid, const char *ns)
+{
+    const struct pod_view pod = {.uid = uid, .ns = ns, .name = uid, .priority = 1};
+    struct feasibility question;
+    struct moment moment;
+    const struct node *node = ledger_node(store_decide(store, &moment), "n1");
+
+    feasibility_init(&question, store,
+                     &(struct feasibility_about){
+                         .pod = &pod, .request = store_pending(store, uid), .moment = &moment});
+    const bool yes = feasibility_ask(&question, node, NULL) == REASON_NONE;
+    feasibility_clear(&question);
+    store_unlock(store);
+    return yes;
+}
+
+static void join(const char *uid, const char *ns)
+{
+    const struct pod_group_claim claim = {.name = "train"};
+
+    store_lock(extender.store);
+    ck_assert(gangs_join(store_gangs(extender.store), ns, &claim, uid, GANG_PENDING,
+                         &(struct gang_source){0}));
+    store_unlock(extender.store);
+}
+
+/* Whatever pod of it each room is for; others find none of them, nor do those whose group has the same name
+ * elsewhere. A copy knows it too. */
+START_TEST(a_group_finds_what_is_kept_for_any_of_it)
+{
+    apply((struct pod){"full", "10", .node = "n1", .card = "0", .priority = 1000});
+    keep_for("\"pod\":\"one\",\"namespace\":\"ml\",\"group\":\"train\"", 60);
+    static const char *const uids[] = {"one", "mate", "stranger", "namesake"};
+    for (size_t i = 0; i < G_N_ELEMENTS(uids); i++)
+        apply((struct pod){uids[i], "8", .priority = 1});
+    join("one", "ml");
+    join("mate", "ml");
+    join("namesake", "elsewhere");
+    g_autoptr(store) copy = store_copy(extender.store);
+    struct store *const stores[] = {extender.store, copy};
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert(takes(stores[i], "one", "ml"));
+        ck_assert(takes(stores[i], "mate", "ml"));
+        ck_assert(!takes(stores[i], "stranger", "ml"));
+        ck_assert(!takes(stores[i], "namesake", "elsewhere"));
+    }
+    apply((struct pod){"one", "2", .node = "n1", .card = "1", .priority = 1}); /* it has a place */
+    ck_assert(takes(extender.store, "stranger", "ml"));
+}
+END_TEST
+
 START_TEST(several_on_one_node)
 {
     apply((struct pod){"one", "8", .nominated = "n1", .priority = 100});
@@ -336,6 +391,7 @@ int main(void)
     tcase_add_loop_test(tests, room_is_kept_for_a_bounded_time, 0, 3);
     tcase_add_test(tests, room_is_kept_for_a_successor);
     tcase_add_test(tests, a_room_is_taken_once);
+    tcase_add_test(tests, a_group_finds_what_is_kept_for_any_of_it);
     tcase_add_test(tests, several_on_one_node);
     tcase_add_test(tests, who_cannot_come_keeps_nothing);
     tcase_add_test(tests, a_copy_of_the_store_keeps_the_room_too);

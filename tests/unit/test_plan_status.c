@@ -74,6 +74,7 @@ START_TEST(a_room_keeps_what_its_pod_accepts)
     for (int i = 0; i < 2; i++) {
         struct kept_room *room = kept_room_new();
         *room = (struct kept_room){.uid = g_strdup("big"),
+                                   .group = i == 1 ? g_strdup("train") : NULL,
                                    .held = allocation_new("big", "ml", "big", 1)};
         room->held->dialect = dialect_find("gpushare");
         room->held->shares[0] = (struct share){.card = 0, .memory = {4, AMOUNT_NODE_UNITS}};
@@ -89,7 +90,10 @@ START_TEST(a_room_keeps_what_its_pod_accepts)
     g_autoptr(plan_mark) read = plan_mark_parse(text, NULL, NULL);
     ck_assert_msg(read && read->rooms->len == 2, "%s", text);
     for (guint i = 0; i < 2; i++) {
-        const struct allocation *held = ((const struct kept_room *)read->rooms->pdata[i])->held;
+        const struct kept_room *room = read->rooms->pdata[i];
+        const struct allocation *held = room->held;
+        ck_assert_str_eq(room->ns, "ml");
+        ck_assert_int_eq(g_strcmp0(room->group, "train") == 0, i == 1);
         ck_assert_str_eq(held->ns, "ml");
         ck_assert_int_eq(held->oversubscribes, i == 1);
         ck_assert_int_eq(held->terms ? held->terms->memory_wanted : 0, i == 1 ? 5000 : 0);
