@@ -24,6 +24,7 @@ struct replica {
 };
 static struct replica first, second;
 static struct moment moment;
+static int64_t hold_ms; /* for which older pods are waited for */
 static char *claims; /* of the Node */
 static unsigned version;
 static bool ending[PODS], gone[PODS];
@@ -54,6 +55,7 @@ static struct pod_view view_of(struct json_arena *arena, int number)
         .uid = names[number],
         .node_name = bound ? "n" : NULL,
         .phase = bound ? "Running" : "Pending",
+        .created = "2026-01-02T00:00:00Z",
         .annotations = {pairs, bound ? G_N_ELEMENTS(words) : 0},
         .terminating = ending[number],
         .containers = container,
@@ -142,6 +144,7 @@ static void begin(struct replica *replica)
                                                        .patience_ms = 60000,
                                                        .elastic_quotas = true,
                                                        .reclaim = true,
+                                                       .hold_ms = hold_ms,
                                                        .silent = true});
     store_set_moment(replica->store, &moment);
     for (int feed = 0; feed < FEED_N; feed++)
@@ -364,6 +367,34 @@ START_TEST(the_servers_429_is_a_budget)
 }
 END_TEST
 
+/* A card is free, and left to an older pod; the other one is borrowed. */
+START_TEST(nobody_gives_back_to_who_only_waits_for_an_older_pod)
+{
+    hold_ms = 60 * SECOND_MS;
+    teardown();
+    setup();
+    hold_ms = 0;
+    gone[1] = true;
+    store_apply_resource_quota(
+        first.store,
+        &(struct resource_quota_view){
+            .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+    store_apply_pod(first.store,
+                    &(struct pod_view){.ns = "c",
+                                       .name = "older",
+                                       .uid = "older",
+                                       .phase = "Pending",
+                                       .created = "2026-01-01T00:00:00Z",
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "10"})})});
+    store_lock(first.store);
+    arrivals_ask(store_arrivals(first.store), "older", moment.now_ms);
+    store_unlock(first.store);
+    pass(&first, 10);
+    ck_assert_uint_eq(n_claims(), 0);
+    ck_assert_uint_eq(n_tried, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reclaimer");
@@ -374,6 +405,7 @@ int main(void)
     tcase_add_test(takeover, who_takes_over_evicts_nobody_again);
     tcase_add_test(takeover, both_keep_the_room);
     tcase_add_test(takeover, who_has_not_listed_yet_evicts_nobody);
+    tcase_add_test(takeover, nobody_gives_back_to_who_only_waits_for_an_older_pod);
     suite_add_tcase(suite, takeover);
     tcase_add_checked_fixture(budgets, setup, teardown);
     tcase_add_test(budgets, a_budget_is_waited_for);

@@ -316,6 +316,7 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
         .allowed = allowed,
         .uids = uids,
     };
+    const guint n_ends = plan->ends->len;
     bool done = false;
 
     reclaim_path_find(quotas, store_ledger(ground->copy), ground->going, pod->view, &path);
@@ -329,6 +330,8 @@ static enum reclaim_answer take_back(struct reclaim_ground *ground, const struct
         done = carry_out(&looking, moment, plan);
     }
     g_free(looking.node);
+    if (done && plan->ends->len == n_ends) /* only the order of arrival keeps it from coming */
+        return RECLAIM_ROOM;
     return done ? RECLAIM_FOUND : answer_of(&looking);
 }
 
