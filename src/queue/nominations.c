@@ -10,7 +10,7 @@ struct nomination {
     char *uid; /* of a room its own */
     char *node;
     int64_t priority;
-    uint64_t number; /* in order of arrival */
+    char *created; /* the pod, as its view has it, or NULL */
     const struct request *request;
     struct kept_room *room; /* these two NULL: the pod's status says so */
     const struct room_claim *claim;
@@ -29,7 +29,6 @@ struct nominations {
     GHashTable *nodes; /* name -> GPtrArray of the same, the most important first */
     GHashTable *claims;  /* node name -> GPtrArray of struct room_claim * */
     GHashTable *claimed; /* the claim's uid -> struct claimed * */
-    uint64_t number;
 };
 
 static void nomination_free(gpointer data)
@@ -39,6 +38,7 @@ static void nomination_free(gpointer data)
     kept_room_free(nomination->room);
     g_free(nomination->uid);
     g_free(nomination->node);
+    g_free(nomination->created);
     g_free(nomination);
 }
 
@@ -70,13 +70,19 @@ void nominations_free(struct nominations *nominations)
     g_free(nominations);
 }
 
+/* By what the API server says alone, in whatever order it came: the answers of every replica, and of a record
+ * that begins anew, are the same. Rooms are of certain cards, so that others find what is left. */
 static gint compare(gconstpointer a, gconstpointer b)
 {
-    const struct nomination *const *left = a, *const *right = b;
+    const struct nomination *left = *(const struct nomination *const *)a;
+    const struct nomination *right = *(const struct nomination *const *)b;
 
-    if ((*left)->priority != (*right)->priority)
-        return (*left)->priority > (*right)->priority ? -1 : 1;
-    return (*left)->number < (*right)->number ? -1 : 1;
+    if (left->priority != right->priority)
+        return left->priority > right->priority ? -1 : 1;
+    if (!left->room != !right->room)
+        return left->room ? -1 : 1;
+    const int age = g_strcmp0(left->created, right->created);
+    return age != 0 ? age : strcmp(left->uid, right->uid);
 }
 
 static void enlist(struct nominations *nominations, struct nomination *take_nomination)
@@ -152,7 +158,7 @@ void nominations_note(struct nominations *nominations, const struct pod_view *po
         .uid = g_strdup(pod->uid),
         .node = g_strdup(node),
         .priority = pod->priority,
-        .number = nominations->number++,
+        .created = g_strdup(pod->created),
         .request = request,
         .claim = claim,
     };
@@ -179,9 +185,9 @@ void nominations_copy(struct nominations *nominations, const struct nominations 
     struct nomination *copy = g_memdup2(known, sizeof *copy);
     copy->uid = g_strdup(known->uid);
     copy->node = g_strdup(known->node);
+    copy->created = g_strdup(known->created);
     copy->request = request;
     copy->claim = nominations_claim(nominations, uid, NULL);
-    nominations->number = MAX(nominations->number, copy->number + 1);
     add(nominations, copy);
 }
 
@@ -201,7 +207,6 @@ static void add_room(struct nominations *nominations, const char *node, struct k
         .uid = g_strdup(take_room->held->uid),
         .node = g_strdup(node),
         .priority = take_room->held->priority,
-        .number = nominations->number++,
         .room = take_room,
     };
     enlist(nominations, nomination);
@@ -214,7 +219,9 @@ static bool is_same(const struct kept_room *room, const struct kept_room *other)
     const struct allocation *held = room->held, *its = other->held;
     bool same = g_str_equal(held->uid, its->uid) && held->n_shares == its->n_shares &&
                 held->priority == its->priority && held->work_class == its->work_class &&
-                g_strcmp0(room->asks, other->asks) == 0 &&
+                g_strcmp0(room->asks, other->asks) == 0 && g_strcmp0(room->uid, other->uid) == 0 &&
+                g_strcmp0(room->ns, other->ns) == 0 &&
+                g_strcmp0(room->controller, other->controller) == 0 &&
                 g_strcmp0(room->group, other->group) == 0;
 
     for (uint32_t i = 0; same && i < held->n_shares; i++)
@@ -335,38 +342,75 @@ void nominations_take(struct nominations *nominations, const struct kept_room_ta
 
 /* --- claims --------------------------------------------------------------------------------- */
 
+/* Of several the latest; of one time, that of the node whose name is the first. */
+static bool is_before(const struct claimed *claimed, const char *node,
+                      const struct room_claim *claim)
+{
+    if (!claimed)
+        return false;
+    return claimed->claim->since_s != claim->since_s ? claimed->claim->since_s > claim->since_s
+                                                     : strcmp(claimed->node, node) < 0;
+}
+
+static void choose_one(const char *node, const struct room_claim *claim, void *data)
+{
+    struct nominations *nominations = data;
+    struct claimed *claimed = g_hash_table_lookup(nominations->claimed, claim->uid);
+
+    if (is_before(claimed, node, claim))
+        return;
+    claimed = g_new(struct claimed, 1);
+    *claimed = (struct claimed){node, claim};
+    g_hash_table_replace(nominations->claimed, claim->uid, claimed);
+}
+
+struct choosing {
+    struct nominations *nominations;
+    const GPtrArray *claims; /* of whose pods one is chosen anew */
+};
+
+static void choose_again(const char *node, const struct room_claim *claim, void *data)
+{
+    const struct choosing *choosing = data;
+
+    for (guint i = 0; i < choosing->claims->len; i++) {
+        if (g_str_equal(((const struct room_claim *)choosing->claims->pdata[i])->uid, claim->uid)) {
+            choose_one(node, claim, choosing->nominations);
+            return;
+        }
+    }
+}
+
+/* They count no more, and what is kept for their pods is to be noted again. */
 static void unclaim(struct nominations *nominations, const GPtrArray *claims)
 {
-    for (guint i = 0; claims && i < claims->len; i++) {
+    for (guint i = 0; i < claims->len; i++) {
         const struct room_claim *claim = claims->pdata[i];
-        const struct claimed *claimed = g_hash_table_lookup(nominations->claimed, claim->uid);
-        struct nomination *nomination = g_hash_table_lookup(nominations->pods, claim->uid);
-        if (nomination && nomination->claim == claim)
-            nominations_forget(nominations, claim->uid);
-        if (claimed && claimed->claim == claim)
-            g_hash_table_remove(nominations->claimed, claim->uid);
+        nominations_forget(nominations, claim->uid);
+        g_hash_table_remove(nominations->claimed, claim->uid);
     }
 }
 
 void nominations_set_claims(struct nominations *nominations, const char *node,
                             GPtrArray *take_claims)
 {
-    unclaim(nominations, g_hash_table_lookup(nominations->claims, node));
-    if (!take_claims || take_claims->len == 0) {
-        g_hash_table_remove(nominations->claims, node);
+    gpointer key = NULL, value = NULL;
+
+    g_hash_table_steal_extended(nominations->claims, node, &key, &value);
+    g_autofree char *old_key = key;
+    g_autoptr(GPtrArray) old = value;
+    if (old)
+        unclaim(nominations, old);
+    if (take_claims && take_claims->len > 0) {
+        unclaim(nominations, take_claims);
+        g_hash_table_insert(nominations->claims, g_strdup(node), take_claims);
+        nominations_each_claim(nominations, choose_again,
+                               &(struct choosing){nominations, take_claims});
+    } else {
         g_clear_pointer(&take_claims, g_ptr_array_unref);
-        return;
     }
-    char *key = g_strdup(node);
-    g_hash_table_replace(nominations->claims, key, take_claims);
-    for (guint i = 0; i < take_claims->len; i++) {
-        struct room_claim *claim = take_claims->pdata[i];
-        struct claimed *claimed = g_new(struct claimed, 1);
-        /* The one that it may have had elsewhere counts no more. */
-        nominations_forget(nominations, claim->uid);
-        *claimed = (struct claimed){key, claim};
-        g_hash_table_replace(nominations->claimed, claim->uid, claimed);
-    }
+    if (old)
+        nominations_each_claim(nominations, choose_again, &(struct choosing){nominations, old});
 }
 
 static GPtrArray *copy_claims(const GPtrArray *claims)

@@ -67,7 +67,7 @@ void nominations_set_claims(struct nominations *nominations, const char *node,
 void nominations_copy_claims(struct nominations *nominations, const struct nominations *from);
 /* Those on the node, or NULL. */
 const GPtrArray *nominations_claims(const struct nominations *nominations, const char *node);
-/* The pod's, and its node, if not NULL; NULL: it has none. Of several the last that was told. */
+/* The pod's, and its node, if not NULL; NULL: it has none. Of several the one that was made last. */
 const struct room_claim *nominations_claim(const struct nominations *nominations, const char *uid,
                                            const char **ret_node);
 /* Moves the pod's placement to the card that the claim names, if it takes it. */

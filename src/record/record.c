@@ -79,6 +79,7 @@ void record_free(struct record *record)
     g_free(record->key);
     g_free(record->scheduler);
     g_free(record->quota);
+    g_free(record->claims);
     g_free(record);
 }
 
@@ -301,6 +302,9 @@ static void write_fields(struct record *record, struct json_writer *writer,
     case OBSERVED_NODE:
         record->key = g_strdup(what->node->name);
         record->paused = what->paused;
+        record->claims = g_strdup(what->claims);
+        if (what->claims)
+            json_key_string(writer, "claims", what->claims);
         node_view_encode(begin_object(record, writer, "object"), what->node);
         break;
     case OBSERVED_POD:

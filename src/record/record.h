@@ -9,7 +9,9 @@
  *                                                than sums may keep kube-scheduler from asking about
  *                                                it, and its "scheduler"; of any the elastic "quota"
  *                                                that it asked for when it was bound, "" for none,
- *                                                where its label says another one now
+ *                                                where its label says another one now;
+ *                                                of a node whose claims (wire/claim.h) cannot be read,
+ *                                                the "claims" that count, "" for none
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
@@ -116,6 +118,7 @@ struct record {
     bool picky;       /* something but sums may keep kube-scheduler from asking about it */
     char *scheduler;  /* NULL: the usual one */
     char *quota;      /* that a pod has asked for; "": none; NULL: its label says so */
+    char *claims;     /* that count on a node whose own cannot be read; else NULL */
     bool confirmed;   /* RECORD_RECONCILE: as good as the watch's word */
     enum bind_result result; /* RECORD_CONCLUDE; of a look: BOUND if it booked something */
     enum verb verb;          /* RECORD_CALL */

@@ -37,6 +37,7 @@ static const struct json_field line_fields[] = {
     LINE(STRING, scheduler, "scheduler"),
     LINE(STRING, seal, "seal"),
     LINE(STRING, quota, "quota"),
+    LINE(STRING, claims, "claims"),
     LINE(BOOL, confirmed, "confirmed"),
     LINE(BOOL, picky, "picky"),
     LINE(OBJECT, object, "object"),

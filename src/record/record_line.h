@@ -10,7 +10,7 @@ struct record_line {
     enum record_kind kind;
     int64_t number, before, format, ms, until_ms, call, state, count, patience_ms, left_out, entry;
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;
-    const char *scheduler, *seal, *quota;
+    const char *scheduler, *seal, *quota, *claims;
     bool confirmed, picky;
     const cJSON *object, *body, *reply, *asks, *answer, *booking, *options;
     struct moment moment; /* from `at` and `ms` */

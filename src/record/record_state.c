@@ -19,6 +19,7 @@ struct known {
     char *quota,
         *first_quota; /* as a record has it, of the text and the first; of a booking, of what
                                 * was settled */
+    char *claims;     /* of a node, as the record of the text has them */
     enum allocation_state state; /* of a booking */
     bool refused;          /* of a booking: no Binding of it was carried out */
     struct known *booking; /* of a bound pod: by which it was bound, or may be; owned, or NULL */
@@ -54,6 +55,7 @@ static void known_free(gpointer data)
     g_free(known->scheduler);
     g_free(known->quota);
     g_free(known->first_quota);
+    g_free(known->claims);
     g_free(known);
 }
 
@@ -92,10 +94,13 @@ static char *object_text(const struct record *record)
                      record->text->len - record->object_at - 1);
 }
 
-static void note_quota(struct known *known, const struct record *record)
+/* What counts besides the object's text. */
+static void note_besides(struct known *known, const struct record *record)
 {
     g_free(known->quota);
     known->quota = g_strdup(record->quota);
+    g_free(known->claims);
+    known->claims = g_strdup(record->claims);
 }
 
 static struct known *known_new(const struct record *record)
@@ -110,7 +115,7 @@ static struct known *known_new(const struct record *record)
     known->trust = record->trust;
     known->picky = record->picky;
     known->scheduler = g_strdup(record->scheduler);
-    known->quota = g_strdup(record->quota);
+    note_besides(known, record);
     return known;
 }
 
@@ -129,7 +134,7 @@ static void note_object(struct record_state *state, enum feed feed, const struct
         }
         g_free(known->text);
         known->text = object_text(record);
-        note_quota(known, record);
+        note_besides(known, record);
     } else if (!known || !record->pending) {
         known = known_new(record);
         g_hash_table_replace(state->objects[feed], known->key, known);
@@ -137,7 +142,7 @@ static void note_object(struct record_state *state, enum feed feed, const struct
         g_free(known->text);
         known->text = object_text(record);
         known->picky = record->picky;
-        note_quota(known, record);
+        note_besides(known, record);
     }
     known->generation = state->generation[feed];
 }
@@ -203,7 +208,7 @@ static void note_settled(struct record_state *state, const struct record *record
     }
     g_free(booking->settled);
     booking->settled = object_text(record);
-    note_quota(booking, record);
+    note_besides(booking, record);
     booking->state = ALLOCATION_BOUND; /* whatever becomes of the bind that is still under way */
     g_hash_table_remove(state->objects[FEED_PODS], record->key);
 }
@@ -472,6 +477,8 @@ static void write_object_as(GString *text, enum record_kind kind, const struct k
         record_write_asking(&writer, known->picky, known->scheduler);
     record_write_trust(&writer, known->trust);
     record_write_quota(&writer, object == known->text ? known->quota : known->first_quota);
+    if (object == known->text && known->claims)
+        json_key_string(&writer, "claims", known->claims);
     end_with(&writer, "object", object);
 }
 

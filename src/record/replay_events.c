@@ -39,12 +39,31 @@ static bool end_list(struct replay *replay, const struct record_line *line, GErr
     return true;
 }
 
+/* What counts is not what the annotation says, which cannot be read. */
+static void choose_claims(struct replay *replay, const struct record_line *line,
+                          struct node_view *node)
+{
+    struct string_pairs *said = &node->annotations;
+
+    if (!line->claims)
+        return;
+    struct string_pair *pairs = json_arena_alloc(replay->arena, (said->n + 1) * sizeof *pairs);
+    struct string_pairs chosen = {pairs, 0};
+    for (size_t i = 0; i < said->n; i++) {
+        if (!g_str_equal(said->items[i].key, CLAIM_KEY))
+            pairs[chosen.n++] = said->items[i];
+    }
+    pairs[chosen.n++] = (struct string_pair){CLAIM_KEY, line->claims};
+    *said = chosen;
+}
+
 static bool apply_node(struct replay *replay, const struct record_line *line, GError **error)
 {
     struct node_view node = {0};
 
     if (!node_view_decode(replay->arena, line->object, &node, error))
         return false;
+    choose_claims(replay, line, &node);
     store_apply_node(replay->extender.store, &node);
     return true;
 }

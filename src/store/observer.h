@@ -17,7 +17,7 @@
 enum observed {
     OBSERVED_LIST_BEGIN,   /* feed */
     OBSERVED_LIST_END,     /* feed */
-    OBSERVED_NODE,         /* node, paused */
+    OBSERVED_NODE,         /* node, paused, claims */
     OBSERVED_NODE_GONE,    /* key: its name */
     OBSERVED_POD,          /* pod, trust, quota */
     OBSERVED_UNREAD_POD,   /* pod: without a node, it asks for nothing that can be read any more */
@@ -67,6 +67,8 @@ struct observation {
     const char *key;
     enum feed feed;
     const struct node_view *node;
+    const char *
+        claims; /* that count, where the Node's own cannot be read (wire/claim.h), "" for none; else NULL */
     const struct pod_view *pod;
     const struct configmap_view *configmap;
     const struct budget_view *budget;

@@ -18,6 +18,8 @@ static void pending_free(gpointer data)
     struct pending *pending = data;
     request_free(pending->request);
     g_free(pending->controller);
+    g_free(pending->created);
+    g_free(pending->nominated_node);
     g_free(pending);
 }
 

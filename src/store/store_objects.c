@@ -52,7 +52,11 @@ static void nominate(struct store *store, const char *uid)
 
     if (pending)
         nominations_note(store->nominations,
-                         &(struct pod_view){.uid = uid, .priority = pending->priority},
+                         &(struct pod_view){.uid = uid,
+                                            .priority = pending->priority,
+                                            .created = pending->created,
+                                            .nominated_node = pending->nominated_node,
+                                            .terminating = pending->terminating},
                          pending->request);
 }
 
@@ -67,6 +71,15 @@ static bool is_same_claims(const GPtrArray *known, const char *text)
     g_autofree char *now = known ? claims_encode(known) : NULL;
 
     return g_strcmp0(now, text) == 0;
+}
+
+/* Under the lock: those that count. */
+static char *claims_text(const struct store *store, const char *node)
+{
+    const GPtrArray *claims = nominations_claims(store->nominations, node);
+    char *text = claims ? claims_encode(claims) : NULL;
+
+    return text ? text : g_strdup("");
 }
 
 /* Under the lock. What cannot be read changes nothing. */
@@ -111,7 +124,7 @@ static bool is_back(const struct node *node, const struct node_facts *facts)
 void store_apply_node(struct store *store, const struct node_view *view)
 {
     g_autoptr(topology) topology = topology_new();
-    g_autofree char *warning = NULL;
+    g_autofree char *warning = NULL, *claims = NULL;
     g_autoptr(GError) failure = NULL, unread = NULL, unclaimed = NULL;
     struct plan_mark *mark = read_mark(store, view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
@@ -149,13 +162,16 @@ void store_apply_node(struct store *store, const struct node_view *view)
     mark_node(store, view);
     note_mark(store, view->name, mark);
     note_claims(store, view->name, string_pairs_get(&view->annotations, CLAIM_KEY), &unclaimed);
+    if (unclaimed)
+        claims = claims_text(store, view->name);
     if (rejects_see_mark(store->rejects, view->name,
                          string_pairs_get(&view->annotations, REJECTS_RESUME)) ||
         freed)
         ledger_mark_freed(store->ledger, view->name);
     store_notify(store, view->name, NULL);
     store_unlock(store);
-    observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view, .paused = paused});
+    observer_tell(store->observer, &(struct observation){OBSERVED_NODE, number, .node = view,
+                                                         .paused = paused, .claims = claims});
 
     if ((failure || warning) && !store->options.silent) {
         metrics_count(COUNTER_OBJECTS_BAD, FEED_NODES);

@@ -424,6 +424,12 @@ static void note_waiting(struct store *store, const struct pod_view *pod, struct
         pending->since_ms = store_clock(store).now_ms;
 }
 
+static void replace_text(char **text, const char *with)
+{
+    g_free(*text);
+    *text = g_strdup(with);
+}
+
 /* Under the lock. Returns whether it asked for something else before. */
 static bool replace_pending(struct store *store, const struct pod_view *pod,
                             struct request *take_request, bool plain)
@@ -444,8 +450,10 @@ static bool replace_pending(struct store *store, const struct pod_view *pod,
             elastic_quotas_await(quotas_elastic(store->quotas), pod->uid, pod->ns, take_request);
     }
     pending->priority = pod->priority;
-    g_free(pending->controller);
-    pending->controller = g_strdup(pod->controller);
+    replace_text(&pending->controller, pod->controller);
+    replace_text(&pending->created, pod->created);
+    replace_text(&pending->nominated_node, pod->nominated_node);
+    pending->terminating = pod->terminating;
     pending->generation = store->generation[FEED_PODS];
     note_waiting(store, pod, pending);
     g_autoptr(pod_facts) facts = pod_facts_pool_get(store->facts, pod);

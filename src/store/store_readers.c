@@ -56,6 +56,9 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
     pending->request = request_dup(known->request);
     pending->priority = known->priority;
     pending->controller = g_strdup(known->controller);
+    pending->created = g_strdup(known->created);
+    pending->nominated_node = g_strdup(known->nominated_node);
+    pending->terminating = known->terminating;
     g_hash_table_insert(copy->pending, g_strdup(uid), pending);
     arrivals_copy(copy->arrivals, store->arrivals, uid, pending->request);
     nominations_copy(copy->nominations, store->nominations, uid, pending->request);

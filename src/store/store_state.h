@@ -14,7 +14,8 @@ struct pending {
     uint32_t generation;
     int64_t
         since_ms; /* monotonic, since when it has waited to be placed; 0: it does not, being gated */
-    char *controller; /* as in the pod's view, or NULL */
+    char *controller, *created, *nominated_node; /* as in the pod's view, or NULL */
+    bool terminating;
 };
 
 struct store {

@@ -363,7 +363,7 @@ static void schedule_all(void)
     chance_order(order, LENDING_PODS);
     for (int i = 0; i < LENDING_PODS; i++) {
         if (lending.pods[order[i]].stage == STAGE_WAITS)
-            schedule((int)order[i]);
+            (lending.schedule ? lending.schedule : schedule)((int)order[i]);
     }
 }
 
@@ -444,8 +444,12 @@ void lending_begin(int spaces, int nodes, int cards)
                                                       .elastic_quotas = true,
                                                       .reclaim = true,
                                                       .gangs = lending.group_min != NULL,
+                                                      .hold_ms = lending.hold_ms,
+                                                      .n_places = lending.hold_ms > 0 ? 4 : 0,
                                                       .silent = true});
     store_set_moment(lending.store, &lending.moment);
+    if (lending.observe)
+        lending.observe(lending.store);
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(lending.store, (enum feed)feed);
         store_list_end(lending.store, (enum feed)feed);

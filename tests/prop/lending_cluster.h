@@ -49,8 +49,13 @@ struct lending {
     struct reclaimer *reclaimer;
     struct moment moment;
     const char *group_min; /* NULL: there are no groups */
-    bool chaos;            /* evictions and writes fail at random, and watches are late */
-    bool quiet;            /* pods come and go by eviction alone */
+    int64_t hold_ms;       /* for which older pods are waited for, as long as a test lasts */
+    void (*observe)(
+        struct store *store); /* one that is new and knows nothing yet; NULL: nobody does */
+    void (*schedule)(
+        int number); /* a pod that waits, in kube-scheduler's place; NULL: it is played */
+    bool chaos;      /* evictions and writes fail at random, and watches are late */
+    bool quiet;      /* pods come and go by eviction alone */
     bool taken[LENDING_SPACES][LENDING_SPACES]; /* from whom for whom, since it was quiet */
     int64_t evicted_units[LENDING_SPACES];
     unsigned n_evicted, n_refused, n_takeovers;

@@ -131,6 +131,39 @@ static void keep_for(const char *who, int64_t seconds)
     mark(text);
 }
 
+/* A claim for "urgent", so many seconds old; less than 0: there is none. */
+static void claim(const char *node, int64_t age_s)
+{
+    struct string_pair capacity[] = {{"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}};
+    g_autofree char *text =
+        g_strdup_printf("[{\"for\":\"urgent\",\"since\":%" G_GINT64_FORMAT ",\"ends\":[]}]",
+                        g_get_real_time() / G_USEC_PER_SEC - age_s);
+    struct string_pair notes[] = {{"gpuledger.io/reclaim", text}};
+
+    store_apply_node(extender.store, &(struct node_view){.name = node,
+                                                         .capacity = {capacity, 2},
+                                                         .annotations = {notes, age_s >= 0}});
+}
+
+/* Whichever Node is told first. */
+START_TEST(of_two_claims_the_latest_counts)
+{
+    apply((struct pod){"whole", "10", .node = "n1", .card = "0"});
+    apply((struct pod){"whole-too", "10", .node = "n2", .card = "0"});
+    apply((struct pod){"urgent", "8", .nominated = "n2"});
+    claim(_i == 0 ? "n1" : "n2", _i == 0 ? 5 : 20);
+    claim(_i == 0 ? "n2" : "n1", _i == 0 ? 20 : 5);
+    ck_assert(!passes("small", "3", 9, "n1"));
+    ck_assert(passes("small", "3", 9, "n2"));
+    claim("n1", -1); /* then the other one does */
+    ck_assert(passes("small", "3", 9, "n1"));
+    ck_assert(!passes("small", "3", 9, "n2"));
+    claim("n2", -1);                          /* and then what the pod's status says */
+    ck_assert(passes("small", "3", 9, "n2")); /* to those that are more important, nothing */
+    ck_assert(!passes("small", "3", 0, "n2"));
+}
+END_TEST
+
 #define FOR_URGENT "\"pod\":\"urgent\""
 
 START_TEST(room_is_kept_while_the_node_says_so)
@@ -385,6 +418,7 @@ int main(void)
     tcase_add_test(tests, others_do_not_take_the_room);
     tcase_add_test(tests, the_pod_does_not_compete_with_itself);
     tcase_add_test(tests, the_more_important_pay_no_heed);
+    tcase_add_loop_test(tests, of_two_claims_the_latest_counts, 0, 2);
     tcase_add_loop_test(tests, a_nomination_ends, 0, 6);
     tcase_add_loop_test(tests, room_is_kept_while_the_node_says_so, 0, 3);
     tcase_add_test(tests, what_others_still_hold_is_kept_as_well);

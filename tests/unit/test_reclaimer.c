@@ -25,7 +25,7 @@ struct replica {
 static struct replica first, second;
 static struct moment moment;
 static int64_t hold_ms; /* for which older pods are waited for */
-static char *claims; /* of the Node */
+static char *claims;    /* of the Node */
 static unsigned version;
 static bool ending[PODS], gone[PODS];
 static unsigned n_tried, n_evicted;
@@ -376,9 +376,8 @@ START_TEST(nobody_gives_back_to_who_only_waits_for_an_older_pod)
     hold_ms = 0;
     gone[1] = true;
     store_apply_resource_quota(
-        first.store,
-        &(struct resource_quota_view){
-            .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
+        first.store, &(struct resource_quota_view){
+                         .ns = "a", .name = "q", .elastic = true, .min = PAIRS({GPUS, "0"})});
     store_apply_pod(first.store,
                     &(struct pod_view){.ns = "c",
                                        .name = "older",

@@ -2,8 +2,11 @@
 """Quotas by GPU model, as gpu-quota-admission reads them, while many pods come at once."""
 
 import json
+import pathlib
+import tempfile
 
 from kubeapi import ApiError, pod_object, wait_for
+from scenarios.record import replay
 from scenarios.tencent import TencentWorld
 from tencent import BLOCK, CARD_CORE
 from world import SYSTEM, World
@@ -170,8 +173,9 @@ def of_namespace(world, namespace):
 
 def scenario_quotas_reclaim(tap):
     """What a namespace has borrowed it gives back, no more than the other is sure of and asks for, and who has asked
-    to stay stays."""
-    with World(tap) as world:
+    to stay stays. What is recorded meanwhile is decided again."""
+    with tempfile.TemporaryDirectory() as directory, World(tap) as world:
+        record = pathlib.Path(directory) / "record"
         world.kustomize("overlays/quotas")
         world.kustomize("overlays/reclaim")
         define_elastic_quotas(world)
@@ -179,7 +183,7 @@ def scenario_quotas_reclaim(tap):
         set_elastic(world, "default", min=3)
         set_elastic(world, "other", min=3)
         world.node("n1", [10] * 6)
-        world.start("--elastic-quotas", "--reclaim", "--reclaim-delay=1s")
+        world.start("--elastic-quotas", "--reclaim", "--reclaim-delay=1s", f"--record={record}")
         for number in range(6):
             pod = owned(f"p{number}", "default")
             if number == 5:
@@ -204,3 +208,7 @@ def scenario_quotas_reclaim(tap):
         tap.equal(told, {f"p{number}" for number in range(6)} - set(left), "those who have ended are told why")
         tap.equal(len(of_namespace(world, "default")), 3, "and nobody else ends")
         world.verify("at last")
+        world.extender_stop()
+        tap.ok("gpuledger.io/reclaim" in record.read_text(), "the claims are in the record")
+        said = replay(tap, record, "claims")
+        tap.ok(said.get("compared", 0) > 20, "and what was decided meanwhile", said)
