@@ -239,8 +239,9 @@ class Cluster:
     # Pods
 
     def pod(self, name, *limits, init=(), grace=1, node=None, labels=None, annotations=None,
-            namespace="default", tolerates=None):
-        """A pod whose containers print their environment; `limits`: those of each container."""
+            namespace="default", tolerates=None, gated=False):
+        """A pod whose containers print their environment; `limits`: those of each container; `gated`: nobody
+        schedules it."""
 
         def container(name, amounts):
             return {
@@ -268,6 +269,8 @@ class Cluster:
             spec["nodeSelector"] = {"kubernetes.io/hostname": node}
         if tolerates:
             spec["tolerations"] = [{"key": tolerates, "operator": "Exists"}]
+        if gated:
+            spec["schedulingGates"] = [{"name": "gpuledger.test/later"}]
         meta = {"name": name, "namespace": namespace, "labels": labels or {},
                 "annotations": annotations or {}}
         return self.client.create(

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aliyun's plugin, 45fb8b8: it guesses whose Allocate call it answers, at client-go's default rate."""
 
+import collections
 import contextlib
+import json
 import re
 import signal
+import subprocess
 import time
 
+from cluster import PATIENCE_S, condition, program
 from gpushare import ASSIGNED, IDX
 from gpushare import RESOURCE as MEMORY
 from judge import Family, Verdict, figures, judge
 from kubeapi import ApiError, wait_for
+from kubelet import limit
 
 CARDS = [16, 16]
 TOTAL = sum(CARDS)
@@ -356,6 +361,65 @@ def scenario_gpushare_stopped(cluster, rounds):
                       f"the replacements run on the other node ({len(running())} of 8)")
     cluster.client.delete("Deployment", "work")
     wait_for(lambda: not cluster.pods("work-"), 60, 0.1, "work gone", ignore=())
+
+
+def command(cluster, *arguments):
+    """gpuledger as a maintainer runs it: (exit status, what it printed as JSON, what it said)."""
+    answer = subprocess.run(
+        [program(), *arguments, "-o", "json", f"--kubeconfig={cluster.plane.kubeconfig()}"],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return answer.returncode, json.loads(answer.stdout or "{}"), answer.stderr
+
+
+def moved_judged(cluster, what, cards):
+    """All pods of the scenario are served, and are on these cards: {card: units}."""
+    cluster.await_settled([pod["metadata"]["name"] for pod in cluster.pods("moved-")])
+    judge(cluster, FAMILY, prefix="moved-").report(cluster.tap, what, len(cluster.pods("moved-")))
+    load = collections.Counter()
+    for pod in cluster.pods("moved-"):
+        load[named(pod, 0, None)[0]] += limit(pod["spec"]["containers"][0], MEMORY)
+    cluster.tap.equal(dict(load), cards, f"{what}: the cards")
+
+
+def scenario_gpushare_moves(cluster, rounds):
+    """A plan for a pod, drain of a card and defragmentation evict pods: each successor gets the other card by
+    kubelet's Allocate and is Ready before the next step."""
+    cluster.client.create(
+        {"apiVersion": "apps/v1", "kind": "Deployment",
+         "metadata": {"name": "moved-web", "namespace": "default"},
+         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                  "template": template({"app": "web"}, 3)}}
+    )
+    wait_for(lambda: len(cluster.pods("moved-web")) == 2, PATIENCE_S, 0.1, "two pods")
+    cluster.await_settled([pod["metadata"]["name"] for pod in cluster.pods("moved-web")])
+    make(cluster, ["moved-alone"], 11)
+    moved_judged(cluster, "before the moves", {0: 6, 1: 11})
+
+    make(cluster, ["moved-big"], 12)
+    wait_for(lambda: condition(cluster.client.get("Pod", "moved-big"), "PodScheduled").get("status") == "False",
+             PATIENCE_S, 0.1, "no card has room")
+    status, shown, said = command(cluster, "plan", "default/moved-big", "--apply")
+    cluster.tap.equal((status, shown.get("moved")), (0, 1), f"one move makes room: {said}")
+    moved_judged(cluster, "room for a pod", {0: 15, 1: 14})
+    cluster.client.delete("Pod", "moved-big", grace_s=1)
+    wait_for(lambda: cluster.client.find("Pod", "moved-big") is None, PATIENCE_S, 0.1, "the pod gone")
+
+    status, shown, said = command(cluster, "drain", "gpu-node/1", "--apply", "--force")
+    states = [pod["state"] for pod in shown.get("pods", [])]
+    cluster.tap.equal((status, states), (0, ["evicted"] * 2), f"the card is drained: {said}")
+    moved_judged(cluster, "after the drain", {0: 6})
+    cluster.tap.equal(command(cluster, "uncordon", "gpu-node/1")[0], 0, "the card is back")
+
+    # What is expected decides which pieces are of no use: pods that nobody schedules yet.
+    for number in range(16):
+        cluster.pod(f"expected-{number}", {MEMORY: 12}, gated=True)
+    make(cluster, ["moved-alone"], 11)
+    moved_judged(cluster, "before the pieces are put together", {0: 6, 1: 11})
+    status, shown, said = command(cluster, "plan", "--defragment", "0.5", "--apply")
+    cluster.tap.equal((status, shown.get("moved")), (0, 1), f"one move puts them together: {said}")
+    moved_judged(cluster, "after that", {0: 3, 1: 14})
+    cluster.client.delete("Deployment", "moved-web")
+    wait_for(lambda: not cluster.pods("moved-web"), PATIENCE_S, 0.1, "their pods gone", ignore=())
 
 
 def template(labels, units):
