@@ -397,8 +397,8 @@ void nominations_set_claims(struct nominations *nominations, const char *node,
     gpointer key = NULL, value = NULL;
 
     g_hash_table_steal_extended(nominations->claims, node, &key, &value);
-    g_autofree char *old_key = key;
     g_autoptr(GPtrArray) old = value;
+    g_free(key);
     if (old)
         unclaim(nominations, old);
     if (take_claims && take_claims->len > 0) {
