@@ -156,7 +156,20 @@ static int64_t free_memory(const struct node *node)
     return sum;
 }
 
-/* Nodes to look at: of a pod to admit those that it may be on, else the one to be emptied first. */
+/* Whoever is to end may be where the pod cannot go, and yet be in its way. */
+static bool holds_named(const struct relocation_query *query, const struct node *node)
+{
+    bool holds = false;
+
+    for (guint i = 0; query->ends && !holds && i < node->allocations->len; i++) {
+        const struct allocation *holder = node->allocations->pdata[i];
+        holds = g_hash_table_contains(query->ends, holder->uid);
+    }
+    return holds;
+}
+
+/* Nodes to look at: of a pod to admit those that it may be on, after those of pods that are to end; else the one to
+ * be emptied first. */
 static GArray *list_candidates(const struct work *work)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct candidate));
@@ -165,12 +178,13 @@ static GArray *list_candidates(const struct work *work)
     g_array_set_clear_func(list, clear_candidate);
     for (guint i = 0; i < nodes->len; i++) {
         const struct node *node = nodes->pdata[i];
-        const bool emptied =
-            work->query->empty && g_str_equal(node->name, work->query->empty->node);
-        if (!emptied && (!node->present || node->cordoned || !might_take(work, node)))
+        const bool named =
+            holds_named(work->query, node) ||
+            (work->query->empty && g_str_equal(node->name, work->query->empty->node));
+        if (!named && (!node->present || node->cordoned || !might_take(work, node)))
             continue;
         const struct candidate one = {g_strdup(node->name),
-                                      emptied        ? INT64_MAX
+                                      named          ? INT64_MAX
                                       : work->demand ? fragmentation_of(node, work->demand)
                                                      : free_memory(node)};
         g_array_append_val(list, one);
@@ -370,6 +384,26 @@ static enum plan_outcome search(struct work *work, const GArray *pods, GPtrArray
     return outcome;
 }
 
+static void keep_steps(struct work *work, const GPtrArray *steps)
+{
+    store_lock(work->copy);
+    for (guint i = 0; i < steps->len; i++)
+        keep_step(work, steps->pdata[i]);
+    store_unlock(work->copy);
+    work->found->reached = true;
+}
+
+/* The pod has room, or could have, and is refused for something else, which the end of some may change. */
+static void find_ends(struct work *work, GArray *pods)
+{
+    bool fewest;
+    g_autoptr(GPtrArray) steps = work_find_ends(work, pods, &fewest);
+
+    work->found->fewest = fewest;
+    if (steps)
+        keep_steps(work, steps);
+}
+
 /* Until a plan holds as a whole. */
 static void find(struct work *work)
 {
@@ -385,15 +419,13 @@ static void find(struct work *work)
             break;
         if (!work_try(work, steps))
             continue;
-        store_lock(work->copy);
-        for (guint i = 0; i < steps->len; i++)
-            keep_step(work, steps->pdata[i]);
-        store_unlock(work->copy);
-        work->found->reached = true;
+        keep_steps(work, steps);
         work->found->fewest = work->found->fewest && round == 0;
         return;
     }
     work->found->fewest = outcome == PLAN_NONE;
+    if (work->query->ends && work->reason != REASON_NONE)
+        find_ends(work, pods);
 }
 
 /* --- words -------------------------------------------------------------------------------------- */

@@ -43,6 +43,11 @@ bool work_are_alike(const struct mover *one, const struct mover *other);
 /* Array of struct plan_pod, as a goal has them. */
 GArray *work_group(const struct work *work);
 
+/* Where cards are not what the pod to admit lacks: the fewest of the pods (struct plan_pod, which are sorted) whose
+ * ends alone let it in, by all that the verbs ask. Array of struct plan_step, the caller's; NULL: none. `ret_fewest`:
+ * that is certain. */
+GPtrArray *work_find_ends(struct work *work, GArray *pods, bool *ret_fewest);
+
 /* All steps one after the other, each placed as the verbs would, and then the goal. False: it does not hold,
  * and somebody is barred from some node. */
 bool work_try(struct work *work, const GPtrArray *steps);

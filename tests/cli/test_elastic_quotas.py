@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces that are sure of a min, may have a max, and lend what lies between: a saved cluster."""
 
+import datetime
 import json
 import pathlib
+import re
 import signal
 import tempfile
 import unittest
@@ -255,6 +257,86 @@ class ElasticQuotas(unittest.TestCase):
         found, _ = self.remedies("a", in_tree("team", "1", "1", is_parent="true"), in_tree("idle", "2", None),
                                  in_tree("a", "1", None, parent="team", namespaces=["a"]), running("a0", "a", "o", 0))
         self.assertIn(("quota", f"give ElasticQuota quotas/team a max of 2 {GPUS} instead of 1"), found)
+
+    def commands(self, units, *items, more=()):
+        """{command that explain prints for a pod of a, or of `more`: who ends; None: no plan is found}."""
+        found = {}
+        for item in items:
+            if item["kind"] == "Pod":
+                item["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set",
+                                                        "uid": f"set-{item['metadata']['name']}", "controller": True}]
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = pathlib.Path(folder) / "cluster.json"
+            cluster.write_text(listing(node("n", 8, 10), node("o", 8, 10), *items, member("asked", "a", units)))
+            of = ("--snapshot", cluster, "--elastic-quotas")
+            said = run("explain", "a/asked", *of).stdout
+            for command in [*re.findall(r"^'gpuledger (plan .*? --end)'", said, re.MULTILINE), *more]:
+                result = run(*command.split(), *of, "-ojson")
+                plan = json.loads(result.stdout)
+                self.assertEqual((result.returncode, plan["reached"]), (0, True) if plan["steps"] else (3, False))
+                self.assertTrue(all(step["ends"] for step in plan["steps"]))
+                found[command] = sorted(step["name"] for step in plan["steps"]) or None
+        return found
+
+    def test_the_commands_that_explain_prints_free_the_quota(self):
+        """Wherever the pod is that counts in it."""
+        named = "plan a/asked --only "
+        ours = [running(f"a{i}", "a", "o", i) for i in range(2)]
+        self.assertEqual(self.commands(10, quota("a", "2", "2"), quota("b", "3", None), *ours, running("b0", "b", "o", 2),
+                                       more=[f"{named}b/b0 --end", f"{named}b/b0,a/a1 --end"]),
+                         {f"{named}a/a0 --end": ["a0"], f"{named}b/b0 --end": None, f"{named}b/b0,a/a1 --end": ["a1"]})
+        theirs = [running(f"b{i}", "b", "o", 1 + i) for i in range(2)]
+        self.assertEqual(self.commands(10, quota("a", "1", None), quota("b", "1", None), quota("c", "1", None), ours[0],
+                                       *theirs),
+                         {f"{named}a/a0 --end": ["a0"], f"{named}b/b0 --end": ["b0"]})
+
+    def test_what_is_kept_for_a_pod_counts_in_its_quota(self):
+        """Who comes before it does not take what has become free for it, if of the same quota."""
+        until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=60)).strftime("%FT%TZ")
+
+        def kept(pod_uid, namespace="a", room="uid-asked"):
+            made = node("n", 8, 10)
+            made["metadata"].setdefault("annotations", {})["gpuledger.io/plan"] = json.dumps({
+                "doing": "room", "by": "test", "until": until, "rooms": [{
+                    "id": room, "pod": pod_uid, "namespace": namespace, "priority": 0, "dialect": "gpushare",
+                    "shares": [{"memory": 10, "units": True, "card": 7}]}]})
+            return made
+
+        asked, rival = member("asked", "a", 10), member("rival", "a", 10)
+        asked["metadata"]["uid"] = "uid-asked"
+        for where, why in ((kept("uid-asked"), "quota's max"), (kept("uid-asked", "b"), None),
+                           (kept("left by uid-gone", room="uid-gone"), None), (node("n", 8, 10), None)):
+            with tempfile.TemporaryDirectory() as folder:
+                cluster = pathlib.Path(folder) / "cluster.json"
+                cluster.write_text(listing(where, quota("a", "2", "2"), running("a0", "a", "n", 0), asked, rival))
+                with Server("--elastic-quotas", snapshot=cluster) as server:
+                    answer = server.filter(rival, ["n"])
+                    self.assertEqual(bool(answer.get("NodeNames")), not why, (where, answer))
+                    self.assertIn(why or "", str(answer))
+                    self.assertTrue(server.filter(asked, ["n"]).get("NodeNames"))
+
+    def test_as_few_end_as_free_the_quota(self):
+        """Within the bounds of the plan."""
+        def pair(i):
+            made = member(f"p{i}", "a", 5)
+            made["spec"]["nodeName"], made["status"] = "o", {"phase": "Running"}
+            made["metadata"]["annotations"] = {**running("x", "a", "o", i)["metadata"]["annotations"],
+                                               "ALIYUN_COM_GPU_MEM_POD": "5"}
+            return made
+
+        named = "plan a/asked --only a/p0,a/p1,a/p2 --end"
+        found = self.commands(10, quota("a", "2", "2"), *(pair(i) for i in range(3)),
+                              more=[named, f"{named} --max-moves 1", f"{named} --max-per-namespace 1",
+                                    f"{named} --max-per-node 1"])
+        self.assertEqual({command: ends and len(ends) for command, ends in found.items() if command.startswith(named)},
+                         {named: 1, f"{named} --max-moves 1": 1, f"{named} --max-per-namespace 1": 1,
+                          f"{named} --max-per-node 1": 1})
+        found = self.commands(10, quota("a", "2", "2"), *(pair(i) for i in range(4)),
+                              more=[named, f"{named} --max-moves 1", f"{named} --max-per-namespace 1",
+                                    f"{named} --max-per-node 1"])
+        self.assertEqual({command: ends and len(ends) for command, ends in found.items() if command.startswith(named)},
+                         {named: 2, f"{named} --max-moves 1": None, f"{named} --max-per-namespace 1": None,
+                          f"{named} --max-per-node 1": None})
 
     def ends(self, *items, options=()):
         """Who would give back for a pod of a whole card of a."""

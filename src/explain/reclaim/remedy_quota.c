@@ -108,6 +108,7 @@ static void add_end(struct search *search, const struct node *node, const struct
     const struct remedy_pod pod = {g_strdup(one->ns), g_strdup(one->name), NULL};
 
     g_array_append_val(remedy.pods, pod);
+    remedy.planned = !one->terminating;
     remedy.text = one->terminating
                       ? g_strdup_printf("wait until %s/%s on %s has ended, which is going already: "
                                         "it counts in the quota",
