@@ -90,7 +90,6 @@ static bool admits(const struct node *node, const struct plan_pod *pod, void *da
     const struct mover *mover = pod ? pod->tag : NULL;
 
     return !work_is_barred(work, pod ? pod->uid : NULL, node->name) &&
-           (!work->looked || g_hash_table_contains(work->looked, node->name)) &&
            (mover ? work_may_be_on(&mover->view, mover->request, node)
                   : work_may_be_on(&work->admit, work->request, node));
 }
@@ -194,22 +193,18 @@ static GArray *list_candidates(const struct work *work)
     return list;
 }
 
-/* Where what is fragmented is the goal, all that goes to and fro is between these. */
+/* What is fragmented is brought down by pods of these nodes, which may go to any. */
 static bool look(struct work *work, GError **error)
 {
     g_autoptr(GArray) list = list_candidates(work);
 
-    if (work->demand && list->len > RELOCATION_NODES_MAX)
-        work->looked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-
     work->found->n_nodes = list->len;
-    work->found->n_looked = MIN(list->len, RELOCATION_NODES_MAX);
+    work->found->n_looked =
+        MIN(list->len, work->demand ? RELOCATION_LENDERS_MAX : RELOCATION_NODES_MAX);
     for (guint i = 0; i < work->found->n_looked; i++) {
         const char *node = g_array_index(list, struct candidate, i).node;
         if (!movers_read(work->movers, work->query->store, node, error))
             return false;
-        if (work->looked)
-            g_hash_table_add(work->looked, g_strdup(node));
     }
     return true;
 }

@@ -11,7 +11,9 @@
 #include "store/cluster.h"
 #include "wire/plan_mark.h"
 
-#define RELOCATION_NODES_MAX 50 /* whose pods are looked at */
+#define RELOCATION_NODES_MAX 50 /* whose pods are looked at, for a pod, a group or a place */
+#define RELOCATION_LENDERS_MAX                                                                     \
+    256 /* the same where what is fragmented is the goal: any node takes them */
 
 /* Either `admit`, `group`, `empty` or `less`. */
 struct relocation_query {

@@ -21,7 +21,6 @@ void work_clear(struct work *work)
     g_clear_pointer(&work->members, g_ptr_array_unref);
     store_free(work->copy);
     g_hash_table_unref(work->barred);
-    g_clear_pointer(&work->looked, g_hash_table_unref);
     demand_free(work->demand);
     json_arena_free(work->arena);
 }

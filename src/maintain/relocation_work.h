@@ -16,7 +16,6 @@ struct work {
     GPtrArray *members;      /* struct mover: of the group that is to find room; or NULL */
     struct movers *movers;
     GHashTable *barred;    /* a set of texts: UID and node */
-    GHashTable *looked;    /* a set of nodes that successors may go to; NULL: all */
     struct demand *demand; /* where what is fragmented is the goal; else NULL */
     enum reason reason;    /* why the pod to admit was refused at last */
 };

@@ -132,10 +132,11 @@ static enum plan_outcome find(struct search *search, bool *ret_fewest)
         *ret_fewest = !search->unsure;
         return PLAN_FOUND;
     }
-    *ret_fewest = !search->gave_up && !search->unsure;
+    const bool gave_up = search->gave_up;
+    *ret_fewest = !gave_up && !search->unsure;
     if (direct && find_quickly(search, most)) /* it goes the same way again */
         return PLAN_FOUND;
-    return search->gave_up ? PLAN_GAVE_UP : PLAN_NONE;
+    return gave_up ? PLAN_GAVE_UP : PLAN_NONE;
 }
 
 enum plan_outcome plan_make(struct ledger *ledger, const struct plan_query *query, bool *ret_fewest,

@@ -462,6 +462,21 @@ class Plan(unittest.TestCase):
                          pieces["then"])
         self.assertIn("only 0.00 GPU are free", after["why"])
 
+    def test_fewer_pieces_of_many_nodes(self):
+        """Of more than can be tried in every order: one after the other they are found all the same."""
+        full, pairs = 230, 20
+        items = [*(gpus(f"n{i:03}", 1, 8) for i in range(full + 2 * pairs)),
+                 *(held(f"half-{i}", 4, f"n{i // 2:03}", 0) for i in range(2 * full))]
+        for i in range(pairs):
+            items += [held(f"six-{i}", 6, f"n{full + i:03}", 0), held(f"two-{i}", 2, f"n{full + pairs + i:03}", 0)]
+        cluster = self.write("cluster.json", listing(*items))
+        plan = self.plan(cluster, "--defragment", "0.6")
+        self.assertEqual(self.moves(plan), [(f"two-{i}", f"n{full + pairs + i:03}", f"n{full + i:03}") for i in range(3)])
+        self.assertEqual((plan["fewest"], plan["nodesLookedAt"], plan["nodes"]), (False, 256, full + 2 * pairs))
+        said = run("plan", "--defragment", "0.6", "--snapshot", cluster).stdout
+        self.assertIn("3 moves (fewer may do)\nLooked at the pods of 256 nodes of 270, those with the most in pieces; they "
+                      "may go to any.\n", said)
+
     def waits(self, units, name, minute):
         pod = wants(units, name)
         pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:{minute:02}:00Z"

@@ -178,8 +178,9 @@ static void write_verdict(const struct answer *plan, GString *text)
     if (plan->looked < plan->nodes)
         g_string_append_printf(text,
                                "Looked at the pods of %" G_GINT64_FORMAT
-                               " nodes of %" G_GINT64_FORMAT ", those with the most free.\n",
-                               plan->looked, plan->nodes);
+                               " nodes of %" G_GINT64_FORMAT ", those with the most %s.\n",
+                               plan->looked, plan->nodes,
+                               plan->fragmented > 0 ? "in pieces; they may go to any" : "free");
 }
 
 static bool write_plan(struct json_arena *arena, const struct answer *plan, GString *text,
