@@ -170,8 +170,12 @@ static bool check(const struct config *config, const struct experiment *experime
         why = "option '--churn' needs '--arrivals' as a percentage: pods come again and again";
     else if (experiment->moves > 0 && (!config->sim_churn || config->sim_pace_ms > 0))
         why = "option '--moves' is for '--churn' without '--plugin-pace'";
-    else if (config->gangs && (config->sim_churn || config->sim_pace_ms > 0))
-        why = "option '--gangs' is for pods that stay: leave out '--churn' and '--plugin-pace'";
+    else if (config->gangs && (experiment->moves > 0 || config->sim_pace_ms > 0))
+        why = "option '--gangs' is without '--moves' and '--plugin-pace'";
+    else if (config->gang_keep_room_ms > 0 && (!config->gangs || !config->sim_churn))
+        why = "option '--gang-keep-room' is for '--gangs' with '--churn': else no time passes in "
+              "which "
+              "groups wait";
     else if (*config->sim_cluster_out && (experiment->policies->len > 1 || experiment->seeds->len > 1))
         why = "option '--cluster-out' is for one cluster: give one policy and one seed";
     if (why)
@@ -348,6 +352,7 @@ static struct run *new_runs(const struct config *config, const struct experiment
             .per_second = config->sim_per_second,
             .wait_loss = config->wait_loss,
             .gangs = config->gangs,
+            .gang_room_ms = config->gang_keep_room_ms,
             .bound =
                 config->sim_bound && i < experiment->seeds->len, /* the same for every policy */
             .keep_pods = *config->sim_cluster_out,

@@ -33,6 +33,7 @@ enum reading {
     READ_MOVES,
     READ_GROUPS,
     READ_GROUPS_REFUSED,
+    READ_GROUP_WAIT,
     READ_MEAN_US,
     READ_P99_US,
     READ_MEDIAN_WAIT,
@@ -70,6 +71,7 @@ static bool read_figure(const struct simulation_result *result, enum reading wha
         [READ_MOVES] = (double)result->moves,
         [READ_GROUPS] = (double)result->groups,
         [READ_GROUPS_REFUSED] = (double)result->groups_refused,
+        [READ_GROUP_WAIT] = result->group_wait_s,
         [READ_MEAN_US] = result->decision_mean_us,
         [READ_P99_US] = result->decision_p99_us,
         [READ_MEDIAN_WAIT] = result->wait_median_s,
@@ -136,6 +138,7 @@ static const struct report_column group_columns[] = {
     {"GROUPS", READ_GROUPS},
     {"REFUSED", READ_GROUPS_REFUSED},
 };
+static const struct report_column group_wait = {"WAITED S", READ_GROUP_WAIT};
 static const struct report_column wait_columns[] = {
     {"WAITED S", READ_MEDIAN_WAIT, .digits = 2},
     {"P99 S", READ_P99_WAIT, .digits = 2},
@@ -189,6 +192,8 @@ static GArray *choose_columns(const struct simulate_report *report, const char *
     add_columns(columns, common_columns, G_N_ELEMENTS(common_columns));
     if (report->gangs)
         add_columns(columns, group_columns, G_N_ELEMENTS(group_columns));
+    if (report->gangs && report->lifetimes > 0)
+        add_columns(columns, &group_wait, 1);
     if (report->paced)
         add_columns(columns, wait_columns, G_N_ELEMENTS(wait_columns));
     if (report->times)
@@ -278,6 +283,8 @@ static void write_result(struct json_writer *writer, const struct simulation_res
         json_key_int(writer, "groups", (int64_t)result->groups);
         json_key_int(writer, "groupsRefused", (int64_t)result->groups_refused);
     }
+    if (report->gangs && report->lifetimes > 0)
+        write_number(writer, "groupWaitSeconds", result->group_wait_s);
     if (report->moves)
         json_key_int(writer, "moves", (int64_t)result->moves);
     if (report->paced) {

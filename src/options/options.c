@@ -185,7 +185,7 @@ const struct option options[] = {
              "Binding that was refused, evict its pods that are bound, at most 30 a minute. Budgets "
              "are heeded. Needs the rights of manifests/overlays/gang-strict."},
     {"gang-keep-room", DURATION(gang_keep_room_ms, "0s", 0, 60 * MINUTE_MS),
-     IN(PLACEMENT, COMMAND_SERVE),
+     IN(PLACEMENT, COMMAND_SERVE | COMMAND_SIMULATE),
      .help = "With --gangs: how long nodes are kept for a group that has found no room for 30 s: as many "
              "as would hold it, and from pods that are not more important, so that smaller pods do not "
              "go before it for ever. At most half of the time, a quarter for groups of one namespace. "

@@ -30,7 +30,8 @@
              "to other nodes, each so that a pod which found no room is admitted. N/h is what max-per-hour "
              "is for a plan with waiting."},
     {"mean-lifetime", DURATION(sim_lifetime_ms, "1h", 1000, 10000 * 60 * MINUTE_MS), SIMULATE,
-     .help = "With --moves N/h: how long a pod stays on average, for how many come in an hour."},
+     .help = "With --moves N/h, and with --gangs --churn: how long a pod stays on average, for how many "
+             "come in an hour and what groups wait."},
     {"seeds", TEXT(sim_seeds, "N,N..N", "42"), SIMULATE,
      .help = "One run of each policy for each: the order of the pods, and which are drawn again; "
              "with a trace also which node has which name, for names decide between equals."},

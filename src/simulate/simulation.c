@@ -197,6 +197,16 @@ static void kind_clear(gpointer data)
     request_free(kind->request);
 }
 
+static int64_t bind_timeout(const struct simulation_options *options)
+{
+    if (options->pace_ms > 0)
+        return 1;
+    /* The time that is played may be ahead of the machine's. */
+    return options->gangs && options->lifetimes > 0
+               ? BIND_TIMEOUT_MS + 2 * (options->lifetimes + 2) * options->lifetime_ms
+               : BIND_TIMEOUT_MS;
+}
+
 static void simulation_init(struct simulation *simulation, const struct simulation_options *options,
                             struct simulation_result *result)
 {
@@ -211,6 +221,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
                                           .wait_loss = options->wait_loss,
                                           .seals = options->seals,
                                           .gangs = options->gangs,
+                                          .gang_room_ms = options->gang_room_ms,
                                           .gangs_unhurried = true,
                                           .silent = true});
     simulation->cluster = memory_cluster_new(simulation->store);
@@ -220,6 +231,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
     simulation->node_names = g_ptr_array_new_with_free_func(g_free);
     simulation->node_texts = g_ptr_array_new_with_free_func(g_free);
     simulation->gangs = simulation_gangs_new();
+    simulation->queue = simulation_queue_new();
     simulation->kinds = g_array_new(FALSE, TRUE, sizeof(struct kind_of_pod));
     g_array_set_clear_func(simulation->kinds, kind_clear);
     simulation->took_ns = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -228,7 +240,7 @@ static void simulation_init(struct simulation *simulation, const struct simulati
         .store = simulation->store,
         .cluster = simulation->cluster,
         .shape = options->shape,
-        .bind_timeout_ms = options->pace_ms > 0 ? 1 : BIND_TIMEOUT_MS,
+        .bind_timeout_ms = bind_timeout(options),
     };
     *result = (struct simulation_result){
         .points = g_array_new(FALSE, TRUE, sizeof(struct simulation_point)),
@@ -246,6 +258,7 @@ static void simulation_clear(struct simulation *simulation)
     g_array_unref(simulation->took_ns);
     g_array_unref(simulation->moved_ms);
     g_array_unref(simulation->kinds);
+    g_ptr_array_unref(simulation->queue);
     g_ptr_array_unref(simulation->gangs);
     g_ptr_array_unref(simulation->node_texts);
     g_ptr_array_unref(simulation->node_names);

@@ -40,12 +40,14 @@ struct simulation_options {
         moves_per_thousand; /* pods that may be moved for others, for a thousand that come; only where
                                  * pods leave */
     uint32_t moves_per_hour; /* the same, in any hour; of the two one at most is not 0 */
-    int64_t lifetime_ms;     /* the mean; for that alone */
+    int64_t lifetime_ms;     /* the mean; for that, and for groups */
     int64_t pace_ms;     /* what node sides take for a pod, one after the other; 0: no time */
     int64_t per_second;  /* with a pace: how many pods come */
     int64_t wait_loss;   /* see struct store_options */
-    bool gangs; /* groups of pods come whole or not at all; only where pods stay, and without a
-                          * pace */
+    bool
+        gangs; /* groups of pods come whole or not at all; without a pace and without moves. Where pods
+                 * leave, a group that finds no room waits for a mean lifetime (lifetime_ms) at most */
+    int64_t gang_room_ms; /* see struct store_options; only where pods leave */
     bool bound;          /* work out what no packing could pass */
     bool keep_pods;      /* fill simulation_result.pods */
     gint *progress;      /* atomic, thousandths of the run */
@@ -82,6 +84,7 @@ struct simulation_result {
     uint64_t arrivals;
     uint64_t moves;
     uint64_t groups, groups_refused; /* that came; of which nobody was bound */
+    double group_wait_s;             /* where pods leave: what the others have waited, on average */
     uint64_t failed[POD_KIND_N];
     double first_failure;     /* x; negative: none */
     double decision_mean_us, decision_p99_us; /* all verbs of one pod, CPU */

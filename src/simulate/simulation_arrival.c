@@ -167,6 +167,22 @@ char *simulation_arrive(struct simulation *simulation, struct kind_of_pod *kind,
     return name;
 }
 
+static gint compare_departures(gconstpointer a, gconstpointer b, gpointer unused)
+{
+    const struct departure *left = a, *right = b;
+
+    return left->at < right->at ? -1 : left->at > right->at;
+}
+
+void simulation_add_departure(GSequence *departures, struct kind_of_pod *kind, const char *ns,
+                              char *take_name, uint32_t node, double at)
+{
+    struct departure *departure = g_new0(struct departure, 1);
+
+    *departure = (struct departure){at, kind->gpus, kind, g_strdup(ns), take_name, node};
+    g_sequence_insert_sorted(departures, departure, compare_departures, NULL);
+}
+
 bool simulation_is_cancelled(const struct simulation *simulation, GError **error)
 {
     if (!g_atomic_int_get(simulation->options->cancelled))

@@ -2,9 +2,14 @@
 /* Pods that leave. Time is counted in mean lifetimes. */
 #include "simulate/memory_cluster.h"
 #include "simulate/simulation_bound.h"
+#include "simulate/simulation_gangs.h"
 #include "simulate/simulation_state.h"
 
 #define POINTS_PER_LIFETIME 20
+#define TRY_MS 20000 /* kube-scheduler asks again about who has found no room */
+/* When the first pod comes: any time that is long ago, so that runs of one seed are equal. */
+#define BEGIN_MS 1000000
+#define BEGIN_NS INT64_C(1700000000000000000)
 
 /* What is counted after the first lifetime, in which the cluster settles. */
 struct tally {
@@ -12,26 +17,21 @@ struct tally {
     double end; /* of the run */
     double since, used_time, asked, refused, part_used, untouched;
     unsigned looks;
+    double tried; /* when groups that wait were asked about last */
 };
 
 static void departure_free(gpointer data)
 {
     struct departure *departure = data;
 
+    g_free(departure->ns);
     g_free(departure->name);
     g_free(departure);
 }
 
-static gint compare_departures(gconstpointer a, gconstpointer b, gpointer unused)
-{
-    const struct departure *left = a, *right = b;
-
-    return left->at < right->at ? -1 : left->at > right->at;
-}
-
 static void depart(struct simulation *simulation, const struct departure *departure)
 {
-    memory_cluster_remove(simulation->cluster, departure->of->manifest->ns, departure->name);
+    memory_cluster_remove(simulation->cluster, departure->ns, departure->name);
     scheduler_model_give(simulation->model, departure->node, departure->of->needs);
     simulation->used -= departure->gpus;
 }
@@ -59,11 +59,43 @@ static void let_go(struct simulation *simulation, struct tally *tally, double no
     }
 }
 
-static bool come(struct simulation *simulation, struct tally *tally, double now, GError **error)
+/* Nothing else knows a time of its own. */
+static void set_time(struct simulation *simulation, double x)
 {
-    struct kind_of_pod *kind = &g_array_index(simulation->kinds, struct kind_of_pod,
-                                              workload_draw(simulation->workload));
-    const double stays = workload_time(simulation->workload, 1);
+    const int64_t ms = (int64_t)(x * (double)simulation->options->lifetime_ms);
+
+    if (!simulation->options->gangs)
+        return;
+    simulation->moment =
+        (struct moment){.now_ms = BEGIN_MS + ms, .now_ns = BEGIN_NS + ms * 1000000};
+    store_set_moment(simulation->store, &simulation->moment);
+}
+
+/* So much of the time that is counted it would be there. */
+static void note_came(struct simulation *simulation, const struct kind_of_pod *kind, double part)
+{
+    for (guint i = 0; i < simulation->kinds->len; i++) {
+        const struct kind_of_pod *other = &g_array_index(simulation->kinds, struct kind_of_pod, i);
+        if (other == kind || (kind->gang && other->gang == kind->gang))
+            simulation->came[i] += part;
+    }
+}
+
+/* Of those that ask for so much, if `refused` or just come. */
+static void note_asked(struct tally *tally, double now, double gpus, bool refused)
+{
+    if (now < 1)
+        return;
+    if (refused)
+        tally->refused += gpus;
+    else
+        tally->asked += gpus;
+}
+
+/* A pod alone. */
+static bool come_alone(struct simulation *simulation, struct tally *tally, struct kind_of_pod *kind,
+                       double now, double stays, GError **error)
+{
     GError *failure = NULL;
     uint32_t node;
     char *name = simulation_arrive(simulation, kind, now, &node, &failure);
@@ -74,20 +106,59 @@ static bool come(struct simulation *simulation, struct tally *tally, double now,
         g_propagate_error(error, failure);
         return false;
     }
-    if (simulation->bound)
-        simulation->came[kind - (struct kind_of_pod *)(void *)simulation->kinds->data] +=
-            MAX(MIN(now + stays, tally->end) - MAX(now, 1), 0) / (tally->end - 1);
-    if (now >= 1) {
-        tally->asked += kind->gpus;
-        tally->refused += name ? 0 : kind->gpus;
-    }
-    if (name) {
-        struct departure *departure = g_new0(struct departure, 1);
-        *departure = (struct departure){now + stays, kind->gpus, kind, name, node};
-        g_sequence_insert_sorted(tally->departures, departure, compare_departures, NULL);
-    }
+    note_asked(tally, now, kind->gpus, false);
+    if (name)
+        simulation_add_departure(tally->departures, kind, kind->manifest->ns, name, node,
+                                 now + stays);
+    else
+        note_asked(tally, now, kind->gpus, true);
     simulation->asked += kind->gpus;
     return true;
+}
+
+static bool come_together(struct simulation *simulation, struct tally *tally,
+                          struct kind_of_pod *kind, double now, double stays, GError **error)
+{
+    const double gpus = simulation_gang_gpus(simulation, kind);
+
+    note_asked(tally, now, gpus, false);
+    simulation->asked += gpus;
+    return simulation_gang_queue(simulation, kind, now, stays, tally->departures, error);
+}
+
+static bool come(struct simulation *simulation, struct tally *tally, double now, GError **error)
+{
+    struct kind_of_pod *kind;
+
+    do {
+        kind = &g_array_index(simulation->kinds, struct kind_of_pod,
+                              workload_draw(simulation->workload));
+    } while (!simulation_gang_begins(simulation, kind));
+    const double stays = workload_time(simulation->workload, 1);
+    if (simulation->bound)
+        note_came(simulation, kind,
+                  MAX(MIN(now + stays, tally->end) - MAX(now, 1), 0) / (tally->end - 1));
+    return (kind->gang ? come_together : come_alone)(simulation, tally, kind, now, stays, error);
+}
+
+/* Until then: who leaves, and whether groups that wait find room meanwhile. */
+static void pass_time(struct simulation *simulation, struct tally *tally, double now)
+{
+    const double pause = (double)TRY_MS / (double)simulation->options->lifetime_ms;
+
+    while (simulation->queue->len > 0 && tally->tried + pause <= now) {
+        tally->tried += pause;
+        let_go(simulation, tally, tally->tried);
+        note_time(simulation, tally, tally->tried);
+        set_time(simulation, tally->tried);
+        note_asked(tally, tally->tried,
+                   simulation_gangs_try(simulation, tally->tried, tally->departures), true);
+    }
+    if (simulation->queue->len == 0)
+        tally->tried = now;
+    let_go(simulation, tally, now);
+    note_time(simulation, tally, now);
+    set_time(simulation, now);
 }
 
 static void look_around(struct simulation *simulation, struct tally *tally, double now)
@@ -102,29 +173,43 @@ static void look_around(struct simulation *simulation, struct tally *tally, doub
     tally->looks++;
 }
 
+/* Of one pod, or of a whole group: cards. */
+static double mean_of_arrival(const struct simulation *simulation)
+{
+    double gpus = 0;
+    guint n = 0;
+
+    for (guint i = 0; i < simulation->kinds->len; i++) {
+        const struct kind_of_pod *kind = &g_array_index(simulation->kinds, struct kind_of_pod, i);
+        gpus += kind->gpus;
+        n += simulation_gang_begins(simulation, kind);
+    }
+    return gpus / n;
+}
+
 /* Begins with as many pods as there would be: what is left of an exponential lifetime is as long as
  * the whole. */
 static bool turn_over(struct simulation *simulation, struct tally *tally, double end,
                       GError **error)
 {
     const double load = simulation->gpus * (double)simulation->options->percent / 100;
-    const double pause = simulation->mean_gpus / load;
+    const double pause = mean_of_arrival(simulation) / load;
     double now = 0;
     int64_t looks = 0;
     bool ok = true;
 
+    set_time(simulation, now);
     while (ok && simulation->asked < load)
         ok = !simulation_is_cancelled(simulation, error) && come(simulation, tally, 0, error);
     while (ok && (now += workload_time(simulation->workload, pause)) < end) {
-        let_go(simulation, tally, now);
-        note_time(simulation, tally, now);
+        pass_time(simulation, tally, now);
         for (; looks <= now * POINTS_PER_LIFETIME; looks++)
             look_around(simulation, tally, (double)looks / POINTS_PER_LIFETIME);
         ok = !simulation_is_cancelled(simulation, error) && come(simulation, tally, now, error);
         simulation_report(simulation, (now + 1) / (end + 1));
     }
-    let_go(simulation, tally, end);
-    note_time(simulation, tally, end);
+    pass_time(simulation, tally, end);
+    note_asked(tally, end, simulation_gangs_give_up(simulation, tally->departures), true);
     return ok;
 }
 

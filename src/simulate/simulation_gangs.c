@@ -92,6 +92,7 @@ struct member {
     struct kind_of_pod *kind;
     struct led_pod *led;
     bool bound;
+    bool held; /* it asks for no GPU, and was bound before its group found room */
     GError *failure;
 };
 
@@ -149,25 +150,38 @@ static void place_all(struct simulation *simulation, GArray *members)
 {
     for (guint i = 0; i < members->len; i++) {
         struct member *member = &g_array_index(members, struct member, i);
+        if (member->held)
+            continue;
         member->bound =
             scheduler_cycle_choose(simulation->cycle, &member->led->pod, &member->led->node,
                                    &member->led->took_ns, &member->failure);
     }
-    store_lock(simulation->store);
+    struct moment now;
+    store_decide(simulation->store, &now);
     for (guint i = 0; i < members->len; i++) {
         const struct member *member = &g_array_index(members, struct member, i);
-        if (member->bound)
-            gangs_arrive(store_gangs(simulation->store), member->led->pod.uid,
-                         g_get_monotonic_time() / 1000);
+        if (member->bound && !member->held)
+            gangs_arrive(store_gangs(simulation->store), member->led->pod.uid, now.now_ms);
     }
     store_unlock(simulation->store);
     for (guint i = 0; i < members->len; i++) {
         struct member *member = &g_array_index(members, struct member, i);
-        if (member->bound)
+        if (member->bound && !member->held)
             member->bound =
                 scheduler_cycle_bind(simulation->cycle, &member->led->pod, member->led->node,
                                      &member->led->took_ns, &member->failure);
     }
+}
+
+static guint count_bound(const GArray *members)
+{
+    guint bound = 0;
+
+    for (guint i = 0; i < members->len; i++) {
+        const struct member *member = &g_array_index(members, struct member, i);
+        bound += member->bound && member->kind->filtered;
+    }
+    return bound;
 }
 
 static void settle(struct simulation *simulation, struct member *member, double x)
@@ -182,19 +196,148 @@ bool simulation_gang_arrive(struct simulation *simulation, struct kind_of_pod *k
                             GError **error)
 {
     g_autoptr(GArray) members = g_array_new(FALSE, TRUE, sizeof(struct member));
-    guint bound = 0;
 
     g_array_set_clear_func(members, member_clear);
     simulation_choose(simulation);
     if (!create_all(simulation, kind->gang, members, error))
         return false;
     place_all(simulation, members);
-    for (guint i = 0; i < members->len; i++) {
-        struct member *member = &g_array_index(members, struct member, i);
-        bound += member->bound && member->kind->filtered;
-        settle(simulation, member, x);
+    simulation->result->groups++;
+    simulation->result->groups_refused += count_bound(members) == 0;
+    for (guint i = 0; i < members->len; i++)
+        settle(simulation, &g_array_index(members, struct member, i), x);
+    return true;
+}
+
+/* --- where pods leave ------------------------------------------------------------------------- */
+
+/* One that has come; mean lifetimes. */
+struct gang_arrival {
+    GArray *members; /* struct member */
+    double since, stays, gpus;
+};
+
+static void arrival_free(gpointer data)
+{
+    struct gang_arrival *arrival = data;
+
+    g_array_unref(arrival->members);
+    g_free(arrival);
+}
+
+GPtrArray *simulation_queue_new(void)
+{
+    return g_ptr_array_new_with_free_func(arrival_free);
+}
+
+double simulation_gang_gpus(const struct simulation *simulation, const struct kind_of_pod *kind)
+{
+    double gpus = 0;
+
+    for (guint i = 0; i < kind->gang->kinds->len; i++)
+        gpus += g_array_index(simulation->kinds, struct kind_of_pod,
+                              g_array_index(kind->gang->kinds, guint, i))
+                    .gpus;
+    return gpus;
+}
+
+static void note_departures(const struct gang_arrival *arrival, double at, GSequence *departures)
+{
+    for (guint i = 0; i < arrival->members->len; i++) {
+        const struct member *member = &g_array_index(arrival->members, struct member, i);
+        if (member->bound)
+            simulation_add_departure(departures, member->kind, member->led->ns,
+                                     g_strdup(member->led->name), member->led->node, at);
+    }
+}
+
+static void settle_all(struct simulation *simulation, const struct gang_arrival *arrival,
+                       double now)
+{
+    for (guint i = 0; i < arrival->members->len; i++)
+        settle(simulation, &g_array_index(arrival->members, struct member, i), now);
+}
+
+/* False: it finds no room; only those are bound that ask for no GPU. */
+static bool try_arrival(struct simulation *simulation, const struct gang_arrival *arrival,
+                        double now, GSequence *departures)
+{
+    for (guint i = 0; i < arrival->members->len; i++) {
+        struct member *member = &g_array_index(arrival->members, struct member, i);
+        g_clear_error(&member->failure);
+        member->led->took_ns = 0;
+    }
+    place_all(simulation, arrival->members);
+    if (count_bound(arrival->members) == 0) {
+        for (guint i = 0; i < arrival->members->len; i++) {
+            struct member *member = &g_array_index(arrival->members, struct member, i);
+            member->held = member->bound;
+        }
+        return false;
+    }
+    simulation->result->group_wait_s +=
+        (now - arrival->since) * (double)simulation->options->lifetime_ms / 1000;
+    note_departures(arrival, now + arrival->stays, departures);
+    settle_all(simulation, arrival, now);
+    return true;
+}
+
+bool simulation_gang_queue(struct simulation *simulation, struct kind_of_pod *kind, double now,
+                           double stays, GSequence *departures, GError **error)
+{
+    struct gang_arrival *arrival = g_new0(struct gang_arrival, 1);
+
+    *arrival = (struct gang_arrival){g_array_new(FALSE, TRUE, sizeof(struct member)), now, stays,
+                                     simulation_gang_gpus(simulation, kind)};
+    g_array_set_clear_func(arrival->members, member_clear);
+    simulation_choose(simulation);
+    if (!create_all(simulation, kind->gang, arrival->members, error)) {
+        arrival_free(arrival);
+        return false;
     }
     simulation->result->groups++;
-    simulation->result->groups_refused += bound == 0;
+    if (try_arrival(simulation, arrival, now, departures))
+        arrival_free(arrival);
+    else
+        g_ptr_array_add(simulation->queue, arrival);
     return true;
+}
+
+static double give_up(struct simulation *simulation, const struct gang_arrival *arrival, double now,
+                      GSequence *departures)
+{
+    simulation->result->groups_refused++;
+    note_departures(arrival, now, departures);
+    settle_all(simulation, arrival, now);
+    return arrival->gpus;
+}
+
+double simulation_gangs_try(struct simulation *simulation, double now, GSequence *departures)
+{
+    double refused = 0;
+
+    for (guint i = 0; i < simulation->queue->len;) {
+        struct gang_arrival *arrival = simulation->queue->pdata[i];
+        const bool came = try_arrival(simulation, arrival, now, departures);
+        const bool over = !came && now - arrival->since >= 1;
+        refused += over ? give_up(simulation, arrival, now, departures) : 0;
+        if (came || over)
+            g_ptr_array_remove_index(simulation->queue, i);
+        else
+            i++;
+    }
+    return refused;
+}
+
+double simulation_gangs_give_up(struct simulation *simulation, GSequence *departures)
+{
+    double refused = 0;
+
+    for (guint i = 0; i < simulation->queue->len; i++)
+        refused += give_up(simulation, simulation->queue->pdata[i],
+                           1 + (double)simulation->options->lifetimes, departures);
+    g_ptr_array_set_size(simulation->queue, 0);
+    simulation->result->group_wait_s /=
+        MAX((double)(simulation->result->groups - simulation->result->groups_refused), 1);
+    return refused;
 }

@@ -52,8 +52,7 @@ static struct allocation *held_by(const struct what_if *what_if, const struct de
 {
     for (guint i = 0; i < what_if->allocations->len; i++) {
         struct allocation *allocation = what_if->allocations->pdata[i];
-        if (g_str_equal(allocation->name, pod->name) &&
-            g_str_equal(allocation->ns, pod->of->manifest->ns))
+        if (g_str_equal(allocation->name, pod->name) && g_str_equal(allocation->ns, pod->ns))
             return allocation;
     }
     return NULL;

@@ -29,7 +29,7 @@ struct departure {
     double at; /* mean lifetimes */
     double gpus;
     struct kind_of_pod *of;
-    char *name;
+    char *ns, *name;
     uint32_t node;
 };
 
@@ -47,7 +47,9 @@ struct simulation {
     struct pace *pace; /* NULL: node sides take no time */
     GPtrArray *node_names; /* sorted; the model's nodes are in this order */
     GPtrArray *node_texts;
-    GPtrArray *gangs; /* struct simulation_gang */
+    GPtrArray *gangs;     /* struct simulation_gang */
+    GPtrArray *queue;     /* struct gang_arrival: groups that wait, in order */
+    struct moment moment; /* where groups wait: the store's */
     GArray *kinds; /* struct kind_of_pod, as scenario->arrivals */
     GArray *took_ns; /* int64_t, of each decision */
     GArray *moved_ms; /* int64_t: when pods were moved, where that is bounded for each hour */
@@ -103,6 +105,10 @@ char *simulation_place(struct simulation *simulation, struct kind_of_pod *kind, 
 char *simulation_make_room(struct simulation *simulation, GSequence *departures,
                            struct kind_of_pod *kind, double now, uint32_t *ret_node,
                            GError **error);
+
+/* Of a pod that has been bound; takes the name. */
+void simulation_add_departure(GSequence *departures, struct kind_of_pod *kind, const char *ns,
+                              char *take_name, uint32_t node, double at);
 
 /* How things are. */
 struct simulation_point simulation_look(struct simulation *simulation, double x);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of pods that come whole or not at all: a saved cluster, and calls as kube-scheduler sends them."""
 
+import collections
 import json
 import os
 import pathlib
@@ -189,10 +190,42 @@ class Simulated(unittest.TestCase):
         self.assertIn("it has 1025 groups, more than the 1024", result.stderr)
 
     def test_what_it_is_not_for(self):
-        for option in ("--churn", "--plugin-pace=1s"):
-            result = run("simulate", "--snapshot", "x", "--gangs", option)
+        for options in (("--churn", "--moves=5"), ("--plugin-pace=1s",)):
+            result = run("simulate", "--snapshot", "x", "--gangs", *options)
             self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("'--gangs' is for pods that stay", result.stderr)
+            self.assertIn("'--gangs' is without '--moves' and '--plugin-pace'", result.stderr)
+        for options in (("--gangs",), ("--churn",)):
+            result = run("simulate", "--snapshot", "x", "--gang-keep-room=1m", *options)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("'--gang-keep-room' is for '--gangs' with '--churn'", result.stderr)
+
+    def starve(self, seed, *options):
+        """Pods of one card come and go, and groups that need half of all cards."""
+        items = [node(f"n{i}", 4, 10) for i in range(4)] + [pod(f"s{i}", 10) for i in range(60)]
+        items += [each for name in ("g", "h") for each in members(name, 8, least=8, how="koordinator")]
+        return self.simulate(items, "--gangs", "--churn", "--arrivals=150%", "--lifetimes=20", f"--seeds={seed}",
+                             "--times=false", *options)
+
+    def test_they_wait_where_pods_leave(self):
+        groups = came = came_with_room = 0
+        for seed in range(1, 4):
+            told, after = self.starve(seed)
+            kept, after_with_room = self.starve(seed, "--gang-keep-room=30m")
+            self.assertEqual(self.starve(seed, "--gang-keep-room=30m")[0], kept, "the same seed")
+            self.assertEqual(told["groups"], kept["groups"], "as many come")
+            self.assertGreater(told["groupWaitSeconds"] + kept["groupWaitSeconds"], 20)
+            self.assertLess(max(told["groupWaitSeconds"], kept["groupWaitSeconds"]), 3620, "for a lifetime at most")
+            groups += told["groups"]
+            came += told["groups"] - told["groupsRefused"]
+            came_with_room += kept["groups"] - kept["groupsRefused"]
+            for pods in (after, after_with_room):
+                bound = [each for each in pods if each["spec"].get("nodeName")]
+                self.assertEqual(len({card_of(each) for each in bound}), len(bound), "no card is given twice")
+                whole = collections.Counter((each["metadata"]["namespace"], each["metadata"]["name"][0])
+                                            for each in bound if each["metadata"]["name"][0] in "gh")
+                self.assertLessEqual(set(whole.values()), {8}, "whole or not at all")
+        self.assertGreater(groups, 20)
+        self.assertGreater(came_with_room, came, "room that is kept helps them")
 
 
 class Gangs(unittest.TestCase):
