@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/demand.h"
 
+#include "core/bytes.h"
 #include "core/ledger.h"
 #include "policy/value_model.h"
 
@@ -160,8 +161,12 @@ static struct shape *add_shape(struct demand *demand, const struct shape *new)
 
 static void shrink(struct demand *demand)
 {
-    for (guint i = 0; i < demand->shapes->len; i++)
-        g_array_index(demand->shapes, struct shape, i).count /= demand->gain;
+    for (guint i = 0; i < demand->shapes->len; i++) {
+        struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
+        shape->count /= demand->gain;
+        shape->gib /= demand->gain;
+        shape->gib_squares /= demand->gain;
+    }
     demand->total /= demand->gain;
     demand->fresh /= demand->gain;
     demand->gain = 1;
@@ -169,6 +174,7 @@ static void shrink(struct demand *demand)
 
 void demand_note(struct demand *demand, const struct request *request)
 {
+    const double gib = (double)request->host.memory / GIB;
     struct shape like, *shape;
 
     if (!read_shape(request, &like))
@@ -177,6 +183,8 @@ void demand_note(struct demand *demand, const struct request *request)
     if (!shape)
         shape = add_shape(demand, &like);
     shape->count += demand->gain;
+    shape->gib += demand->gain * gib;
+    shape->gib_squares += demand->gain * gib * gib;
     demand->total += demand->gain;
     demand->fresh += demand->gain;
     demand->n_gpu += like.cards > 0;

@@ -18,6 +18,9 @@ struct shape {
     int64_t cpu;          /* thousandths of a core, of the pod as a whole */
     struct terms *terms;  /* a reference, for the models that they name; NULL: any */
     double count;         /* pods, the latest ones counting most */
+    /* What they ask of a node's memory, in GiB: the sum over all of them and that of the squares, each
+     * pod counting as in `count`. */
+    double gib, gib_squares;
 };
 
 /* All that has been learned, for going on from it elsewhere; what follows from it (struct value_model)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/lookahead.h"
 
+#include "core/bytes.h"
 #include "core/ledger.h"
 #include "policy/room.h"
 #include "policy/what_if.h"
@@ -115,6 +116,7 @@ static struct request *request_of(const struct shape *shape)
 
     request->terms = terms_ref(shape->terms);
     request->host.cpu = shape->cpu;
+    request->host.memory = shape->count > 0 ? (int64_t)(shape->gib / shape->count * GIB) : 0;
     if (shape->cards > 0)
         request->asks[0] = (struct card_ask){.memory = shape->memory,
                                              .container = CONTAINER_POD,
@@ -227,8 +229,9 @@ static bool place(const struct run *run, const struct visitor *visitor, const st
                   struct placement *ret_placement)
 {
     const struct policy *policy = node->policy ? node->policy : run->options->policy;
+    const struct host left = node_host_free(node), *asked = &visitor->request->host;
 
-    return node_host_free(node).cpu >= visitor->request->host.cpu &&
+    return left.cpu >= asked->cpu && left.memory >= asked->memory &&
            placement_find(node, visitor->request, policy, run->lookahead->demand, CARD_UNKNOWN,
                           ret_placement) == REASON_NONE;
 }

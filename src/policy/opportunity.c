@@ -8,31 +8,43 @@
  *   V = S * (1 - U / R) + G
  *   R = sum of w             over its cards and the free devices of its pools
  *   S = sum of w * (1 + s)   over the same
- *   U = E[max(X - C, 0)] / c, at most R, with X normal, of mean c * R and variance v * R
- *   G = GROUP_PART * sum of g * k * d * min(F / k, C / p), rounded down
- *       over cards and each pool, and their groups with k <= F
+ *   U = the larger of u of the CPU and u of the memory
+ *   u = E[max(X - C, 0)] / c, at most R, with X normal, of mean c * R and variance v * R
+ *   G = GROUP_PART * sum of g * k * d * (N + RETURN_PART ^ m)
+ *       over cards and each pool, and their groups
  *
  *   w   what is free of a card, or a device, is worth to the pods that are expected, in cards
  *       (card_values_worth): 0 to 1 of a card, 0 to its size of a device; what is free of an unknown one
  *   s   kind.share, 0 to 1: the part of the kind that pods will want for which others do not do
- *   U   of R, what will go unused for want of CPU (shortfall), in cards
- *   C   the node's CPU that is free, in thousandths of a core
- *   c   CPU_PART * cpu_mean: the CPU that must come with one card, in thousandths of a core
- *   v   cpu_variance, the square of that for one card
+ *   U   of R, what will go unused for want of CPU or of the node's memory (unused), in cards
+ *   C   the node's CPU that is free, in thousandths of a core, or its memory, in GiB
+ *   c   COMPANY_PART * company.mean: as much of it must come with one card
+ *   v   company.variance, the square of that for one card
  *   G   what whole cards that are free together are worth beside that (groups_worth), in cards
  *   g   group.want, 0 to 1; k, group.cards, and p, group.cpu: what a pod of the group asks for
+ *   N   places for such pods: min(F / k, C / p), rounded down
+ *   m   cards or devices that must become free for one place more; without that part of G where the
+ *       node is too small for one
  *   F   free whole cards, or free devices of the pool; d, the size of one, in cards
  */
 #include "policy/policies.h"
 
+#include "core/bytes.h"
+
 #include <math.h>
 
-/* Pods that need much CPU are kept apart from cards where they can be, so not all that usually comes
- * with a card has to be there. */
-#define CPU_PART 0.3
+/* Pods that need much CPU or memory are kept apart from cards where they can be, so not all that
+ * usually comes with a card has to be there. */
+#define COMPANY_PART 0.3
 
 /* A place that everybody wants who wants several cards is worth so much more than its cards. */
 #define GROUP_PART 0.1
+
+/* A place that is not there is worth what it would be if it were, times this for each card that has to
+ * become free first: pods leave, and a place of which one card is taken comes back sooner than one of
+ * which half are. If nothing were left of it, whoever has to break a place might as well break
+ * another. */
+#define RETURN_PART 0.8
 
 /* How much a normal variable exceeds z on average, between -Z_MAX and Z_MAX in steps. */
 #define Z_MAX 6
@@ -67,18 +79,30 @@ static double excess(double z)
     return table[i] + (table[i + 1] - table[i]) * (at - i);
 }
 
-/* Of so many cards' worth of room, how much is expected to go unused for want of CPU. */
-static double shortfall(const struct value_model *value_model, double room, int64_t cpu_free)
+/* Of so many cards' worth of room, how much is expected to go unused for want of one sort of company. */
+static double shortfall(const struct company *company, double room, double left)
 {
-    const double each = CPU_PART * value_model->cpu_mean, mean = each * room;
-    const double deviation = sqrt(value_model->cpu_variance * room);
-    double over = mean - (double)cpu_free;
+    const double each = COMPANY_PART * company->mean, mean = each * room;
+    const double deviation = sqrt(company->variance * room);
+    double over = mean - left;
 
-    if (cpu_free == INT64_MAX || mean <= 0)
+    if (mean <= 0)
         return 0;
     if (deviation > 0)
-        over = deviation * excess(((double)cpu_free - mean) / deviation);
+        over = deviation * excess((left - mean) / deviation);
     return CLAMP(over / each, 0, room);
+}
+
+/* Pods that need much CPU are mostly those that need much memory, so the two do not add up. */
+static double unused(const struct value_model *value_model, double room, const struct host *left)
+{
+    double cpu = 0, memory = 0;
+
+    if (left->cpu != INT64_MAX)
+        cpu = shortfall(&value_model->cpu, room, (double)left->cpu);
+    if (left->memory != INT64_MAX)
+        memory = shortfall(&value_model->memory, room, (double)left->memory / GIB);
+    return MAX(cpu, memory);
 }
 
 /* What a node is worth, and how far it is used. */
@@ -90,21 +114,67 @@ struct worth {
     int64_t tight; /* of it, what is left on the cards of the placement, for each share */
 };
 
-/* Free cards, or devices of one pool, of which each is so many cards: what they are worth to those
- * who want several and would find the CPU, too. */
-static double groups_worth(const struct card_values *values, int32_t whole, int64_t cpu, double each)
+/* RETURN_PART ^ m, up to the largest group. */
+static const double *returns_table(void)
 {
+    static double table[SHAPE_CARDS_MAX + 1];
+    static gsize made;
+
+    if (g_once_init_enter(&made)) {
+        table[0] = 1;
+        for (int i = 1; i <= SHAPE_CARDS_MAX; i++)
+            table[i] = RETURN_PART * table[i - 1];
+        g_once_init_leave(&made, 1);
+    }
+    return table;
+}
+
+/* The cards of a node, or the devices of one of its pools. */
+struct bunch {
+    int32_t units;
+    int32_t whole;   /* of them, those that are free */
+    double size;     /* of one, in cards */
+    int64_t cpu_all; /* of the node, free or not; 0: not known */
+    int64_t cpu;     /* of it, what is free */
+};
+
+/* Places for pods of the group where there are so many units and so much CPU. */
+static int64_t places(const struct group *group, int32_t units, int64_t cpu)
+{
+    const int64_t n = units / group->cards;
+
+    return cpu >= n * group->cpu ? n : cpu / group->cpu;
+}
+
+/* What it is worth to those who want several and would find the CPU, too. */
+static double groups_worth(const struct card_values *values, const struct bunch *bunch)
+{
+    const int64_t cpu_all = bunch->cpu_all > 0 ? bunch->cpu_all : INT64_MAX;
+    const double *returns = returns_table();
     double cards = 0;
 
     for (int32_t i = 0; values && i < values->n_groups; i++) {
         const struct group *group = &values->groups[i];
-        if (group->cards > whole)
-            break;
-        const int64_t n = whole / group->cards;
-        const int64_t fed = group->cpu > 0 ? MIN(n, cpu / group->cpu) : n;
-        cards += GROUP_PART * group->want * (double)(group->cards * fed) * each;
+        const int64_t now = places(group, bunch->whole, bunch->cpu);
+        const int64_t missing = MAX((now + 1) * group->cards - bunch->whole, 1);
+        double n = (double)now;
+        if (now < places(group, bunch->units, cpu_all))
+            n += returns[missing];
+        cards += GROUP_PART * group->want * group->cards * n * bunch->size;
     }
     return cards;
+}
+
+/* What the node has free beside its GPUs, once the placement is made. */
+static struct host company_left(const struct node *node, const struct placement *placement)
+{
+    struct host left = node_host_free(node);
+
+    if (left.cpu != INT64_MAX && placement)
+        left.cpu = MAX(left.cpu - placement->request->host.cpu, 0);
+    if (left.memory != INT64_MAX && placement)
+        left.memory = MAX(left.memory - placement->request->host.memory, 0);
+    return left;
 }
 
 static struct worth measure(const struct value_model *value_model, const struct node *node,
@@ -114,10 +184,8 @@ static struct worth measure(const struct value_model *value_model, const struct 
     const struct room whole = {PART_WHOLE, PART_WHOLE};
     struct worth worth = {0};
     double room = 0, weighted = 0, groups = 0;
-    int64_t cpu = node_host_free(node).cpu;
+    const struct host beside = company_left(node, placement);
 
-    if (cpu != INT64_MAX && placement)
-        cpu = MAX(cpu - placement->request->host.cpu, 0);
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
         const struct taken taken = placement_taken(node, card, placement);
@@ -134,7 +202,8 @@ static struct worth measure(const struct value_model *value_model, const struct 
         worth.tight += (int64_t)taken.holders * left;
     }
     worth.units = node->n_cards;
-    groups = groups_worth(kind ? kind->values : NULL, worth.whole, cpu, 1);
+    struct bunch bunch = {node->n_cards, worth.whole, 1, node->host.cpu, beside.cpu};
+    groups = groups_worth(kind ? kind->values : NULL, &bunch);
     for (int32_t i = 0; i < node->n_pools; i++) {
         const struct pool *pool = &node->pools[i];
         const int32_t left = pool_free(pool, placement);
@@ -143,13 +212,16 @@ static struct worth measure(const struct value_model *value_model, const struct 
         const double each = kind ? size * (double)card_values_worth(kind->values, whole) : size;
         room += left * each;
         weighted += left * each * (1 + (kind ? kind->share : 0));
-        groups += groups_worth(kind ? kind->values : NULL, left, cpu, size);
+        bunch.units = pool->capacity;
+        bunch.whole = left;
+        bunch.size = size;
+        groups += groups_worth(kind ? kind->values : NULL, &bunch);
         worth.units += pool->capacity;
         worth.whole += left;
         worth.left += (int64_t)(PART_WHOLE * left * size);
     }
     if (room > 0)
-        worth.cards = weighted * (1 - shortfall(value_model, room, cpu) / room);
+        worth.cards = weighted * (1 - unused(value_model, room, &beside) / room);
     worth.cards += groups;
     return worth;
 }

@@ -4,8 +4,9 @@
  *
  *   a[i] = n[i] * k[i] * wanted[i] / PART_WHOLE * size     what they ask for (gpu_of), in cards
  *   b[i] = k[i] * weight[i] * size                         what one is worth (worth_of), in cards
- *   cpu_mean     = sum of n[i] * cpu[i] / W, with W = sum of n[i] * b[i]
- *   cpu_variance = sum of n[i] * (cpu[i] - cpu_mean * b[i])^2 / W
+ *   cpu.mean     = sum of n[i] * cpu[i] / W, with W = sum of n[i] * b[i]
+ *   cpu.variance = sum of n[i] * (cpu[i] - cpu.mean * b[i])^2 / W
+ *   memory, the same of the node's memory, of which not all pods of a shape ask for as much
  *   q[i] = a[i] / sum of a * cards     the same once all cards are asked for (cards_wanted)
  *   share  = sum of q[i] / cards that do for i, over i for which not all do, at most 1
  *   want   = q[i] / places in empty nodes for pods of i, at most 1 (groups, k[i] > 1)
@@ -188,31 +189,35 @@ static double worth_of(const struct making *making, size_t shape)
     return home->weights[shape] * making->shapes[shape].cards * home->kind.size;
 }
 
-/* Pods come one after the other until they are worth so many cards: the CPU that comes with them has
- * this mean and variance for each. */
-static void set_cpu(struct making *making)
+/* Pods come one after the other until they are worth so many cards: the CPU and the memory that come
+ * with them have these means and variances for each. */
+static void set_company(struct making *making)
 {
-    double worth = 0, cpu = 0, squares = 0;
+    struct company *cpu = &making->value_model->cpu, *memory = &making->value_model->memory;
+    double worth = 0, cpus = 0, gibs = 0;
 
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
         if (!making->homes[i])
             continue;
         worth += shape->count * worth_of(making, i);
-        cpu += shape->count * (double)shape->cpu;
+        cpus += shape->count * (double)shape->cpu;
+        gibs += shape->gib;
     }
     if (worth <= 0)
         return;
-    const double mean = cpu / worth;
+    cpu->mean = cpus / worth;
+    memory->mean = gibs / worth;
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
         if (!making->homes[i])
             continue;
-        const double off = (double)shape->cpu - mean * worth_of(making, i);
-        squares += shape->count * off * off;
+        const double off = (double)shape->cpu - cpu->mean * worth_of(making, i);
+        const double gib = memory->mean * worth_of(making, i);
+        const double squares = shape->gib_squares - 2 * gib * shape->gib + shape->count * gib * gib;
+        cpu->variance += shape->count * off * off / worth;
+        memory->variance += MAX(squares, 0) / worth;
     }
-    making->value_model->cpu_mean = mean;
-    making->value_model->cpu_variance = squares / worth;
 }
 
 static double gpu_of(const struct making *making, size_t i)
@@ -412,7 +417,7 @@ struct value_model *value_model_new(const struct shape *shapes, size_t n, struct
         draft_set_values(making, draft);
     }
     set_homes(making);
-    set_cpu(making);
+    set_company(making);
     set_totals(making);
     set_shares(making);
     set_groups(making);
@@ -420,7 +425,7 @@ struct value_model *value_model_new(const struct shape *shapes, size_t n, struct
         value_model->kinds[value_model->n_kinds++] = making->drafts[k].kind;
     qsort(value_model->kinds, value_model->n_kinds, sizeof *value_model->kinds, compare_kinds);
     free_making(making);
-    if (value_model->cpu_mean <= 0 && value_model->n_kinds == 0)
+    if (value_model->cpu.mean <= 0 && value_model->n_kinds == 0)
         g_clear_pointer(&value_model, value_model_unref);
     return value_model;
 }

@@ -58,9 +58,15 @@ struct card_values {
     double cpu_only; /* the part of them that asks for no GPU */
 };
 
+/* What pods take of a node beside its GPUs, for each card that they are worth. */
+struct company {
+    double mean;
+    double variance; /* the same squared */
+};
+
 struct value_model {
-    double cpu_mean;     /* thousandths of a core that come with what one card is worth */
-    double cpu_variance; /* the same squared */
+    struct company cpu;    /* in thousandths of a core */
+    struct company memory; /* in GiB */
     size_t n_kinds;
     struct kind kinds[KINDS_MAX]; /* by key */
     GPtrArray *values;         /* struct card_values */

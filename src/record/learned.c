@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/learned.h"
 
+#include "core/bytes.h"
 #include "core/fail.h"
 
 #include <math.h>
@@ -38,6 +39,8 @@ static void write_shape(struct json_writer *writer, const struct shape *shape)
     if (shape->terms && shape->terms->models_not)
         write_models(writer, "modelsNot", shape->terms->models_not);
     write_fraction(writer, "count", shape->count);
+    write_fraction(writer, "gib", shape->gib);
+    write_fraction(writer, "gibSquares", shape->gib_squares);
     json_end_object(writer);
 }
 
@@ -60,12 +63,15 @@ void learned_encode(struct json_writer *writer, const struct demand *demand)
 
 #define PODS_MAX (INT64_C(1) << 50) /* more than ever come */
 #define FRACTION_MAX 1e12           /* counts are brought back to size long before */
+/* Of these, each of as much memory as a pod can ask for. */
+#define GIB_MAX (FRACTION_MAX * (double)(HOST_AMOUNT_MAX / GIB))
+#define GIB_SQUARES_MAX (GIB_MAX * (double)(HOST_AMOUNT_MAX / GIB))
 
 struct shape_object {
     int64_t memory, memory_kind, core, cards, cpu;
     bool exclusive;
     const cJSON *models, *models_not;
-    const char *device, *count;
+    const char *device, *count, *gib, *gib_squares;
 };
 
 #define SHAPE(KIND, member, path, flags)                                                           \
@@ -81,6 +87,8 @@ static const struct json_field shape_fields[] = {
     SHAPE(ARRAY, models_not, "modelsNot", 0),
     SHAPE(STRING, device, "device", 0),
     SHAPE(STRING, count, "count", JSON_REQUIRED),
+    SHAPE(STRING, gib, "gib", 0), /* older versions did not know it */
+    SHAPE(STRING, gib_squares, "gibSquares", 0),
     JSON_FIELD_END,
 };
 
@@ -103,12 +111,13 @@ static bool refuse(GError **error, const char *field)
     return fail_with(error, GPULEDGER_ERROR_INVALID, "field '%s': not what policies learn", field);
 }
 
-static bool read_fraction(const char *text, const char *field, double *ret_value, GError **error)
+static bool read_fraction(const char *text, const char *field, double most, double *ret_value,
+                          GError **error)
 {
     char *end;
     const double value = g_ascii_strtod(text, &end);
 
-    if (*end || !isfinite(value) || value < 0 || value > FRACTION_MAX)
+    if (*end || !isfinite(value) || value < 0 || value > most)
         return refuse(error, field);
     *ret_value = value;
     return true;
@@ -140,7 +149,10 @@ static bool read_shape(struct json_arena *arena, const cJSON *item, struct shape
     GError *failure = NULL;
 
     if (!json_decode(arena, item, shape_fields, &object, error) ||
-        !read_fraction(object.count, "count", &ret_shape->count, error))
+        !read_fraction(object.count, "count", FRACTION_MAX, &ret_shape->count, error) ||
+        (object.gib && !read_fraction(object.gib, "gib", GIB_MAX, &ret_shape->gib, error)) ||
+        (object.gib_squares && !read_fraction(object.gib_squares, "gibSquares", GIB_SQUARES_MAX,
+                                              &ret_shape->gib_squares, error)))
         return false;
     if (object.memory < 0 || object.memory > AMOUNT_BYTES_MAX || object.core < 0 ||
         object.core > INT32_MAX || object.cards < 0 || object.cards > SHAPE_CARDS_MAX ||
@@ -182,8 +194,8 @@ struct demand *learned_decode(struct json_arena *arena, const cJSON *object, GEr
     struct demand *demand = NULL;
 
     if (!json_decode(arena, object, learned_fields, &fields, error) ||
-        !read_fraction(fields.gain, "gain", &learned.gain, error) ||
-        !read_fraction(fields.total, "total", &learned.total, error))
+        !read_fraction(fields.gain, "gain", FRACTION_MAX, &learned.gain, error) ||
+        !read_fraction(fields.total, "total", FRACTION_MAX, &learned.total, error))
         return NULL;
     learned.n = (size_t)cJSON_GetArraySize(fields.shapes);
     if (learned.gain < 1 || fields.n_gpu < 0 || fields.n_gpu > PODS_MAX ||

@@ -32,7 +32,8 @@ static struct request *draw_request(void)
     const bool whole = chance_percent(30);
     struct request *request = request_new(DIALECT, chance_percent(90));
 
-    request->host = (struct host){chance_between(0, 16000), 0};
+    request->host = (struct host){.cpu = chance_between(0, 16000),
+                                  .memory = chance_percent(50) ? chance_between(0, 64) * GIB : 0};
     if (request->n_asks == 0)
         return request;
     if (chance_percent(20)) {
@@ -74,6 +75,7 @@ static void set_node(void *data)
     topology->dialect = DIALECT;
     topology->memory_unit = GIB;
     topology->host.cpu = chance_percent(50) ? 0 : chance_between(1, 96) * 1000;
+    topology->host.memory = chance_percent(50) ? 0 : chance_between(1, 512) * GIB;
     topology->n_cards = (int32_t)chance_between(1, 8);
     for (int32_t i = 0; i < topology->n_cards; i++)
         topology->cards[i] = (struct topology_card){
@@ -106,10 +108,13 @@ static int32_t units_of(const struct node *node)
 static void check_loss(const struct policy *policy, const struct node *node,
                        const struct request *request, const struct rank *rank)
 {
+    const bool limited = node->host.cpu > 0 || node->host.memory > 0;
+
     if (strcmp(policy->name, "oc") != 0)
         return;
-    /* Where CPU is short, fewer cards may be worth more than many: only what it costs is known. */
-    HOLDS(rank->loss >= -SLIGHT || (node->host.cpu > 0 && request->n_asks > 0), "%f", rank->loss);
+    /* Where CPU or memory is short, fewer cards may be worth more than many: only what it costs is
+     * known. */
+    HOLDS(rank->loss >= -SLIGHT || (limited && request->n_asks > 0), "%f", rank->loss);
     HOLDS(rank->loss <= 4 * units_of(node), "%f", rank->loss);
 }
 

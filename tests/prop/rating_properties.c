@@ -31,23 +31,25 @@ struct world {
 static const struct wish {
     struct string_pairs limits, annotations;
 } wishes[] = {
-    {LIST({"aliyun.com/gpu-mem", "2"}, {"cpu", "1"}), {0}},
+    {LIST({"aliyun.com/gpu-mem", "2"}, {"cpu", "1"}, {"memory", "4Gi"}), {0}},
     {LIST({"aliyun.com/gpu-mem", "5"}, {"cpu", "4"}), {0}},
     {LIST({"aliyun.com/gpu-mem", "5"}, {"cpu", "4"}), LIST({"gpuledger.io/policy", "oc"})},
     {LIST({"aliyun.com/gpu-mem", "5"}, {"cpu", "4"}), LIST({"gpuledger.io/policy", "spread"})},
     {LIST({"aliyun.com/gpu-mem", "9"}), LIST({"gpuledger.io/gpu-memory-min", "10Gi"})},
-    {LIST({"nvidia.com/gpu", "1"}, {"cpu", "2"}), {0}},
+    {LIST({"nvidia.com/gpu", "1"}, {"cpu", "2"}, {"memory", "16Gi"}), {0}},
     {LIST({"nvidia.com/gpu", "2"}), LIST({"gpuledger.io/gpu-models", "T4"})},
     {LIST({"elasticgpu.io/gpu-core", "30"}, {"cpu", "2"}), {0}},
     {LIST({"cpu", "3"}), {0}},
+    {LIST({"cpu", "3"}, {"memory", "20Gi"}), {0}},
 };
 
 /* What nodes have. */
 static const struct string_pairs hardware[] = {
     LIST({"aliyun.com/gpu-mem", "20"}, {"aliyun.com/gpu-count", "2"}, {"cpu", "16"}),
-    LIST({"aliyun.com/gpu-mem", "64"}, {"aliyun.com/gpu-count", "4"}, {"cpu", "32"}),
+    LIST({"aliyun.com/gpu-mem", "64"}, {"aliyun.com/gpu-count", "4"}, {"cpu", "32"},
+         {"memory", "64Gi"}),
     LIST({"aliyun.com/gpu-mem", "9"}, {"aliyun.com/gpu-count", "1"}),
-    LIST({"nvidia.com/gpu", "4"}, {"cpu", "32"}),
+    LIST({"nvidia.com/gpu", "4"}, {"cpu", "32"}, {"memory", "48Gi"}),
     LIST({"elasticgpu.io/gpu-core", "200"}, {"elasticgpu.io/gpu-memory", "8192"}),
     LIST({"cpu", "64"}),
 };

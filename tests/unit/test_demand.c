@@ -293,7 +293,10 @@ START_TEST(oc_keeps_places_for_groups_where_their_cpu_is)
     expect_choice("oc", 20, 1000, "b", 0);
     expect_choice("oc", 0, 10000, "b", CARD_UNKNOWN);
     put("a", "u", 0, 20);
-    expect_choice("oc", 20, 1000, "a", 1); /* there is no place any more */
+    expect_choice("oc", 20, 1000, "b", 0); /* the place may soon be there again */
+    put("a", "v", 1, 20);
+    put("a", "w", 2, 20);
+    expect_choice("oc", 20, 1000, "a", 3); /* not so soon */
 }
 END_TEST
 
@@ -460,7 +463,9 @@ START_TEST(policies_keep_groups_of_devices_together)
     ck_assert_int_eq(fragmentation_of(ledger_node(book, "b"), expected), 0);
     hold("b", "v", 2, "gpu");
     ck_assert_int_gt(fragmentation_of(ledger_node(book, "b"), expected), 0);
-    ck_assert_str_eq(choose(names[_i], one, NULL), "b"); /* nobody who wants four goes there */
+    /* Nobody who wants four goes to b: for fgd it never counts again, for oc it does when pods have
+     * left, while the fifth device of a is of no use to them. */
+    ck_assert_str_eq(choose(names[_i], one, NULL), _i == 0 ? "a" : "b");
 }
 END_TEST
 
@@ -476,6 +481,31 @@ START_TEST(oc_leaves_cards_the_cpu_that_their_pods_need)
     put("a", "u2", 2, 20);
     put("a", "u3", 3, 20);
     expect_choice("oc", 0, 12000, "a", CARD_UNKNOWN); /* nobody will need it there */
+}
+END_TEST
+
+/* Nodes are alike but for their memory, which half of the pods need and the others do not. */
+START_TEST(oc_leaves_cards_the_memory_that_their_pods_need)
+{
+    static const struct host small = {64000, 64 * GIB, 0}, large = {64000, 512 * GIB, 0};
+    g_autoptr(request) heavy = asking(20, 1, 1000), light = asking(20, 1, 1000);
+    g_autoptr(request) without = asking(0, 0, 1000);
+
+    add_node("a", 4, 0, "T4")->host = small;
+    add_node("b", 4, 0, "T4")->host = large;
+    heavy->host.memory = 60 * GIB;
+    light->host.memory = 30 * GIB;
+    without->host.memory = 40 * GIB;
+    for (int i = 0; i < 100; i++) {
+        demand_note(expected, heavy);
+        demand_note(expected, light);
+    }
+    ck_assert_str_eq(choose("oc", without, NULL), "b");
+    for (int32_t i = 0; i < 4; i++) {
+        g_autofree char *uid = g_strdup_printf("u%d", i);
+        put("a", uid, i, 20);
+    }
+    ck_assert_str_eq(choose("oc", without, NULL), "a"); /* nobody will need it there */
 }
 END_TEST
 
@@ -549,6 +579,7 @@ int main(void)
     tcase_add_test(tests, a_place_is_wanted_as_much_as_it_is_scarce);
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
+    tcase_add_test(tests, oc_leaves_cards_the_memory_that_their_pods_need);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
     tcase_add_test(tests, fragmentation_is_what_expected_pods_cannot_use);

@@ -383,7 +383,13 @@ START_TEST(a_lesson_is_read_as_it_was_written)
     terms->models = g_strsplit("T4,\"x\"", ",", 0);
     terms->models_not = g_strsplit("V100", ",", 0);
     const struct shape shapes[] = {
-        {.memory = {10, AMOUNT_NODE_UNITS}, .core = 300, .cards = 1, .cpu = 1500, .count = 1.0 / 3},
+        {.memory = {10, AMOUNT_NODE_UNITS},
+         .core = 300,
+         .cards = 1,
+         .cpu = 1500,
+         .count = 1.0 / 3,
+         .gib = 2.0 / 3,
+         .gib_squares = 1e15},
         {.cards = 2, .exclusive = true, .terms = terms, .count = 1e-9},
         {.cards = 2, .exclusive = true, .device = (char *)"nvidia.com/mig-1g.5gb", .count = 7},
     };
@@ -399,6 +405,8 @@ START_TEST(a_lesson_is_read_as_it_was_written)
     ck_assert(read.gain == 1.0001 && read.total == 7.1);
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         ck_assert(read.shapes[i].count == shapes[i].count);
+        ck_assert(read.shapes[i].gib == shapes[i].gib);
+        ck_assert(read.shapes[i].gib_squares == shapes[i].gib_squares);
         ck_assert_pstr_eq(read.shapes[i].device, shapes[i].device);
         ck_assert_int_eq(read.shapes[i].memory.value, shapes[i].memory.value);
         ck_assert_int_eq(read.shapes[i].cpu, shapes[i].cpu);
@@ -413,8 +421,14 @@ START_TEST(a_lesson_is_read_as_it_was_written)
         "{\"gain\":\"1\",\"total\":\"1x\",\"gpuPods\":1,\"shapes\":[]}",
         "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":-1,\"shapes\":[]}",
         "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{}]}",
-        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"cards\":17}]}",
-        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"models\":[1]}]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"cards\":17}]"
+        "}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"models\":[1]}"
+        "]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"gib\":\"-1\"}"
+        "]}",
+        "{\"gain\":\"1\",\"total\":\"1\",\"gpuPods\":1,\"shapes\":[{\"count\":\"1\",\"gibSquares\":"
+        "\"1e30\"}]}",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
