@@ -286,8 +286,7 @@ static void tell_withheld(const struct context *context)
         [WITHHELD_CHANGE] = "it does not report yet what its new configuration makes of cards",
         [WITHHELD_EXCLUSIVE] = "the rest may be on a card that takes one holder",
         [WITHHELD_MPS] = "the rest may be on one card, whose MPS server takes no more clients",
-        [WITHHELD_SLOTS] = "the rest may be on one card, and the node's gpuledger.io/slots lets it "
-                           "take no more holders",
+        [WITHHELD_SLOTS] = "the rest may be on one card, full by the node's gpuledger.io/slots",
     };
     const struct card_ask *ask = context->ask;
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
