@@ -293,6 +293,8 @@ struct node {
     bool cordoned;     /* the owner's mark: kube-scheduler does not offer the node */
     int64_t
         switches_ns; /* likewise: Unix time from which it is made another kind of node; 0: it is not */
+    int32_t
+        slots_ahead; /* likewise: all that changes then is that a card takes so many holders; 0: more */
     GArray *departed; /* struct departed, or NULL */
     struct sketch sketch;
 

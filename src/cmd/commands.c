@@ -167,17 +167,20 @@ const struct command commands[] = {
      .bit = COMMAND_SWITCH,
      .words = "[NODE [LABEL=VALUE]]",
      .max_words = 2,
-     .summary = "Let a node of NVIDIA's plugin share its cards in another way, step by step",
+     .summary = "Let a node share its cards in another way, step by step",
      .description =
          "Shows which nodes are to be switched, by --calendar or an announcement, and how far that "
          "is; "
          "of one node with LABEL=VALUE what would be done, and how many pods with GPUs are there. "
          "LABEL is "
-         "device-plugin.config or mig.config. With mig.config=auto the layouts are compared that "
+         "device-plugin.config or mig.config of a node of NVIDIA's plugin, or slots: how many "
+         "holders a card takes at once where gpuledger chooses it (slots=4, slots=any). With "
+         "mig.config=auto the layouts are compared that "
          "--calendar and --mig-configs name, by the pods that are known.\n\n"
          "With --apply the node takes no more pods with GPUs, those that are there are evicted, "
          "the "
          "label gets the value, and the node is given back when plugin, kubelet and labels agree. "
+         "For slots only those are evicted that are too many on their card. "
          "What does not come about in time is rolled back; the node then keeps the taint "
          "gpuledger.io/switching until the annotation gpuledger.io/switch is taken away. It may be "
          "ended at any time and run again. Asks the API server alone.",

@@ -470,6 +470,7 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
     node->cordoned = facts->cordoned;
     node->distrusted = facts->distrusted;
     node->switches_ns = facts->switches_ns;
+    node->slots_ahead = facts->slots_ahead;
     node->heartbeat = facts->heartbeat;
     if (facts->host)
         node->host = *facts->host;
@@ -481,6 +482,15 @@ void node_set_health(struct node *node, struct card *card, bool healthy, enum cl
 {
     card->healthy = healthy;
     card->closure = closure;
+    node_summarize(node);
+}
+
+void node_bound_slots(struct node *node, int32_t most)
+{
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        struct card *card = &node->cards[i];
+        card->slots = card->slots == 0 ? most : MIN(card->slots, most);
+    }
     node_summarize(node);
 }
 

@@ -14,7 +14,8 @@ void node_free(struct node *node);
 struct node_facts {
     uint32_t generation;
     bool cordoned, distrusted;
-    int64_t switches_ns;        /* as in struct node */
+    int64_t switches_ns; /* as in struct node, these two */
+    int32_t slots_ahead;
     struct heartbeat heartbeat; /* likewise */
     const struct host *host; /* NULL: the topology has it, or it is not known anew */
 };
@@ -43,6 +44,9 @@ void node_apply_health(struct node *node);
 
 /* What is told of one card, until health is applied again. */
 void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure);
+
+/* As if no card of the node, which is a copy, took more holders. */
+void node_bound_slots(struct node *node, int32_t most);
 
 /* kube-scheduler's own mark. */
 void node_set_cordoned(struct node *node, bool cordoned);

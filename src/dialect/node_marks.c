@@ -210,6 +210,13 @@ int32_t node_slots_least(int32_t one, int32_t other)
     return MIN(one, other);
 }
 
+bool node_slots_shrink(const char *from, const char *to)
+{
+    const struct node_slots before = node_slots_parse(from), after = node_slots_parse(to);
+
+    return !after.readable || (after.most > 0 && (before.most == 0 || before.most > after.most));
+}
+
 /* No word of the administrator's gives a card more holders than its node side does. */
 static void bound_slots(const struct node_view *view, struct topology *topology,
                         const int32_t *by_itself, char **ret_warning)

@@ -43,5 +43,9 @@ struct node_slots node_slots_parse(const char *text);
 void node_slots_read(const struct node_view *view, struct node_slots *ret_slots,
                      char **ret_warning);
 
+/* Whether cards that one value bounds may have more holders than another one lets them; either may be
+ * NULL. */
+bool node_slots_shrink(const char *from, const char *to);
+
 /* The smaller of two numbers of slots, of which 0 is any number. */
 int32_t node_slots_least(int32_t one, int32_t other);

@@ -304,6 +304,12 @@ static void tell_switch(const struct context *context)
 
     if (switches_ns <= context->question->admission.now_ns)
         g_string_append(context->text, "is being made a node that shares its cards in another way");
+    else if (context->node->slots_ahead > 0)
+        g_string_append_printf(
+            context->text,
+            "lets a card have %d holders at most from %s on, and has no room for "
+            "another who may be there still",
+            context->node->slots_ahead, time);
     else
         g_string_append_printf(context->text, "shares its cards in another way from %s on", time);
     if (lasts_s > 0)

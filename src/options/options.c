@@ -281,11 +281,11 @@ const struct option options[] = {
              "docs/plan.md has them: pods are evicted one after the other. Needs the rights of "
              "manifests/overlays/plans."},
     {"calendar", PATH(calendar, "FILE", ""), IN(RUNNING, COMMAND_SERVE | COMMAND_SWITCH),
-     .help = "Let nodes of NVIDIA's plugin share their cards in another way at other times: windows "
-             "of the week, each with a value of nvidia.com/device-plugin.config or "
-             "nvidia.com/mig.config, as docs/switch.md has them. Before one begins, nodes take no "
-             "pods that outlast it; then the others are evicted. Needs the rights of "
-             "manifests/overlays/switch."},
+     .help = "Let nodes share their cards in another way at other times: windows of the week, each "
+             "with a value of nvidia.com/device-plugin.config or nvidia.com/mig.config, for nodes "
+             "of NVIDIA's plugin, or of gpuledger.io/slots, as docs/switch.md has them. Before one "
+             "begins, nodes take no pods that outlast it; then the others are evicted. Needs the "
+             "rights of manifests/overlays/switch."},
     {"log-level", CHOICE(log_level, "LEVEL", "info", choices_log_level),
      IN(RUNNING, COMMAND_SERVE), .flags = OPTION_LIVE,
      .alias = "LOG_LEVEL", .alias_help = "also a number", .read_alias = alias_read_log_level,

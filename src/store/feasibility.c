@@ -132,6 +132,25 @@ bool feasibility_outlasts(const struct request *request, const struct node *node
     return request->lasts_s == 0 || request->lasts_s > left_s - SWITCH_SLACK_S;
 }
 
+/* Where a switch only leaves each card fewer holders, who outlasts it comes as if that were so already:
+ * then nobody has to end for him. */
+static enum reason admit_ahead(struct feasibility *question, struct placement *ret_placement)
+{
+    const struct node *node = question->seen;
+    enum reason reason;
+
+    if (node->slots_ahead == 0 || node->switches_ns <= question->admission.now_ns)
+        return REASON_MODE_SWITCH_AHEAD;
+    g_autoptr(what_if) ahead = what_if_new(node);
+    node_bound_slots(ahead->node, node->slots_ahead);
+    const enum admission admission =
+        dialect_admit(ahead->node, &question->admission, ret_placement, &reason);
+    question->waits = admission == ADMISSION_WAIT;
+    if (question->waits && question->without & WITHOUT_WAITING)
+        return dialect_why_wait(ahead->node, question->admission.request);
+    return admission == ADMISSION_NO ? REASON_MODE_SWITCH_AHEAD : REASON_NONE;
+}
+
 /* Whether a card is free for the pod on the node as it is seen. */
 static enum reason admit(struct feasibility *question, struct placement *ret_placement)
 {
@@ -144,14 +163,11 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
         return dialect_why_wait(question->seen, question->admission.request);
     if (admission == ADMISSION_NO)
         return reason;
-    if (is_closed(question, question->seen))
-        reason = REASON_UNSEALED;
-    else if (feasibility_outlasts(question->admission.request, question->seen,
-                                  question->admission.now_ns))
-        reason = REASON_MODE_SWITCH_AHEAD;
-    else
-        return REASON_NONE;
-    question->waits = false;
+    reason = is_closed(question, question->seen) ? REASON_UNSEALED : REASON_NONE;
+    if (reason == REASON_NONE && feasibility_outlasts(question->admission.request, question->seen,
+                                                      question->admission.now_ns))
+        reason = admit_ahead(question, ret_placement);
+    question->waits &= reason == REASON_NONE;
     return reason;
 }
 

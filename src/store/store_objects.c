@@ -129,7 +129,7 @@ void store_apply_node(struct store *store, const struct node_view *view)
     struct plan_mark *mark = read_mark(store, view, &unread);
     g_autoptr(node_traits) traits = node_traits_new(view);
     const struct host host = host_of_node(view);
-    const int64_t switches_ns = switch_mark_time(view, &warning);
+    const struct switch_ahead ahead = switch_mark_ahead(view, &warning);
     struct heartbeat heartbeat;
     dialect_read_heartbeat(view, &heartbeat, &warning);
     if (store->options.saved)
@@ -153,7 +153,8 @@ void store_apply_node(struct store *store, const struct node_view *view)
         .generation = store->generation[FEED_NODES],
         .cordoned = view->cordoned,
         .distrusted = failure || warning,
-        .switches_ns = switches_ns,
+        .switches_ns = ahead.at_ns,
+        .slots_ahead = ahead.slots,
         .heartbeat = heartbeat,
         .host = shared || sketched || paused ? NULL : &host,
     };

@@ -2,6 +2,7 @@
 #include "switch/calendar.h"
 
 #include "core/fail.h"
+#include "dialect/node_marks.h"
 #include "dialect/nvidia/nvidia_replicas.h"
 #include "json/json.h"
 #include "plan/hourly.h"
@@ -144,16 +145,41 @@ static bool read_days(const cJSON *list, struct window *window, GError **error)
 }
 
 struct window_object {
-    const char *from, *to, *target;
+    const char *from, *to;
     const cJSON *days;
 };
 static const struct json_field window_fields[] = {
     JSON_FIELD_STRING(struct window_object, from, "from", JSON_REQUIRED),
     JSON_FIELD_STRING(struct window_object, to, "to", JSON_REQUIRED),
-    JSON_FIELD_STRING(struct window_object, target, "target", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct window_object, days, "days", 0),
     JSON_FIELD_END,
 };
+
+/* Numbers of slots are written without quotes, too. Free with g_free. */
+static char *read_target(const cJSON *item, GError **error)
+{
+    const cJSON *target = cJSON_GetObjectItemCaseSensitive(item, "target");
+
+    if (cJSON_IsNumber(target) && target->valueint >= 0 &&
+        target->valuedouble == (double)target->valueint)
+        return g_strdup_printf("%d", target->valueint);
+    if (cJSON_IsString(target))
+        return g_strdup(target->valuestring);
+    g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "field 'target': %s",
+                target ? "expected a string" : "missing");
+    return NULL;
+}
+
+static bool fail_unknown(const struct node_mode *mode, const char *target, GError **error)
+{
+    if (switch_mode_is_slots(mode))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "field 'target': '%s' is neither a number from 1 to %d nor 'any'", target,
+                         NODE_SLOTS_MAX);
+    return fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "field 'target': what '%s' makes of cards is not known: %s", target,
+                     mode->recuts ? "say it in 'layouts'" : "say it with --nvidia-config-replicas");
+}
 
 static bool read_window(const struct reading *reading, const cJSON *item, struct kind *kind,
                         GError **error)
@@ -166,27 +192,27 @@ static bool read_window(const struct reading *reading, const cJSON *item, struct
     if (!json_decode(reading->arena, item, window_fields, &object, error) ||
         !read_days(object.days, &window, error))
         return false;
+    g_autofree char *target = read_target(item, error);
+    if (!target)
+        return false;
     if (!read_time(object.from, &window.from) || !read_time(object.to, &window.to))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "fields 'from' and 'to': '%.16s' and '%.16s' are not like '08:30'",
                          object.from, object.to);
     g_autofree char *text =
-        g_strdup_printf("%s=%s@2000-01-01T00:00:00Z", kind->mode->label, object.target);
+        g_strdup_printf("%s=%s@2000-01-01T00:00:00Z", kind->mode->label, target);
     if (!switch_mark_parse(text, &mark))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "field 'target': '%.64s' cannot be the value of a label", object.target);
-    const bool chosen = g_str_equal(object.target, CALENDAR_AUTO);
+                         "field 'target': '%.64s' cannot be the value of a label", target);
+    const bool chosen = g_str_equal(target, CALENDAR_AUTO);
     if (chosen && (!kind->mode->recuts || reading->calendar->layouts->len == 0))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "field 'target': '" CALENDAR_AUTO "' takes one of 'layouts', which there "
                          "have to be, and is for 'label: %s' alone",
                          nvidia_modes[1].label);
-    if (!chosen && !calendar_value(reading->calendar, kind->mode, object.target, NULL, &value))
-        return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "field 'target': what '%s' makes of cards is not known: %s", object.target,
-                         kind->mode->recuts ? "say it in 'layouts'"
-                                            : "say it with --nvidia-config-replicas");
-    window.target = g_strdup(object.target);
+    if (!chosen && !calendar_value(reading->calendar, kind->mode, target, NULL, &value))
+        return fail_unknown(kind->mode, target, error);
+    window.target = g_steal_pointer(&target);
     g_array_append_val(kind->windows, window);
     return true;
 }
@@ -248,11 +274,11 @@ static bool read_kind(const struct reading *reading, const cJSON *item, const ch
 
     if (!json_decode(reading->arena, item, kind_fields, &object, error))
         return false;
-    kind.mode = nvidia_mode_find(object.label);
+    kind.mode = switch_mode_find(object.label);
     if (!kind.mode)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "field 'label': '%.64s' is neither '%s' nor '%s'", object.label,
-                         nvidia_modes[0].label, nvidia_modes[1].label);
+                         "field 'label': '%.64s' is not '%s', '%s' or '" NODE_SLOTS_KEY "'",
+                         object.label, nvidia_modes[0].label, nvidia_modes[1].label);
     if (!read_zone(object.zone, &kind.zone, error))
         return false;
     kind.labels = dup_labels(&object.selector);
@@ -388,6 +414,10 @@ struct calendar *calendar_new(const cJSON *tree, const char *replicas, GError **
 bool calendar_value(const struct calendar *calendar, const struct node_mode *mode,
                     const char *value, const char *replicas, struct mode_value *ret_value)
 {
+    if (switch_mode_is_slots(mode)) {
+        *ret_value = (struct mode_value){0};
+        return node_slots_parse(value).readable;
+    }
     if (!mode->recuts) {
         *ret_value = (struct mode_value){
             .replicas = nvidia_replicas_find(calendar ? calendar->replicas : replicas, value)};

@@ -10,7 +10,7 @@
  *
  * Immutable once made: any thread. No clock: who asks says when.
  */
-#include "dialect/nvidia/nvidia_modes.h"
+#include "switch/mode.h"
 
 #include <cjson/cJSON.h>
 #include <glib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "switch/machine.h"
 
+#include "dialect/node_marks.h"
+
 #include <string.h>
 
 #define STATE_MAX 256
@@ -96,6 +98,8 @@ static const char *lacks(const struct look *look, const char *value)
 
     if (!calendar_value(sight->calendar, look->step->mode, value, sight->replicas, &wanted))
         return "nobody knows what the value makes of cards";
+    if (switch_mode_is_slots(look->step->mode))
+        return NULL;
     return nvidia_mode_lacks(look->step->mode, sight->node, &wanted);
 }
 
@@ -129,6 +133,16 @@ static void leave(struct look *look, enum switch_event event, const char *value)
     g_strlcpy(done.value, value && *value ? value : NO_LABEL, sizeof done.value);
     done.at_s = look->sight->now_s;
     set(&look->step->done, switch_mark_format(&done));
+}
+
+const char switch_uncounted[] =
+    "gpuledger chooses no cards there, so it can bound the holders of none";
+
+/* Of slots: the value is there, and the node as before in all else. */
+static void settle(struct look *look)
+{
+    set_label(look, look->mark.value);
+    leave(look, SWITCH_EVENT_DONE, look->mark.value);
 }
 
 /* --- before -------------------------------------------------------------------------------------- */
@@ -170,7 +184,7 @@ static bool is_auto(const char *target)
 static struct due find_due(const struct look *look, const struct calendar_answer *answer)
 {
     const struct switch_sight *sight = look->sight;
-    const char *current = string_pairs_get(&sight->node->labels, answer->mode->label);
+    const char *current = switch_mode_value(answer->mode, sight->node);
     const int64_t ready_s = sight->now_s + sight->limits.notice_s;
 
     if (answer->now && g_strcmp0(answer->now, current) != 0 &&
@@ -185,7 +199,7 @@ static struct due find_due(const struct look *look, const struct calendar_answer
 /* The node is what its window wants: nothing is looked for again before the next one. */
 static void keep(struct look *look)
 {
-    const char *current = string_pairs_get(&look->sight->node->labels, look->step->mode->label);
+    const char *current = switch_mode_value(look->step->mode, look->sight->node);
 
     leave(look, SWITCH_EVENT_KEPT, current);
     look->step->taint = is_tainted(look->sight->node);
@@ -221,6 +235,10 @@ static void ask_calendar(struct look *look)
         look->step->waits = "it is a vGPU guest, which nobody can cut";
         return;
     }
+    if (switch_mode_is_slots(answer.mode) && !sight->counts_cards) {
+        look->step->waits = switch_uncounted;
+        return;
+    }
     const struct due due = find_due(look, &answer);
     if (due.target && is_auto(due.target))
         follow_advice(look, &due);
@@ -240,6 +258,16 @@ static bool is_outdated(const struct look *look)
            !g_str_equal(answer.now, look->mark.value);
 }
 
+/* Why it cannot be brought about, whoever ends; NULL: it can. */
+static const char *impossible(const struct look *look)
+{
+    if (look->step->mode->recuts && nvidia_is_vgpu_guest(look->sight->node))
+        return "it is a vGPU guest, which nobody can cut";
+    if (!switch_mode_is_slots(look->step->mode))
+        return NULL;
+    return look->sight->counts_cards ? lacks(look, look->mark.value) : switch_uncounted;
+}
+
 /* The time has come. */
 static void begin(struct look *look)
 {
@@ -251,8 +279,12 @@ static void begin(struct look *look)
         set(&look->step->mark, NULL);
     } else if (there && !lacks(look, look->mark.value)) {
         leave(look, SWITCH_EVENT_DONE, look->mark.value);
-    } else if (look->step->mode->recuts && nvidia_is_vgpu_guest(look->sight->node)) {
+    } else if (impossible(look)) {
+        look->step->waits = impossible(look);
         leave(look, SWITCH_EVENT_GIVEN_UP, look->current);
+    } else if (switch_mode_is_slots(look->step->mode) &&
+               !node_slots_shrink(look->current, look->mark.value)) {
+        settle(look);
     } else {
         begin_write(look, SWITCH_EVENT_BEGUN);
         enter(look, SWITCH_DRAINING, look->current);
@@ -306,6 +338,8 @@ static void drain(struct look *look)
         look->step->waits = "pods with GPUs have yet to end, or may be on their way";
     else if (is_busy(look))
         look->step->waits = "mig-manager is at something else";
+    else if (switch_mode_is_slots(look->step->mode))
+        settle(look);
     else if (g_strcmp0(look->current, look->mark.value) == 0)
         try_again(look); /* as it has that value already, nobody acts on it */
     else
@@ -464,14 +498,14 @@ void switch_step_find(const struct switch_sight *sight, struct switch_step *ret_
         give_back(&look);
         return;
     }
-    ret_step->mode = nvidia_mode_find(look.mark.label);
+    ret_step->mode = switch_mode_find(look.mark.label);
     if (!ret_step->mode || !g_str_equal(ret_step->mode->label, look.mark.label)) {
         ret_step->mode = NULL;
         ret_step->stuck = true;
         ret_step->waits = "nobody knows the label that is to be changed";
         return;
     }
-    look.current = string_pairs_get(&sight->node->labels, look.mark.label);
+    look.current = switch_mode_value(ret_step->mode, sight->node);
     if (look.current && *look.current && !switch_value_is_valid(look.current)) {
         ret_step->stuck =
             true; /* no API server lets it be; what was there could not be noted down */

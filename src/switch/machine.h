@@ -14,6 +14,9 @@
  *   back        it did not come about in time: the label has the old value again
  *   stuck       the same, and all that can be done is done: the taint stays until somebody looks
  *
+ * How many holders a card takes (mode.h) is set at the end of "draining", in the same step that gives the node
+ * back; and if they become more, at once, since nobody has to end.
+ *
  * done: taint and annotations go, and gpuledger.io/switched says what and when. Each phase but the last
  * ends in time. Pure.
  */
@@ -57,9 +60,14 @@ struct switch_sight {
     const struct calendar *calendar; /* NULL: none */
     const char *replicas; /* as --nvidia-config-replicas; asked where there is no calendar */
     struct switch_limits limits;
-    guint n_holders;                    /* pods there that have a GPU, or are on their way */
+    guint
+        n_holders; /* pods there that have a GPU, or are on their way; of slots, those that have to go */
+    bool counts_cards; /* who is on which card is known, since gpuledger chooses it */
     const struct switch_advice *advice; /* NULL: nobody was asked */
 };
+
+/* Why slots of a node cannot be switched, if they cannot. */
+extern const char switch_uncounted[];
 
 /* Whether the next step depends on that. */
 bool switch_wants_advice(const struct switch_sight *sight);

@@ -3,11 +3,13 @@
 
 #include "base/log.h"
 #include "core/fail.h"
+#include "dialect/node_marks.h"
 #include "kube/clock.h"
 #include "maintain/evict/eviction.h"
 #include "store/cluster.h"
 #include "switch/drain_budget.h"
 #include "switch/layout_target.h"
+#include "switch/slot_drain.h"
 #include "wire/controller.h"
 
 #include <string.h>
@@ -30,8 +32,12 @@ struct looking {
     struct json_arena *arena;
     const cJSON *object;
     struct node_view view;
-    struct pod_view *pods; /* that have a GPU, those on their way not among them */
+    struct pod_view *pods; /* that have a GPU, or have to go for fewer slots; those on their way not
+                            * among them */
     size_t n_pods;
+    bool listed;     /* the pods were read */
+    bool slots;      /* it is about slots: */
+    guint n_leaving; /* who have to go, those on their way among them */
     int64_t now_s;
 };
 
@@ -81,6 +87,7 @@ static enum outcome read_pods(struct looking *looking, GError **error)
     if (outcome != OUTCOME_OK)
         return outcome;
     looking->pods = pods;
+    looking->listed = true;
     for (size_t i = 0; i < n; i++) {
         if (has_gpu(looking, &pods[i]))
             pods[looking->n_pods++] = pods[i];
@@ -88,17 +95,121 @@ static enum outcome read_pods(struct looking *looking, GError **error)
     return OUTCOME_OK;
 }
 
+/* It would come back to the node, or only kubelet ends it. */
+static bool stays(const struct looking *looking, const struct pod_view *pod)
+{
+    struct controller controller;
+
+    return string_pairs_get(&pod->annotations, EVICTION_MIRROR) ||
+           (controller_decode(looking->arena, pod->object, &controller) &&
+            g_strcmp0(controller.kind, "DaemonSet") == 0);
+}
+
+/* --- who has to go for fewer slots ---------------------------------------------------------------- */
+
+/* Whether gpuledger chooses the node's cards, so that it can bound their holders. */
+static bool counts_cards(const struct looking *looking)
+{
+    g_autoptr(topology) topology = topology_new();
+    g_autofree char *warning = NULL;
+    bool places = false;
+
+    if (!dialect_read_topology(&looking->view, looking->with->dialects, topology, &warning, NULL))
+        return false;
+    for (int32_t i = 0; i < topology->n_dialects; i++)
+        places |=
+            topology->dialects[i]->refuse != NULL; /* else another scheduler places its pods */
+    return places && topology->n_cards > 0;
+}
+
+/* The node as the API server shows it, for whoever keeps no ledger. */
+static struct ledger *make_ledger(const struct looking *looking)
+{
+    g_autoptr(topology) topology = topology_new();
+    g_autofree char *told = NULL;
+    struct ledger *ledger = ledger_new();
+
+    if (dialect_read_topology(&looking->view, looking->with->dialects, topology, &told, NULL))
+        ledger_set_topology(ledger, looking->view.name, topology);
+    for (size_t i = 0; i < looking->n_pods; i++) {
+        g_autofree char *warning = NULL;
+        struct allocation *held =
+            dialect_read_allocation(&looking->pods[i], looking->with->dialects, &warning);
+        if (held)
+            ledger_put(ledger, looking->view.name, held);
+    }
+    return ledger;
+}
+
+/* Of those that a ledger has there; who is there and not in it counts as well, as nobody knows where. */
+static GHashTable *find_leaving(const struct looking *looking, const struct ledger *ledger,
+                                int32_t most, guint *ret_n)
+{
+    g_autoptr(GHashTable) staying = g_hash_table_new(g_str_hash, g_str_equal);
+    const struct node *node = ledger_node(ledger, looking->view.name);
+    guint n_unknown = 0;
+
+    for (size_t i = 0; i < looking->n_pods; i++) {
+        const struct pod_view *pod = &looking->pods[i];
+        const struct allocation *held = ledger_get(ledger, pod->uid);
+        n_unknown += !held || held->node != node;
+        if (stays(looking, pod))
+            g_hash_table_add(staying, (gpointer)pod->uid);
+    }
+    GHashTable *leaving =
+        node ? slot_drain_find(node, most, staying) : g_hash_table_new(g_str_hash, g_str_equal);
+    *ret_n = g_hash_table_size(leaving) + n_unknown;
+    return leaving;
+}
+
+/* Leaves of the pods those that have to go, if the switch that is announced, or wanted, is of slots. */
+static void choose_leaving(struct looking *looking, const struct switch_mark *wanted)
+{
+    const char *text = string_pairs_get(&looking->view.annotations, SWITCH_KEY);
+    g_autoptr(GHashTable) leaving = NULL;
+    g_autoptr(ledger) own = NULL;
+    struct switch_mark mark;
+    size_t n = 0;
+
+    if (text ? !switch_mark_parse(text, &mark) : !wanted)
+        return;
+    mark = text ? mark : *wanted;
+    const struct node_slots slots = node_slots_parse(mark.value);
+    if (!g_str_equal(mark.label, NODE_SLOTS_KEY) || !slots.readable)
+        return;
+    looking->slots = true;
+    struct store *store = looking->with->store;
+    if (!store)
+        own = make_ledger(looking);
+    leaving =
+        find_leaving(looking, store ? store_lock(store) : own, slots.most, &looking->n_leaving);
+    if (store)
+        store_unlock(store);
+    for (size_t i = 0; i < looking->n_pods; i++) {
+        if (g_hash_table_contains(leaving, looking->pods[i].uid))
+            looking->pods[n++] = looking->pods[i];
+    }
+    looking->n_pods = n;
+}
+
+/* Whoever binds knows that the time has come. */
+static bool has_heard(const struct looking *looking, const struct node *node)
+{
+    return node->switches_ns != 0 &&
+           node->switches_ns / (G_USEC_PER_SEC * G_GINT64_CONSTANT(1000)) <= looking->now_s;
+}
+
 /* Those in the ledger as well: their Bindings may be on their way. Until it has heard of the switch itself
  * somebody else may be. */
 static guint count_holders(const struct looking *looking, const struct switch_state *state)
 {
-    guint n = (guint)looking->n_pods;
+    guint n = looking->slots ? looking->n_leaving : (guint)looking->n_pods;
 
     if (!looking->with->store)
         return n > 0 ? n : looking->now_s - state->since_s < SWITCH_SETTLE_S;
     const struct node *node = ledger_node(store_lock(looking->with->store), looking->view.name);
     if (node)
-        n = MAX(n, node->switches_ns == 0 ? 1 : node->allocations->len);
+        n = MAX(n, !has_heard(looking, node) ? 1 : looking->slots ? n : node->allocations->len);
     store_unlock(looking->with->store);
     return n;
 }
@@ -152,6 +263,7 @@ static void write_patch(GString *body, const struct looking *looking,
     struct json_writer writer;
 
     json_writer_init(&writer, body);
+    const bool slots = step->mode && switch_mode_is_slots(step->mode);
     json_begin_object(&writer);
     json_key_object(&writer, "metadata");
     json_key_string(&writer, "resourceVersion", looking->view.resource_version);
@@ -159,9 +271,11 @@ static void write_patch(GString *body, const struct looking *looking,
     write_word(&writer, SWITCH_KEY, &step->mark);
     write_word(&writer, SWITCH_STATE_KEY, &step->state);
     write_word(&writer, SWITCH_DONE_KEY, &step->done);
+    if (slots)
+        write_word(&writer, step->mode->label, &step->label);
     json_end_object(&writer);
     json_key_object(&writer, "labels");
-    if (step->mode) {
+    if (step->mode && !slots) {
         write_word(&writer, step->mode->label, &step->label);
         if (step->clears_state && step->mode->state)
             write_word(&writer, step->mode->state, &gone);
@@ -185,16 +299,6 @@ static enum outcome send_patch(const struct looking *looking, const struct switc
 
     write_patch(body, looking, step);
     return api_client_call(looking->with->client, &call, reply, error);
-}
-
-/* It would come back to the node, or only kubelet ends it. */
-static bool stays(const struct looking *looking, const struct pod_view *pod)
-{
-    struct controller controller;
-
-    return string_pairs_get(&pod->annotations, EVICTION_MIRROR) ||
-           (controller_decode(looking->arena, pod->object, &controller) &&
-            g_strcmp0(controller.kind, "DaemonSet") == 0);
 }
 
 /* The pod takes its place in the hour, if that has a bound. False: it has none left, or nobody knows; that is in the
@@ -269,7 +373,7 @@ static void describe(const struct looking *looking, const struct switch_step *st
     look->stuck = step->stuck;
     look->waits = step->waits;
     look->label = g_strdup(label);
-    look->is = label ? g_strdup(string_pairs_get(&looking->view.labels, label)) : NULL;
+    look->is = label ? g_strdup(switch_mode_value(step->mode, &looking->view)) : NULL;
     look->mark = g_strdup(mark);
 }
 
@@ -284,7 +388,7 @@ static bool find_wanted(const struct looking *looking, const struct switch_mark 
         .event = SWITCH_EVENT_ANNOUNCED,
         .writes = true,
         .mark = {true, switch_mark_format(wanted)},
-        .mode = nvidia_mode_find(wanted->label),
+        .mode = switch_mode_find(wanted->label),
     };
     return true;
 }
@@ -333,6 +437,14 @@ enum outcome node_switch_look(const struct node_switch *with, const char *node,
         outcome = read_pods(&looking, error);
     if (outcome != OUTCOME_OK)
         return outcome;
+    const bool countable = counts_cards(&looking);
+    if (wanted && !countable && g_str_equal(wanted->label, NODE_SLOTS_KEY)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID, "node '%s': %s", node,
+                    switch_uncounted);
+        return OUTCOME_REFUSED;
+    }
+    if (looking.listed)
+        choose_leaving(&looking, wanted);
     struct switch_advice advice;
     struct switch_sight sight = {
         .now_s = looking.now_s,
@@ -341,6 +453,7 @@ enum outcome node_switch_look(const struct node_switch *with, const char *node,
         .replicas = with->replicas,
         .limits = with->limits,
         .n_holders = drains ? count_holders(&looking, &state) : (guint)looking.n_pods,
+        .counts_cards = countable,
     };
     find_advice(&looking, &sight, &advice);
     sight.advice = with->store ? &advice : NULL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/switch_mark.h"
 
+#include "dialect/node_marks.h"
+
 #include <glib.h>
 #include <string.h>
 
@@ -68,20 +70,37 @@ char *switch_mark_format(const struct switch_mark *mark)
     return g_strdup_printf("%s=%s@%s", mark->label, mark->value, time);
 }
 
-int64_t switch_mark_time(const struct node_view *view, char **ret_warning)
+static void warn(char **ret_warning, const char *text, const char *expected)
 {
+    if (ret_warning && !*ret_warning)
+        *ret_warning = g_strdup_printf("annotation '" SWITCH_KEY "': '%.64s' is not like '%s'; the "
+                                       "node takes no pods",
+                                       text, expected);
+}
+
+struct switch_ahead switch_mark_ahead(const struct node_view *view, char **ret_warning)
+{
+    static const struct switch_ahead none = {0}, come = {.at_ns = COME_NS};
     const char *text = string_pairs_get(&view->annotations, SWITCH_KEY);
+    const char *slots = string_pairs_get(&view->annotations, NODE_SLOTS_KEY);
     struct switch_mark mark;
 
     if (string_pairs_get(&view->annotations, SWITCH_STATE_KEY))
-        return COME_NS;
+        return come;
     if (!text)
-        return 0;
-    if (switch_mark_parse(text, &mark))
-        return mark.at_s * NS_PER_S;
-    if (ret_warning && !*ret_warning)
-        *ret_warning = g_strdup_printf("annotation '" SWITCH_KEY "': '%.64s' is not like "
-                                       "'LABEL=VALUE@2026-11-25T20:00:00Z'; the node takes no pods",
-                                       text);
-    return COME_NS;
+        return none;
+    if (!switch_mark_parse(text, &mark)) {
+        warn(ret_warning, text, "LABEL=VALUE@2026-11-25T20:00:00Z");
+        return come;
+    }
+    if (!g_str_equal(mark.label, NODE_SLOTS_KEY))
+        return (struct switch_ahead){.at_ns = mark.at_s * NS_PER_S};
+    const struct node_slots wanted = node_slots_parse(mark.value);
+    if (!wanted.readable) {
+        warn(ret_warning, text, NODE_SLOTS_KEY "=4@2026-11-25T20:00:00Z");
+        return come;
+    }
+    return node_slots_shrink(slots, mark.value)
+               ? (struct switch_ahead){mark.at_s * NS_PER_S, wanted.most}
+               : none;
 }

@@ -7,6 +7,7 @@
  *
  *   gpuledger.io/switch         LABEL=VALUE@TIME   that label of the node gets that value at that time
  *                                                  (RFC 3339)
+ *                               or the annotation gpuledger.io/slots (dialect/node_marks.h)
  *   gpuledger.io/switch-state   how far it is (switch/switch_state.h): the time has come
  *
  * What cannot be read stands for a time that has come. Pure functions.
@@ -34,9 +35,15 @@ bool switch_mark_parse(const char *text, struct switch_mark *ret_mark);
 /* As it is parsed. Free with g_free. */
 char *switch_mark_format(const struct switch_mark *mark);
 
-/* Unix time in nanoseconds from which the node is another one; 0: none is said. A warning as those of
- * dialects. */
-int64_t switch_mark_time(const struct node_view *view, char **ret_warning);
+/* What of it concerns those who want to come. */
+struct switch_ahead {
+    int64_t at_ns; /* Unix time from which the node is another one; 0: none is said, or that takes
+                    * nothing from anybody */
+    int32_t slots; /* of each card, from then on; 0: all pods have to end by then */
+};
+
+/* A warning as those of dialects. */
+struct switch_ahead switch_mark_ahead(const struct node_view *view, char **ret_warning);
 
 /* Unix time as "2026-11-25T20:00:00Z", and back; false: it is none. Free with g_free. */
 char *switch_time_format(int64_t time_s);

@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_layouts(input.file);
     check_mark(string_pairs_get(&input.node.annotations, SWITCH_KEY));
     g_autofree char *warning = NULL;
-    FUZZ_CHECK(switch_mark_time(&input.node, &warning) >= 0);
+    FUZZ_CHECK(switch_mark_ahead(&input.node, &warning).at_ns >= 0);
     calendar_free(calendar);
     g_string_free(input.file, TRUE);
     return 0;

@@ -299,7 +299,7 @@ static void come(struct world *world)
     struct shown shown;
 
     show(world, &shown);
-    node.switches_ns = switch_mark_time(&shown.view, NULL);
+    node.switches_ns = switch_mark_ahead(&shown.view, NULL).at_ns;
     if (feasibility_outlasts(&request, &node, world->now_s * INT64_C(1000000000)) ||
         world->reported < 0 ||
         count_pods(world) >= CARDS * world->geometries[world->reported].devices)

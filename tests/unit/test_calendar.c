@@ -193,9 +193,42 @@ START_TEST(nodes_are_those_with_the_labels)
 }
 END_TEST
 
+/* With quotes or without. */
+START_TEST(slots_are_numbers_or_any)
+{
+    g_autoptr(GError) error = NULL;
+    struct calendar_answer answer;
+
+    weeks = load("{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"slots\",\"windows\":["
+                 "{\"from\":\"08:00\",\"to\":\"20:00\",\"target\":4},"
+                 "{\"from\":\"20:00\",\"to\":\"22:00\",\"target\":\"1\"},"
+                 "{\"from\":\"22:00\",\"to\":\"08:00\",\"target\":\"any\"}]}]}",
+                 &error);
+    ck_assert_msg(weeks, "%s", error ? error->message : "");
+    ck_assert(calendar_ask(weeks, &(struct string_pairs){0}, 1795608000, &answer)); /* noon */
+    ck_assert_str_eq(answer.mode->label, "gpuledger.io/slots");
+    ck_assert_str_eq(answer.now, "4");
+    ck_assert_str_eq(answer.next, "1");
+    ck_assert(calendar_ask(weeks, &(struct string_pairs){0}, 1795608000 + 9 * 3600, &answer));
+    ck_assert_str_eq(answer.next, "any");
+}
+END_TEST
+
 static const struct {
     const char *text, *why;
 } faults[] = {
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"slots\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"target\":0}]}]}",
+     "neither a number from 1 to 1000 nor 'any'"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"slots\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"target\":1.5}]}]}",
+     "'target'"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"slots\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\"}]}]}",
+     "'target': missing"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"slots\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"target\":\"auto\"}]}]}",
+     "mig.config"},
     {"[]", "no mapping"},
     {"{}", "nodes"},
     {"{\"notice\":\"1x\",\"nodes\":[]}", "notice"},
@@ -260,6 +293,7 @@ int main(void)
     tcase_add_test(tcase, a_time_that_comes_twice_is_that_of_standard_time);
     tcase_add_test(tcase, every_day_of_a_year_has_its_windows_once);
     tcase_add_test(tcase, nodes_are_those_with_the_labels);
+    tcase_add_test(tcase, slots_are_numbers_or_any);
     tcase_add_loop_test(tcase, what_is_wrong_is_named, 0, G_N_ELEMENTS(faults));
     suite_add_tcase(suite, tcase);
 

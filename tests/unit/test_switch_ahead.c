@@ -19,14 +19,19 @@
 #define TARGET "nvidia.com/device-plugin.config=night@"
 #define HOUR_S 3600
 
+#define SLOTS "gpuledger.io/slots"
+
 static struct extender extender;
+static const char *slots; /* what the Node says of them; NULL: nothing */
 
 /* "n1" with one card and these words of a switch; NULL: none. */
 static void say(const char *mark, const char *state)
 {
-    struct string_pair said[2];
+    struct string_pair said[3];
     size_t n = 0;
 
+    if (slots)
+        said[n++] = (struct string_pair){SLOTS, slots};
     if (mark)
         said[n++] = (struct string_pair){"gpuledger.io/switch", mark};
     if (state)
@@ -48,6 +53,7 @@ static void announce(int64_t in_s)
 
 static void setup(void)
 {
+    slots = NULL;
     extender = (struct extender){
         .store = store_new(&(struct store_options){.patience_ms = 60000}),
         .bind_timeout_ms = 60,
@@ -175,6 +181,54 @@ START_TEST(a_switch_under_way_takes_nobody_whatever_else_is_said)
 }
 END_TEST
 
+static void announce_slots(const char *is, const char *wanted, int64_t in_s)
+{
+    g_autofree char *time = switch_time_format(g_get_real_time() / G_USEC_PER_SEC + in_s);
+    g_autofree char *mark = g_strdup_printf(SLOTS "=%s@%s", wanted, time);
+
+    slots = is;
+    say(mark, NULL);
+}
+
+/* Where a card takes more holders afterwards, nobody has to end. */
+START_TEST(more_slots_ahead_refuse_nobody)
+{
+    announce_slots("2", "4", HOUR_S);
+    expect_taken("silent", "");
+    announce_slots("2", "any", -1);
+    expect_taken("second", "");
+    announce_slots("2", "2", HOUR_S);
+    g_autofree char *third = format_pod("third", "");
+    expect(filter(third), reason_info(REASON_NODE_SLOTS)->text);
+}
+END_TEST
+
+/* As many come who outlast it as may be there afterwards; who does not outlast it comes as before. */
+START_TEST(fewer_slots_ahead_refuse_those_that_would_be_too_many)
+{
+    announce_slots(NULL, "2", HOUR_S);
+    expect_taken("first", "");
+    expect_taken("short", "\"activeDeadlineSeconds\":600,");
+    expect_refused("third", "");
+    expect_taken("shorter", "\"activeDeadlineSeconds\":60,");
+    announce_slots(NULL, "3", -1); /* the time has come: nobody, until the number is there */
+    expect_refused("late", "\"activeDeadlineSeconds\":1,");
+}
+END_TEST
+
+START_TEST(slots_ahead_that_cannot_be_read_refuse_everybody)
+{
+    announce_slots("4", "0", HOUR_S);
+    expect_refused("one", "\"activeDeadlineSeconds\":1,");
+    announce_slots("4", "many", HOUR_S);
+    expect_refused("two", "\"activeDeadlineSeconds\":1,");
+    slots = "x"; /* what is there now */
+    say(NULL, NULL);
+    g_autofree char *pod = format_pod("three", "");
+    expect(filter(pod), reason_info(REASON_CARD_CLOSED)->text);
+}
+END_TEST
+
 /* Those who were refused are looked at again. */
 START_TEST(afterwards_the_node_is_as_before)
 {
@@ -218,6 +272,9 @@ int main(void)
     tcase_add_test(tcase, when_the_time_has_come_nobody_is_taken);
     tcase_add_test(tcase, what_cannot_be_read_stands_for_a_time_that_has_come);
     tcase_add_test(tcase, a_switch_under_way_takes_nobody_whatever_else_is_said);
+    tcase_add_test(tcase, more_slots_ahead_refuse_nobody);
+    tcase_add_test(tcase, fewer_slots_ahead_refuse_those_that_would_be_too_many);
+    tcase_add_test(tcase, slots_ahead_that_cannot_be_read_refuse_everybody);
     tcase_add_test(tcase, afterwards_the_node_is_as_before);
     tcase_add_test(tcase, a_mark_is_read_as_it_was_written);
     suite_add_tcase(suite, tcase);

@@ -35,6 +35,7 @@ static void look(struct node_view node, guint n_holders, int64_t now_s)
         .replicas = "day=4,night=1",
         .limits = switch_limits_default,
         .n_holders = n_holders,
+        .counts_cards = true,
     };
     switch_step_find(&sight, &step);
 }
@@ -218,6 +219,88 @@ START_TEST(vgpu_guests_are_never_cut)
 }
 END_TEST
 
+/* --- how many holders a card takes -------------------------------------------------------------- */
+
+#define SLOTS "gpuledger.io/slots"
+
+static void look_at_slots(const char *is, const char *wanted, const char *state, guint n_leaving,
+                          int64_t now_s)
+{
+    g_autofree char *mark = g_strdup_printf(SLOTS "=%s@" AT, wanted);
+    struct string_pair words[3] = {{SWITCH_KEY, mark}};
+    struct node_view node = {.annotations = {words, 1}};
+
+    if (is)
+        words[node.annotations.n++] = (struct string_pair){SLOTS, is};
+    if (state)
+        words[node.annotations.n++] = (struct string_pair){SWITCH_STATE_KEY, state};
+    look(node, n_leaving, now_s);
+}
+
+static const struct {
+    const char *is, *wanted;
+} more[] = {{"2", "4"}, {"2", "any"}, {"x", "any"}, {NULL, "any"}, {"2", "2"}};
+
+START_TEST(more_slots_are_there_at_once)
+{
+    look_at_slots(more[_i].is, more[_i].wanted, NULL, 7, NOON);
+    ck_assert(!step.drains && !step.taint && step.writes);
+    ck_assert_str_eq(switch_events[step.event], switch_events[SWITCH_EVENT_DONE]);
+    ck_assert(step.mark.set && !step.mark.text && step.state.set && !step.state.text);
+    ck_assert_int_eq(step.label.set, g_strcmp0(more[_i].is, more[_i].wanted) != 0);
+    ck_assert(!step.label.set || g_str_equal(step.label.text, more[_i].wanted));
+}
+END_TEST
+
+static const struct {
+    const char *is, *from;
+} fewer[] = {{NULL, ""}, {"4", "4"}, {"any", "any"}, {"x", "x"}};
+
+START_TEST(fewer_slots_are_there_when_no_card_has_more_holders)
+{
+    g_autofree char *state = g_strconcat("draining@" AT "/", fewer[_i].from, NULL);
+
+    look_at_slots(fewer[_i].is, "3", NULL, 2, NOON - 1);
+    ck_assert(!step.writes && step.waits);
+    look_at_slots(fewer[_i].is, "3", NULL, 2, NOON);
+    expect(SWITCH_EVENT_BEGUN, state, NULL);
+    ck_assert(step.taint && !step.mark.set);
+    look_at_slots(fewer[_i].is, "3", state, 2, NOON + 60);
+    ck_assert(step.drains && !step.writes);
+    look_at_slots(fewer[_i].is, "3", state, 0, NOON + 90);
+    expect(SWITCH_EVENT_DONE, "", "3");
+    ck_assert(!step.taint && step.mark.set && !step.mark.text && !step.state.text);
+    ck_assert_str_eq(step.done.text, SLOTS "=3@2026-11-25T12:01:30Z");
+    look_at_slots(fewer[_i].is, "3", state, 1, NOON + switch_limits_default.drain_s + 1);
+    ck_assert_str_eq(switch_events[step.event], switch_events[SWITCH_EVENT_GIVEN_UP]);
+    ck_assert(!step.taint && !step.label.set && !step.state.text);
+}
+END_TEST
+
+START_TEST(slots_that_nobody_can_read_or_count_are_not_switched)
+{
+    const struct switch_sight sight = {
+        .now_s = NOON,
+        .node =
+            &(struct node_view){.name = "n1", .annotations = PAIRS({SWITCH_KEY, SLOTS "=1@" AT})},
+        .limits = switch_limits_default,
+    };
+
+    look_at_slots("4", "0", NULL, 0, NOON);
+    ck_assert_str_eq(switch_events[step.event], switch_events[SWITCH_EVENT_GIVEN_UP]);
+    ck_assert(!step.label.set && !step.mark.text);
+    look_at_slots("4 4", "1", NULL, 0, NOON);
+    ck_assert(!step.writes && step.stuck);
+    look_at_slots("5", "1", "draining@" AT "/4", 0, NOON);
+    ck_assert(step.stuck && !step.label.set);
+    switch_step_clear(&step);
+    switch_step_find(&sight, &step); /* who is on which card nobody knows */
+    ck_assert_str_eq(switch_events[step.event], switch_events[SWITCH_EVENT_GIVEN_UP]);
+    ck_assert_str_eq(step.waits, switch_uncounted);
+    ck_assert(!step.label.set);
+}
+END_TEST
+
 /* --- a window that leaves the layout to what is expected ---------------------------------------------- */
 
 static struct calendar *autos;
@@ -361,6 +444,10 @@ int main(void)
     tcase_add_test(tcase, mig_manager_is_asked_twice);
     tcase_add_test(tcase, success_alone_is_not_enough);
     tcase_add_test(tcase, vgpu_guests_are_never_cut);
+    tcase_add_loop_test(tcase, more_slots_are_there_at_once, 0, G_N_ELEMENTS(more));
+    tcase_add_loop_test(tcase, fewer_slots_are_there_when_no_card_has_more_holders, 0,
+                        G_N_ELEMENTS(fewer));
+    tcase_add_test(tcase, slots_that_nobody_can_read_or_count_are_not_switched);
     tcase_add_test(tcase, what_cannot_be_read_is_left_to_people);
     tcase_add_test(tcase, a_state_is_read_as_it_was_written);
     suite_add_tcase(suite, tcase);

@@ -4,6 +4,7 @@
 #include "cmd/changes/places.h"
 #include "cmd/changes/switch_layouts.h"
 #include "core/fail.h"
+#include "dialect/node_marks.h"
 #include "json/json.h"
 #include "kube/api_cluster.h"
 #include "kube/clock.h"
@@ -288,18 +289,24 @@ static bool read_target(const struct switching *switching, const char *text,
 {
     const char *sign = strchr(text, '=');
     g_autofree char *name = sign ? g_strndup(text, (gsize)(sign - text)) : NULL;
-    const struct node_mode *mode = name ? nvidia_mode_find(name) : NULL;
+    const struct node_mode *mode = name ? switch_mode_find(name) : NULL;
     g_autofree char *now = switch_time_format(g_get_real_time() / G_USEC_PER_SEC);
     g_autofree char *mark = mode ? g_strdup_printf("%s%s@%s", mode->label, sign, now) : NULL;
     struct mode_value value;
 
     if (!mark || !switch_mark_parse(mark, ret_mark))
         return fail_with(error, GPULEDGER_ERROR_INVALID,
-                         "'%s' is not like 'device-plugin.config=VALUE' or 'mig.config=VALUE'",
+                         "'%s' is not like 'device-plugin.config=VALUE', 'mig.config=VALUE' or "
+                         "'slots=4'",
                          text);
-    return calendar_value(switching->calendar, mode, ret_mark->value, switching->with.replicas,
-                          &value) ||
-           fail_with(error, GPULEDGER_ERROR_INVALID, "what '%s' makes of cards is not known: %s",
+    if (calendar_value(switching->calendar, mode, ret_mark->value, switching->with.replicas,
+                       &value))
+        return true;
+    if (switch_mode_is_slots(mode))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "'%s' is neither a number from 1 to %d nor 'any'", ret_mark->value,
+                         NODE_SLOTS_MAX);
+    return fail_with(error, GPULEDGER_ERROR_INVALID, "what '%s' makes of cards is not known: %s",
                      ret_mark->value,
                      mode->recuts ? "name it in the layouts of --calendar"
                                   : "name it in --nvidia-config-replicas");
@@ -312,7 +319,7 @@ static bool is_auto(const char *text)
 {
     const char *sign = strchr(text, '=');
     g_autofree char *name = sign ? g_strndup(text, (gsize)(sign - text)) : NULL;
-    const struct node_mode *mode = name ? nvidia_mode_find(name) : NULL;
+    const struct node_mode *mode = name ? switch_mode_find(name) : NULL;
 
     return mode && mode->recuts && g_str_equal(sign + 1, AUTO);
 }
