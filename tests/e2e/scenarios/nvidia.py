@@ -16,12 +16,12 @@ OTHER_USE = "in use by pods that share them in another way"
 FULL = "Insufficient nvidia.com/gpu"
 
 
-def start(world, *args):
+def start(world, *args, resources=()):
     """Extender and scheduler, which calls it for these resources too."""
     world.extender_start(*args)
     config = world.scheduler_config()
     config["extenders"][0]["managedResources"] += [
-        {"name": name, "ignoredByScheduler": False} for name in (GPU, MIG)
+        {"name": name, "ignoredByScheduler": False} for name in (GPU, MIG, *resources)
     ]
     world.scheduler_start(config)
 
