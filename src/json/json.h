@@ -142,11 +142,6 @@ void json_raw(struct json_writer *writer, const char *text, size_t length);
 void json_strings_raw(struct json_writer *writer, const struct json_strings *strings, size_t first,
                       size_t n);
 
-/* An array of objects, one for each string: the string as it stood in the text, and its number. In one
- * piece, since there are thousands a call. */
-void json_strings_rows(struct json_writer *writer, const struct json_strings *strings,
-                       const char *key, const char *number_key, const int32_t *numbers);
-
 /* The other way round of json_decode: the members that the table names, as an object whose nesting
  * follows the paths. What is NULL, zero, false or empty is left out; a JSON_PRESENT is written as
  * true. Rows that hold a tree, which a struct made by hand lacks, are left to `tree` (NULL: they are

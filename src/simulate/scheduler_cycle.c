@@ -135,7 +135,8 @@ static bool filter(struct scheduler_cycle *cycle, GError **error)
     return true;
 }
 
-/* Adds the extender's marks to the totals, in the order in which the nodes were named. */
+/* Adds the extender's marks to the totals: they come in the order in which the nodes were named, without
+ * those that are 0. */
 static bool prioritize(struct scheduler_cycle *cycle, const struct scheduler_pod *pod,
                        GError **error)
 {
@@ -156,11 +157,12 @@ static bool prioritize(struct scheduler_cycle *cycle, const struct scheduler_pod
     cJSON_ArrayForEach (item, answer) {
         const cJSON *host = cJSON_GetObjectItemCaseSensitive(item, "Host");
         const cJSON *mark = cJSON_GetObjectItemCaseSensitive(item, "Score");
-        if (i == cycle->n || !cJSON_IsString(host) || !cJSON_IsNumber(mark) ||
-            !g_str_equal(host->valuestring, cycle->options.nodes[cycle->nodes[i]])) {
+        while (i < cycle->n && cJSON_IsString(host) &&
+               !g_str_equal(host->valuestring, cycle->options.nodes[cycle->nodes[i]]))
+            i++;
+        if (i == cycle->n || !cJSON_IsString(host) || !cJSON_IsNumber(mark)) {
             g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "prioritize: item %zu of the answer is not about the node that was named",
-                        i);
+                        "prioritize: the answer is not about the nodes that were named, in their order");
             return false;
         }
         cycle->totals[i++] += (int64_t)mark->valuedouble * weight;

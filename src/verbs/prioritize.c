@@ -11,7 +11,6 @@
 
 #include <gpuledger/ranking.h>
 
-#define REPLY_GUESS_MAX ((size_t)1 << 20)
 /* In cards, for each pod that comes before on a node that lets a pod wait: where all do, the shortest
  * queue is best, however the node packs. */
 #define QUEUE_LOSS 1e6
@@ -182,7 +181,7 @@ static void log_contest(const struct filter_args *args, struct contest *contest)
                       LOG_NUMBER("nodes", n), LOG_TEXT("best", best->str));
 }
 
-/* NULL with an error, or without one: the call is not about this pod. */
+/* NULL with an error, or without one: the call is not about this pod, or these nodes. */
 static const int32_t *decide(struct call *call, enum prioritize_pods pods,
                              struct json_arena *arena, GError **error)
 {
@@ -211,6 +210,8 @@ static const int32_t *decide(struct call *call, enum prioritize_pods pods,
     else
         others = rate_hosts(&contest, call, ledger, scores);
     store_unlock(extender->store);
+    if (!request && !held && contest.n == 0)
+        return NULL; /* no node with GPUs: all would have the same mark */
     if (extender->shape == PRIORITIZE_SCALED)
         mark_scaled(&contest, arena, RANKING_SCORE_MAX / (others ? 2 : 1), scores);
     else if (!others)
@@ -236,8 +237,6 @@ bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, c
     if (failure) {
         log_event(LOG_LEVEL_WARN, "prioritize failed", LOG_TEXT("why", failure->message));
     } else {
-        g_string_set_size(reply, MIN(length * 2, REPLY_GUESS_MAX));
-        g_string_truncate(reply, 0);
         json_writer_init(&writer, reply);
         prioritize_result_encode(&writer, &call.args, scores);
     }

@@ -286,12 +286,10 @@ void filter_error_encode(struct json_writer *writer, const char *message)
 void prioritize_result_encode(struct json_writer *writer, const struct filter_args *args,
                               const int32_t *scores)
 {
-    if (scores && args->strings.values) {
-        json_strings_rows(writer, &args->strings, "Host", "Score", scores);
-        return;
-    }
     json_begin_array(writer);
     for (size_t i = 0; scores && i < args->n_names; i++) {
+        if (scores[i] == 0)
+            continue;
         json_begin_object(writer);
         json_key_string(writer, "Host", args->names[i]);
         json_key_int(writer, "Score", scores[i]);

@@ -141,7 +141,8 @@ class Scenario(unittest.TestCase):
     def best(self, wanted, fits):
         """The node that prioritize marks highest, the first by name among equals."""
         marks = self.verb("prioritize", {"Pod": wanted, "NodeNames": fits})
-        return min(marks, key=lambda mark: (-mark["Score"], mark["Host"]))["Host"]
+        marked = {mark["Host"]: mark["Score"] for mark in marks}
+        return min(fits, key=lambda host: (-marked.get(host, 0), host))
 
     def bind(self, wanted, where):
         meta = wanted["metadata"]

@@ -136,7 +136,7 @@ START_TEST(whole_nodes_are_marked_by_name)
 
     ck_assert(extender_prioritize(&world.extender, PRIORITIZE_ALL, body, strlen(body), reply,
                                   NULL));
-    ck_assert_str_eq(reply->str, "[{\"Host\":\"small\",\"Score\":0},{\"Host\":\"duo\",\"Score\":10}]");
+    ck_assert_str_eq(reply->str, "[{\"Host\":\"duo\",\"Score\":10}]");
 }
 END_TEST
 
@@ -189,7 +189,8 @@ START_TEST(pods_without_a_gpu_leave_nodes_with_gpus_alone)
     world_add_pending(&world, "p", 2);
     expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
     expect_of(PRIORITIZE_ALL, "web", "duo,plain,nope", "duo=0 plain=10 nope=10");
-    expect_of(PRIORITIZE_WITHOUT_GPU, "p", "duo,plain", "");
+    expect_of(PRIORITIZE_WITHOUT_GPU, "p", "duo,plain", "duo=0 plain=0");
+    expect_of(PRIORITIZE_ALL, "web", "plain,nope", "plain=0 nope=0"); /* nothing tells them apart */
     world.extender.shape = PRIORITIZE_SCALED;
     world_add_bound(&world, "old", "mono", 4, "0");
     expect_of(PRIORITIZE_WITHOUT_GPU, "web", "duo,plain,mono", "duo=5 plain=10 mono=5");

@@ -101,6 +101,7 @@ char *world_prioritize(struct world *world, enum prioritize_pods pods, const cha
     g_autoptr(GString) reply = g_string_new(NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(json_arena) arena = json_arena_new();
+    g_autoptr(GHashTable) marks = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GError) error = NULL;
     const cJSON *item;
 
@@ -111,10 +112,14 @@ char *world_prioritize(struct world *world, enum prioritize_pods pods, const cha
     cJSON_ArrayForEach (item, json) {
         const cJSON *host = cJSON_GetObjectItemCaseSensitive(item, "Host");
         const cJSON *score = cJSON_GetObjectItemCaseSensitive(item, "Score");
-        ck_assert_msg(cJSON_IsString(host) && cJSON_IsNumber(score), "%s", reply->str);
-        g_string_append_printf(text, "%s%s=%d", text->len ? " " : "", host->valuestring,
-                               score->valueint);
+        ck_assert_msg(cJSON_IsString(host) && cJSON_IsNumber(score) && score->valueint > 0, "%s",
+                      reply->str);
+        g_hash_table_insert(marks, host->valuestring, GINT_TO_POINTER(score->valueint));
     }
+    g_auto(GStrv) names = g_strsplit(nodes, ",", -1);
+    for (char **name = names; *name; name++)
+        g_string_append_printf(text, "%s%s=%d", text->len ? " " : "", *name,
+                               GPOINTER_TO_INT(g_hash_table_lookup(marks, *name)));
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 

@@ -33,7 +33,7 @@ void world_add_pending(struct world *world, const char *pod, int64_t mem);
 /* The body of a filter call for a pod as it stands in the cluster; `nodes` is "n1,n2". */
 char *world_filter_body(struct world *world, const char *pod, const char *nodes);
 char *world_filter(struct world *world, const char *pod, const char *nodes);
-/* The marks as "n1=10 n2=0", or the error. */
+/* The marks of all nodes that are named as "n1=10 n2=0", or the error. */
 char *world_prioritize(struct world *world, enum prioritize_pods pods, const char *pod,
                        const char *nodes);
 char *world_bind_body(const char *pod, const char *uid, const char *node);
