@@ -30,8 +30,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from tap import Tap  # noqa: E402
 from world import Process, World, free_ports, program, wait_for  # noqa: E402
 from gpushare import RESOURCE  # noqa: E402
+from kubelet import now_rfc3339  # noqa: E402
 
-CARDS, CARD_UNITS, SMALLEST = 4, 100_000, 1000
+CARDS, CARD_UNITS, SMALLEST = 4, 100_000, 6000  # about 60 pods to a node: kubelet takes 110
 WANTED = 0.95
 THERE = "there"  # the namespace of pods that are bound before anything is measured
 
@@ -171,13 +172,13 @@ def measure(world, count, way, qps):
 
 
 def fill(world, load, nodes, pods):
-    """Nodes, and pods that are bound to them already, of a size that is not measured."""
+    """Nodes, and pods that run on them already, of a size that is not measured."""
     for number in range(nodes):
         world.node(f"n{number}", [CARD_UNITS] * CARDS)
     if not pods:
         return
     world.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": THERE}})
-    lines = []
+    made, running = [], []
     for number in range(pods):
         annotations = {
             "ALIYUN_COM_GPU_MEM_IDX": str(number // nodes % CARDS),
@@ -193,10 +194,14 @@ def fill(world, load, nodes, pods):
             "metadata": {"name": f"held-{number}", "namespace": THERE, "annotations": annotations},
             "spec": {"containers": [container], "nodeName": f"n{number % nodes}"},
         }
-        lines.append(f"POST\t{world.plane.url}/api/v1/namespaces/{THERE}/pods\t{json.dumps(pod)}\n")
-    subprocess.run([load, "-c", "16", "-H", f"Authorization: Bearer {world.plane.token()}",
-                    "--cacert", world.plane.ca_file], input="".join(lines), text=True, check=True,
-                   stdout=subprocess.DEVNULL)
+        url = f"{world.plane.url}/api/v1/namespaces/{THERE}/pods"
+        made.append(f"POST\t{url}\t{json.dumps(pod)}\n")
+        pod["status"] = {"phase": "Running", "startTime": now_rfc3339()}
+        running.append(f"PUT\t{url}/held-{number}/status\t{json.dumps(pod)}\n")
+    for lines in (made, running):
+        subprocess.run([load, "-c", "16", "-H", f"Authorization: Bearer {world.plane.token()}",
+                        "--cacert", world.plane.ca_file], input="".join(lines), text=True, check=True,
+                       stdout=subprocess.DEVNULL)
 
 
 def describe(cost):
