@@ -161,8 +161,9 @@ static bool prioritize(struct scheduler_cycle *cycle, const struct scheduler_pod
                !g_str_equal(host->valuestring, cycle->options.nodes[cycle->nodes[i]]))
             i++;
         if (i == cycle->n || !cJSON_IsString(host) || !cJSON_IsNumber(mark)) {
-            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
-                        "prioritize: the answer is not about the nodes that were named, in their order");
+            g_set_error(
+                error, GPULEDGER_ERROR, GPULEDGER_ERROR_INVALID,
+                "prioritize: the answer is not about the nodes that were named, in their order");
             return false;
         }
         cycle->totals[i++] += (int64_t)mark->valuedouble * weight;

@@ -59,7 +59,8 @@ static void check_prioritize_answer(const struct filter_args *args)
     json_writer_init(&writer, text);
     prioritize_result_encode(&writer, args, scores);
     const cJSON *answer = json_parse(arena, text->str, text->len, NULL);
-    FUZZ_CHECK(cJSON_IsArray(answer) && (size_t)cJSON_GetArraySize(answer) == (args->n_names + 1) / 2);
+    FUZZ_CHECK(cJSON_IsArray(answer) &&
+               (size_t)cJSON_GetArraySize(answer) == (args->n_names + 1) / 2);
     cJSON_ArrayForEach (row, answer) {
         const cJSON *host = cJSON_GetObjectItemCaseSensitive(row, "Host");
         FUZZ_CHECK(cJSON_IsString(host));
