@@ -417,7 +417,8 @@ class Service(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(at_it(), [first], "only one replica is at it")
                 first.kill()
                 status = await cluster.phase("done", "stopped")
-                self.assertTrue(any("plan ended" in line for line in second.log), second.log)
+                await cluster.until(lambda: any("plan ended" in line for line in second.log),
+                                    "the other's log, which comes a moment later, says that it ended")
             self.assertEqual((status["phase"], status["moved"], cluster.where("big")), ("done", 2, "n1"), (moment, status))
             self.assertEqual(self.outcomes(status), [(name, "moved") for name in cluster.moves], "each once")
             self.assertEqual(cluster.marks(), [], moment)
