@@ -6,8 +6,8 @@ over TLS, and with an extender that knows nothing (tests/bench/null_extender.c):
 All pods wait before kube-scheduler is started; the rate is that between the first and the last of
 them that a watch sees with a node. All ways use the same configuration but for the extender, and
 take turns, so that whatever else the machine does hits each. Only the extender of the way runs. No node
-is played: no two pods are of one size, so that none has to wait for the device plugin to tell it from
-another.
+is played: unless --sizes says otherwise no two pods are of one size, so that none has to wait for the
+device plugin to tell it from another; with fewer sizes a node has one pod of each.
 
 etcd's data is on tmpfs without fsync, kube-scheduler's client is not limited (--qps), everything shares
 one machine: the ratio is the result, not the rates. Where the processes keep all cores busy, it is the
@@ -149,11 +149,11 @@ def cpu_seconds(world, way):
     return {process.name: process.cpu_seconds() for process in processes}
 
 
-def measure(world, count, way, qps):
+def measure(world, count, sizes, way, qps):
     """Pods per second, and milliseconds of CPU time per pod by process."""
     way.start()
     for number in range(count):
-        world.pod(f"p{number}", SMALLEST + number)
+        world.pod(f"p{number}", SMALLEST + number % sizes)
     config = world.scheduler_config()
     config["clientConnection"] = {"qps": qps, "burst": 2 * qps}
     stopwatch = Stopwatch(world.client, count)
@@ -213,6 +213,7 @@ def parse():
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--there", type=int, default=0, help="pods that are bound before")
+    parser.add_argument("--sizes", type=int, help="of pods; as many as pods unless told")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--null", required=True, help="the null extender's binary")
     parser.add_argument("--load", help="the sender's binary, which makes --there")
@@ -233,11 +234,11 @@ def main():
         fill(world, arguments.load, arguments.nodes, arguments.there)
         ways = {"without": Nobody(), "null": Null(world, arguments.null), "with": Gpuledger(world),
                 "TLS": GpuledgerTls(world)}
-        names = arguments.ways.split(",")
-        measure(world, arguments.pods, ways[names[-1]], arguments.qps)  # warms up; not counted
+        names, sizes = arguments.ways.split(","), arguments.sizes or arguments.pods
+        measure(world, arguments.pods, sizes, ways[names[-1]], arguments.qps)  # warms up; not counted
         for number in range(arguments.rounds):
             for name in names if number % 2 else reversed(names):
-                rate, cost = measure(world, arguments.pods, ways[name], arguments.qps)
+                rate, cost = measure(world, arguments.pods, sizes, ways[name], arguments.qps)
                 rates.setdefault(name, []).append(rate)
                 costs.setdefault(name, []).append(cost)
                 print(f"{name}: {rate:.0f} pods/s; ms per pod: {describe(cost)}; "
