@@ -55,6 +55,7 @@ struct world {
     struct calendar *calendar;
     struct words now, heard;
     int64_t now_s, away_s, begun_s;
+    struct moment moment; /* the same, for the store */
     bool by_hand; /* somebody has changed the number, or what is announced, himself */
     struct pod pods[PODS];
     unsigned n_pods;
@@ -119,12 +120,11 @@ static void hold_grant(const struct world *world, const struct pod *pod)
 
 /* --- the extender ---------------------------------------------------------------------------------- */
 
-static void set_clock(const struct world *world)
+static void set_clock(struct world *world)
 {
-    const struct moment moment = {.now_ms = 1, /* before any deadline of a bind */
-                                  .now_ns = world->now_s * INT64_C(1000000000)};
-
-    store_set_moment(world->extender.store, &moment);
+    world->moment = (struct moment){.now_ms = 1, /* before any deadline of a bind */
+                                    .now_ns = world->now_s * INT64_C(1000000000)};
+    store_set_moment(world->extender.store, &world->moment);
 }
 
 static void hear(struct world *world)
