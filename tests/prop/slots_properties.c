@@ -56,7 +56,7 @@ struct world {
     struct words now, heard;
     int64_t now_s, away_s, begun_s;
     struct moment moment; /* the same, for the store */
-    bool by_hand; /* somebody has changed the number, or what is announced, himself */
+    bool by_hand;         /* somebody has changed the number, or what is announced, himself */
     struct pod pods[PODS];
     unsigned n_pods;
 };
