@@ -372,7 +372,10 @@ def command(cluster, *arguments):
 
 
 def moved_judged(cluster, what, cards):
-    """All pods of the scenario are served, and are on these cards: {card: units}."""
+    """All pods of the scenario are served, and are on these cards: {card: units}. A pod that was evicted has ended
+    when a move is done, and is gone a moment later."""
+    wait_for(lambda: not any(pod["metadata"].get("deletionTimestamp") for pod in cluster.pods("moved-")),
+             PATIENCE_S, 0.1, "whoever was evicted gone")
     cluster.await_settled([pod["metadata"]["name"] for pod in cluster.pods("moved-")])
     judge(cluster, FAMILY, prefix="moved-").report(cluster.tap, what, len(cluster.pods("moved-")))
     load = collections.Counter()
