@@ -264,6 +264,18 @@ START_TEST(room_is_kept_for_a_successor)
 }
 END_TEST
 
+/* A room is of a certain card, so who is nominated there is found a place beside it, and not the other way
+ * round: 2 are left of each card. */
+START_TEST(who_is_nominated_finds_what_rooms_leave)
+{
+    apply((struct pod){"base", "2", .node = "n1", .card = "1", .priority = 1000});
+    apply((struct pod){"equal", "8", .nominated = "n1", .priority = 1});
+    keep_for(FOR_SUCCESSOR, 60);
+    ck_assert(!passes("small", "3", 1, "n1"));
+    ck_assert(passes("small", "2", 1, "n1"));
+}
+END_TEST
+
 static void apply_bound(const char *uid, const char *created)
 {
     g_autofree char *text = g_strdup_printf(
@@ -424,6 +436,7 @@ int main(void)
     tcase_add_test(tests, what_others_still_hold_is_kept_as_well);
     tcase_add_loop_test(tests, room_is_kept_for_a_bounded_time, 0, 3);
     tcase_add_test(tests, room_is_kept_for_a_successor);
+    tcase_add_test(tests, who_is_nominated_finds_what_rooms_leave);
     tcase_add_test(tests, a_room_is_taken_once);
     tcase_add_test(tests, a_group_finds_what_is_kept_for_any_of_it);
     tcase_add_test(tests, several_on_one_node);
