@@ -52,7 +52,7 @@ void filter_result_encode(struct json_writer *writer, const struct filter_result
 void filter_error_encode(struct json_writer *writer, const char *message);
 
 /* HostPriorityList: the nodes that have a mark other than 0; NULL: none has. For kube-scheduler a node that
- * is not in the list has 0, and each row costs it a microsecond or so. Source: prioritizeNodes,
+ * is not in the list has 0, and each row costs it time. Source: prioritizeNodes,
  * pkg/scheduler/schedule_one.go. */
 void prioritize_result_encode(struct json_writer *writer, const struct filter_args *args,
                               const int32_t *scores);
