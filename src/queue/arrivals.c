@@ -26,6 +26,7 @@ struct arrival {
     char *ns;
     char *title; /* "NAMESPACE/NAME" */
     char *scheduler;
+    char *controller;        /* as in the pod's view, or NULL */
     struct pod_facts *facts; /* what kube-scheduler adds up; a reference, or NULL */
     bool plain, grouped;
     bool asked;
@@ -61,6 +62,7 @@ static void arrival_free(gpointer data)
     g_free(arrival->title);
     g_free(arrival->created);
     g_free(arrival->scheduler);
+    g_free(arrival->controller);
     pod_facts_unref(arrival->facts);
     g_free(arrival);
 }
@@ -121,8 +123,11 @@ static void change(struct arrivals *arrivals, struct arrival *arrival,
 {
     arrival->plain = pod->plain; /* gates go */
     arrival->grouped = pod->grouped;
-    if (arrival->request == pod->request && arrival->priority == pod->view->priority)
+    if (arrival->request == pod->request && arrival->priority == pod->view->priority &&
+        g_strcmp0(arrival->controller, pod->view->controller) == 0)
         return;
+    g_free(arrival->controller);
+    arrival->controller = g_strdup(pod->view->controller);
     pod_facts_unref(arrival->facts);
     arrival->facts = pod_facts_ref(pod->facts);
     arrival->request = pod->request;
@@ -148,6 +153,7 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     arrival->created = g_strdup(pod->created);
     arrival->number = arrivals->number++;
     arrival->scheduler = g_strdup(scheduler_of(pod));
+    arrival->controller = g_strdup(pod->controller);
     arrival->facts = pod_facts_ref(entry->facts);
     arrival->plain = entry->plain;
     arrival->grouped = entry->grouped;
@@ -207,6 +213,7 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
     copy->title = g_strdup(copy->title);
     copy->created = g_strdup(copy->created);
     copy->scheduler = g_strdup(copy->scheduler);
+    copy->controller = g_strdup(copy->controller);
     copy->facts = pod_facts_ref(copy->facts);
     copy->request = request;
     copy->place = copy->place ? reservation_dup(copy->place) : NULL;
@@ -342,9 +349,76 @@ static bool take_share(struct shares *shares, const struct arrival *arrival)
     return true;
 }
 
+/* --- nodes as an older pod finds them --------------------------------------------------------- */
+
+static struct nominees look_as(const struct arrivals_query *query, const struct arrival *arrival)
+{
+    struct nominees own = *query->nominees;
+
+    own.what_ifs = NULL;
+    own.came = NULL;
+    own.uid = arrival->uid;
+    own.ns = arrival->ns;
+    own.controller = arrival->controller;
+    own.group = NULL; /* who comes with others is not waited for */
+    own.priority = arrival->priority;
+    own.admission.request = arrival->request;
+    own.admission.patience_ns = query->patience_ns;
+    return own;
+}
+
+/* One node, as the pod that asks finds it, and as older ones do, for whom other room is kept. Those for
+ * whom the same is share what they find. */
+struct views {
+    const struct arrivals_query *query;
+    const struct node *node; /* as it is */
+    const struct node *seen; /* by the pod that asks */
+    GArray *others;          /* struct nominees; NULL: all find it alike, as mostly */
+};
+
+static void free_nominees(gpointer nominees)
+{
+    nominees_clear(nominees);
+}
+
+static struct views views_of(const struct arrivals_node *node, const struct arrivals_query *query)
+{
+    struct views views = {query, node->as_it_is, node->seen, NULL};
+
+    if (nominations_concern(query->nominees->nominations, node->as_it_is)) {
+        views.others = g_array_new(FALSE, FALSE, sizeof(struct nominees));
+        g_array_set_clear_func(views.others, free_nominees);
+    }
+    return views;
+}
+
+static void views_clear(struct views *views)
+{
+    g_clear_pointer(&views->others, g_array_unref);
+}
+
+/* Valid until the views are cleared. */
+static const struct node *view_of(struct views *views, const struct arrival *arrival)
+{
+    if (!views->others)
+        return views->seen;
+    const struct nominees own = look_as(views->query, arrival);
+    if (nominees_agree(&own, views->query->nominees, views->node))
+        return views->seen;
+    for (guint i = 0; i < views->others->len; i++) {
+        struct nominees *other = &g_array_index(views->others, struct nominees, i);
+        if (nominees_agree(&own, other, views->node))
+            return nominees_see(other, views->node);
+    }
+    g_array_append_val(views->others, own);
+    return nominees_see(&g_array_index(views->others, struct nominees, views->others->len - 1),
+                        views->node);
+}
+
 /* --- pods that may come now ------------------------------------------------------------------ */
 
-/* Whether the node would take the pod now, if only after one that waits there, as filter says. */
+/* Whether the node, as the pod finds it, would take it now, if only after one that waits there, as filter
+ * says. */
 static bool may_come(const struct arrival *arrival, const struct node *node,
                      const struct arrivals_query *query)
 {
@@ -396,18 +470,22 @@ static bool have_plenty(const struct node *node, GPtrArray *may, const struct re
 }
 
 /* The oldest that the node would take now. */
-static GPtrArray *find_coming(const struct node *node, const struct arrivals_query *query)
+static GPtrArray *find_coming(struct views *views, const struct arrivals_query *query)
 {
-    bool none[ARRIVALS_OLDER_MAX] = {false}; /* nobody who asks for the same */
+    const struct node *none[ARRIVALS_OLDER_MAX]; /* as found by the first who asks for the same, for
+                                                  * whom there is no room; or NULL */
     GPtrArray *may = NULL;
 
     for (guint i = 0; i < query->older->len; i++) {
         struct arrival *arrival = query->older->pdata[i];
         const guint like = arrival->like->at;
-        if (none[like])
+        const struct node *found = view_of(views, arrival);
+        if (like == i)
+            none[i] = NULL;
+        if (none[like] == found)
             continue;
-        if (like == i && !may_come(arrival, node, query)) {
-            none[like] = true;
+        if ((like == i || views->others) && !may_come(arrival, found, query)) {
+            none[like] = none[like] ? none[like] : found;
             continue;
         }
         may = may ? may : g_ptr_array_new();
@@ -418,32 +496,92 @@ static GPtrArray *find_coming(const struct node *node, const struct arrivals_que
     return may;
 }
 
-struct arrivals_older arrivals_yield(const struct node *node, const struct placement *placement,
-                                     const struct arrivals_query *query)
+/* The first for whom there is no room once the pod and those before it have come; NULL: there is for all.
+ * All find the same node. */
+static struct arrival *find_kept_out(const struct views *views, const struct placement *placement,
+                                     const GPtrArray *coming)
 {
+    const struct arrivals_query *query = views->query;
     struct admission_query admission = query->nominees->admission;
+    g_autoptr(what_if) together = what_if_new(views->seen);
     struct placement older;
     enum reason reason;
 
     admission.patience_ns = query->patience_ns;
-    if (query->older->len == 0)
-        return (struct arrivals_older){NULL};
-    g_autoptr(GPtrArray) coming = find_coming(node, query);
-    if (!coming || have_plenty(node, coming, admission.request))
-        return (struct arrivals_older){NULL};
-    g_autoptr(what_if) together = what_if_new(node);
-    what_if_add(together, what_if_allocation(query->nominees->uid, query->nominees->priority,
-                                         placement));
+    what_if_add(together,
+                what_if_allocation(query->nominees->uid, query->nominees->priority, placement));
     for (guint i = 0; i < coming->len; i++) {
         struct arrival *arrival = coming->pdata[i];
         admission.request = arrival->request;
-        if (dialect_admit(together->node, &admission, &older, &reason) == ADMISSION_NO) {
-            begin_hold(arrival, query);
-            return (struct arrivals_older){arrival->title};
-        }
+        if (dialect_admit(together->node, &admission, &older, &reason) == ADMISSION_NO)
+            return arrival;
         what_if_add(together, what_if_allocation(arrival->uid, arrival->priority, &older));
     }
-    return (struct arrivals_older){NULL};
+    return NULL;
+}
+
+static void free_allocation(gpointer allocation)
+{
+    allocation_free(allocation);
+}
+
+/* Whether the node takes the pod beside those who have come before it. `ret_placement` is set if so. */
+static bool takes_beside(struct nominees *own, const struct node *node, const GPtrArray *there,
+                         struct placement *ret_placement)
+{
+    g_autoptr(what_if) what_if = what_if_new(nominees_see(own, node));
+    enum reason reason;
+
+    for (guint i = 0; i < there->len; i++)
+        what_if_add(what_if, allocation_dup(there->pdata[i]));
+    return dialect_admit(what_if->node, &own->admission, ret_placement, &reason) != ADMISSION_NO;
+}
+
+/* The same where each may find another one: what is kept for a pod is so no longer once it has come. */
+static struct arrival *find_kept_out_each(const struct views *views,
+                                          const struct placement *placement,
+                                          const GPtrArray *coming)
+{
+    const struct nominees *asking = views->query->nominees;
+    g_autoptr(GPtrArray) there = g_ptr_array_new_with_free_func(free_allocation);
+    g_autoptr(GPtrArray) came = g_ptr_array_new();
+    struct placement older;
+
+    g_ptr_array_add(there, what_if_allocation(asking->uid, asking->priority, placement));
+    nominees_take(asking, views->node, came);
+    for (guint i = 0; i < coming->len; i++) {
+        struct arrival *arrival = coming->pdata[i];
+        struct nominees own = look_as(views->query, arrival);
+        own.came = came;
+        const bool takes = takes_beside(&own, views->node, there, &older);
+        nominees_clear(&own);
+        if (!takes)
+            return arrival;
+        g_ptr_array_add(there, what_if_allocation(arrival->uid, arrival->priority, &older));
+        nominees_take(&own, views->node, came);
+    }
+    return NULL;
+}
+
+struct arrivals_older arrivals_yield(const struct arrivals_node *node,
+                                     const struct placement *placement,
+                                     const struct arrivals_query *query)
+{
+    struct arrival *kept_out = NULL;
+
+    if (query->older->len == 0)
+        return (struct arrivals_older){NULL};
+    struct views views = views_of(node, query);
+    g_autoptr(GPtrArray) coming = find_coming(&views, query);
+    if (coming && views.others)
+        kept_out = find_kept_out_each(&views, placement, coming);
+    else if (coming && !have_plenty(node->seen, coming, query->nominees->admission.request))
+        kept_out = find_kept_out(&views, placement, coming);
+    views_clear(&views);
+    if (!kept_out)
+        return (struct arrivals_older){NULL};
+    begin_hold(kept_out, query);
+    return (struct arrivals_older){kept_out->title};
 }
 
 /* --- pods for which a place is kept ----------------------------------------------------------- */
@@ -503,16 +641,10 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
                        struct arrival *arrival)
 {
     const struct reservation *before[ARRIVALS_PLACES_MAX];
-    struct nominees nominees = *query->nominees;
+    struct nominees nominees = look_as(query, arrival);
     struct arrivals_query own = *query;
     bool blocked = false;
 
-    nominees.what_ifs = NULL;
-    nominees.uid = arrival->uid;
-    nominees.group = NULL;
-    nominees.priority = arrival->priority;
-    nominees.admission.request = arrival->request;
-    nominees.admission.patience_ns = query->patience_ns;
     own.nominees = &nominees;
     const struct pod_view pod = {.uid = arrival->uid, .ns = arrival->ns};
     g_autoptr(quota_room) room = quotas_room(query->quotas, query->ledger, &pod, arrival->request);
@@ -656,21 +788,23 @@ struct what_if *arrivals_cover(const struct arrivals *arrivals, const struct nod
                : reservations_cover(node, places, older_places(arrivals, query, places));
 }
 
-struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct node *node,
+struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct arrivals_node *node,
                                      const struct arrivals_query *query)
 {
     const guint n_older = count_older(arrivals, query);
+    struct views views = views_of(node, query);
     struct arrivals_older older = {NULL};
 
     for (guint i = 0; i < n_older; i++) {
         struct arrival *arrival = arrivals->placed->pdata[i];
-        if (!counts(arrival, query) || !g_str_equal(arrival->place->node, node->name))
+        if (!counts(arrival, query) || !g_str_equal(arrival->place->node, node->as_it_is->name))
             continue;
-        if (is_waited_for(arrival, query) && may_come(arrival, node, query))
+        if (is_waited_for(arrival, query) && may_come(arrival, view_of(&views, arrival), query))
             begin_hold(arrival, query);
         if (!older.title)
             older = (struct arrivals_older){arrival->title, arrival->place};
     }
+    views_clear(&views);
     return older;
 }
 

@@ -83,17 +83,24 @@ struct arrivals_older {
     const struct reservation *place; /* kept for it on this node; NULL: it may come now */
 };
 
-/* For a node, as the pod finds it, that would take the pod, and where. Valid until anything is forgotten
- * or settled. */
-struct arrivals_older arrivals_yield(const struct node *node, const struct placement *placement,
+/* A node that is asked about. Older pods are judged by what they find there themselves: what is kept for
+ * the pod that asks (nominations.h) is kept from them, and the other way round. */
+struct arrivals_node {
+    const struct node *as_it_is;
+    const struct node *seen; /* as the pod that asks finds it */
+};
+
+/* For a node that would take the pod, and where. Valid until anything is forgotten or settled. */
+struct arrivals_older arrivals_yield(const struct arrivals_node *node,
+                                     const struct placement *placement,
                                      const struct arrivals_query *query);
 
-/* The node with what older pods will have of it, as reservations_cover has it; NULL: nothing is kept there.
+/* The node, as the pod finds it, with what older pods will have of it, as reservations_cover has it; NULL: nothing is kept there.
  * Free with what_if_free. */
 struct what_if *arrivals_cover(const struct arrivals *arrivals, const struct node *node,
                              const struct arrivals_query *query);
 /* To whom a node is left that took the pod, but not so covered. */
-struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct node *node,
+struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct arrivals_node *node,
                                      const struct arrivals_query *query);
 
 /* Nobody older has to be left anything, on any node. */

@@ -560,23 +560,36 @@ static bool is_of_group(const struct nominees *nominees, const struct kept_room 
            g_strcmp0(room->ns, nominees->ns) == 0;
 }
 
-/* Not for whom it is, nor once he is there. */
-static bool is_kept_from(const struct nominees *nominees, const struct kept_room *room)
+static bool is_for(const struct nominees *nominees, const struct kept_room *room)
 {
     const struct kept_room_taker asking = {.uid = nominees->uid,
                                            .ns = nominees->ns,
                                            .controller = nominees->controller,
                                            .request = nominees->admission.request};
+
+    return room->uid ? g_strcmp0(room->uid, nominees->uid) == 0 : is_successor(room, &asking);
+}
+
+/* Its time is not over, and whoever it is for is not there yet. */
+static bool is_free(const struct nominees *nominees, const struct kept_room *room)
+{
     const char *there = room->uid ? room->uid : room->taken;
     const int64_t left_ns = room->until_ns - nominees->admission.now_ns;
 
     return left_ns > 0 && left_ns <= KEPT_ROOM_MAX_NS &&
-           !(there && ledger_get(nominees->ledger, there)) && !is_of_group(nominees, room) &&
-           !(room->uid ? g_strcmp0(room->uid, nominees->uid) == 0 : is_successor(room, &asking));
+           !(there && ledger_get(nominees->ledger, there));
+}
+
+/* Not for whom it is, nor once he is there. */
+static bool is_kept_from(const struct nominees *nominees, const struct kept_room *room)
+{
+    return is_free(nominees, room) && !is_of_group(nominees, room) && !is_for(nominees, room);
 }
 
 static bool counts(const struct nominees *nominees, const struct nomination *nomination)
 {
+    if (nominees->came && g_ptr_array_find((GPtrArray *)nominees->came, nomination, NULL))
+        return false;
     if (nomination->room)
         return nomination->priority >= nominees->priority &&
                is_kept_from(nominees, nomination->room);
@@ -631,6 +644,42 @@ const struct node *nominees_see(struct nominees *nominees, const struct node *no
         nominees->what_ifs = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_what_if);
     g_hash_table_insert(nominees->what_ifs, (gpointer)what_if->node->name, what_if);
     return what_if->node;
+}
+
+bool nominations_concern(const struct nominations *nominations, const struct node *node)
+{
+    return g_hash_table_size(nominations->nodes) > 0 &&
+           g_hash_table_contains(nominations->nodes, node->name);
+}
+
+bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
+                    const struct node *node)
+{
+    const GPtrArray *list = g_hash_table_lookup(nominees->nominations->nodes, node->name);
+
+    for (guint i = 0; list && i < list->len; i++) {
+        if (counts(nominees, list->pdata[i]) != counts(other, list->pdata[i]))
+            return false;
+    }
+    return true;
+}
+
+/* As nominations_take has it: of a controller's rooms one for each successor. */
+void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came)
+{
+    const GPtrArray *rooms = nominees->nominations->rooms;
+    struct nomination *own = g_hash_table_lookup(nominees->nominations->pods, nominees->uid);
+
+    if (own && g_str_equal(own->node, node->name))
+        g_ptr_array_add(came, own);
+    for (guint i = 0; i < rooms->len; i++) {
+        struct nomination *one = rooms->pdata[i];
+        if (!g_str_equal(one->node, node->name) || g_ptr_array_find(came, one, NULL) ||
+            !is_free(nominees, one->room) || !is_for(nominees, one->room))
+            continue;
+        g_ptr_array_add(came, one);
+        return;
+    }
 }
 
 void nominees_clear(struct nominees *nominees)

@@ -93,10 +93,19 @@ struct nominees {
     const char *uid; /* of the pod that looks; its own nomination does not count */
     const char *ns, *controller, *group; /* its, or NULL */
     int64_t priority; /* its; those below it do not count */
+    const GPtrArray *came; /* nominees_take's, what is kept no longer; or NULL */
     GHashTable *what_ifs; /* node's name -> struct what_if *, as far as asked for */
 };
 
 void nominees_clear(struct nominees *nominees);
+
+/* Whether anything is kept on the node, for whomever. */
+bool nominations_concern(const struct nominations *nominations, const struct node *node);
+/* Both pods find the same of it kept from them, so that they find the node alike. */
+bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
+                    const struct node *node);
+/* As if the pod had come to the node: adds to `came` what was kept for it there. */
+void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came);
 
 /* What plans keep from the pod for pods that exist and have no place yet, each as if it were on its node; borrowed.
  * So much of a quota is spoken for. */

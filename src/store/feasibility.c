@@ -172,9 +172,10 @@ static enum reason admit(struct feasibility *question, struct placement *ret_pla
 }
 
 /* Whether the node, which takes the pod, is left to older ones. */
-static enum reason beside_older(struct feasibility *question, struct placement *placement)
+static enum reason beside_older(struct feasibility *question, const struct node *node,
+                                struct placement *placement)
 {
-    const struct node *as_it_is = question->seen;
+    const struct arrivals_node asked = {node, question->seen};
     enum reason covered = REASON_NONE;
 
     question->cover = arrivals_cover(question->arrivals, question->seen, &question->turn);
@@ -183,8 +184,8 @@ static enum reason beside_older(struct feasibility *question, struct placement *
         covered = admit(question, placement);
     }
     question->older = covered == REASON_NONE
-                          ? arrivals_yield(as_it_is, placement, &question->turn)
-                          : arrivals_leave(question->arrivals, as_it_is, &question->turn);
+                          ? arrivals_yield(&asked, placement, &question->turn)
+                          : arrivals_leave(question->arrivals, &asked, &question->turn);
     return question->older.title ? REASON_EARLIER_POD : covered;
 }
 
@@ -242,8 +243,9 @@ static enum reason ask(struct feasibility *question, const struct node *node,
     question->found = question->seen;
     if (reason == REASON_NONE)
         reason = quota_room_refuse(room, question->seen, ret_placement);
-    return reason != REASON_NONE || !question->ordered ? reason
-                                                       : beside_older(question, ret_placement);
+    return reason != REASON_NONE || !question->ordered
+               ? reason
+               : beside_older(question, node, ret_placement);
 }
 
 enum reason feasibility_ask(struct feasibility *question, const struct node *node,

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of arrival beside kept rooms: what is kept for a pod only that pod finds free, whoever asks.
+ */
+#include "literals.h"
+
+#include "suite.h"
+#include "verbs/extender.h"
+
+#include <string.h>
+
+#define MEM "aliyun.com/gpu-mem"
+#define COUNT "aliyun.com/gpu-count"
+#define EARLIER "left to a pod that has waited for longer"
+#define INSUFFICIENT "Insufficient GPU Memory"
+#define HOUR_MS (3600 * 1000)
+
+static struct extender extender;
+
+struct pod {
+    const char *uid, *controller;
+    int age; /* in the order of ages */
+    int units;
+    const char *ns; /* NULL: "ml" */
+};
+
+/* A room for pods of "set" that ask for 8 units of 10. */
+#define ROOM                                                                                       \
+    "{\"id\":\"%s\",\"namespace\":\"ml\",\"controller\":\"set\",\"asks\":\"1 x 8 units\","         \
+    "\"since\":1000,\"priority\":1,\"dialect\":\"gpushare\",\"shares\":[{\"memory\":8,"            \
+    "\"units\":true,\"card\":%d}]}"
+
+/* A node of so many cards of 10, with so many rooms, each of one of the first cards. */
+static void tell_node(const char *name, int cards, int rooms)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autoptr(GDateTime) until = g_date_time_add_minutes(now, 10);
+    g_autofree char *time = g_date_time_format(until, "%Y-%m-%dT%H:%M:%SZ");
+    g_autoptr(GString) mark = g_string_new(NULL);
+    g_autofree char *units = g_strdup_printf("%d0", cards);
+    g_autofree char *count = g_strdup_printf("%d", cards);
+
+    g_string_printf(mark, "{\"doing\":\"room\",\"by\":\"test\",\"until\":\"%s\",\"rooms\":[", time);
+    for (int i = 0; i < rooms; i++) {
+        g_autofree char *id = g_strdup_printf("%s-%d", name, i);
+        g_string_append(mark, i ? "," : "");
+        g_string_append_printf(mark, ROOM, id, i);
+    }
+    g_string_append(mark, "]}");
+    const struct string_pair marks[] = {{"gpuledger.io/plan", mark->str}};
+    store_apply_node(extender.store,
+                     &(struct node_view){.name = name,
+                                         .capacity = PAIRS({MEM, units}, {COUNT, count}),
+                                         .annotations = {marks, rooms > 0}});
+}
+
+static void begin(int64_t n_places)
+{
+    extender = (struct extender){
+        .store = store_new(&(struct store_options){
+            .patience_ms = 60000, .hold_ms = HOUR_MS, .n_places = n_places}),
+    };
+    for (int feed = 0; feed < FEED_N; feed++) {
+        store_list_begin(extender.store, feed);
+        store_list_end(extender.store, feed);
+    }
+}
+
+static void teardown(void)
+{
+    store_free(extender.store);
+}
+
+static void run(const char *uid, const char *node, const char *card, const char *units)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "others",
+                                       .name = uid,
+                                       .uid = uid,
+                                       .node_name = node,
+                                       .phase = "Running",
+                                       .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", card}),
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, units})})});
+}
+
+static const char *ns_of(const struct pod *pod)
+{
+    return pod->ns ? pod->ns : "ml";
+}
+
+/* "" if the pod may go to the node, else what kube-scheduler is told. */
+static char *ask(const struct pod *pod, const char *node)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\"},\"spec\":{"
+        "\"priority\":1,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"%d\"}}}]}},\"NodeNames\":[\"%s\"]}",
+        pod->uid, ns_of(pod), pod->uid, pod->units, node);
+    g_autofree char *passed = g_strdup_printf("\"NodeNames\":[\"%s\"]", node);
+    GString *reply = g_string_new(NULL);
+
+    extender_filter(&extender, body, strlen(body), reply);
+    if (strstr(reply->str, passed))
+        g_string_truncate(reply, 0);
+    return g_string_free(reply, FALSE);
+}
+
+static void expect(const struct pod *pod, const char *node, const char *refusal)
+{
+    g_autofree char *got = ask(pod, node);
+
+    ck_assert_msg(refusal ? strstr(got, refusal) != NULL : !*got, "%s on %s: %s", pod->uid, node,
+                  got);
+}
+
+/* It waits, and has asked. */
+static void come(const struct pod *pod, const char *node)
+{
+    g_autofree char *units = g_strdup_printf("%d", pod->units);
+    g_autofree char *created = g_strdup_printf("2026-01-01T00:00:%02dZ", pod->age);
+
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = ns_of(pod),
+                                       .name = pod->uid,
+                                       .uid = pod->uid,
+                                       .controller = pod->controller,
+                                       .created = created,
+                                       .priority = 1,
+                                       .phase = "Pending",
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, units})})});
+    g_free(ask(pod, node));
+}
+
+static const struct pod old = {"old", NULL, 1, 8}, elder = {"elder", "set", 1, 8},
+                        middle = {"middle", NULL, 2, 8}, successor = {"successor", "set", 3, 8};
+
+START_TEST(a_successor_need_not_leave_its_room_to_who_cannot_take_it)
+{
+    begin(_i);
+    tell_node("n1", 1, 1);
+    come(&old, "n1");
+    come(&successor, "n1");
+    expect(&old, "n1", INSUFFICIENT);
+    expect(&successor, "n1", NULL);
+    tell_node("n1", 1, 0);
+    expect(&successor, "n1", EARLIER);
+}
+END_TEST
+
+/* It goes to the fuller card, where its room is not; nobody has that then, and the older pod fits there. */
+START_TEST(a_room_is_kept_no_longer_once_its_pod_has_come)
+{
+    begin(_i);
+    tell_node("n1", 2, 1);
+    run("runs", "n1", "1", "1");
+    come(&old, "n1");
+    come(&successor, "n1");
+    expect(&successor, "n1", NULL);
+}
+END_TEST
+
+/* Of two successors each has its own room, and there is one. */
+START_TEST(one_room_is_for_one_successor)
+{
+    begin(_i);
+    tell_node("n1", 1, 1);
+    come(&elder, "n1");
+    come(&successor, "n1");
+    expect(&successor, "n1", EARLIER);
+    expect(&elder, "n1", NULL);
+}
+END_TEST
+
+/* "elder" takes its room, "middle" the other card, and 2 are left beside either. Whose namespace the one
+ * is of who asks does not matter. */
+START_TEST(an_older_pod_finds_its_own_room)
+{
+    static const struct pod young[] = {{"young", NULL, 3, 2}, {"young", "set", 3, 2, "elsewhere"}};
+    const struct pod large = {"large", NULL, 4, 3};
+
+    begin(_i / 2);
+    tell_node("n1", 2, 1);
+    come(&elder, "n1");
+    come(&middle, "n1");
+    come(&young[_i % 2], "n1");
+    expect(&young[_i % 2], "n1", NULL);
+    expect(&large, "n1", EARLIER);
+}
+END_TEST
+
+/* Both go to cards where their rooms are not, or not both, and "middle" to what they leave. */
+START_TEST(older_pods_leave_their_own_rooms)
+{
+    static const struct pod twin = {"twin", "set", 1, 8}, young = {"young", NULL, 3, 1};
+
+    begin(_i);
+    tell_node("n1", 3, 2);
+    run("runs", "n1", "2", "1");
+    come(&elder, "n1");
+    come(&twin, "n1");
+    come(&middle, "n1");
+    come(&young, "n1");
+    expect(&young, "n1", NULL);
+}
+END_TEST
+
+/* The pod for which a place is looked for finds the nodes as it will find them, whoever asks first. */
+START_TEST(no_place_is_kept_for_who_has_a_room)
+{
+    begin(4);
+    tell_node("n1", 1, 0);
+    tell_node("n2", 1, 1);
+    run("runs", "n1", "0", "5");
+    come(&elder, "n1");
+    const struct pod large = {"large", NULL, 4, 5};
+    expect(&large, "n1", NULL);
+}
+END_TEST
+
+START_TEST(a_place_is_kept_for_who_has_no_room)
+{
+    begin(4);
+    tell_node("n1", 1, 0);
+    tell_node("n2", 1, 1);
+    run("runs", "n1", "0", "5");
+    come(&old, "n1");
+    come(&successor, "n1"); /* it asks first, since then: the room is its own */
+    const struct pod large = {"large", NULL, 4, 5};
+    expect(&large, "n1", EARLIER);
+    expect(&successor, "n2", NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arrivals_rooms");
+    TCase *tcase = tcase_create("arrivals_rooms");
+
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_loop_test(tcase, a_successor_need_not_leave_its_room_to_who_cannot_take_it, 0, 2);
+    tcase_add_loop_test(tcase, a_room_is_kept_no_longer_once_its_pod_has_come, 0, 2);
+    tcase_add_loop_test(tcase, one_room_is_for_one_successor, 0, 2);
+    tcase_add_loop_test(tcase, an_older_pod_finds_its_own_room, 0, 4);
+    tcase_add_loop_test(tcase, older_pods_leave_their_own_rooms, 0, 2);
+    tcase_add_test(tcase, no_place_is_kept_for_who_has_a_room);
+    tcase_add_test(tcase, a_place_is_kept_for_who_has_no_room);
+    suite_add_tcase(suite, tcase);
+
+    return suite_run(suite);
+}
