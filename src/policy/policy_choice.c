@@ -21,9 +21,9 @@ static const double loads[] = {0.95, 1.1};
 
 struct policy_choice {
     struct policy_figure figures[POLICY_CHOICE_N];
-    size_t now, ahead;
-    unsigned in_row; /* looks in which `ahead` was */
+    size_t now;
     unsigned looks;
+    unsigned since, taken; /* looks since `now` is in use, and by which it came to be */
 };
 
 /* A look under way. */
@@ -69,6 +69,11 @@ unsigned policy_choice_looks(const struct policy_choice *choice)
     return choice->looks;
 }
 
+unsigned policy_choice_looks_taken(const struct policy_choice *choice)
+{
+    return choice->taken;
+}
+
 /* One run of each policy that is not out, on the same arrivals. False: cancelled. */
 static bool run_each(const struct policy_choice *choice, struct look *look, double load,
                      uint32_t seed, const gint *cancelled)
@@ -100,7 +105,7 @@ static void leave_out_the_worst(const struct policy_choice *choice, struct look 
         look->out[i] = look->sums[i] < look->sums[choice->now] - BEHIND * look->runs;
 }
 
-/* Other arrivals in each look, so that the looks of a row agree by more than chance. */
+/* Other arrivals in each look, so that looks that agree do so by more than chance. */
 static bool run_all(const struct policy_choice *choice, struct look *look, const gint *cancelled)
 {
     for (uint32_t i = 0; i < SEEDS; i++) {
@@ -114,33 +119,46 @@ static bool run_all(const struct policy_choice *choice, struct look *look, const
     return true;
 }
 
-/* Returns the one that allocates most. */
-static size_t set_figures(struct policy_choice *choice, const struct look *look)
+static void set_allocated(struct policy_choice *choice, const struct look *look, double *ret_gains)
 {
-    size_t best = choice->now;
-
     for (size_t i = 0; i < POLICY_CHOICE_N; i++) {
         struct policy_figure *figure = &choice->figures[i];
         const unsigned runs = look->out[i] ? G_N_ELEMENTS(loads) : look->runs;
         figure->allocated = look->sums[i] / runs;
-        figure->gain =
+        ret_gains[i] =
             figure->allocated - (look->out[i] ? look->early : look->sums[choice->now]) / runs;
-        if (!look->out[i] && figure->gain > choice->figures[best].gain)
-            best = i;
     }
-    return best;
 }
 
-static bool go_over(struct policy_choice *choice, size_t best)
+/* What earlier looks said was about another policy in use. */
+static void go_over(struct policy_choice *choice, size_t to)
 {
-    const bool ahead = best != choice->now && choice->figures[best].gain >= POLICY_CHOICE_MARGIN;
+    choice->now = to;
+    choice->taken = choice->since;
+    choice->since = 0;
+    for (size_t i = 0; i < POLICY_CHOICE_N; i++)
+        choice->figures[i].lead = 0;
+}
 
-    choice->in_row = !ahead ? 0 : best == choice->ahead ? choice->in_row + 1 : 1;
-    choice->ahead = best;
-    if (choice->in_row < POLICY_CHOICE_IN_ROW)
+bool policy_choice_weigh(struct policy_choice *choice, const double *gains)
+{
+    size_t best = choice->now;
+
+    choice->looks++;
+    choice->since++;
+    for (size_t i = 0; i < POLICY_CHOICE_N; i++) {
+        struct policy_figure *figure = &choice->figures[i];
+        figure->gain = gains[i];
+        if (i == choice->now)
+            continue;
+        const double counts = MIN(figure->gain - POLICY_CHOICE_ALLOWANCE, POLICY_CHOICE_LOOK_MAX);
+        figure->lead = MAX(figure->lead + counts, 0);
+        if (figure->lead > choice->figures[best].lead)
+            best = i;
+    }
+    if (choice->figures[best].lead < POLICY_CHOICE_LEAD)
         return false;
-    choice->in_row = 0;
-    choice->now = best;
+    go_over(choice, best);
     return true;
 }
 
@@ -149,10 +167,10 @@ bool policy_choice_look(struct policy_choice *choice, struct ledger *ledger,
 {
     g_autoptr(lookahead) lookahead = lookahead_new(ledger, demand);
     struct look look = {.lookahead = lookahead};
+    double gains[POLICY_CHOICE_N];
 
     if (!lookahead || !run_all(choice, &look, cancelled))
         return false;
-    const size_t best = set_figures(choice, &look);
-    choice->looks++;
-    return go_over(choice, best);
+    set_allocated(choice, &look, gains);
+    return policy_choice_weigh(choice, gains);
 }

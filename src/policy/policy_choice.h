@@ -2,8 +2,9 @@
 #pragma once
 /*
  * The policy that chooses itself: looks ahead (policy/lookahead.h) under each of some policies now and
- * then, and goes over to another one when several looks in a row say that it allocates more by a
- * margin. The same looks in the same order choose the same. One thread at a time; takes no lock.
+ * then, adds up by how much each was ahead of the policy in use, and goes over to the first of which the
+ * sum is large enough (Page's cumulative sum). The same looks in the same order choose the same. One
+ * thread at a time; takes no lock.
  */
 #include "policy/lookahead.h"
 
@@ -14,18 +15,22 @@ extern const struct policy policy_auto;
 /* What decisions go by before anything was chosen: auto's first, or the policy itself. */
 const struct policy *policy_begin(const struct policy *policy);
 
-/* Points of the cluster's GPU by which another policy must be ahead, in so many looks in a row. */
-#define POLICY_CHOICE_MARGIN 0.25
-#define POLICY_CHOICE_IN_ROW 3
+/* In points of the cluster's GPU. A look adds to a policy's lead what the policy gained in it, less
+ * the allowance, but no more than so much; a lead is never negative. Whose lead reaches the last of
+ * these is gone over to; then all begin anew at 0. */
+#define POLICY_CHOICE_ALLOWANCE 0.05
+#define POLICY_CHOICE_LOOK_MAX 0.2
+#define POLICY_CHOICE_LEAD 0.4
 
 /* Of which policies. The first is where it begins. */
 #define POLICY_CHOICE_N 4
 
-/* What the last look has said. */
+/* What looks have said. */
 struct policy_figure {
     const struct policy *policy;
-    double allocated; /* percent of the GPUs; 0: it has not been looked at */
-    double gain;      /* points above the policy that was in use, on the same arrivals */
+    double allocated; /* in the last look, percent of the GPUs; 0: it has not been looked at */
+    double gain;      /* in the last look, points above the policy that was in use */
+    double lead;      /* added up since that is in use, points; 0 of that itself */
 };
 
 struct policy_choice;
@@ -38,9 +43,15 @@ void policy_choice_free(struct policy_choice *choice); /* NULL is ignored */
 bool policy_choice_look(struct policy_choice *choice, struct ledger *ledger,
                         const struct demand *demand, const gint *cancelled);
 
+/* What comes of a look in which each of POLICY_CHOICE_N policies gained so many points over the one in
+ * use: as policy_choice_look, which calls it. */
+bool policy_choice_weigh(struct policy_choice *choice, const double *gains);
+
 /* The one to use. */
 const struct policy *policy_choice_now(const struct policy_choice *choice);
-/* Of the last look, POLICY_CHOICE_N of them. */
+/* POLICY_CHOICE_N of them. */
 const struct policy_figure *policy_choice_figures(const struct policy_choice *choice);
 /* Looks so far that came to something. */
 unsigned policy_choice_looks(const struct policy_choice *choice);
+/* Of them, those by which it went over last; 0: it has not. */
+unsigned policy_choice_looks_taken(const struct policy_choice *choice);

@@ -26,7 +26,7 @@ struct chooser {
     int64_t patience_ms;
     unsigned wishes;          /* how often these two were changed */
     const struct policy *now; /* what was chosen last */
-    unsigned looks;
+    unsigned looks, looks_taken;
     struct policy_figure figures[POLICY_CHOICE_N];
 };
 
@@ -54,13 +54,16 @@ static void log_look(const struct chooser *chooser, const struct policy *before,
         const struct policy_figure *figure = &chooser->figures[i];
         g_autofree char *allocated = g_strdup_printf("%.2f", figure->allocated);
         g_autofree char *gain = g_strdup_printf("%+.2f", figure->gain);
+        g_autofree char *lead = g_strdup_printf("%.2f", figure->lead);
+        g_autofree char *missing = g_strdup_printf("%.2f", POLICY_CHOICE_LEAD - figure->lead);
         if (figure->policy == chooser->now && before != chooser->now)
             log_event(LOG_LEVEL_INFO, "policy chosen", LOG_TEXT("policy", chooser->now->name),
                       LOG_TEXT("before", before->name), LOG_TEXT("allocated_percent", allocated),
-                      LOG_TEXT("gain_points", gain),
-                      LOG_NUMBER("looks_in_row", POLICY_CHOICE_IN_ROW));
+                      LOG_TEXT("gain_points", gain), LOG_NUMBER("looks", chooser->looks_taken));
         log_event(LOG_LEVEL_DEBUG, "looked ahead", LOG_TEXT("policy", figure->policy->name),
                   LOG_TEXT("allocated_percent", allocated), LOG_TEXT("gain_points", gain),
+                  LOG_TEXT("lead_points", lead),
+                  LOG_TEXT("missing_points", figure->policy == chooser->now ? "none" : missing),
                   LOG_NUMBER("cpu_ms", took_ms));
     }
 }
@@ -92,6 +95,7 @@ static void take_over(struct chooser *chooser, const struct policy_choice *choic
     const struct policy *before = chooser->now;
     chooser->now = policy_choice_now(choice);
     chooser->looks = policy_choice_looks(choice);
+    chooser->looks_taken = policy_choice_looks_taken(choice);
     for (size_t i = 0; i < POLICY_CHOICE_N; i++)
         chooser->figures[i] = figures[i];
     const bool changed = chooser->on && chooser->now != before;
@@ -185,7 +189,37 @@ void chooser_set(struct chooser *chooser, const struct policy *policy, int64_t p
 
 #define IN_USE "gpuledger_policy_in_use"
 #define AHEAD "gpuledger_policy_lookahead_allocated_ratio"
+#define LEAD "gpuledger_policy_lead_points"
+#define MISSING "gpuledger_policy_lead_missing_points"
 #define LOOKS "gpuledger_policy_lookaheads_total"
+
+/* Of one figure of those that are not negative. */
+static void append_points(GString *text, const char *metric, const struct policy *policy,
+                          double points)
+{
+    const int hundredths = (int)(100 * points + 0.5);
+
+    g_string_append_printf(text, "%s{policy=\"%s\"} %d.%02d\n", metric, policy->name,
+                           hundredths / 100, hundredths % 100);
+}
+
+static void append_leads(const struct chooser *chooser, GString *text)
+{
+    g_string_append(text,
+                    "# HELP " LEAD
+                    " With --policy auto: points of the GPU by which looks ahead have seen the "
+                    "policy before the one in use, added up.\n# TYPE " LEAD " gauge\n");
+    for (size_t i = 0; chooser->looks > 0 && i < POLICY_CHOICE_N; i++)
+        append_points(text, LEAD, chooser->figures[i].policy, chooser->figures[i].lead);
+    g_string_append(text, "# HELP " MISSING
+                          " With --policy auto: what is missing in the policy's lead until it is "
+                          "chosen.\n# TYPE " MISSING " gauge\n");
+    for (size_t i = 0; chooser->looks > 0 && i < POLICY_CHOICE_N; i++) {
+        const struct policy_figure *figure = &chooser->figures[i];
+        if (figure->policy != chooser->now)
+            append_points(text, MISSING, figure->policy, POLICY_CHOICE_LEAD - figure->lead);
+    }
+}
 
 void chooser_metrics(struct chooser *chooser, GString *text)
 {
@@ -212,6 +246,7 @@ void chooser_metrics(struct chooser *chooser, GString *text)
                                chooser->figures[i].policy->name,
                                (int)(chooser->figures[i].allocated / 100),
                                (int)(chooser->figures[i].allocated * 100) % 10000);
+    append_leads(chooser, text);
     g_string_append_printf(
         text, "# HELP " LOOKS " Looks ahead so far.\n# TYPE " LOOKS " counter\n" LOOKS " %u\n",
         chooser->looks);

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Made-up lists of pods that each want one part of a card's compute and another of its memory, on 40
 nodes of eight cards: the sorts of docs/packing.md. `made_up_lists.py DIR` writes DIR/NAME.json, each
-a saved cluster for `gpuledger simulate --snapshot`; the same every time."""
+a saved cluster for `gpuledger simulate --snapshot`; the same every time. `made_up_lists.py DIR WORD`
+writes others of the same sorts, for each word others: constants that were chosen on the first are
+tested on those."""
 
 import json
 import pathlib
@@ -76,9 +78,9 @@ def pod(i, compute, memory, gib):
                                      "resources": {"requests": amounts, "limits": amounts}}]}}
 
 
-def make(name):
+def make(name, word):
     sizes, gibs = LISTS[name]
-    chance = random.Random(name)
+    chance = random.Random(name + word)
     pairs = sizes(chance)
     drawn = [chance.choice(pairs) for _ in range(PODS)]
     return {"apiVersion": "v1", "kind": "List",
@@ -88,9 +90,10 @@ def make(name):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
+    word = sys.argv[2] if len(sys.argv) > 2 else ""
     folder.mkdir(parents=True, exist_ok=True)
     for name in LISTS:
-        (folder / f"{name}.json").write_text(json.dumps(make(name)))
+        (folder / f"{name}.json").write_text(json.dumps(make(name, word)))
 
 
 if __name__ == "__main__":

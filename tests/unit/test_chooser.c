@@ -70,6 +70,10 @@ START_TEST(it_rests_until_the_policy_is_auto)
     await_look(chooser, "gpuledger_policy_lookahead_allocated_ratio{policy=\"binpack\"} 0.");
     await_look(chooser, "gpuledger_policy_in_use{policy=\"oc\"} 1\n");
     await_look(chooser, "gpuledger_policy_in_use{policy=\"first-fit\"} 0\n");
+    await_look(chooser, "gpuledger_policy_lead_points{policy=\"oc\"} 0.00\n");
+    await_look(chooser, "gpuledger_policy_lead_missing_points{policy=\"binpack\"} 0.");
+    g_autofree char *text = metrics(chooser);
+    ck_assert_ptr_null(strstr(text, "gpuledger_policy_lead_missing_points{policy=\"oc\"}"));
     chooser_set(chooser, policy_find("binpack"), 0);
     g_autofree char *gone = metrics(chooser);
     ck_assert_str_eq(gone, "");

@@ -6,6 +6,7 @@
 
 #include <gpuledger/placement.h>
 #include <gpuledger/ranking.h>
+#include <math.h>
 
 static struct demand *expected;
 
@@ -133,7 +134,8 @@ START_TEST(oc_stays_where_models_are_scarce)
         ck_assert(!policy_choice_look(choice, book, expected, NULL));
     ck_assert_str_eq(policy_choice_now(choice)->name, "oc");
     ck_assert_uint_eq(policy_choice_looks(choice), 4);
-    ck_assert_double_lt(policy_choice_figures(choice)[1].gain, -POLICY_CHOICE_MARGIN);
+    ck_assert_double_lt(policy_choice_figures(choice)[1].gain, -1);
+    ck_assert_double_eq(policy_choice_figures(choice)[1].lead, 0);
     policy_choice_free(choice);
 }
 END_TEST
@@ -159,19 +161,127 @@ static void expect_odd_parts(void)
     }
 }
 
-START_TEST(it_goes_over_when_looks_in_a_row_agree_and_not_before)
+START_TEST(it_goes_over_when_looks_agree_and_not_before)
 {
     struct policy_choice *choice = policy_choice_new();
 
     add_nodes(20, "a", NULL);
     expect_odd_parts();
-    for (int i = 1; i < POLICY_CHOICE_IN_ROW; i++) {
-        ck_assert(!policy_choice_look(choice, book, expected, NULL));
-        ck_assert_double_ge(policy_choice_figures(choice)[1].gain, POLICY_CHOICE_MARGIN);
+    ck_assert(!policy_choice_look(choice, book, expected, NULL));
+    ck_assert_double_ge(policy_choice_figures(choice)[1].gain, POLICY_CHOICE_LOOK_MAX);
+    ck_assert_str_eq(policy_choice_now(choice)->name, "oc");
+    while (policy_choice_looks(choice) < 4 && !policy_choice_look(choice, book, expected, NULL))
         ck_assert_str_eq(policy_choice_now(choice)->name, "oc");
-    }
-    ck_assert(policy_choice_look(choice, book, expected, NULL));
     ck_assert_str_ne(policy_choice_now(choice)->name, "oc");
+    ck_assert_uint_eq(policy_choice_looks_taken(choice), policy_choice_looks(choice));
+    policy_choice_free(choice);
+}
+END_TEST
+
+/* What one look sees of binpack, second in order. */
+static bool weigh(struct policy_choice *choice, double gain)
+{
+    const double gains[POLICY_CHOICE_N] = {0, gain, -1, -2};
+
+    return policy_choice_weigh(choice, gains);
+}
+
+START_TEST(small_gains_add_up)
+{
+    struct policy_choice *choice = policy_choice_new();
+    const double gain = POLICY_CHOICE_ALLOWANCE + POLICY_CHOICE_LEAD / 4 + 1e-9;
+
+    for (int i = 1; i <= 3; i++) {
+        ck_assert(!weigh(choice, gain));
+        ck_assert_double_eq_tol(policy_choice_figures(choice)[1].lead, i * POLICY_CHOICE_LEAD / 4,
+                                1e-6);
+    }
+    ck_assert(weigh(choice, gain));
+    ck_assert_str_eq(policy_choice_now(choice)->name, "binpack");
+    ck_assert_uint_eq(policy_choice_looks_taken(choice), 4);
+    policy_choice_free(choice);
+}
+END_TEST
+
+START_TEST(no_single_look_decides_and_a_bad_one_takes_back)
+{
+    struct policy_choice *choice = policy_choice_new();
+
+    ck_assert(!weigh(choice, 50));
+    ck_assert_double_eq(policy_choice_figures(choice)[1].lead, POLICY_CHOICE_LOOK_MAX);
+    ck_assert(!weigh(choice, -50));
+    ck_assert_double_eq(policy_choice_figures(choice)[1].lead, 0);
+    for (int i = 0; i < 1000; i++)
+        ck_assert(!weigh(choice, POLICY_CHOICE_ALLOWANCE));
+    policy_choice_free(choice);
+}
+END_TEST
+
+/* The way back is as long as the way there. */
+START_TEST(a_switch_begins_all_anew)
+{
+    struct policy_choice *choice = policy_choice_new();
+    const double back[POLICY_CHOICE_N] = {1, 0, 1, -1};
+    int there = 0, here = 0;
+
+    while (!weigh(choice, 1))
+        there++;
+    for (size_t i = 0; i < POLICY_CHOICE_N; i++)
+        ck_assert_double_eq(policy_choice_figures(choice)[i].lead, 0);
+    while (!policy_choice_weigh(choice, back))
+        here++;
+    ck_assert_int_eq(here, there);
+    ck_assert_str_eq(policy_choice_now(choice)->name, "oc"); /* of equals, the first */
+    policy_choice_free(choice);
+}
+END_TEST
+
+/* By another way of reckoning: a lead is the largest sum of what the last so many looks count, for any
+ * number of them since the last switch, none included. */
+static double lead_of(double (*looks)[POLICY_CHOICE_N], int since, int until, int policy)
+{
+    double most = 0, sum = 0;
+
+    for (int i = until; i >= since; i--) {
+        sum += fmin(looks[i][policy] - POLICY_CHOICE_ALLOWANCE, POLICY_CHOICE_LOOK_MAX);
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+#define CHANCES 2000
+
+START_TEST(leads_are_the_best_of_all_endings)
+{
+    static double looks[CHANCES][POLICY_CHOICE_N];
+    g_autoptr(GRand) chance = g_rand_new_with_seed(1);
+    struct policy_choice *choice = policy_choice_new();
+    int since = 0, now = 0, switches = 0;
+
+    for (int i = 0; i < CHANCES; i++) {
+        for (int k = 0; k < POLICY_CHOICE_N; k++)
+            looks[i][k] = k == now ? 0 : g_rand_double_range(chance, -0.5, 0.5);
+        double best = 0;
+        int of = now;
+        for (int k = 0; k < POLICY_CHOICE_N; k++) {
+            const double lead = k == now ? 0 : lead_of(looks, since, i, k);
+            of = lead > best ? k : of;
+            best = fmax(lead, best);
+        }
+        const bool changed = policy_choice_weigh(choice, looks[i]);
+        ck_assert_int_eq(changed, best >= POLICY_CHOICE_LEAD);
+        if (changed) {
+            now = of;
+            since = i + 1;
+            switches++;
+        }
+        ck_assert_ptr_eq(policy_choice_now(choice), policy_choice_figures(choice)[now].policy);
+        for (int k = 0; k < POLICY_CHOICE_N; k++)
+            ck_assert_double_eq_tol(policy_choice_figures(choice)[k].lead,
+                                    k == now ? 0 : lead_of(looks, since, i, k), 1e-9);
+    }
+    ck_assert_int_gt(switches, 20);
+    ck_assert_uint_eq(policy_choice_looks(choice), CHANCES);
     policy_choice_free(choice);
 }
 END_TEST
@@ -196,7 +306,11 @@ int main(void)
     tcase_add_test(tests, the_same_look_says_the_same_and_changes_nothing);
     tcase_add_test(tests, a_look_that_is_cancelled_comes_to_nothing);
     tcase_add_test(tests, oc_stays_where_models_are_scarce);
-    tcase_add_test(tests, it_goes_over_when_looks_in_a_row_agree_and_not_before);
+    tcase_add_test(tests, it_goes_over_when_looks_agree_and_not_before);
+    tcase_add_test(tests, small_gains_add_up);
+    tcase_add_test(tests, no_single_look_decides_and_a_bad_one_takes_back);
+    tcase_add_test(tests, a_switch_begins_all_anew);
+    tcase_add_test(tests, leads_are_the_best_of_all_endings);
     tcase_add_test(tests, auto_begins_as_oc_and_is_no_policy_of_a_node);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
