@@ -8,13 +8,12 @@
 #include "core/fail.h"
 #include "audit/audit_rows.h"
 #include "core/ledger.h"
-#include "store/node_walk.h"
+#include "store/images/node_images.h"
 
 #include <string.h>
 
 #define CALL_MS 5000
 #define SUSPECTS_MAX 500 /* each costs two calls */
-#define COMPARED_AT_ONCE 8 /* pods, under the store's lock */
 
 /* What a pod holds by the API server; allocation NULL: nothing. */
 struct truth {
@@ -34,6 +33,7 @@ struct comparison {
     struct cluster *cluster;
     const struct audit_options *options;
     struct audit_report *report;
+    struct node_images *images; /* of the store's */
     GArray *pods;     /* struct suspect */
     GPtrArray *nodes; /* char *: names */
 };
@@ -172,7 +172,7 @@ static char *describe(enum audit_cause cause, const struct allocation *pod, cons
     return g_string_free(text, FALSE);
 }
 
-/* Under the store's lock; `node` is the truth's, and either of the two pods may be NULL. */
+/* `node` is the truth's, and either of the two pods may be NULL. */
 static void report_pod(struct audit_report *report, enum audit_cause cause,
                        const struct allocation *truth, const char *node,
                        const struct allocation *held)
@@ -189,7 +189,7 @@ static void report_pod(struct audit_report *report, enum audit_cause cause,
                              });
 }
 
-/* Under both locks: a pod that is not the same in both, `fresh` or `held` may be NULL. */
+/* A pod that is not the same in both, whose owners do not change them meanwhile; `fresh` or `held` may be NULL. */
 static void suspect_pod(struct comparison *comparison, const struct allocation *fresh,
                         const struct allocation *held)
 {
@@ -257,41 +257,51 @@ static char *describe_node(struct store *store, const char *name)
 
 /* --- the first comparison ------------------------------------------------------------------- */
 
-/* A few of the pods that the node should have, from one on; nobody else changes those. False: there are no
- * more. */
-static bool compare_pods(struct comparison *comparison, const char *name, guint from)
+/* By UID, the pods of a node; NULL: none. */
+static GHashTable *list_pods(const struct node *node)
 {
-    const struct ledger *held = store_lock_again(comparison->store);
-    const struct node *theirs = ledger_node(store_lock(comparison->fresh), name);
-    const guint n = theirs ? theirs->allocations->len : 0, to = MIN(n, from + COMPARED_AT_ONCE);
+    GHashTable *pods = g_hash_table_new(g_str_hash, g_str_equal);
 
-    for (guint i = from; i < to; i++) {
-        const struct allocation *pod = g_ptr_array_index(theirs->allocations, i);
-        suspect_pod(comparison, pod, ledger_get(held, pod->uid));
+    for (guint i = 0; node && i < node->allocations->len; i++) {
+        struct allocation *pod = g_ptr_array_index(node->allocations, i);
+        g_hash_table_insert(pods, (gpointer)pod->uid, pod);
     }
-    store_unlock(comparison->fresh);
-    store_unlock(comparison->store);
-    return to < n;
+    return pods;
 }
 
+/* A pod that the node should have and has not; the ledger may have it elsewhere. */
+static void look_elsewhere(struct comparison *comparison, const struct allocation *pod)
+{
+    const struct allocation *held = ledger_get(store_lock_again(comparison->store), pod->uid);
+
+    suspect_pod(comparison, pod, held);
+    store_unlock(comparison->store);
+}
+
+/* The ledger's node as it was at one moment, against what was told of it; nobody else has the fresh
+ * store. */
 static void compare_node(struct comparison *comparison, const char *name)
 {
-    for (guint i = 0; compare_pods(comparison, name, i); i += COMPARED_AT_ONCE)
-        continue;
-
-    const struct ledger *held = store_lock_again(comparison->store);
-    const struct ledger *fresh = store_lock(comparison->fresh);
-    const struct node *ours = ledger_node(held, name), *theirs = ledger_node(fresh, name);
+    const struct node *ours = node_images_one(comparison->images, name);
+    g_autoptr(GHashTable) pods = list_pods(ours);
+    const struct ledger *fresh = store_ledger(comparison->fresh);
+    const struct node *theirs = ledger_node(fresh, name);
 
     if (!same_node(ours, theirs))
         g_ptr_array_add(comparison->nodes, g_strdup(name));
+    for (guint i = 0; theirs && i < theirs->allocations->len; i++) {
+        const struct allocation *pod = g_ptr_array_index(theirs->allocations, i);
+        const struct allocation *held = g_hash_table_lookup(pods, pod->uid);
+        if (held)
+            suspect_pod(comparison, pod, held);
+        else
+            look_elsewhere(comparison, pod);
+    }
     for (guint i = 0; ours && i < ours->allocations->len; i++) {
         const struct allocation *pod = g_ptr_array_index(ours->allocations, i);
         if (!ledger_get(fresh, pod->uid))
             suspect_pod(comparison, NULL, pod);
     }
-    store_unlock(comparison->fresh);
-    store_unlock(comparison->store);
 }
 
 /* A name that both have is looked at once. */
@@ -459,6 +469,7 @@ struct audit_report *audit_compare(struct store *store, struct cluster *cluster,
     int64_t began_ms = g_get_monotonic_time() / 1000;
     g_autoptr(audit_report) report = audit_look(store, options);
     g_autoptr(store) fresh = store_like(store);
+    g_autoptr(node_images) images = node_images_new(store, false);
     g_autoptr(GArray) pods = g_array_new(FALSE, FALSE, sizeof(struct suspect));
     g_autoptr(GPtrArray) nodes = g_ptr_array_new_with_free_func(g_free);
     struct comparison comparison = {
@@ -467,6 +478,7 @@ struct audit_report *audit_compare(struct store *store, struct cluster *cluster,
         .cluster = cluster,
         .options = options,
         .report = report,
+        .images = images,
         .pods = pods,
         .nodes = nodes,
     };

@@ -419,51 +419,22 @@ struct allocation *ledger_foresee(const struct node *node, struct allocation *ta
     return take_allocation;
 }
 
-struct node_image {
-    struct node *node;
-    GPtrArray *allocations;
-    struct host cpu_pods;
-    uint32_t n_cpu_pods;
-};
-
-struct node_image *node_image_new(const struct node *from)
-{
-    struct node_image *image = g_new0(struct node_image, 1);
-
-    image->node = node_new(from->name);
-    node_copy_hardware(image->node, from);
-    image->allocations = g_ptr_array_sized_new(from->allocations->len);
-    for (guint i = 0; i < from->allocations->len; i++)
-        g_ptr_array_add(image->allocations, allocation_dup(g_ptr_array_index(from->allocations, i)));
-    image->n_cpu_pods = from->n_cpu_pods;
-    image->cpu_pods = node_cpu_pods(from);
-    return image;
-}
-
-struct node *ledger_add_image(struct ledger *ledger, struct node_image *take_image)
-{
-    const char *name = take_image->node->name;
-    struct node *node = ledger_intern_node(ledger, name);
-
-    ledger->supply += node_own(take_image->node)->hardware - node_own(node)->hardware;
-    ledger->n_cards += (size_t)take_image->node->n_cards - (size_t)node->n_cards;
-    node_copy_hardware(node, take_image->node);
-    for (guint i = 0; i < take_image->allocations->len; i++)
-        ledger_put(ledger, name, take_image->allocations->pdata[i]);
-    if (take_image->n_cpu_pods > 0) { /* who they are only the other ledger knows: one stands for all */
-        g_autofree char *uid = g_strdup_printf("CPU-only pods of %s", name);
-        ledger_put_cpu_pod(ledger, name, uid, take_image->cpu_pods, 0);
-    }
-    ledger_note_freed(ledger, node);
-    node_free(take_image->node);
-    g_ptr_array_unref(take_image->allocations);
-    g_free(take_image);
-    return node;
-}
-
 struct node *ledger_copy_node(struct ledger *ledger, const struct node *from)
 {
-    return ledger_add_image(ledger, node_image_new(from));
+    const char *name = from->name;
+    struct node *node = ledger_intern_node(ledger, name);
+
+    ledger->supply += node_own(from)->hardware - node_own(node)->hardware;
+    ledger->n_cards += (size_t)from->n_cards - (size_t)node->n_cards;
+    node_copy_hardware(node, from);
+    for (guint i = 0; i < from->allocations->len; i++)
+        ledger_put(ledger, name, allocation_dup(from->allocations->pdata[i]));
+    if (from->n_cpu_pods > 0) { /* who they are only the other ledger knows: one stands for all */
+        g_autofree char *uid = g_strdup_printf("CPU-only pods of %s", name);
+        ledger_put_cpu_pod(ledger, name, uid, node_cpu_pods(from), 0);
+    }
+    ledger_note_freed(ledger, node);
+    return node;
 }
 
 struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
@@ -674,24 +645,20 @@ static GHashTable *add_up_cpu_pods(const struct ledger *ledger)
     return sums;
 }
 
-/* What a node holds is what the ledger says that it does. */
-static bool verify_held(const struct ledger *ledger, const struct node *node, GError **error)
+/* NULL: what the node holds is what the ledger says that it does; else an allocation that is not. */
+static const struct allocation *find_stray(const struct ledger *ledger, const struct node *node)
 {
     for (guint i = 0; i < node->allocations->len; i++) {
         const struct allocation *allocation = g_ptr_array_index(node->allocations, i);
-        if (allocation->node == node && ledger_get(ledger, allocation->uid) == allocation)
-            continue;
-        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
-                    "node '%s' holds pod '%s', which the ledger does not", node->name,
-                    allocation->uid);
-        return false;
+        if (allocation->node != node || ledger_get(ledger, allocation->uid) != allocation)
+            return allocation;
     }
-    return true;
+    return NULL;
 }
 
-bool ledger_verify_node(const struct ledger *ledger, const struct node *node, GError **error)
+bool ledger_holds(const struct ledger *ledger, const struct node *node)
 {
-    return node_verify(node, node_cpu_pods(node), error) && verify_held(ledger, node, error);
+    return !find_stray(ledger, node);
 }
 
 static bool verify_states(const struct ledger *ledger, GError **error)
@@ -735,8 +702,13 @@ bool ledger_verify(const struct ledger *ledger, GError **error)
         const struct host *sum = g_hash_table_lookup(cpu_pods, node);
         if (!node_verify(node, sum ? *sum : none, error))
             return false;
-        if (!verify_held(ledger, node, error))
+        const struct allocation *stray = find_stray(ledger, node);
+        if (stray) {
+            g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_CONFLICT,
+                        "node '%s' holds pod '%s', which the ledger does not", node->name,
+                        stray->uid);
             return false;
+        }
         held += node->allocations->len;
     }
     if (held != ledger_size(ledger)) {

@@ -82,12 +82,6 @@ void allocation_witness(struct allocation *allocation, const struct node *node);
 /* All shares that were read, those included that do not count on its node. */
 const struct share *allocation_known(const struct allocation *allocation, uint32_t *ret_n);
 
-/* A node as it is, outside of any ledger, with its allocations or without; for adding it to another
- * ledger while nothing of this one is locked. */
-struct node_image;
-struct node_image *node_image_new(const struct node *from);
-struct node *ledger_add_image(struct ledger *ledger, struct node_image *take_image);
-
 /* Cards of all nodes. */
 size_t ledger_cards(const struct ledger *ledger);
 
@@ -103,8 +97,8 @@ void ledger_each_open(const struct ledger *ledger, ledger_visit visit, void *dat
 /* Those that nobody waits for any longer. */
 void ledger_each_waited_out(const struct ledger *ledger, ledger_visit visit, void *data);
 
-/* As ledger_verify, of one node, but that what its CPU-only pods have is taken for granted. */
-bool ledger_verify_node(const struct ledger *ledger, const struct node *node, GError **error);
+/* Whether what a node of it holds is what the ledger has there. */
+bool ledger_holds(const struct ledger *ledger, const struct node *node);
 
 /* A number that grows whenever something of some node may have become free; compares with
  * freed_at of each. */

@@ -2,6 +2,7 @@
 #include "record/record.h"
 
 #include "store/booking.h"
+#include "store/images/ledger_reader.h"
 #include "record/learned.h"
 #include "record/queue_state.h"
 #include "record/usage_told.h"
@@ -229,6 +230,15 @@ static void write_move(struct record *record, struct json_writer *writer,
         json_key_string(writer, "why", move->why);
 }
 
+static void write_held(struct json_writer *writer, const struct held_node *node)
+{
+    g_autoptr(record_pods) pods = record_pods_new();
+
+    for (guint i = 0; i < node->pods->len; i++)
+        record_pods_add(pods, node->name, &g_array_index(node->pods, struct held_pod, i));
+    record_pods_encode(writer, pods, node->name);
+}
+
 /* --- observations --------------------------------------------------------------------------- */
 
 static const enum record_kind kinds[] = {
@@ -407,7 +417,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         rejects_encode(begin_object(record, writer, "object"), what->rejects);
         break;
     case OBSERVED_LEDGER:
-        record_node_encode(begin_object(record, writer, "object"), what->held, what->quotas);
+        write_held(begin_object(record, writer, "object"), what->held);
         break;
     case OBSERVED_LEARNED:
         learned_encode(begin_object(record, writer, "object"), what->demand);

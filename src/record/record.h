@@ -128,15 +128,23 @@ struct record {
 void record_free(struct record *record);
 
 /* What the recorder writes of it; NULL for the number 0, which stands for what is not recorded. An
- * observation of a ledger or of a look is to be written under the lock. */
+ * observation of a look is to be written under the lock. */
 struct record *record_new(const struct observation *observation);
 
-/* `quotas`: which one each pod has asked for; NULL: they are not kept. */
-void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger,
+/* What pods hold, as records have it, by UID, so that it does not depend on what came first; written as
+ * pods are added, and told in one piece. */
+struct held_pod;
+struct record_pods *record_pods_new(void);
+void record_pods_free(struct record_pods *pods);
+typedef struct record_pods record_pods; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(record_pods, record_pods_free)
+/* On the node of that name. */
+void record_pods_add(struct record_pods *pods, const char *node, const struct held_pod *pod);
+/* `node`: they are those of that node; NULL: all. */
+void record_pods_encode(struct json_writer *writer, struct record_pods *pods, const char *node);
+/* The same at once, of a ledger that nobody waits for. `quotas`: NULL: they are not kept. */
+void record_ledger_encode(struct json_writer *writer, const struct ledger *ledger, const char *node,
                           const struct elastic_quotas *quotas);
-/* The same of one node, by its name. */
-void record_node_encode(struct json_writer *writer, const struct node *node,
-                        const struct elastic_quotas *quotas);
 
 /* What of a pod without a node stands beside its object. */
 void record_write_asking(struct json_writer *writer, bool picky, const char *scheduler);

@@ -5,7 +5,7 @@
 #include "record/record_state.h"
 #include "base/version.h"
 #include "base/worker.h"
-#include "store/node_walk.h"
+#include "store/images/ledger_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,8 +44,7 @@ struct recorder {
     int64_t size, rotate_at;
     uint64_t rotate_after; /* the number of what was told for the next file; 0: none yet */
     bool amiss;            /* records were lost, and nothing was told since */
-    bool walking;          /* what the nodes hold is being told */
-    struct node_walk walk;
+    struct ledger_reader *walking; /* by which is being told what the nodes hold; or NULL */
     uint64_t n_lost; /* in all */
     struct record_state *state;
 };
@@ -296,10 +295,10 @@ static bool is_told(struct recorder *recorder)
     if ((!full && !recorder->amiss) || !recorder->store || atomic_load(&recorder->broken))
         return false;
     if (!recorder->walking)
-        node_walk_init(&recorder->walk, recorder->store);
-    recorder->walking = store_tell_ledger(recorder->store, &recorder->walk);
-    if (recorder->walking)
+        recorder->walking = ledger_reader_new(recorder->store, true);
+    if (store_tell_ledger(recorder->store, recorder->walking))
         return true;
+    g_clear_pointer(&recorder->walking, ledger_reader_free);
     const uint64_t number = store_tell_known(recorder->store);
     if (number > 0) {
         recorder->rotate_after = full ? number : recorder->rotate_after;
@@ -331,6 +330,24 @@ static void *run(void *data)
     return NULL;
 }
 
+/* What is in the ledger, a few nodes at a time: nothing changes it any more, for that would have had a
+ * number. */
+static void write_ledger(struct recorder *recorder, struct json_writer *writer)
+{
+    g_autoptr(ledger_reader) reader = ledger_reader_new(recorder->store, false);
+    g_autoptr(record_pods) pods = record_pods_new();
+    const GArray *nodes;
+
+    while ((nodes = ledger_reader_next(reader))) {
+        for (guint i = 0; i < nodes->len; i++) {
+            const struct held_node *node = &g_array_index(nodes, struct held_node, i);
+            for (guint j = 0; j < node->pods->len; j++)
+                record_pods_add(pods, node->name, &g_array_index(node->pods, struct held_pod, j));
+        }
+    }
+    record_pods_encode(writer, pods, NULL);
+}
+
 static void write_end(struct recorder *recorder)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -344,9 +361,7 @@ static void write_end(struct recorder *recorder)
     /* What was lost last changed something that a replay does not know. */
     if (recorder->store && recorder->lost == 0) {
         json_key(&writer, "object");
-        const struct ledger *ledger = store_lock(recorder->store);
-        record_ledger_encode(&writer, ledger, store_elastic_quotas(recorder->store));
-        store_unlock(recorder->store);
+        write_ledger(recorder, &writer);
     }
     json_end_object(&writer);
     g_string_append_c(text, '\n');
@@ -358,7 +373,7 @@ static void release(struct recorder *recorder)
     if (recorder->file >= 0)
         close(recorder->file);
     worker_release(&recorder->worker);
-    node_walk_clear(&recorder->walk);
+    ledger_reader_free(recorder->walking);
     if (recorder->state)
         record_state_free(recorder->state);
     g_free(recorder->path);

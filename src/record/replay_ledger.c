@@ -102,19 +102,10 @@ static const struct elastic_quotas *told_quotas(const struct store *store, const
 /* What the record tells of the ledger: of one node, or, at the end and in older files, of all. */
 static void write_here(struct store *store, const cJSON *recorded, struct json_writer *writer)
 {
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(recorded, "node");
+    const char *node = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(recorded, "node"));
     const struct ledger *ledger = store_lock(store);
-    const struct node *node = cJSON_IsString(name) ? ledger_node(ledger, name->valuestring) : NULL;
-    const struct elastic_quotas *quotas = told_quotas(store, recorded);
 
-    if (node) {
-        record_node_encode(writer, node, quotas);
-    } else if (name) {
-        json_begin_object(writer);
-        json_end_object(writer);
-    } else {
-        record_ledger_encode(writer, ledger, quotas);
-    }
+    record_ledger_encode(writer, ledger, node, told_quotas(store, recorded));
     store_unlock(store);
 }
 

@@ -9,6 +9,7 @@
 
 #define HOLD_US 10     /* after which no other node is begun */
 #define WAIT_US 50     /* for those who were there before */
+#define NAME_SIZE 256  /* of a node, mostly */
 #define WAITS_MAX 1000 /* a reader gets its turn, whoever else comes */
 
 /* A thread that unlocks a mutex and locks it again is faster than one that has to be woken. */
@@ -28,12 +29,27 @@ void node_walk_begin_after(struct node_walk *walk, const char *name)
 {
     node_walk_clear(walk);
     walk->last = g_strdup(name);
+    walk->last_size = name ? strlen(name) + 1 : 0;
     walk->next = 0;
 }
 
 void node_walk_clear(struct node_walk *walk)
 {
     g_clear_pointer(&walk->last, g_free);
+    walk->last_size = 0;
+}
+
+/* Under the lock, and so mostly without the heap. */
+static void note_last(struct node_walk *walk, const char *name)
+{
+    const size_t size = strlen(name) + 1;
+
+    if (size > walk->last_size) {
+        g_free(walk->last);
+        walk->last_size = MAX(size, NAME_SIZE);
+        walk->last = g_malloc(walk->last_size);
+    }
+    memcpy(walk->last, name, size);
 }
 
 /* The first node behind the last one. */
@@ -61,17 +77,24 @@ bool node_walk_step(struct node_walk *walk, node_visit visit, void *data)
     const GPtrArray *nodes = ledger_nodes(store_lock_again_by(walk->store, walk->who));
     const int64_t until_us = g_get_monotonic_time() + HOLD_US;
     guint at = find_next(walk, nodes);
+    const bool ended = at == nodes->len;
     const struct node *node = NULL;
 
+    walk->put_off = false;
     for (; at < nodes->len && (!node || g_get_monotonic_time() < until_us); at++) {
+        visit(nodes->pdata[at], data);
+        if (walk->put_off)
+            break;
         node = nodes->pdata[at];
-        visit(node, data);
     }
-    node_walk_clear(walk);
-    walk->last = node ? g_strdup(node->name) : NULL;
-    walk->next = at;
+    if (node)
+        note_last(walk, node->name);
+    if (node || ended)
+        walk->next = at;
     store_unlock(walk->store);
-    return node != NULL;
+    if (ended)
+        node_walk_clear(walk);
+    return !ended;
 }
 
 void node_walk_all_by(struct store *store, const char *who, node_visit visit, void *data)
@@ -81,32 +104,4 @@ void node_walk_all_by(struct store *store, const char *who, node_visit visit, vo
     node_walk_init_by(&walk, store, who);
     while (node_walk_step(&walk, visit, data))
         continue;
-}
-
-/* --- what every store checks of itself ------------------------------------------------------- */
-
-struct verification {
-    const struct ledger *ledger;
-    bool sound;
-};
-
-static void verify_node(const struct node *node, void *data)
-{
-    struct verification *verification = data;
-    g_autoptr(GError) failure = NULL;
-
-    verification->sound = ledger_verify_node(verification->ledger, node, &failure) && verification->sound;
-}
-
-void store_verify(struct store *store)
-{
-    struct verification verification = {store->ledger, true};
-
-    node_walk_all(store, verify_node, &verification);
-    atomic_store(&store->unsound, !verification.sound);
-}
-
-bool store_is_sound(const struct store *store)
-{
-    return !atomic_load(&store->unsound);
 }

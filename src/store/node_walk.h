@@ -11,8 +11,11 @@
 struct node_walk {
     struct store *store;
     const char *who;
-    char *last; /* the name of the last that was visited, or NULL */
+    char *last; /* the name of the last that was visited, or NULL; of so many bytes */
+    size_t last_size;
     guint next; /* where that one's successor was */
+    bool
+        put_off; /* a visit sets it that has to be made once more: the step ends before that node */
 };
 
 /* Under the lock; must not change the ledger. */

@@ -43,7 +43,7 @@ enum observed {
     OBSERVED_ARRIVALS,   /* entries, schedulers: from here to the end, what is known by now */
     OBSERVED_WAITS,      /* waits, ledger */
     OBSERVED_REJECTS,    /* rejects */
-    OBSERVED_LEDGER,     /* held: a node of it, quotas; under the lock */
+    OBSERVED_LEDGER,     /* held: a node of it */
     OBSERVED_LEARNED,    /* demand */
     OBSERVED_POD_GROUP,  /* pod_group */
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
@@ -80,7 +80,6 @@ struct observation {
     int trust; /* enum trust */
     const char
         *quota; /* the elastic quota that the pod asked for, "" for none; NULL: its label says so */
-    const struct elastic_quotas *quotas; /* NULL: they are not kept */
     bool paused, confirmed;
     const struct rejection *rejection;
     int64_t patience_ms;
@@ -96,7 +95,7 @@ struct observation {
     const GList *schedulers;
     const struct waits *waits;
     const struct ledger *ledger;
-    const struct node *held;
+    const struct held_node *held; /* store/images/ledger_reader.h */
     const struct rejects *rejects;
     const struct demand *demand;
     const struct idleness *idleness; /* NULL: none */

@@ -282,8 +282,8 @@ void store_set_observer(struct store *store, struct observer *observer);
 struct observer *store_observer(const struct store *store);
 /* Tells the observer what the pods of the next nodes hold, a few nodes at a time; false: this was the
  * last of them. */
-struct node_walk;
-bool store_tell_ledger(struct store *store, struct node_walk *walk);
+struct ledger_reader; /* of the store, one that numbers nodes */
+bool store_tell_ledger(struct store *store, struct ledger_reader *reader);
 /* Tells the observer what has come of waiting, of rejected pods and of learning by now, which it could
  * not know of otherwise, and returns the last number; 0: not all of it could be told. */
 uint64_t store_tell_known(struct store *store);

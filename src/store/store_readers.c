@@ -2,8 +2,9 @@
 /* The whole store for who decides nothing, a few nodes and pods at a time: a copy, and what an observer
  * could not know. */
 #include "core/ledger.h"
+#include "core/node.h"
 #include "policy/demand.h"
-#include "store/node_walk.h"
+#include "store/images/ledger_reader.h"
 #include "store/store_state.h"
 
 #include <string.h>
@@ -97,29 +98,25 @@ static void copy_pending(struct store *copy, struct store *store)
 
 struct copying {
     struct store *copy, *from;
-    GPtrArray *images; /* struct node_image * */
 };
 
-/* Under the lock. */
-static void take_image(const struct node *node, void *data)
+/* Under the lock: what the image does not have. */
+static void copy_mark(const struct node *node, void *data)
 {
     const struct copying *copying = data;
 
-    g_ptr_array_add(copying->images, node_image_new(node));
     quotas_copy_node(copying->copy->quotas, copying->from->quotas, node->name);
 }
 
 static void copy_nodes(struct store *copy, struct store *store)
 {
-    g_autoptr(GPtrArray) images = g_ptr_array_new();
-    struct copying copying = {copy, store, images};
-    struct node_walk walk;
+    g_autoptr(node_images) images = node_images_new(store, true);
+    struct copying copying = {copy, store};
+    const GPtrArray *some;
 
-    node_walk_init(&walk, store);
-    while (node_walk_step(&walk, take_image, &copying)) {
-        for (guint i = 0; i < images->len; i++)
-            ledger_add_image(copy->ledger, images->pdata[i]);
-        g_ptr_array_set_size(images, 0);
+    while ((some = node_images_next(images, copy_mark, &copying))) {
+        for (guint i = 0; i < some->len; i++)
+            ledger_copy_node(copy->ledger, node_image_node(g_ptr_array_index(some, i)));
     }
 }
 
@@ -173,22 +170,18 @@ static bool tell_usage(struct store *store)
            tell_known(store, (struct observation){OBSERVED_USAGE, .idleness = store->idleness});
 }
 
-static void tell_node(const struct node *node, void *data)
+bool store_tell_ledger(struct store *store, struct ledger_reader *reader)
 {
-    struct store *store = data;
+    const GArray *nodes = NULL;
 
-    if (node->n_cards > 0 || node->n_pools > 0 || node->allocations->len > 0)
-        tell_known(store, (struct observation){OBSERVED_LEDGER, .held = node,
-                                               .quotas = store_elastic_quotas(store)});
-}
-
-bool store_tell_ledger(struct store *store, struct node_walk *walk)
-{
-    for (int i = 0; i < TOLD_AT_ONCE; i++) {
-        if (!node_walk_step(walk, tell_node, store))
-            return false;
+    for (int i = 0; i < TOLD_AT_ONCE && (nodes = ledger_reader_next(reader)); i++) {
+        for (guint j = 0; j < nodes->len; j++) {
+            const struct held_node *held = &g_array_index(nodes, struct held_node, j);
+            observer_tell(store->observer,
+                          &(struct observation){OBSERVED_LEDGER, held->number, .held = held});
+        }
     }
-    return true;
+    return nodes != NULL;
 }
 
 uint64_t store_tell_known(struct store *store)
@@ -211,4 +204,39 @@ uint64_t store_tell_known(struct store *store)
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
     return number;
+}
+
+/* --- what every store checks of itself ------------------------------------------------------- */
+
+struct verification {
+    const struct ledger *ledger;
+    bool sound;
+};
+
+/* Under the lock. */
+static void verify_held(const struct node *node, void *data)
+{
+    struct verification *verification = data;
+
+    verification->sound = ledger_holds(verification->ledger, node) && verification->sound;
+}
+
+void store_verify(struct store *store)
+{
+    g_autoptr(node_images) images = node_images_new(store, false);
+    struct verification verification = {store->ledger, true};
+    const GPtrArray *some;
+
+    while ((some = node_images_next(images, verify_held, &verification))) {
+        for (guint i = 0; i < some->len; i++) {
+            const struct node *node = node_image_node(g_ptr_array_index(some, i));
+            verification.sound = node_verify(node, node_cpu_pods(node), NULL) && verification.sound;
+        }
+    }
+    atomic_store(&store->unsound, !verification.sound);
+}
+
+bool store_is_sound(const struct store *store)
+{
+    return !atomic_load(&store->unsound);
 }

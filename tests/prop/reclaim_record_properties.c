@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "record/record_state.h"
 #include "record/replay.h"
-#include "store/node_walk.h"
+#include "store/images/ledger_reader.h"
 #include "verbs/extender.h"
 
 #include <stdio.h>
@@ -135,10 +135,9 @@ static void take(struct observer *observer, const struct observation *what)
 
 static void tell_known(void)
 {
-    struct node_walk walk;
+    g_autoptr(ledger_reader) reader = ledger_reader_new(lending.store, true);
 
-    node_walk_init(&walk, lending.store);
-    while (store_tell_ledger(lending.store, &walk))
+    while (store_tell_ledger(lending.store, reader))
         continue;
     HOLDS(store_tell_known(lending.store) > 0, "nothing is told");
 }

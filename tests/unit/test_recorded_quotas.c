@@ -166,7 +166,7 @@ static char *ledger_of(struct store *store)
     struct json_writer writer;
 
     json_writer_init(&writer, text);
-    record_ledger_encode(&writer, store_lock(store), store_elastic_quotas(store));
+    record_ledger_encode(&writer, store_lock(store), NULL, store_elastic_quotas(store));
     store_unlock(store);
     return g_string_free(text, FALSE);
 }
