@@ -361,6 +361,15 @@ bool ledger_drop(struct ledger *ledger, const char *uid)
     return true;
 }
 
+/* Beside what allocation_equal compares. */
+static bool says_the_same(const struct allocation *a, const struct allocation *b)
+{
+    return a->state == b->state && a->priority == b->priority && a->created_s == b->created_s &&
+           a->card_units == b->card_units && a->terminating == b->terminating &&
+           a->started == b->started && a->waited_out == b->waited_out && a->heeded == b->heeded &&
+           a->facts == b->facts;
+}
+
 struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
                               struct allocation *take_allocation)
 {
@@ -371,6 +380,7 @@ struct allocation *ledger_put(struct ledger *ledger, const char *node_name,
     take_allocation->node = node;
     allocation_choose(take_allocation, node);
     if (known && allocation_equal(known, take_allocation)) {
+        node_own(node)->told += !says_the_same(known, take_allocation);
         ledger_count_state(ledger, known, -1);
         known->state = take_allocation->state;
         known->since_ms = take_allocation->since_ms;
@@ -505,6 +515,7 @@ void ledger_set_state(struct ledger *ledger, struct allocation *allocation,
     ledger_count_state(ledger, allocation, -1);
     allocation->state = state;
     ledger_count_state(ledger, allocation, 1);
+    node_own(allocation->node)->told++;
 }
 
 size_t ledger_count(const struct ledger *ledger, enum allocation_state state)

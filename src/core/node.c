@@ -478,6 +478,21 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
     return former;
 }
 
+void node_copy_marks(struct node *copy, const struct node *from)
+{
+    const struct node_facts facts = {
+        .generation = node_own(from)->generation,
+        .cordoned = from->cordoned,
+        .distrusted = from->distrusted,
+        .switches_ns = from->switches_ns,
+        .slots_ahead = from->slots_ahead,
+        .heartbeat = from->heartbeat,
+        .host = &from->host,
+    };
+
+    node_traits_unref(node_set_facts(copy, &facts, node_traits_ref(from->traits)));
+}
+
 void node_set_health(struct node *node, struct card *card, bool healthy, enum closure closure)
 {
     card->healthy = healthy;

@@ -25,7 +25,7 @@ struct node_traits *node_set_facts(struct node *node, const struct node_facts *f
                                    struct node_traits *take_traits);
 
 /* Adds (sign 1) or takes away (sign -1) what an allocation holds, and says in its shares which
- * cards that is. */
+ * cards that is. Another sign: of so many that hold the same. */
 void node_charge(struct node *node, struct allocation *allocation, int sign);
 
 /* Replaces cards and pools and counts the node's allocations anew. */
@@ -38,6 +38,9 @@ void node_copy_hardware(struct node *node, const struct node *from);
 /* Makes a new node the same as another one, what is counted on it included: its allocations, which the
  * caller has listed, are copies of the other's. */
 void node_copy_all(struct node *node, const struct node *from);
+
+/* Gives a copy of the node, which is of its version, what has changed all the same: see node_set_facts. */
+void node_copy_marks(struct node *copy, const struct node *from);
 
 /* After a change of node->unhealthy. */
 void node_apply_health(struct node *node);

@@ -2,7 +2,7 @@
 #include "explain/preemption_preview.h"
 
 #include "store/shortfall.h"
-#include "policy/victims.h"
+#include "policy/victims/victims.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,16 +135,18 @@ static int64_t idle_s(const struct preview_query *query, const struct allocation
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }
 
-static size_t gather(struct search *search, const struct what_if *what_if, struct victim *victims)
+static size_t gather(struct search *search, const struct roster *roster, struct victim *victims)
 {
     size_t n = 0;
 
-    for (guint i = 0; i < what_if->allocations->len; i++) {
-        struct allocation *one = what_if->allocations->pdata[i];
-        if (one->state != ALLOCATION_CONFIRMED || one->priority >= search->query->pod->priority)
+    for (uint32_t i = 0; i < roster->n; i++) {
+        const struct seat *seat = &roster->seats[i];
+        struct allocation *one = seat->allocation;
+        if (!seat->confirmed || seat->priority >= search->query->pod->priority)
             continue;
         struct victim *victim = &victims[n++];
-        *victim = (struct victim){.allocation = one, .idle = idle_s(search->query, one) > 0};
+        *victim = (struct victim){
+            .seat = seat, .allocation = one, .idle = idle_s(search->query, one) > 0};
         victim->n_budgets = budgets_of(search->query->budgets, one, victim->budgets,
                                        G_N_ELEMENTS(victim->budgets));
     }
@@ -190,11 +192,12 @@ static void try_node(struct search *search, const struct node *node)
     const struct pod_view *pod = search->query->pod;
     const struct node *seen = nominees_see(&search->question.nominees, node);
     g_autoptr(what_if) what_if = what_if_new(seen);
-    g_autofree struct victim *victims = g_new0(struct victim, what_if->allocations->len + 1);
+    g_autoptr(roster) roster = roster_new(what_if);
+    g_autofree struct victim *victims = g_new0(struct victim, roster->n + 1);
     int64_t margins[SUMS_MAX];
     struct victims_cost cost;
 
-    const size_t n = gather(search, what_if, victims);
+    const size_t n = gather(search, roster, victims);
     search->lesser |= n > 0;
     if (n == 0 || quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE)
         return;
@@ -211,7 +214,7 @@ static void try_node(struct search *search, const struct node *node)
                            (pod->particular || !victims[i].allocation->facts ||
                             victims[i].allocation->facts->particular);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
-    shortfall_measure(what_if->node, search->query->request, search->asked, lacks);
+    shortfall_measure(what_if->node, roster, search->query->request, search->asked, lacks);
     const struct victims_query query = {
         .admits = finds_room,
         .data = &search->question.admission,
@@ -223,7 +226,8 @@ static void try_node(struct search *search, const struct node *node)
         .one_card = dialect_asks_one_card(what_if->node, search->query->request),
         .fickle = dialect_is_fickle(search->query->request),
     };
-    if (victims_choose(what_if, &query, victims, n, &cost) && cost.n + cost.going > 0 &&
+    struct victims all = {victims, n};
+    if (victims_choose(what_if, roster, &query, &all, &cost) && cost.n + cost.going > 0 &&
         (!search->found->node || victims_cost_compare(&cost, &search->best) < 0))
         keep(search, node, victims, n, &cost);
 }

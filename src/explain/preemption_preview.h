@@ -4,7 +4,7 @@
  * Whom kube-scheduler would end for a pod that is refused everywhere, and where; or why nobody.
  *
  * kube-scheduler decides in sums of a node, names victims by them, and asks preempt, which replaces
- * them by those whose end frees cards (policy/victims.h). Both parts are foreseen here, without an
+ * them by those whose end frees cards (policy/victims/victims.h). Both parts are foreseen here, without an
  * effect. What pods without a GPU take counts, but which of them would end is not known.
  *
  * Source of kube-scheduler's part: pkg/scheduler/framework/preemption and plugins/defaultpreemption,

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Which pods do nothing with the cards that they hold, as a source outside tells (usage/usage_source.h):
- * a wish for the order in which preemption ends pods (policy/victims.h), and nothing else. What it does
+ * a wish for the order in which preemption ends pods (policy/victims/victims.h), and nothing else. What it does
  * not name is not known, which is not idle.
  *
  * Filled by one thread, then immutable; shared by references, which any thread takes and gives back.

@@ -36,7 +36,8 @@ static size_t sum_sizes(const GPtrArray *allocations)
 static void copy_allocations(struct what_if *what_if, const GPtrArray *allocations)
 {
     struct node *node = what_if->node;
-    char *at = what_if->block = g_malloc(sum_sizes(allocations));
+    what_if->block_size = sum_sizes(allocations);
+    char *at = what_if->block = g_malloc(what_if->block_size);
 
     what_if->n_copied = allocations->len;
     for (guint i = 0; i < allocations->len; i++) {
@@ -93,19 +94,19 @@ void what_if_without(struct what_if *what_if, struct allocation *allocation)
     g_ptr_array_remove_index_fast(all, at);
 }
 
-void what_if_without_those(struct what_if *what_if, const guint *places, size_t n)
+void what_if_without_those(struct what_if *what_if, const bool *marked,
+                           const struct what_if_part *parts, size_t n_parts)
 {
     GPtrArray *all = what_if->node->allocations;
-    gpointer *to = n > 0 ? &all->pdata[places[0]] : NULL;
+    guint n = 0;
 
-    for (size_t i = 0; i < n; i++)
-        node_charge(what_if->node, all->pdata[places[i]], -1);
-    for (size_t i = 0; i < n; i++) {
-        const guint begin = places[i] + 1, end = i + 1 < n ? places[i + 1] : all->len;
-        memmove(to, &all->pdata[begin], (end - begin) * sizeof *to);
-        to += end - begin;
+    for (size_t i = 0; i < n_parts; i++)
+        node_charge(what_if->node, parts[i].allocation, -parts[i].n);
+    for (guint i = 0; i < all->len; i++) {
+        all->pdata[n] = all->pdata[i];
+        n += !marked[i];
     }
-    g_ptr_array_set_size(all, (gint)(all->len - n));
+    g_ptr_array_set_size(all, (gint)n);
 }
 
 void what_if_with(struct what_if *what_if, struct allocation *allocation)

@@ -13,6 +13,7 @@ struct what_if {
     guint removed_at;       /* what_if_without's guess */
     char *block;            /* in which the first n_copied of them lie */
     guint n_copied;
+    size_t block_size;
 };
 
 struct what_if *what_if_new(const struct node *node);
@@ -24,8 +25,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(what_if, what_if_free)
 void what_if_without(struct what_if *what_if, struct allocation *allocation);
 void what_if_with(struct what_if *what_if, struct allocation *allocation);
 
-/* As if none of those were there that stand at these places, which ascend, of the node's list. */
-void what_if_without_those(struct what_if *what_if, const guint *places, size_t n);
+/* So many allocations that hold the same as this one, which is one of them. */
+struct what_if_part {
+    struct allocation *allocation;
+    int n;
+};
+
+/* As if none of those were there who stand at the marked places of the node's list; the parts are all of
+ * them. */
+void what_if_without_those(struct what_if *what_if, const bool *marked,
+                           const struct what_if_part *parts, size_t n_parts);
 
 /* What is charged to a what-if node at one moment, to return to it at once instead of pod by pod. Between
  * the two only what_if_without and what_if_with may have changed the node; several returns are fine. */

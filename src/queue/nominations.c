@@ -2,7 +2,7 @@
 #include "queue/nominations.h"
 
 #include "core/ledger.h"
-#include "policy/victims.h"
+#include "policy/victims/victims.h"
 
 #include <string.h>
 
@@ -500,8 +500,9 @@ static void keep_claims(struct what_if *what_if, const GPtrArray *claims, int64_
 static bool clear_way(struct what_if *what_if, const struct nomination *nomination,
                       struct admission_query *admission)
 {
-    const GPtrArray *all = what_if->allocations;
-    g_autofree struct victim *victims = g_new0(struct victim, all->len + 1);
+    g_autoptr(roster) roster = roster_new(what_if);
+    g_autofree struct victim *all = g_new0(struct victim, roster->n + 1);
+    struct victims victims = {all, 0};
     const struct victims_query query = {
         .admits = finds_room,
         .data = admission,
@@ -509,19 +510,17 @@ static bool clear_way(struct what_if *what_if, const struct nomination *nominati
         .fickle = dialect_is_fickle(nomination->request),
     };
     struct victims_cost cost;
-    size_t n = 0;
 
-    for (guint i = 0; i < all->len; i++) {
-        struct allocation *allocation = g_ptr_array_index(all, i);
-        if (allocation->state == ALLOCATION_CONFIRMED &&
-            allocation->priority < nomination->priority)
-            victims[n++].allocation = allocation;
+    for (uint32_t i = 0; i < roster->n; i++) {
+        const struct seat *seat = &roster->seats[i];
+        if (seat->confirmed && seat->priority < nomination->priority)
+            all[victims.n++] = (struct victim){.seat = seat, .allocation = seat->allocation};
     }
-    if (!victims_choose(what_if, &query, victims, n, &cost))
+    if (!victims_choose(what_if, roster, &query, &victims, &cost))
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (victims[i].chosen)
-            what_if_without(what_if, victims[i].allocation);
+    for (size_t i = 0; i < victims.n; i++) {
+        if (all[i].chosen)
+            what_if_without(what_if, all[i].allocation);
     }
     return true;
 }

@@ -10,22 +10,19 @@ static int64_t lack(int64_t all, int64_t used, int64_t asked)
     return all > 0 ? MAX(asked - (all - used), 0) : INT64_MAX;
 }
 
-static int64_t measure(const struct node *node, const struct pod_facts_amount *asked)
+static int64_t measure(const struct node *node, const struct roster *roster,
+                       const struct pod_facts_amount *asked)
 {
-    const int64_t all = node_traits_amount(node->traits, asked->resource);
-    int64_t used = 0;
+    const int64_t used = roster_amount(roster, asked->resource);
 
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *one = node->allocations->pdata[i];
-        if (!one->facts)
-            return INT64_MAX;
-        used += pod_facts_amount(one->facts, asked->resource);
-    }
-    return lack(all, used, asked->thousandths);
+    return used == INT64_MAX ? used
+                             : lack(node_traits_amount(node->traits, asked->resource), used,
+                                    asked->thousandths);
 }
 
-void shortfall_measure(const struct node *node, const struct request *request,
-                       const struct pod_facts *asked, int64_t ret_lacks[VICTIM_AMOUNTS_MAX])
+void shortfall_measure(const struct node *node, const struct roster *roster,
+                       const struct request *request, const struct pod_facts *asked,
+                       int64_t ret_lacks[VICTIM_AMOUNTS_MAX])
 {
     const struct host *host = &node->host, *used = &node->host_used;
     const struct host *own = &request->host;
@@ -38,7 +35,7 @@ void shortfall_measure(const struct node *node, const struct request *request,
         /* Of pods without GPUs only CPU and memory are kept. */
         const bool known = node->n_cpu_pods == 0 ||
                            dialect_reads(request->dialect, asked->amounts[i].resource);
-        *ret_lacks++ = known ? measure(node, &asked->amounts[i]) : INT64_MAX;
+        *ret_lacks++ = known ? measure(node, roster, &asked->amounts[i]) : INT64_MAX;
     }
     /* As many as are named are not owed where nobody says how many pods the node takes. */
     *ret_lacks = host->pods > 0 ? lack(host->pods, used->pods, own->pods) : 0;

@@ -59,6 +59,7 @@ struct store *store_new(const struct store_options *options)
                                                    .room_ms = store->options.gang_room_ms,
                                                    .unhurried = store->options.gangs_unhurried});
     store->ratings = ratings_new();
+    store->stand_ins = stand_ins_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
@@ -85,6 +86,7 @@ void store_free(struct store *store)
     nominations_free(store->nominations);
     hints_free(store->hints);
     ratings_free(store->ratings);
+    stand_ins_free(store->stand_ins);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
@@ -390,6 +392,11 @@ struct hints *store_hints(struct store *store)
 struct gangs *store_gangs(struct store *store)
 {
     return store->gangs;
+}
+
+struct stand_ins *store_stand_ins(struct store *store)
+{
+    return store->stand_ins;
 }
 
 struct ratings *store_ratings(struct store *store)

@@ -22,6 +22,7 @@
 #include "queue/nominations.h"
 #include "store/observer.h"
 #include "queue/quotas.h"
+#include "policy/victims/stand_in.h"
 #include "queue/ratings.h"
 #include "queue/rejects.h"
 #include "store/sealing.h"
@@ -206,6 +207,9 @@ void store_take_room(struct store *store, const struct pod_view *pod, const stru
 
 /* Under the lock. */
 struct ratings *store_ratings(struct store *store);
+
+/* Under the lock. */
+struct stand_ins *store_stand_ins(struct store *store);
 
 /* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
 struct hints *store_hints(struct store *store);

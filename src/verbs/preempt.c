@@ -4,18 +4,19 @@
  * happens if pods end, by sums of a node, and names victims per node; those may not free a card.
  *
  * What it has named and the ledger does not know is kept: it may be needed for reasons of which
- * nothing is known here. Of the rest the least are chosen (policy/victims.h), on copies of the nodes
+ * nothing is known here. Of the rest the least are chosen (policy/victims/victims.h), on copies of the nodes
  * that are all of one moment; the search needs no lock.
  */
 #include "verbs/call.h"
 #include "base/log.h"
 #include "store/feasibility.h"
 #include "store/shortfall.h"
-#include "policy/victims.h"
+#include "policy/victims/stand_in.h"
+#include "policy/victims/victims.h"
 #include "wire/preemption.h"
 
 #include <gpuledger/error.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* So much of one call is copied, for the lock is held meanwhile: some milliseconds. Where
  * kube-scheduler names more, it is the nodes from a place on that the moment decides, so that each
@@ -33,13 +34,33 @@ struct preempt {
     struct pod_facts *facts; /* the pod's */
 
     /* Of the moment: */
-    struct what_if **what_ifs;   /* per node; NULL: nobody knows it, or nothing that ends helps there */
+    struct candidate *candidates; /* per node */
+    GPtrArray *left_over;         /* struct stand_in *, to be freed once no lock is held */
     struct budgets *budgets; /* NULL: nothing was looked at */
     int64_t *allowed;        /* of every budget */
     struct idleness *idleness; /* NULL: nobody is known to be idle */
 };
 
+/* A node that kube-scheduler has named. */
+struct candidate {
+    struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
+    bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
+};
+
 /* --- the moment ----------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static size_t stand_in(struct preempt *preempt, const struct node *node, const struct node *seen,
+                       struct candidate *candidate)
+{
+    candidate->alone = seen == node;
+    if (candidate->alone)
+        candidate->stand_in = stand_ins_take(store_stand_ins(preempt->call.extender->store), node,
+                                             preempt->left_over);
+    if (!candidate->stand_in)
+        candidate->stand_in = stand_in_new(seen);
+    return node->allocations->len;
+}
 
 /* Under the lock. */
 static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
@@ -59,8 +80,7 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
             feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns) ||
             dialect_is_silent(node, preempt->request, preempt->call.moment.now_ns))
             continue;
-        preempt->what_ifs[at] = what_if_new(nominees_see(&nominees, node));
-        n_pods += node->allocations->len;
+        n_pods += stand_in(preempt, node, nominees_see(&nominees, node), &preempt->candidates[at]);
     }
     nominees_clear(&nominees);
 }
@@ -89,23 +109,90 @@ static void look(struct preempt *preempt)
     store_unlock(store);
 }
 
+/* Afterwards nothing of the answers is there any more. */
+static void look_away(struct preempt *preempt)
+{
+    struct store *store = preempt->call.extender->store;
+
+    store_lock(store);
+    for (size_t i = 0; i < preempt->args.n_nodes; i++) {
+        struct candidate *candidate = &preempt->candidates[i];
+        if (candidate->alone)
+            stand_ins_give(store_stand_ins(store), candidate->stand_in, preempt->left_over);
+        else if (candidate->stand_in)
+            g_ptr_array_add(preempt->left_over, candidate->stand_in);
+    }
+    store_unlock(store);
+    g_ptr_array_unref(preempt->left_over);
+    budgets_free(preempt->budgets);
+    idleness_unref(preempt->idleness);
+}
+
 /* --- one node ------------------------------------------------------------------------------- */
+
+/* One that kube-scheduler has named. */
+struct named {
+    guint hash; /* of its UID */
+    size_t at;  /* in the order of their names */
+};
 
 /* A node, and who could end on it. */
 struct inquiry {
-    const struct preemption_node *named;
-    struct what_if *what_if;
-    struct victim *victims;
-    size_t n;
+    const struct preemption_node *on; /* as kube-scheduler has named it */
+    const struct roster *roster;
+    struct named *named;       /* by hash */
+    const struct seat **seats; /* of each that is named, in the order of their names; NULL: unknown */
+    struct victims victims;
 };
 
-static bool is_named(const struct preemption_node *node, const char *uid)
+static int compare_hashes(const void *a, const void *b)
 {
-    for (size_t i = 0; i < node->n_uids; i++) {
-        if (g_str_equal(node->uids[i], uid))
-            return true;
+    const struct named *one = a, *other = b;
+
+    return (one->hash > other->hash) - (one->hash < other->hash);
+}
+
+static void hash_named(const struct preempt *preempt, struct inquiry *inquiry)
+{
+    const struct preemption_node *on = inquiry->on;
+
+    inquiry->named = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->named);
+    inquiry->seats = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->seats);
+    for (size_t i = 0; i < on->n_uids; i++)
+        inquiry->named[i] = (struct named){g_str_hash(on->uids[i]), i};
+    qsort(inquiry->named, on->n_uids, sizeof *inquiry->named, compare_hashes);
+}
+
+/* The first with that hash or a greater one. */
+static size_t find_hash(const struct inquiry *inquiry, guint hash)
+{
+    size_t from = 0, to = inquiry->on->n_uids;
+
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (inquiry->named[middle].hash < hash)
+            from = middle + 1;
+        else
+            to = middle;
     }
-    return false;
+    return from;
+}
+
+/* Whether kube-scheduler has named who is there, perhaps more than once. */
+static bool note_named(const struct inquiry *inquiry, const struct seat *seat)
+{
+    const size_t n = inquiry->on->n_uids;
+    bool found = false;
+
+    for (size_t i = find_hash(inquiry, seat->uid_hash);
+         i < n && inquiry->named[i].hash == seat->uid_hash; i++) {
+        const size_t at = inquiry->named[i].at;
+        if (!g_str_equal(inquiry->on->uids[at], seat->allocation->uid))
+            continue;
+        inquiry->seats[at] = seat;
+        found = true;
+    }
+    return found;
 }
 
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
@@ -113,26 +200,31 @@ static bool is_named(const struct preemption_node *node, const char *uid)
  * here, nothing is decided here. */
 static void gather(const struct preempt *preempt, struct inquiry *inquiry)
 {
-    const GPtrArray *all = inquiry->what_if->allocations;
+    const struct roster *roster = inquiry->roster;
+    const bool budgets = budgets_n(preempt->budgets) > 0;
 
-    inquiry->victims = json_arena_alloc(preempt->arena, (all->len + 1) * sizeof(struct victim));
-    for (guint i = 0; i < all->len; i++) {
-        struct allocation *allocation = g_ptr_array_index(all, i);
-        const bool named = is_named(inquiry->named, allocation->uid);
-        const bool lesser = allocation->state == ALLOCATION_CONFIRMED &&
-                            allocation->priority < preempt->args.pod.priority;
+    hash_named(preempt, inquiry);
+    for (uint32_t i = 0; i < roster->n; i++) {
+        const struct seat *seat = &roster->seats[i];
+        struct allocation *allocation = seat->allocation;
+        const bool named = note_named(inquiry, seat);
+        const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
         if (!named && !lesser)
             continue;
-        struct victim *victim = &inquiry->victims[inquiry->n++];
+        struct victim *victim = &inquiry->victims.all[inquiry->victims.n++];
         *victim = (struct victim){
+            .seat = seat,
             .allocation = allocation,
             .named = named,
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
-            .idle = idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
+            .idle = preempt->idleness &&
+                    idleness_since(preempt->idleness, allocation,
+                                   preempt->call.moment.now_ns) > 0,
         };
-        victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
-                                       G_N_ELEMENTS(victim->budgets));
+        if (budgets)
+            victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
+                                           G_N_ELEMENTS(victim->budgets));
     }
 }
 
@@ -143,57 +235,48 @@ static int64_t foreign_violations(const struct preempt *preempt, const struct in
         g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
     int64_t known = 0;
 
-    for (size_t i = 0; i < inquiry->n; i++) {
-        const struct victim *victim = &inquiry->victims[i];
+    for (size_t i = 0; i < inquiry->victims.n; i++) {
+        const struct victim *victim = &inquiry->victims.all[i];
         bool violates = false;
         for (uint32_t j = 0; victim->named && j < victim->n_budgets; j++)
             violates |= left[victim->budgets[j]]-- <= 0;
         known += violates;
     }
-    return MAX(inquiry->named->violations - known, 0);
-}
-
-/* Of those that kube-scheduler has named. */
-static const struct victim *find(const struct inquiry *inquiry, const char *uid)
-{
-    for (size_t i = 0; i < inquiry->n; i++) {
-        const struct victim *victim = &inquiry->victims[i];
-        if (victim->named && g_str_equal(victim->allocation->uid, uid))
-            return victim;
-    }
-    return NULL;
+    return MAX(inquiry->on->violations - known, 0);
 }
 
 static bool knows_named(const struct inquiry *inquiry)
 {
-    for (size_t i = 0; i < inquiry->named->n_uids; i++) {
-        if (!find(inquiry, inquiry->named->uids[i]))
+    for (size_t i = 0; i < inquiry->on->n_uids; i++) {
+        if (!inquiry->seats[i])
             return false;
     }
     return true;
 }
 
-static void keep_uid(struct preempt *preempt, struct preemption_node *answer, const char *uid)
-{
-    const size_t size = strlen(uid) + 1;
-
-    answer->uids[answer->n_uids++] = memcpy(json_arena_alloc(preempt->arena, size), uid, size);
-}
-
 /* Those that kube-scheduler has named first, as it has named them. */
-static void write_victims(struct preempt *preempt, const struct inquiry *inquiry,
+static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry,
                           struct preemption_node *answer)
 {
-    answer->uids = json_arena_alloc(
-        preempt->arena, (inquiry->named->n_uids + inquiry->n + 1) * sizeof *answer->uids);
-    for (size_t i = 0; i < inquiry->named->n_uids; i++) {
-        const struct victim *victim = find(inquiry, inquiry->named->uids[i]);
-        if (!victim || victim->chosen)
-            keep_uid(preempt, answer, inquiry->named->uids[i]);
+    const struct seat *seats = inquiry->roster->seats;
+    g_autofree bool *chosen = g_new0(bool, inquiry->roster->n + 1);
+    size_t n = inquiry->on->n_uids;
+
+    for (size_t i = 0; i < inquiry->victims.n; i++) {
+        const struct victim *victim = &inquiry->victims.all[i];
+        chosen[victim->seat - seats] = victim->chosen;
+        n += victim->chosen;
     }
-    for (size_t i = 0; i < inquiry->n; i++) {
-        if (inquiry->victims[i].chosen && !inquiry->victims[i].named)
-            keep_uid(preempt, answer, inquiry->victims[i].allocation->uid);
+    answer->uids = json_arena_alloc(preempt->arena, (n + 1) * sizeof *answer->uids);
+    for (size_t i = 0; i < inquiry->on->n_uids; i++) {
+        const struct seat *seat = inquiry->seats[i];
+        if (!seat || chosen[seat - seats])
+            answer->uids[answer->n_uids++] = inquiry->on->uids[i];
+    }
+    for (size_t i = 0; i < inquiry->victims.n; i++) {
+        const struct victim *victim = &inquiry->victims.all[i];
+        if (victim->chosen && !victim->named)
+            answer->uids[answer->n_uids++] = victim->allocation->uid;
     }
 }
 
@@ -204,30 +287,36 @@ static bool finds_room(const struct node *node, void *data)
 
 /* False: the node is no candidate any more. So it is where nobody has to end, which kube-scheduler
  * takes for an error: the pod is simply asked about again. */
-static bool answer_node(struct preempt *preempt, size_t at, struct preemption_node *answer)
+static bool answer_node(const struct preempt *preempt, size_t at, struct preemption_node *answer)
 {
-    struct inquiry inquiry = {.named = &preempt->args.nodes[at], .what_if = preempt->what_ifs[at]};
+    struct stand_in *stand_in = preempt->candidates[at].stand_in;
+    struct inquiry inquiry = {.on = &preempt->args.nodes[at]};
     struct victims_cost cost;
 
-    if (!inquiry.what_if)
+    if (!stand_in)
         return false;
+    const struct node *node = stand_in->what_if->node;
+    stand_in_prepare(stand_in);
+    inquiry.roster = stand_in->roster;
+    g_autofree struct victim *victims = g_new(struct victim, inquiry.roster->n + 1);
+    inquiry.victims.all = victims;
     gather(preempt, &inquiry);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
-    shortfall_measure(inquiry.what_if->node, preempt->request, preempt->facts, lacks);
+    shortfall_measure(node, inquiry.roster, preempt->request, preempt->facts, lacks);
     const struct victims_query query = {
         .admits = finds_room,
-        .data = &preempt->admission,
+        .data = (void *)&preempt->admission,
         .asked_host = preempt->request->host,
         .asked = preempt->facts,
         .lacks = knows_named(&inquiry) ? lacks : NULL,
         .allowed = preempt->allowed,
         .n_allowed = budgets_n(preempt->budgets),
-        .one_card = dialect_asks_one_card(inquiry.what_if->node, preempt->request),
+        .one_card = dialect_asks_one_card(node, preempt->request),
         .fickle = dialect_is_fickle(preempt->request),
     };
-    if (!victims_choose(inquiry.what_if, &query, inquiry.victims, inquiry.n, &cost))
+    if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost))
         return false;
-    *answer = (struct preemption_node){.name = inquiry.named->name};
+    *answer = (struct preemption_node){.name = inquiry.on->name};
     answer->dearest = cost.dearest;
     write_victims(preempt, &inquiry, answer);
     answer->violations = MIN(cost.violations + foreign_violations(preempt, &inquiry),
@@ -245,6 +334,11 @@ static enum preempt_result compare(const struct preemption_node *named,
             return PREEMPT_RESULT_CHANGED;
     }
     return PREEMPT_RESULT_KEPT;
+}
+
+static void free_stand_in(gpointer data)
+{
+    stand_in_free(data);
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
@@ -295,19 +389,16 @@ static size_t decide(struct preempt *preempt, struct preemption_node *answers)
 {
     size_t n = 0;
 
-    preempt->what_ifs =
-        json_arena_alloc(preempt->arena, preempt->args.n_nodes * sizeof *preempt->what_ifs);
+    preempt->candidates =
+        json_arena_alloc(preempt->arena, preempt->args.n_nodes * sizeof *preempt->candidates);
+    preempt->left_over = g_ptr_array_new_with_free_func(free_stand_in);
     look(preempt);
     call_phase(&preempt->call, PHASE_LOCK);
     preempt->allowed =
         json_arena_alloc(preempt->arena, budgets_n(preempt->budgets) * sizeof *preempt->allowed);
     budgets_allowed(preempt->budgets, preempt->allowed);
-    for (size_t i = 0; i < preempt->args.n_nodes; i++) {
+    for (size_t i = 0; i < preempt->args.n_nodes; i++)
         n += answer_node(preempt, i, &answers[n]);
-        what_if_free(preempt->what_ifs[i]);
-    }
-    budgets_free(preempt->budgets);
-    idleness_unref(preempt->idleness);
     n = keep_first_victims(preempt, answers, n);
     log_answer(preempt, answers, n);
     return n;
@@ -353,6 +444,8 @@ static bool run(struct preempt *preempt, const char *body, size_t length,
     const size_t n = request ? decide(preempt, answers) : repeat(&preempt->args, answers);
     call_phase(&preempt->call, PHASE_DECIDE);
     preemption_result_encode(writer, answers, n);
+    if (request)
+        look_away(preempt);
     return true;
 }
 

@@ -9,7 +9,7 @@
  */
 #include "chance.h"
 
-#include "policy/victims.h"
+#include "policy/victims/victims.h"
 
 #include <gpuledger/dialect.h>
 #include <stdlib.h>
@@ -336,20 +336,23 @@ static bool choose(const struct scene *scene, bool apart, uint64_t *ret_set,
         .fickle = dialect_is_fickle(scene->asking),
     };
     struct victim victims[CROWD_MAX] = {0};
+    struct victims all = {victims, scene->n_pods};
 
+    for (uint32_t i = 0; apart && i < scene->n_pods; i++)
+        tell_apart(what_if->allocations->pdata[i], &copies[i]);
+    g_autoptr(roster) roster = roster_new(what_if);
     for (uint32_t i = 0; i < scene->n_pods; i++) {
-        struct allocation *allocation = g_ptr_array_index(what_if->allocations, i);
-        const uint32_t pod = (uint32_t)atoi(allocation->uid + 1);
-        if (apart)
-            tell_apart(allocation, &copies[i]);
-        victims[i] = (struct victim){.allocation = allocation,
+        const struct seat *seat = &roster->seats[scene->n_pods - 1 - i]; /* it is in no order */
+        const uint32_t pod = (uint32_t)atoi(seat->allocation->uid + 1);
+        victims[i] = (struct victim){.seat = seat,
+                                     .allocation = seat->allocation,
                                      .named = scene->named[pod],
                                      .fixed = scene->fixed[pod],
                                      .idle = scene->idle[pod],
                                      .n_budgets = scene->n_budgets[pod],
                                      .budgets = {scene->budgets[pod]}};
     }
-    const bool found = victims_choose(what_if, &query, victims, scene->n_pods, ret_cost);
+    const bool found = victims_choose(what_if, roster, &query, &all, ret_cost);
     *ret_set = 0;
     for (uint32_t i = 0; i < scene->n_pods; i++)
         *ret_set |= (uint64_t)victims[i].chosen << atoi(victims[i].allocation->uid + 1);

@@ -6,6 +6,7 @@
 #include "preempting_extender.h"
 #include "suite.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* n1: 6 and 3 on card 0, 6 on card 1; all may end for whoever is more important than 5. */
@@ -482,6 +483,43 @@ START_TEST(of_a_long_call_each_node_has_its_turn)
 }
 END_TEST
 
+/* Each of two threads gets one of two answers, whatever the other one has taken or given back. */
+static void *ask_often(void *data)
+{
+    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", "{" NODE("n1", "0") "}");
+    size_t *ret_right = data;
+
+    for (int i = 0; i < 300; i++) {
+        g_autofree char *reply = call(body);
+        *ret_right += g_str_equal(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "0", UID("b")) "}}") ||
+                      g_str_equal(reply, "{\"NodeNameToMetaVictims\":{" NODE(
+                                             "n1", "0", UID("a") "," UID("c")) "}}");
+    }
+    return NULL;
+}
+
+START_TEST(calls_at_once_see_what_is_there)
+{
+    pthread_t threads[2];
+    size_t n_right[2] = {0};
+
+    populate();
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask_often, &n_right[i]), 0);
+    for (int i = 0; i < 300; i++)
+        apply((struct pod){"b", "6", "n1", "1", .priority = i % 2 ? 3 : 7});
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(n_right[0] + n_right[1], 600);
+    /* What is told of a pod changes a copy that was kept, though it holds what it did. */
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("b")) "}");
+    apply((struct pod){"b", "6", "n1", "1", .priority = 7});
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("a") "," UID("c")) "}");
+    apply((struct pod){"b", "6", "n1", "1", .priority = 7, .terminating = true});
+    expect(100, "{" NODE("n1", "0") "}", "{" NODE("n1", "0", UID("b")) "}");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("preempt");
@@ -512,6 +550,7 @@ int main(void)
     tcase_add_test(tests, before_the_cluster_is_read_there_is_no_answer);
     tcase_add_test(tests, too_many_victims_are_an_error);
     tcase_add_test(tests, of_a_long_call_each_node_has_its_turn);
+    tcase_add_test(tests, calls_at_once_see_what_is_there);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

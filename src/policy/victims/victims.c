@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy/victims.h"
+#include "policy/victims/victims.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,41 +9,47 @@
 
 struct search {
     struct what_if *what_if;
+    const struct roster *roster;
     const struct victims_query *query;
     struct victim *victims; /* those that are fixed first */
     size_t n;
     int64_t *left; /* of each budget */
     size_t n_balances; /* of what the pod asks for */
     int64_t balances[VICTIM_AMOUNTS_MAX]; /* what the victims free beyond what they have to */
-    int64_t *freed; /* by each victim, n_balances each */
+    int64_t *freed; /* by one of each kind, n_balances each */
     struct victims_cost cost; /* of those that are to end */
     struct victims_cost best; /* if nothing is found yet: that better or as good there is */
-    bool *out; /* whom the what-if node is without: those that end, and those that may */
     bool *ending, *best_ending;
     bool found, best_owes;
     bool lenient; /* what the victims owe is not asked for */
     unsigned tries;
 };
 
+static int compare(int64_t one, int64_t other)
+{
+    return (one > other) - (one < other);
+}
+
+/* The search asks it at every step, and mostly the first pairs tell. */
 int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b)
 {
-    const int64_t pairs[][2] = {
-        {a->violations, b->violations},
-        {a->dearest, b->dearest},
-        {a->highest, b->highest},
-        {a->sum, b->sum},
-        {a->idle_highest, b->idle_highest},
-        {a->idle_sum, b->idle_sum},
-        {a->n, b->n},
-        {b->oldest, a->oldest},
-        {a->going, b->going},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
-        if (pairs[i][0] != pairs[i][1])
-            return pairs[i][0] < pairs[i][1] ? -1 : 1;
-    }
-    return 0;
+    if (a->violations != b->violations)
+        return compare(a->violations, b->violations);
+    if (a->dearest != b->dearest)
+        return compare(a->dearest, b->dearest);
+    if (a->highest != b->highest)
+        return compare(a->highest, b->highest);
+    if (a->sum != b->sum)
+        return compare(a->sum, b->sum);
+    if (a->idle_highest != b->idle_highest)
+        return compare(a->idle_highest, b->idle_highest);
+    if (a->idle_sum != b->idle_sum)
+        return compare(a->idle_sum, b->idle_sum);
+    if (a->n != b->n)
+        return compare(a->n, b->n);
+    if (a->oldest != b->oldest)
+        return compare(b->oldest, a->oldest);
+    return compare(a->going, b->going);
 }
 
 /* --- one pod more or less ------------------------------------------------------------------- */
@@ -67,35 +73,40 @@ static void list_freed(const struct victims_query *query, const struct allocatio
         *ret_freed = allocation->host.pods;
 }
 
-static void balance(struct search *search, size_t at, int sign)
+/* By the end of one of the kind. */
+static const int64_t *freed_by(const struct search *search, uint32_t kind)
 {
+    return &search->freed[kind * search->n_balances];
+}
+
+static void balance(struct search *search, uint32_t kind, int64_t n)
+{
+    const int64_t *freed = freed_by(search, kind);
+
     for (size_t i = 0; i < search->n_balances; i++)
-        search->balances[i] += sign * search->freed[at * search->n_balances + i];
+        search->balances[i] += n * freed[i];
 }
 
 static void take_out(struct search *search, size_t at)
 {
-    what_if_without(search->what_if, search->victims[at].allocation);
-    search->out[at] = true;
-    balance(search, at, 1);
+    const struct seat *seat = search->victims[at].seat;
+
+    what_if_without(search->what_if, seat->allocation);
+    balance(search, seat->kind, 1);
 }
 
 static void put_back(struct search *search, size_t at)
 {
-    what_if_with(search->what_if, search->victims[at].allocation);
-    search->out[at] = false;
-    balance(search, at, -1);
-}
+    const struct seat *seat = search->victims[at].seat;
 
-static int64_t order_of(const struct allocation *allocation)
-{
-    return allocation->work_class ? allocation->work_class->victims : VICTIMS_NORMAL;
+    what_if_with(search->what_if, seat->allocation);
+    balance(search, seat->kind, -1);
 }
 
 /* What its class says counts before whether it is idle. */
 static bool ends_as_idle(const struct victim *victim)
 {
-    return victim->idle && order_of(victim->allocation) == VICTIMS_FIRST;
+    return victim->idle && victim->seat->order == VICTIMS_FIRST;
 }
 
 /* Returns the cost as it was before, for uncount. */
@@ -103,11 +114,12 @@ static struct victims_cost count(struct search *search, size_t at)
 {
     const struct victims_cost before = search->cost;
     const struct victim *victim = &search->victims[at];
+    const struct seat *seat = victim->seat;
     struct victims_cost *cost = &search->cost;
     bool violates = false;
 
     search->ending[at] = true;
-    if (victim->allocation->terminating) {
+    if (seat->terminating) {
         cost->going++;
         return before;
     }
@@ -116,22 +128,27 @@ static struct victims_cost count(struct search *search, size_t at)
     cost->violations += violates;
     const bool idle = ends_as_idle(victim);
     int64_t *highest = idle ? &cost->idle_highest : &cost->highest;
-    cost->dearest = MAX(cost->dearest, order_of(victim->allocation) - idle);
-    *highest = MAX(*highest, victim->allocation->priority);
-    *(idle ? &cost->idle_sum : &cost->sum) += victim->allocation->priority - LOWEST_PRIORITY;
+    cost->dearest = MAX(cost->dearest, seat->order - idle);
+    *highest = MAX(*highest, seat->priority);
+    *(idle ? &cost->idle_sum : &cost->sum) += seat->priority - LOWEST_PRIORITY;
     cost->n++;
-    cost->oldest = MIN(cost->oldest, victim->allocation->created_s);
+    cost->oldest = MIN(cost->oldest, seat->created_s);
     return before;
 }
 
-static void uncount(struct search *search, size_t at, struct victims_cost before)
+static void uncount_one(struct search *search, size_t at)
 {
     const struct victim *victim = &search->victims[at];
 
     search->ending[at] = false;
-    search->cost = before;
-    for (uint32_t i = 0; !victim->allocation->terminating && i < victim->n_budgets; i++)
+    for (uint32_t i = 0; !victim->seat->terminating && i < victim->n_budgets; i++)
         search->left[victim->budgets[i]]++;
+}
+
+static void uncount(struct search *search, size_t at, struct victims_cost before)
+{
+    uncount_one(search, at);
+    search->cost = before;
 }
 
 static bool owes(const struct search *search)
@@ -213,23 +230,23 @@ static void try_sets(struct search *search, size_t from)
 
 /* --- one after the other -------------------------------------------------------------------- */
 
+/* Victims who are all out: those that are on one card, or all, from the dearest on. */
+struct crowd {
+    size_t n;
+    size_t *victims;
+};
+
 /* Whether the end of the one frees just what that of the other does. False where telling takes longer. */
 static bool are_alike(const struct search *search, size_t a, size_t b)
 {
-    const struct allocation *one = search->victims[a].allocation;
-    const struct allocation *other = search->victims[b].allocation;
-    const struct share *its = &one->shares[0], *others = &other->shares[0];
-    const size_t n = search->n_balances;
+    const uint32_t one = search->victims[a].seat->kind, other = search->victims[b].seat->kind;
+    const struct seat_kind *kinds = search->roster->kinds;
 
-    return one->n_shares == 1 && other->n_shares == 1 && !its->device && !others->device &&
-           !its->init && !others->init && its->card == others->card && its->key == others->key &&
-           its->core == others->core && its->exclusive == others->exclusive &&
-           its->memory.value == others->memory.value && its->memory.kind == others->memory.kind &&
-           its->place.size == 0 && others->place.size == 0 && its->dialect == others->dialect &&
-           one->work_class == other->work_class && one->dialect == other->dialect &&
-           one->oversubscribes == other->oversubscribes && !one->waiting && !other->waiting &&
-           one->distrust == other->distrust &&
-           memcmp(&search->freed[a * n], &search->freed[b * n], n * sizeof *search->freed) == 0;
+    return kinds[one].alike &&
+           (one == other ||
+            (seat_kinds_hold_same(&kinds[one], &kinds[other]) &&
+             memcmp(freed_by(search, one), freed_by(search, other),
+                    search->n_balances * sizeof *search->freed) == 0));
 }
 
 /* Whether the rest suffices if this one stays; then it is put back. `needed` has been found needed when
@@ -247,59 +264,31 @@ static bool can_stay(struct search *search, size_t at, size_t needed)
     return false;
 }
 
-/* It suffices that those who are out from `at` on end. Each is spared if it can be, the dearest first.
- * `needed`: one of those before who could not; the number of victims: there is none. */
-static void spare(struct search *search, size_t at, size_t needed)
+/* It suffices that those of the crowd end who are out, all of them from `from` on. Each is spared if it
+ * can be, the dearest first. `needed`: one of those before who could not; the number of victims: there is
+ * none. */
+static void spare(struct search *search, const struct crowd *crowd, size_t from, size_t needed)
 {
-    if (is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX))
-        return;
-    while (at < search->n && !search->out[at])
-        at++;
-    if (at == search->n) {
-        keep_best(search);
-        return;
+    const struct victims_cost before = search->cost;
+    size_t i = from;
+
+    while (!is_hopeless(search) && !(search->found && search->tries > VICTIMS_TRIES_MAX)) {
+        if (i == crowd->n) {
+            keep_best(search);
+            break;
+        }
+        const size_t at = crowd->victims[i++];
+        if (can_stay(search, at, needed)) {
+            spare(search, crowd, i, needed);
+            take_out(search, at);
+        } else {
+            needed = at;
+        }
+        count(search, at);
     }
-    if (can_stay(search, at, needed)) {
-        spare(search, at + 1, needed);
-        take_out(search, at);
-    } else {
-        needed = at;
-    }
-    const struct victims_cost before = count(search, at);
-    spare(search, at + 1, needed);
-    uncount(search, at, before);
-}
-
-/* Where a victim is. */
-struct seat {
-    guint place;  /* in the list of the what-if node as it was marked */
-    int32_t card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; or: */
-};
-
-#define SEVERAL_CARDS (-2)
-
-static int32_t only_card(const struct allocation *allocation)
-{
-    const struct share *share = &allocation->shares[0];
-
-    return allocation->n_shares == 1 && !share->device ? share->card : SEVERAL_CARDS;
-}
-
-/* Victims mostly stand in the order in which the node lists them. */
-static struct seat *find_seats(const struct search *search, size_t from)
-{
-    const GPtrArray *all = search->what_if->node->allocations;
-    struct seat *seats = g_new(struct seat, search->n + 1);
-    guint at = 0;
-
-    for (size_t i = from; i < search->n; i++) {
-        const struct allocation *allocation = search->victims[i].allocation;
-        while (all->pdata[at] != allocation)
-            at = at + 1 < all->len ? at + 1 : 0;
-        seats[i] = (struct seat){at, only_card(allocation)};
-        at = at + 1 < all->len ? at + 1 : 0;
-    }
-    return seats;
+    while (i > from)
+        uncount_one(search, crowd->victims[--i]);
+    search->cost = before;
 }
 
 static bool is_on(const struct allocation *allocation, const struct card *card)
@@ -312,77 +301,133 @@ static bool is_on(const struct allocation *allocation, const struct card *card)
     return false;
 }
 
-static bool sits_on(const struct search *search, const struct seat *seats, size_t at,
-                    const struct card *card)
-{
-    const int32_t only = seats[at].card;
+/* Victims by the card that they are on: those of the card of an index are members[begins[index]] to
+ * before members[begins[index + 1]], in their order, and who is on another number of cards than one, or
+ * nobody knows on which, is behind the last. */
+struct cards_victims {
+    size_t *begins, *members;
+};
 
-    return !card || (only == SEVERAL_CARDS ? is_on(search->victims[at].allocation, card)
-                                           : only == card->index || only == CARD_UNKNOWN);
+static size_t group_of(const struct search *search, size_t at)
+{
+    const int32_t card = search->victims[at].seat->card, n = search->what_if->node->n_cards;
+
+    return (size_t)(card >= 0 && card < n ? card : n);
 }
 
-static int compare_places(const void *a, const void *b)
+static void list_by_card(const struct search *search, size_t from, struct cards_victims *lists)
 {
-    const guint one = *(const guint *)a, other = *(const guint *)b;
+    const size_t n_groups = (size_t)search->what_if->node->n_cards + 1;
 
-    return (one > other) - (one < other);
+    lists->begins = g_new0(size_t, n_groups + 2);
+    lists->members = g_new(size_t, search->n + 1);
+    for (size_t i = from; i < search->n; i++)
+        lists->begins[group_of(search, i) + 2]++;
+    for (size_t i = 2; i < n_groups + 2; i++)
+        lists->begins[i] += lists->begins[i - 1];
+    for (size_t i = from; i < search->n; i++)
+        lists->members[lists->begins[group_of(search, i) + 1]++] = i;
 }
 
-/* Of those from `from` on who are on the card; NULL: of all. */
-static void take_out_all(struct search *search, size_t from, const struct card *card,
-                         const struct seat *seats)
+/* Who is on the card. */
+static void gather(const struct search *search, const struct cards_victims *lists,
+                   const struct card *card, struct crowd *crowd)
 {
-    g_autofree guint *places = g_new(guint, search->n + 1);
-    bool ascending = true;
-    size_t n = 0;
+    const size_t n_cards = (size_t)search->what_if->node->n_cards, at = (size_t)card->index;
+    size_t i = lists->begins[at], j = lists->begins[n_cards];
+    const size_t i_end = lists->begins[at + 1], j_end = lists->begins[n_cards + 1];
 
-    for (size_t i = from; i < search->n; i++) {
-        if (!sits_on(search, seats, i, card))
-            continue;
-        ascending &= n == 0 || places[n - 1] < seats[i].place;
-        places[n++] = seats[i].place;
-        search->out[i] = true;
-        balance(search, i, 1);
+    crowd->n = 0;
+    while (i < i_end || j < j_end) {
+        const bool only = j == j_end || (i < i_end && lists->members[i] < lists->members[j]);
+        const size_t next = lists->members[only ? i++ : j++];
+        if (only || is_on(search->victims[next].allocation, card))
+            crowd->victims[crowd->n++] = next;
     }
-    if (!ascending)
-        qsort(places, n, sizeof *places, compare_places);
-    what_if_without_those(search->what_if, places, n);
 }
 
-/* Of those whom take_out_all takes out. */
-static void spare_most(struct search *search, size_t from, const struct card *card,
-                       const struct seat *seats, const struct what_if_mark *mark)
+static guint find_place(const struct search *search, const struct seat *seat)
+{
+    const GPtrArray *all = search->what_if->node->allocations;
+    guint at = seat->place;
+
+    if (at < all->len && all->pdata[at] == seat->allocation)
+        return at;
+    for (at = 0; all->pdata[at] != seat->allocation;)
+        at++;
+    return at;
+}
+
+static void take_out_all(struct search *search, const struct crowd *crowd)
+{
+    const struct roster *roster = search->roster;
+    g_autofree bool *gone = g_new0(bool, search->what_if->node->allocations->len + 1);
+    g_autofree uint32_t *of_kind = g_new0(uint32_t, roster->n_kinds + 1);
+    g_autofree struct what_if_part *parts = g_new(struct what_if_part, roster->n_kinds + 1);
+    size_t n_parts = 0;
+
+    for (size_t i = 0; i < crowd->n; i++) {
+        const struct seat *seat = search->victims[crowd->victims[i]].seat;
+        gone[find_place(search, seat)] = true;
+        balance(search, seat->kind, 1);
+        if (of_kind[seat->kind] == 0) {
+            parts[n_parts] = (struct what_if_part){seat->allocation, 0};
+            of_kind[seat->kind] = (uint32_t)++n_parts;
+        }
+        parts[of_kind[seat->kind] - 1].n++;
+    }
+    what_if_without_those(search->what_if, gone, parts, n_parts);
+}
+
+static void spare_most(struct search *search, const struct crowd *crowd,
+                       const struct what_if_mark *mark)
 {
     int64_t balances[VICTIM_AMOUNTS_MAX];
 
     memcpy(balances, search->balances, sizeof balances);
-    take_out_all(search, from, card, seats);
+    take_out_all(search, crowd);
     if (suffices(search))
-        spare(search, from, search->n);
+        spare(search, crowd, 0, search->n);
     what_if_return(search->what_if, mark);
-    memset(&search->out[from], 0, (search->n - from) * sizeof *search->out);
     memcpy(search->balances, balances, sizeof balances);
+}
+
+static void spare_on_cards(struct search *search, size_t from, struct crowd *crowd,
+                           const struct what_if_mark *mark)
+{
+    const struct node *node = search->what_if->node;
+    struct cards_victims lists;
+
+    list_by_card(search, from, &lists);
+    search->lenient = true;
+    for (int32_t i = 0; i < node->n_cards; i++) {
+        gather(search, &lists, &node->cards[i], crowd);
+        spare_most(search, crowd, mark);
+    }
+    search->lenient = false;
+    g_free(lists.begins);
+    g_free(lists.members);
 }
 
 /* Where one card is asked for, the best set is one of pods on one card, or else others are needed for
  * what is owed. */
 static void spare_many(struct search *search, size_t from)
 {
-    const struct node *node = search->what_if->node;
     const struct victims_cost worst = search->best;
     g_autoptr(what_if_mark_ptr) mark = what_if_mark(search->what_if);
-    g_autofree struct seat *seats = find_seats(search, from);
+    g_autofree size_t *members = g_new(size_t, search->n + 1);
+    struct crowd crowd = {0, members};
 
-    search->lenient = true;
-    for (int32_t i = 0; search->query->one_card && i < node->n_cards; i++)
-        spare_most(search, from, &node->cards[i], seats, mark);
-    search->lenient = false;
+    if (search->query->one_card)
+        spare_on_cards(search, from, &crowd, mark);
     if (search->found && !search->best_owes)
         return;
     search->found = false;
     search->best = worst;
     search->tries = 0;
-    spare_most(search, from, NULL, seats, mark);
+    for (crowd.n = 0; from + crowd.n < search->n; crowd.n++)
+        members[crowd.n] = from + crowd.n;
+    spare_most(search, &crowd, mark);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -391,7 +436,7 @@ static void spare_many(struct search *search, size_t from)
 static int compare_victims(const void *a, const void *b)
 {
     const struct victim *left = a, *right = b;
-    const struct allocation *one = left->allocation, *other = right->allocation;
+    const struct seat *one = left->seat, *other = right->seat;
 
     if (left->fixed != right->fixed)
         return left->fixed ? -1 : 1;
@@ -399,15 +444,11 @@ static int compare_victims(const void *a, const void *b)
         return other->terminating ? -1 : 1;
     if ((left->n_budgets > 0) != (right->n_budgets > 0))
         return left->n_budgets > 0 ? -1 : 1;
-    if (order_of(one) != order_of(other))
-        return order_of(one) > order_of(other) ? -1 : 1;
+    if (one->order != other->order)
+        return one->order > other->order ? -1 : 1;
     if (ends_as_idle(left) != ends_as_idle(right))
         return ends_as_idle(right) ? -1 : 1;
-    if (one->priority != other->priority)
-        return one->priority > other->priority ? -1 : 1;
-    if (one->created_s != other->created_s)
-        return one->created_s < other->created_s ? -1 : 1;
-    return strcmp(one->uid, other->uid);
+    return (one > other) - (one < other); /* as the roster has them */
 }
 
 /* Who came in this order mostly stands in it: then nothing is moved. */
@@ -425,10 +466,11 @@ static void sort_victims(struct victim *victims, size_t n)
 static bool is_explained(const struct search *search, size_t at)
 {
     const int64_t *lacks = search->query->lacks;
+    const uint32_t kind = search->victims[at].seat->kind;
 
     for (size_t i = 0; i < search->n_balances; i++) {
         if (lacks[i] != INT64_MAX &&
-            -search->balances[i] - search->freed[at * search->n_balances + i] < lacks[i])
+            -search->balances[i] - freed_by(search, kind)[i] < lacks[i])
             return true;
     }
     return false;
@@ -451,11 +493,12 @@ static void owe_lacks(struct search *search)
 /* What the named ones would free is owed from the start. */
 static void begin(struct search *search, size_t *ret_n_fixed)
 {
-    for (size_t i = 0; i < search->n; i++) {
-        list_freed(search->query, search->victims[i].allocation,
+    for (uint32_t i = 0; i < search->roster->n_kinds; i++)
+        list_freed(search->query, search->roster->kinds[i].example,
                    &search->freed[i * search->n_balances]);
+    for (size_t i = 0; i < search->n; i++) {
         if (search->victims[i].named)
-            balance(search, i, -1);
+            balance(search, search->victims[i].seat->kind, -1);
     }
     if (search->query->lacks)
         owe_lacks(search);
@@ -466,19 +509,21 @@ static void begin(struct search *search, size_t *ret_n_fixed)
     }
 }
 
-bool victims_choose(struct what_if *what_if, const struct victims_query *query,
-                    struct victim *victims, size_t n, struct victims_cost *ret_cost)
+bool victims_choose(struct what_if *what_if, const struct roster *roster,
+                    const struct victims_query *query, struct victims *victims,
+                    struct victims_cost *ret_cost)
 {
+    const size_t n = victims->n, n_balances = count_balances(query);
+    g_autoptr(what_if_mark_ptr) mark = what_if_mark(what_if);
     g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
-    g_autofree bool *out = g_new0(bool, n + 1);
     g_autofree bool *ending = g_new0(bool, n + 1);
     g_autofree bool *best_ending = g_new0(bool, n + 1);
-    const size_t n_balances = count_balances(query);
-    g_autofree int64_t *freed = g_new(int64_t, n * n_balances + 1);
+    g_autofree int64_t *freed = g_new(int64_t, roster->n_kinds * n_balances + 1);
     struct search search = {
         .what_if = what_if,
+        .roster = roster,
         .query = query,
-        .victims = victims,
+        .victims = victims->all,
         .n = n,
         .left = left,
         .n_balances = n_balances,
@@ -488,22 +533,20 @@ bool victims_choose(struct what_if *what_if, const struct victims_query *query,
                  .idle_highest = INT64_MIN,
                  .oldest = INT64_MAX},
         .best = {.violations = INT64_MAX},
-        .out = out,
         .ending = ending,
         .best_ending = best_ending,
     };
     size_t n_fixed;
 
-    sort_victims(victims, n);
+    sort_victims(victims->all, n);
     begin(&search, &n_fixed);
     if (n - n_fixed > VICTIMS_FEW)
         spare_many(&search, n_fixed);
     else if (bound(&search, n_fixed) || query->fickle)
         try_sets(&search, n_fixed);
-    for (size_t i = 0; i < n_fixed; i++)
-        put_back(&search, i);
+    what_if_return(what_if, mark);
     for (size_t i = 0; i < n; i++)
-        victims[i].chosen = search.found && best_ending[i];
+        victims->all[i].chosen = search.found && best_ending[i];
     if (search.found)
         *ret_cost = search.best;
     return search.found;

@@ -26,7 +26,7 @@
  * by card; and the search ends after VICTIMS_TRIES_MAX looks with
  * the best that it has found.
  */
-#include "policy/what_if.h"
+#include "policy/victims/roster.h"
 
 #define VICTIMS_FEW 12
 #define VICTIMS_TRIES_MAX 4096
@@ -35,7 +35,8 @@
 #define VICTIM_AMOUNTS_MAX (3 + POD_FACTS_AMOUNTS_MAX)
 
 struct victim {
-    struct allocation *allocation; /* one of the what-if node's */
+    const struct seat *seat;
+    struct allocation *allocation; /* the seat's */
     bool named; /* by kube-scheduler */
     bool fixed; /* is to end in any case */
     bool idle;  /* ends before others of its class, if its class ends first */
@@ -72,6 +73,13 @@ struct victims_cost {
 /* Negative, 0, positive, as the first is better, as good, or worse. */
 int victims_cost_compare(const struct victims_cost *a, const struct victims_cost *b);
 
-/* False: nothing helps. Leaves the what-if node as it was. */
-bool victims_choose(struct what_if *what_if, const struct victims_query *query,
-                    struct victim *victims, size_t n, struct victims_cost *ret_cost);
+struct victims {
+    struct victim *all;
+    size_t n;
+};
+
+/* False: nothing helps. Leaves the what-if node as it was, and it is as it was when the roster was made.
+ * The victims, of seats of the roster, are put in another order. */
+bool victims_choose(struct what_if *what_if, const struct roster *roster,
+                    const struct victims_query *query, struct victims *victims,
+                    struct victims_cost *ret_cost);
