@@ -19,7 +19,8 @@ struct node_own {
     /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
      * of the same version, and neither is one node after a change: then it is another version. */
     uint64_t version; /* not 0 */
-    uint64_t told;    /* counts what else has changed of its allocations: what they say beside what they hold */
+    uint64_t
+        told; /* counts what else has changed of its allocations: what they say beside what they hold */
     struct node node;
 };
 

@@ -15,9 +15,9 @@ static int64_t measure(const struct node *node, const struct roster *roster,
 {
     const int64_t used = roster_amount(roster, asked->resource);
 
-    return used == INT64_MAX ? used
-                             : lack(node_traits_amount(node->traits, asked->resource), used,
-                                    asked->thousandths);
+    return used == INT64_MAX
+               ? used
+               : lack(node_traits_amount(node->traits, asked->resource), used, asked->thousandths);
 }
 
 void shortfall_measure(const struct node *node, const struct roster *roster,

@@ -140,8 +140,10 @@ struct named {
 struct inquiry {
     const struct preemption_node *on; /* as kube-scheduler has named it */
     const struct roster *roster;
-    struct named *named;       /* by hash */
-    const struct seat **seats; /* of each that is named, in the order of their names; NULL: unknown */
+    struct named *named; /* by hash */
+    uint64_t hashes;     /* a bit for the last six of each hash: most who are there are not named */
+    const struct seat *
+        *seats; /* of each that is named, in the order of their names; NULL: unknown */
     struct victims victims;
 };
 
@@ -152,14 +154,21 @@ static int compare_hashes(const void *a, const void *b)
     return (one->hash > other->hash) - (one->hash < other->hash);
 }
 
+static uint64_t hash_bit(guint hash)
+{
+    return UINT64_C(1) << hash % 64;
+}
+
 static void hash_named(const struct preempt *preempt, struct inquiry *inquiry)
 {
     const struct preemption_node *on = inquiry->on;
 
     inquiry->named = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->named);
     inquiry->seats = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->seats);
-    for (size_t i = 0; i < on->n_uids; i++)
+    for (size_t i = 0; i < on->n_uids; i++) {
         inquiry->named[i] = (struct named){g_str_hash(on->uids[i]), i};
+        inquiry->hashes |= hash_bit(inquiry->named[i].hash);
+    }
     qsort(inquiry->named, on->n_uids, sizeof *inquiry->named, compare_hashes);
 }
 
@@ -207,7 +216,7 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         struct allocation *allocation = seat->allocation;
-        const bool named = note_named(inquiry, seat);
+        const bool named = inquiry->hashes & hash_bit(seat->uid_hash) && note_named(inquiry, seat);
         const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
         if (!named && !lesser)
             continue;
@@ -219,8 +228,7 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
             .fixed = named && (!lesser || preempt->args.particular || !allocation->facts ||
                                allocation->facts->particular),
             .idle = preempt->idleness &&
-                    idleness_since(preempt->idleness, allocation,
-                                   preempt->call.moment.now_ns) > 0,
+                    idleness_since(preempt->idleness, allocation, preempt->call.moment.now_ns) > 0,
         };
         if (budgets)
             victim->n_budgets = budgets_of(preempt->budgets, allocation, victim->budgets,
@@ -235,7 +243,7 @@ static int64_t foreign_violations(const struct preempt *preempt, const struct in
         g_memdup2(preempt->allowed, budgets_n(preempt->budgets) * sizeof *left);
     int64_t known = 0;
 
-    for (size_t i = 0; i < inquiry->victims.n; i++) {
+    for (size_t i = 0; inquiry->on->violations > 0 && i < inquiry->victims.n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
         bool violates = false;
         for (uint32_t j = 0; victim->named && j < victim->n_budgets; j++)
@@ -275,8 +283,10 @@ static void write_victims(const struct preempt *preempt, const struct inquiry *i
     }
     for (size_t i = 0; i < inquiry->victims.n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
-        if (victim->chosen && !victim->named)
+        if (victim->chosen && !victim->named) {
+            __builtin_prefetch(victim->allocation->uid); /* it is written soon */
             answer->uids[answer->n_uids++] = victim->allocation->uid;
+        }
     }
 }
 

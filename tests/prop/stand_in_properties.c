@@ -38,12 +38,14 @@ static struct world {
 
 static void dump_pod(GString *text, const struct allocation *pod)
 {
-    g_string_append_printf(
-        text, "%s/%s/%s %d %d %d%d%d%d%d%d%d%d " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " %p:",
-        pod->ns, pod->name, pod->uid, pod->state, pod->distrust, pod->started, pod->assigned,
-        pod->waiting, pod->heeded, pod->open, pod->oversubscribes, pod->waited_out, pod->terminating,
-        pod->host.cpu, pod->host.memory, pod->host.pods, pod->match_amount, pod->card_units,
-        pod->assume_time_ns, pod->priority, pod->created_s, (void *)pod->facts);
+    g_string_append_printf(text,
+                           "%s/%s/%s %d %d %d%d%d%d%d%d%d%d " I64 " " I64 " " I64 " " I64 " " I64
+                           " " I64 " " I64 " " I64 " %p:",
+                           pod->ns, pod->name, pod->uid, pod->state, pod->distrust, pod->started,
+                           pod->assigned, pod->waiting, pod->heeded, pod->open, pod->oversubscribes,
+                           pod->waited_out, pod->terminating, pod->host.cpu, pod->host.memory,
+                           pod->host.pods, pod->match_amount, pod->card_units, pod->assume_time_ns,
+                           pod->priority, pod->created_s, (void *)pod->facts);
     for (uint32_t i = 0; i < pod->n_shares; i++)
         g_string_append_printf(text, " " I64 " on %d, %d%s", pod->shares[i].memory.value,
                                pod->shares[i].card, pod->shares[i].core,
@@ -56,7 +58,9 @@ static char *dump(const struct node *node)
     GString *text = g_string_new(node->name);
 
     g_string_append_printf(
-        text, " " I64 " " I64 " %d %d %d %d%d%d%d " I64 " %d " I64 " " I64 " %d %d " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " " I64 " %u %p\n",
+        text,
+        " " I64 " " I64 " %d %d %d %d%d%d%d " I64 " %d " I64 " " I64 " %d %d " I64 " " I64 " " I64
+        " " I64 " " I64 " " I64 " " I64 " " I64 " %u %p\n",
         node->memory_free_max, node->memory_unit, node->n_cards, node->n_waiting, node->n_unsealed,
         node->present, node->paused, node->cordoned, node->distrusted, node->switches_ns,
         node->slots_ahead, node->heartbeat.said_ns, node->heartbeat.at_ns, node->unplaced_holders,
@@ -150,19 +154,36 @@ static void put_again(void *data)
     struct allocation *pod = allocation_dup(known);
     g_autoptr(allocation) told = draw_pod("told");
     switch (chance_below(10)) {
-    case 0: pod->priority = told->priority; break;
-    case 1: pod->created_s = told->created_s; break;
-    case 2: pod->terminating = told->terminating; break;
-    case 3: pod->started = told->started; break;
-    case 4: pod->waited_out = told->waited_out; break;
-    case 5: pod->heeded = told->heeded; break;
-    case 6: pod->card_units = told->card_units; break;
-    case 7: pod->state = told->state; break;
+    case 0:
+        pod->priority = told->priority;
+        break;
+    case 1:
+        pod->created_s = told->created_s;
+        break;
+    case 2:
+        pod->terminating = told->terminating;
+        break;
+    case 3:
+        pod->started = told->started;
+        break;
+    case 4:
+        pod->waited_out = told->waited_out;
+        break;
+    case 5:
+        pod->heeded = told->heeded;
+        break;
+    case 6:
+        pod->card_units = told->card_units;
+        break;
+    case 7:
+        pod->state = told->state;
+        break;
     case 8:
         pod_facts_unref(pod->facts);
         pod->facts = pod_facts_ref(told->facts);
         break;
-    default: break;
+    default:
+        break;
     }
     ledger_put(world.ledger, known->node->name, pod);
 }
@@ -195,7 +216,8 @@ static void put_cpu_pod(void *data)
 {
     g_autofree char *uid = draw_uid();
 
-    ledger_put_cpu_pod(world.ledger, draw_node(), uid, (struct host){chance_between(0, 2), 0, 1}, 0);
+    ledger_put_cpu_pod(world.ledger, draw_node(), uid, (struct host){chance_between(0, 2), 0, 1},
+                       0);
 }
 
 static void set_topology(void *data)
@@ -344,8 +366,8 @@ static void begin(void)
     for (int i = 0; i < FACTS; i++) {
         const struct string_pair limits[] = {{"example.com/x", amounts[i]}};
         const struct container_view container = {.name = "c", .limits = {limits, 1}};
-        world.facts[i] = pod_facts_new(
-            &(struct pod_view){.ns = "ns", .name = "p", .containers = &container, .n_containers = 1});
+        world.facts[i] = pod_facts_new(&(struct pod_view){
+            .ns = "ns", .name = "p", .containers = &container, .n_containers = 1});
     }
 }
 

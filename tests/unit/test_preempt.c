@@ -491,9 +491,10 @@ static void *ask_often(void *data)
 
     for (int i = 0; i < 300; i++) {
         g_autofree char *reply = call(body);
-        *ret_right += g_str_equal(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "0", UID("b")) "}}") ||
-                      g_str_equal(reply, "{\"NodeNameToMetaVictims\":{" NODE(
-                                             "n1", "0", UID("a") "," UID("c")) "}}");
+        *ret_right +=
+            g_str_equal(reply, "{\"NodeNameToMetaVictims\":{" NODE("n1", "0", UID("b")) "}}") ||
+            g_str_equal(reply,
+                        "{\"NodeNameToMetaVictims\":{" NODE("n1", "0", UID("a") "," UID("c")) "}}");
     }
     return NULL;
 }

@@ -12,9 +12,10 @@ struct seat {
     struct allocation *allocation; /* one of the what-if node's */
     int64_t priority, created_s;
     int32_t order; /* enum victim_order of its class */
-    int32_t card;  /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
-    uint32_t kind; /* place in `kinds` */
-    guint place;   /* in the what-if node's list, as it was when the roster was made */
+    int32_t
+        card; /* the only one that it is on; CARD_UNKNOWN: it counts on every one; SEVERAL_CARDS */
+    uint32_t kind;  /* place in `kinds` */
+    guint place;    /* in the what-if node's list, as it was when the roster was made */
     guint uid_hash; /* g_str_hash */
     bool terminating, confirmed;
 };
@@ -24,7 +25,8 @@ struct seat {
 struct seat_kind {
     const struct allocation *example;
     uint32_t n;
-    bool alike; /* one share of one card: whose end frees just what another one's does is easily told */
+    bool
+        alike; /* one share of one card: whose end frees just what another one's does is easily told */
 };
 
 struct roster {

@@ -13,6 +13,18 @@ struct stand_ins {
     guint hand; /* the next place that loses what it has */
 };
 
+static size_t count_bytes(const struct stand_in *stand_in)
+{
+    const struct what_if *what_if = stand_in->what_if;
+    const struct node *node = what_if->node;
+
+    return sizeof *stand_in + sizeof *what_if + sizeof(struct node_own) + what_if->block_size +
+           node->allocations->len *
+               (2 * sizeof(gpointer) + sizeof(struct seat) + sizeof(struct seat_kind)) +
+           (size_t)node->n_cards * (sizeof(struct card) + CARD_EXTRA_BYTES) +
+           (size_t)node->n_pools * (sizeof(struct pool) + CARD_EXTRA_BYTES);
+}
+
 struct stand_in *stand_in_new(const struct node *node)
 {
     struct stand_in *stand_in = g_new(struct stand_in, 1);
@@ -23,6 +35,7 @@ struct stand_in *stand_in_new(const struct node *node)
         .version = node_own(node)->version,
         .told = node_own(node)->told,
     };
+    stand_in->bytes = count_bytes(stand_in);
     return stand_in;
 }
 
@@ -39,18 +52,6 @@ void stand_in_prepare(struct stand_in *stand_in)
 {
     if (!stand_in->roster)
         stand_in->roster = roster_new(stand_in->what_if);
-}
-
-static size_t count_bytes(const struct stand_in *stand_in)
-{
-    const struct what_if *what_if = stand_in->what_if;
-    const struct node *node = what_if->node;
-
-    return sizeof *stand_in + sizeof *what_if + sizeof(struct node_own) + what_if->block_size +
-           node->allocations->len *
-               (2 * sizeof(gpointer) + sizeof(struct seat) + sizeof(struct seat_kind)) +
-           (size_t)node->n_cards * (sizeof(struct card) + CARD_EXTRA_BYTES) +
-           (size_t)node->n_pools * (sizeof(struct pool) + CARD_EXTRA_BYTES);
 }
 
 /* --- those that are kept -------------------------------------------------------------------- */
@@ -84,7 +85,7 @@ static struct stand_in *take_from(struct stand_ins *stand_ins, guint place)
     if (!stand_in)
         return NULL;
     stand_ins->by_place->pdata[place] = NULL;
-    stand_ins->bytes -= count_bytes(stand_in);
+    stand_ins->bytes -= stand_in->bytes;
     return stand_in;
 }
 
@@ -106,8 +107,7 @@ struct stand_in *stand_ins_take(struct stand_ins *stand_ins, const struct node *
 
 static bool is_older(const struct stand_in *one, const struct stand_in *other)
 {
-    return one->version != other->version ? one->version < other->version
-                                          : one->told < other->told;
+    return one->version != other->version ? one->version < other->version : one->told < other->told;
 }
 
 /* Whoever comes to the place last would be the next to go only after all others. */
@@ -142,6 +142,6 @@ void stand_ins_give(struct stand_ins *stand_ins, struct stand_in *take_stand_in,
     if (place >= stand_ins->by_place->len)
         g_ptr_array_set_size(stand_ins->by_place, (gint)place + 1);
     stand_ins->by_place->pdata[place] = take_stand_in;
-    stand_ins->bytes += count_bytes(take_stand_in);
+    stand_ins->bytes += take_stand_in->bytes;
     make_room(stand_ins, place, ret_left_over);
 }

@@ -21,6 +21,7 @@ struct stand_in {
     struct roster *roster; /* NULL until it is asked for */
     uint32_t place;        /* of the node, at that moment */
     uint64_t version, told;
+    size_t bytes; /* about */
 };
 
 /* The node is one of a ledger, or a what-if node, whose stand-in is not kept. */

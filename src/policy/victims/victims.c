@@ -13,16 +13,24 @@ struct search {
     const struct victims_query *query;
     struct victim *victims; /* those that are fixed first */
     size_t n;
-    int64_t *left; /* of each budget */
-    size_t n_balances; /* of what the pod asks for */
+    int64_t *left;                        /* of each budget */
+    size_t n_balances;                    /* of what the pod asks for */
     int64_t balances[VICTIM_AMOUNTS_MAX]; /* what the victims free beyond what they have to */
-    int64_t *freed; /* by one of each kind, n_balances each */
-    struct victims_cost cost; /* of those that are to end */
+    int64_t *freed;                       /* by one of each kind, n_balances each */
+    struct victims_cost cost;             /* of those that are to end */
     struct victims_cost best; /* if nothing is found yet: that better or as good there is */
     bool *ending, *best_ending;
     bool found, best_owes;
     bool lenient; /* what the victims owe is not asked for */
     unsigned tries;
+    struct scratch *scratch;
+};
+
+/* For take_out_all. */
+struct scratch {
+    bool *marked;      /* by place of the what-if node's list; all false in between */
+    uint32_t *of_kind; /* by kind: place in `parts`, counted from 1; all 0 in between */
+    struct what_if_part *parts;
 };
 
 static int compare(int64_t one, int64_t other)
@@ -109,10 +117,8 @@ static bool ends_as_idle(const struct victim *victim)
     return victim->idle && victim->seat->order == VICTIMS_FIRST;
 }
 
-/* Returns the cost as it was before, for uncount. */
-static struct victims_cost count(struct search *search, size_t at)
+static void count_one(struct search *search, size_t at)
 {
-    const struct victims_cost before = search->cost;
     const struct victim *victim = &search->victims[at];
     const struct seat *seat = victim->seat;
     struct victims_cost *cost = &search->cost;
@@ -121,7 +127,7 @@ static struct victims_cost count(struct search *search, size_t at)
     search->ending[at] = true;
     if (seat->terminating) {
         cost->going++;
-        return before;
+        return;
     }
     for (uint32_t i = 0; i < victim->n_budgets; i++)
         violates |= search->left[victim->budgets[i]]-- <= 0;
@@ -133,6 +139,14 @@ static struct victims_cost count(struct search *search, size_t at)
     *(idle ? &cost->idle_sum : &cost->sum) += seat->priority - LOWEST_PRIORITY;
     cost->n++;
     cost->oldest = MIN(cost->oldest, seat->created_s);
+}
+
+/* Returns the cost as it was before, for uncount. */
+static struct victims_cost count(struct search *search, size_t at)
+{
+    const struct victims_cost before = search->cost;
+
+    count_one(search, at);
     return before;
 }
 
@@ -243,10 +257,9 @@ static bool are_alike(const struct search *search, size_t a, size_t b)
     const struct seat_kind *kinds = search->roster->kinds;
 
     return kinds[one].alike &&
-           (one == other ||
-            (seat_kinds_hold_same(&kinds[one], &kinds[other]) &&
-             memcmp(freed_by(search, one), freed_by(search, other),
-                    search->n_balances * sizeof *search->freed) == 0));
+           (one == other || (seat_kinds_hold_same(&kinds[one], &kinds[other]) &&
+                             memcmp(freed_by(search, one), freed_by(search, other),
+                                    search->n_balances * sizeof *search->freed) == 0));
 }
 
 /* Whether the rest suffices if this one stays; then it is put back. `needed` has been found needed when
@@ -284,7 +297,7 @@ static void spare(struct search *search, const struct crowd *crowd, size_t from,
         } else {
             needed = at;
         }
-        count(search, at);
+        count_one(search, at);
     }
     while (i > from)
         uncount_one(search, crowd->victims[--i]);
@@ -360,23 +373,28 @@ static guint find_place(const struct search *search, const struct seat *seat)
 
 static void take_out_all(struct search *search, const struct crowd *crowd)
 {
-    const struct roster *roster = search->roster;
-    g_autofree bool *gone = g_new0(bool, search->what_if->node->allocations->len + 1);
-    g_autofree uint32_t *of_kind = g_new0(uint32_t, roster->n_kinds + 1);
-    g_autofree struct what_if_part *parts = g_new(struct what_if_part, roster->n_kinds + 1);
+    const struct scratch *scratch = search->scratch;
+    const size_t n_all = search->what_if->node->allocations->len;
     size_t n_parts = 0;
 
     for (size_t i = 0; i < crowd->n; i++) {
         const struct seat *seat = search->victims[crowd->victims[i]].seat;
-        gone[find_place(search, seat)] = true;
-        balance(search, seat->kind, 1);
-        if (of_kind[seat->kind] == 0) {
-            parts[n_parts] = (struct what_if_part){seat->allocation, 0};
-            of_kind[seat->kind] = (uint32_t)++n_parts;
+        scratch->marked[find_place(search, seat)] = true;
+        if (scratch->of_kind[seat->kind] == 0) {
+            scratch->parts[n_parts] = (struct what_if_part){seat->allocation, 0};
+            scratch->of_kind[seat->kind] = (uint32_t)++n_parts;
         }
-        parts[of_kind[seat->kind] - 1].n++;
+        scratch->parts[scratch->of_kind[seat->kind] - 1].n++;
     }
-    what_if_without_those(search->what_if, gone, parts, n_parts);
+    what_if_without_those(search->what_if, scratch->marked, scratch->parts, n_parts);
+    memset(scratch->marked, 0, n_all * sizeof *scratch->marked);
+    for (size_t i = 0; i < crowd->n; i++) {
+        const uint32_t kind = search->victims[crowd->victims[i]].seat->kind;
+        if (scratch->of_kind[kind] == 0)
+            continue;
+        balance(search, kind, scratch->parts[scratch->of_kind[kind] - 1].n);
+        scratch->of_kind[kind] = 0;
+    }
 }
 
 static void spare_most(struct search *search, const struct crowd *crowd,
@@ -414,10 +432,16 @@ static void spare_on_cards(struct search *search, size_t from, struct crowd *cro
 static void spare_many(struct search *search, size_t from)
 {
     const struct victims_cost worst = search->best;
+    const size_t n_all = search->what_if->node->allocations->len, n_kinds = search->roster->n_kinds;
     g_autoptr(what_if_mark_ptr) mark = what_if_mark(search->what_if);
+    g_autofree bool *marked = g_new0(bool, n_all + 1);
+    g_autofree uint32_t *of_kind = g_new0(uint32_t, n_kinds + 1);
+    g_autofree struct what_if_part *parts = g_new(struct what_if_part, n_kinds + 1);
+    struct scratch scratch = {marked, of_kind, parts};
     g_autofree size_t *members = g_new(size_t, search->n + 1);
     struct crowd crowd = {0, members};
 
+    search->scratch = &scratch;
     if (search->query->one_card)
         spare_on_cards(search, from, &crowd, mark);
     if (search->found && !search->best_owes)
@@ -469,8 +493,7 @@ static bool is_explained(const struct search *search, size_t at)
     const uint32_t kind = search->victims[at].seat->kind;
 
     for (size_t i = 0; i < search->n_balances; i++) {
-        if (lacks[i] != INT64_MAX &&
-            -search->balances[i] - freed_by(search, kind)[i] < lacks[i])
+        if (lacks[i] != INT64_MAX && -search->balances[i] - freed_by(search, kind)[i] < lacks[i])
             return true;
     }
     return false;
@@ -518,7 +541,7 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
     g_autofree int64_t *left = g_memdup2(query->allowed, query->n_allowed * sizeof *left);
     g_autofree bool *ending = g_new0(bool, n + 1);
     g_autofree bool *best_ending = g_new0(bool, n + 1);
-    g_autofree int64_t *freed = g_new(int64_t, roster->n_kinds * n_balances + 1);
+    g_autofree int64_t *freed = g_new(int64_t, roster->n_kinds *n_balances + 1);
     struct search search = {
         .what_if = what_if,
         .roster = roster,

@@ -37,9 +37,9 @@
 struct victim {
     const struct seat *seat;
     struct allocation *allocation; /* the seat's */
-    bool named; /* by kube-scheduler */
-    bool fixed; /* is to end in any case */
-    bool idle;  /* ends before others of its class, if its class ends first */
+    bool named;                    /* by kube-scheduler */
+    bool fixed;                    /* is to end in any case */
+    bool idle;                     /* ends before others of its class, if its class ends first */
     uint32_t n_budgets;
     uint32_t budgets[VICTIM_BUDGETS_MAX]; /* that its end would draw on: places in `allowed` */
     bool chosen;                          /* the answer */
@@ -55,7 +55,8 @@ struct victims_query {
     const int64_t *lacks;
     const int64_t *allowed; /* how many more pods of each budget may end */
     uint32_t n_allowed;
-    bool one_card; /* who is not on a card does not keep the pod from that card (dialect_asks_one_card) */
+    bool
+        one_card; /* who is not on a card does not keep the pod from that card (dialect_asks_one_card) */
     bool fickle; /* the end of one more pod may take the room away again */
 };
 
