@@ -17,7 +17,7 @@
 /* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
  * never comes back: whatever makes the size smaller counts as freed. */
 struct stamp {
-    uint64_t freed, places;
+    uint64_t freed, places, kept;
     size_t size; /* of the ledger or of a node */
 };
 
@@ -620,7 +620,7 @@ static size_t older_places(const struct arrivals *arrivals, const struct arrival
 }
 
 static struct stamp stamp_of(const struct arrivals *arrivals, const struct ledger *ledger,
-                             const struct reservation *place)
+                             const struct nominations *nominations, const struct reservation *place)
 {
     const struct node *node = place ? ledger_node(ledger, place->node) : NULL;
 
@@ -628,12 +628,14 @@ static struct stamp stamp_of(const struct arrivals *arrivals, const struct ledge
         .freed = node ? node_own(node)->freed_at : ledger_freed(ledger),
         .size = node ? node->allocations->len : ledger_size(ledger),
         .places = arrivals->n_changes,
+        .kept = place ? nominations_kept(nominations) : 0, /* which leaves less */
     };
 }
 
 static bool is_same(const struct stamp *a, const struct stamp *b)
 {
-    return a->freed == b->freed && a->size == b->size && a->places == b->places;
+    return a->freed == b->freed && a->size == b->size && a->places == b->places &&
+           a->kept == b->kept;
 }
 
 /* Sees to the place of one pod, as that pod finds the nodes. */
@@ -666,7 +668,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
             arrivals->n_changes++;
         }
     }
-    arrival->seen = stamp_of(arrivals, query->ledger, arrival->place);
+    arrival->seen = stamp_of(arrivals, query->ledger, query->nominees->nominations, arrival->place);
     nominees_clear(&nominees);
 }
 
@@ -687,7 +689,8 @@ static bool has_own_way(const struct arrival *arrival, const struct ledger *ledg
 static bool is_settled(const struct arrivals *arrivals, const struct arrivals_query *query,
                        const struct arrival *arrival)
 {
-    const struct stamp now = stamp_of(arrivals, query->ledger, arrival->place);
+    const struct stamp now =
+        stamp_of(arrivals, query->ledger, query->nominees->nominations, arrival->place);
 
     return is_same(&arrival->seen, &now) ||
            (arrival->hopeless_ms != 0 && query->now_ms - arrival->hopeless_ms < HOPELESS_MS);
@@ -854,14 +857,15 @@ guint arrivals_each(const struct arrivals *arrivals,
 
 /* --- for who goes on from it ------------------------------------------------------------------ */
 
-GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger)
+GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger,
+                      const struct nominations *nominations)
 {
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(struct queue_entry));
     GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
 
     for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
         const struct arrival *arrival = g_sequence_get(at);
-        const struct stamp now = stamp_of(arrivals, ledger, arrival->place);
+        const struct stamp now = stamp_of(arrivals, ledger, nominations, arrival->place);
         const struct queue_entry entry = {
             .uid = arrival->uid,
             .asked = arrival->asked,
@@ -896,7 +900,7 @@ static void forget_entries(struct arrivals *arrivals)
 }
 
 void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
-                    const GArray *entries)
+                    const struct nominations *nominations, const GArray *entries)
 {
     forget_entries(arrivals);
     for (guint i = 0; i < entries->len; i++) {
@@ -915,7 +919,7 @@ void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
         if (arrival->place)
             g_ptr_array_add(arrivals->placed, arrival);
         if (entry->settled)
-            arrival->seen = stamp_of(arrivals, ledger, arrival->place);
+            arrival->seen = stamp_of(arrivals, ledger, nominations, arrival->place);
     }
     g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
 }

@@ -126,10 +126,11 @@ GList *arrivals_schedulers(const struct arrivals *arrivals);
 void arrivals_note_scheduler(struct arrivals *arrivals, const char *name);
 
 /* Of the pods that have not just come, in order; free with g_array_unref before anything changes. */
-GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger);
+GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger,
+                      const struct nominations *nominations);
 /* Takes these for all that has come of waiting; pods that nobody knows are passed over. */
 void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
-                    const GArray *entries);
+                    const struct nominations *nominations, const GArray *entries);
 
 /* A pod that waits, for people; borrowed. */
 struct arrivals_row {

@@ -29,6 +29,7 @@ struct nominations {
     GHashTable *nodes; /* name -> GPtrArray of the same, the most important first */
     GHashTable *claims;  /* node name -> GPtrArray of struct room_claim * */
     GHashTable *claimed; /* the claim's uid -> struct claimed * */
+    uint64_t n_kept;
 };
 
 static void nomination_free(gpointer data)
@@ -95,6 +96,12 @@ static void enlist(struct nominations *nominations, struct nomination *take_nomi
     }
     g_ptr_array_add(list, take_nomination);
     g_ptr_array_sort(list, compare);
+    nominations->n_kept++;
+}
+
+uint64_t nominations_kept(const struct nominations *nominations)
+{
+    return nominations->n_kept;
 }
 
 static void add(struct nominations *nominations, struct nomination *take_nomination)

@@ -82,6 +82,9 @@ void nominations_each_claim(const struct nominations *nominations,
 /* Flags the nodes on which room is kept (ledger_flag). */
 void nominations_flag(const struct nominations *nominations, struct ledger *ledger);
 
+/* Grows whenever more is kept than before; when less is, the ledger is told. */
+uint64_t nominations_kept(const struct nominations *nominations);
+
 /* Whether room is kept for the pod. */
 bool nominations_have(const struct nominations *nominations, const char *uid);
 

@@ -296,7 +296,8 @@ static bool set_policy(struct replay *replay, const struct record_line *line, GE
 /* Under the lock. */
 static void write_entries(struct store *store, struct json_writer *writer)
 {
-    g_autoptr(GArray) entries = arrivals_tell(store_arrivals(store), store_ledger(store));
+    g_autoptr(GArray) entries =
+        arrivals_tell(store_arrivals(store), store_ledger(store), store_nominations(store));
 
     g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
     queue_state_encode(writer, entries, schedulers);
@@ -336,7 +337,7 @@ bool replay_arrivals(struct replay *replay, const struct record_line *line, GErr
     struct ledger *ledger = store_lock(store);
     g_autoptr(GArray) entries = queue_state_decode(replay->arena, line->object, store, error);
     if (entries)
-        arrivals_learn(store_arrivals(store), ledger, entries);
+        arrivals_learn(store_arrivals(store), ledger, store_nominations(store), entries);
     store_unlock(store);
     return entries != NULL;
 }

@@ -150,7 +150,7 @@ static bool tell_arrivals(struct store *store)
 
     if (store->options.hold_ms == 0) /* there is no order of arrival */
         return true;
-    entries = arrivals_tell(store->arrivals, store->ledger);
+    entries = arrivals_tell(store->arrivals, store->ledger, store->nominations);
     schedulers = arrivals_schedulers(store->arrivals);
     return tell_known(store, (struct observation){OBSERVED_ARRIVALS, .entries = entries,
                                                   .schedulers = schedulers});

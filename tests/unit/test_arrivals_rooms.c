@@ -231,6 +231,37 @@ START_TEST(a_place_is_kept_for_who_has_no_room)
 }
 END_TEST
 
+static void nominate(const char *uid, const char *node)
+{
+    store_apply_pod(extender.store,
+                    &(struct pod_view){.ns = "ml",
+                                       .name = uid,
+                                       .uid = uid,
+                                       .nominated_node = node,
+                                       .priority = 1,
+                                       .phase = "Pending",
+                                       CONTAINERS({.name = "c", .limits = PAIRS({MEM, "8"})})});
+}
+
+/* "old" may go to n2 until its room is kept for another, and has a place from then on. */
+START_TEST(a_place_is_looked_for_again_once_room_is_kept)
+{
+    const struct pod large = {"large", NULL, 4, 5};
+
+    begin(4);
+    tell_node("n1", 1, 0);
+    tell_node("n2", 1, 0);
+    run("runs", "n1", "0", "5");
+    come(&old, "n1");
+    expect(&large, "n1", NULL);
+    if (_i == 0)
+        tell_node("n2", 1, 1);
+    else
+        nominate("urgent", "n2");
+    expect(&large, "n1", EARLIER);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arrivals_rooms");
@@ -244,6 +275,7 @@ int main(void)
     tcase_add_loop_test(tcase, older_pods_leave_their_own_rooms, 0, 2);
     tcase_add_test(tcase, no_place_is_kept_for_who_has_a_room);
     tcase_add_test(tcase, a_place_is_kept_for_who_has_no_room);
+    tcase_add_loop_test(tcase, a_place_is_looked_for_again_once_room_is_kept, 0, 2);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);

@@ -11,7 +11,8 @@
 static char *queue_of(struct store *store)
 {
     const struct ledger *ledger = store_lock(store);
-    g_autoptr(GArray) entries = arrivals_tell(store_arrivals(store), ledger);
+    g_autoptr(GArray) entries =
+        arrivals_tell(store_arrivals(store), ledger, store_nominations(store));
     g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
     GString *text = g_string_new(NULL);
     struct json_writer writer;
