@@ -2,7 +2,9 @@
 #include "queue/arrivals.h"
 
 #include "core/ledger.h"
+#include "queue/gangs.h"
 #include "queue/pod_rules.h"
+#include "queue/rejects.h"
 #include "core/node_traits.h"
 
 #include <string.h>
@@ -417,6 +419,14 @@ static const struct node *view_of(struct views *views, const struct arrival *arr
 
 /* --- pods that may come now ------------------------------------------------------------------ */
 
+/* The node is closed to the pod, whatever is free there. */
+static bool is_closed(const struct arrival *arrival, const struct node *node,
+                      const struct arrivals_query *query)
+{
+    return gangs_kept_on(query->gangs, node->name, arrival->uid, arrival->priority, NULL) ||
+           rejects_close(query->rejects, node, arrival->request, arrival->ns);
+}
+
 /* Whether the node, as the pod finds it, would take it now, if only after one that waits there, as filter
  * says. */
 static bool may_come(const struct arrival *arrival, const struct node *node,
@@ -472,28 +482,31 @@ static bool have_plenty(const struct node *node, GPtrArray *may, const struct re
 /* The oldest that the node would take now. */
 static GPtrArray *find_coming(struct views *views, const struct arrivals_query *query)
 {
-    const struct node *none[ARRIVALS_OLDER_MAX]; /* as found by the first who asks for the same, for
-                                                  * whom there is no room; or NULL */
-    GPtrArray *may = NULL;
+    /* Of the first of those who ask for the same: as what it found the node last, and whether it may come. */
+    const struct node *asked[ARRIVALS_OLDER_MAX];
+    bool may[ARRIVALS_OLDER_MAX];
+    GPtrArray *coming = NULL;
 
     for (guint i = 0; i < query->older->len; i++) {
         struct arrival *arrival = query->older->pdata[i];
         const guint like = arrival->like->at;
-        const struct node *found = view_of(views, arrival);
         if (like == i)
-            none[i] = NULL;
-        if (none[like] == found)
+            asked[i] = NULL;
+        if (is_closed(arrival, views->node, query))
             continue;
-        if ((like == i || views->others) && !may_come(arrival, found, query)) {
-            none[like] = none[like] ? none[like] : found;
-            continue;
+        const struct node *found = view_of(views, arrival);
+        if (asked[like] != found) {
+            asked[like] = found;
+            may[like] = may_come(arrival, found, query);
         }
-        may = may ? may : g_ptr_array_new();
-        g_ptr_array_add(may, arrival);
-        if (may->len == ARRIVALS_TOGETHER_MAX)
+        if (!may[like])
+            continue;
+        coming = coming ? coming : g_ptr_array_new();
+        g_ptr_array_add(coming, arrival);
+        if (coming->len == ARRIVALS_TOGETHER_MAX)
             break;
     }
-    return may;
+    return coming;
 }
 
 /* The first for whom there is no room once the pod and those before it have come; NULL: there is for all.
@@ -802,7 +815,8 @@ struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct arr
         struct arrival *arrival = arrivals->placed->pdata[i];
         if (!counts(arrival, query) || !g_str_equal(arrival->place->node, node->as_it_is->name))
             continue;
-        if (is_waited_for(arrival, query) && may_come(arrival, view_of(&views, arrival), query))
+        if (is_waited_for(arrival, query) && !is_closed(arrival, views.node, query) &&
+            may_come(arrival, view_of(&views, arrival), query))
             begin_hold(arrival, query);
         if (!older.title)
             older = (struct arrivals_older){arrival->title, arrival->place};

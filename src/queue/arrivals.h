@@ -62,6 +62,8 @@ struct arrivals_query {
     struct ledger *ledger;
     const struct nominees *nominees; /* as the younger pod finds the nodes, its UID and priority */
     const struct quotas *quotas;
+    const struct gangs *gangs;
+    const struct rejects *rejects;
     int64_t now_ms;   /* monotonic */
     int64_t patience_ns; /* with which older pods are answered, whoever asks */
     int64_t hold_ms;  /* how long an older pod may take to come; 0: nobody is waited for */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of arrival beside kept rooms: what is kept for a pod only that pod finds free, whoever asks.
+ * Each older pod is judged by what it finds itself: what is kept for a pod only that pod finds free, whoever
+ * asks, and what is closed to a pod is not left to it.
  */
 #include "literals.h"
 
+#include "base/log.h"
+#include "store/feasibility.h"
 #include "suite.h"
 #include "verbs/extender.h"
 
@@ -13,7 +16,9 @@
 #define COUNT "aliyun.com/gpu-count"
 #define EARLIER "left to a pod that has waited for longer"
 #define INSUFFICIENT "Insufficient GPU Memory"
+#define REJECTING "has rejected pods that were bound to it"
 #define HOUR_MS (3600 * 1000)
+#define REJECTS 3
 
 static struct extender extender;
 
@@ -56,9 +61,14 @@ static void tell_node(const char *name, int cards, int rooms)
 
 static void begin(int64_t n_places)
 {
+    log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     extender = (struct extender){
-        .store = store_new(&(struct store_options){
-            .patience_ms = 60000, .hold_ms = HOUR_MS, .n_places = n_places}),
+        .store = store_new(&(struct store_options){.patience_ms = 60000,
+                                                   .hold_ms = HOUR_MS,
+                                                   .n_places = n_places,
+                                                   .gang_room_ms = HOUR_MS,
+                                                   .reject_limit = REJECTS,
+                                                   .reject_window_ms = HOUR_MS}),
     };
     for (int feed = 0; feed < FEED_N; feed++) {
         store_list_begin(extender.store, feed);
@@ -262,10 +272,118 @@ START_TEST(a_place_is_looked_for_again_once_room_is_kept)
 }
 END_TEST
 
+/* --- nodes that are closed ---------------------------------------------------------------------- */
+
+/* kubelet has failed as many pods of "ml" as close the node to it, and to nobody else. */
+static void reject(const char *node)
+{
+    for (int i = 0; i < REJECTS; i++) {
+        g_autofree char *uid = g_strdup_printf("rejected-%d", i);
+        struct pod_view pod = {.ns = "ml",
+                               .name = uid,
+                               .uid = uid,
+                               .node_name = node,
+                               .phase = "Pending",
+                               .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+                               CONTAINERS({.name = "c", .limits = PAIRS({MEM, "1"})})};
+        store_apply_pod(extender.store, &pod);
+        pod.phase = "Failed";
+        pod.status_reason = "UnexpectedAdmissionError";
+        pod.status_message = "Allocate failed due to no healthy devices present; cannot allocate "
+                             "unhealthy devices " MEM ", which is unexpected";
+        store_apply_pod(extender.store, &pod);
+    }
+}
+
+/* Whoever else asks for the same is judged for himself. */
+START_TEST(nobody_leaves_a_node_to_who_may_not_go_there)
+{
+    static const struct pod other = {"other", NULL, 3, 8, "elsewhere"},
+                            like = {"like", NULL, 2, 8, "another"};
+
+    begin(_i);
+    tell_node("n1", 1, 0);
+    reject("n1");
+    come(&old, "n1");
+    come(&other, "n1");
+    expect(&old, "n1", REJECTING);
+    expect(&other, "n1", NULL);
+    come(&like, "n1");
+    expect(&other, "n1", EARLIER);
+    run("runs", "n1", "0", "5");
+    const struct pod small = {"small", NULL, 4, 3, "elsewhere"};
+    expect(&small, "n1", _i ? EARLIER : NULL); /* "like" has a place there */
+}
+END_TEST
+
+static uint64_t take_none(void *data, const char *const *uids, size_t n, bool *ret_taken)
+{
+    return 1;
+}
+
+static uint64_t choose_n1(void *data, const struct gang_need *need, struct gang_choice *ret_choice)
+{
+    *ret_choice = (struct gang_choice){g_ptr_array_new_with_free_func(g_free), 1};
+    g_ptr_array_add(ret_choice->take_nodes, g_strdup("n1"));
+    return 1;
+}
+
+/* A group of two waits for so long that n1 is closed to all others. */
+static void close_for_group(const char *uid)
+{
+    const struct pod_group_claim claim = {.name = "train", .min = 2, .timeout_ms = HOUR_MS};
+    struct gangs *gangs = store_gangs(extender.store);
+
+    store_lock(extender.store);
+    ck_assert(gangs_join(gangs, "ml", &claim, uid, GANG_PENDING, &(struct gang_source){0}));
+    ck_assert(gangs_join(gangs, "ml", &claim, "mate", GANG_PENDING, &(struct gang_source){0}));
+    for (int64_t ms = 10000; ms <= 10000 + 2 * GANG_ROOM_AFTER_MS; ms += 10000) {
+        gangs_expire(gangs, ms);
+        gangs_ask(
+            gangs,
+            &(struct gang_ask){
+                .uid = uid, .pool = "pool", .now_ms = ms, .take = take_none, .choose = choose_n1});
+    }
+    ck_assert(gangs_kept_on(gangs, "n1", "old", 1, NULL));
+    store_unlock(extender.store);
+}
+
+static enum reason judge(const struct pod *pod)
+{
+    const struct pod_view view = {
+        .uid = pod->uid, .ns = ns_of(pod), .name = pod->uid, .priority = 1};
+    struct feasibility question;
+    struct moment moment;
+    const struct node *node = ledger_node(store_decide(extender.store, &moment), "n1");
+
+    feasibility_init(
+        &question, extender.store,
+        &(struct feasibility_about){&view, store_pending(extender.store, pod->uid), &moment});
+    const enum reason reason = feasibility_ask(&question, node, NULL);
+    feasibility_clear(&question);
+    store_unlock(extender.store);
+    return reason;
+}
+
+START_TEST(a_group_does_not_leave_its_room_to_who_waits_longer)
+{
+    static const struct pod member = {"member", NULL, 3, 8};
+
+    begin(_i);
+    tell_node("n1", 1, 0);
+    come(&old, "n1");
+    come(&member, "n1");
+    ck_assert_int_eq(judge(&member), REASON_EARLIER_POD);
+    close_for_group("member");
+    ck_assert_int_eq(judge(&old), REASON_GANG_ROOM);
+    ck_assert_int_eq(judge(&member), REASON_NONE);
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("arrivals_rooms");
-    TCase *tcase = tcase_create("arrivals_rooms");
+    Suite *suite = suite_create("arrivals_views");
+    TCase *tcase = tcase_create("arrivals_views");
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_loop_test(tcase, a_successor_need_not_leave_its_room_to_who_cannot_take_it, 0, 2);
@@ -276,6 +394,8 @@ int main(void)
     tcase_add_test(tcase, no_place_is_kept_for_who_has_a_room);
     tcase_add_test(tcase, a_place_is_kept_for_who_has_no_room);
     tcase_add_loop_test(tcase, a_place_is_looked_for_again_once_room_is_kept, 0, 2);
+    tcase_add_loop_test(tcase, nobody_leaves_a_node_to_who_may_not_go_there, 0, 2);
+    tcase_add_loop_test(tcase, a_group_does_not_leave_its_room_to_who_waits_longer, 0, 2);
     suite_add_tcase(suite, tcase);
 
     return suite_run(suite);
