@@ -2,7 +2,7 @@
 #include "queue/arrivals.h"
 
 #include "core/ledger.h"
-#include "queue/gangs.h"
+#include "queue/gangs/gangs.h"
 #include "queue/pod_rules.h"
 #include "queue/rejects.h"
 #include "core/node_traits.h"

@@ -48,7 +48,7 @@ struct arrivals_pod {
     const struct request *request;
     struct pod_facts *facts;
     bool plain;
-    bool grouped; /* it comes with others (queue/gangs.h), for whom no place is kept here yet */
+    bool grouped; /* it comes with others (queue/gangs/gangs.h), for whom no place is kept here yet */
 };
 void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *pod);
 void arrivals_forget(struct arrivals *arrivals, const char *uid);

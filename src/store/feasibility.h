@@ -3,7 +3,7 @@
 /*
  * May this pod go on this node now, and why not: whether the node is left out for what it has rejected
  * (queue/rejects.h), whether a card is free for it (dialect_admit) beside those for whom room is kept,
- * a group of pods among them (queue/gangs.h),
+ * a group of pods among them (queue/gangs/gangs.h),
  * within its quotas, in the order of arrival. filter, prioritize, bind and
  * wake ask it, and so does whoever explains or foresees what they say; what one of them leaves out on
  * purpose it says.

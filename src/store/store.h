@@ -17,7 +17,7 @@
  */
 #include "queue/arrivals.h"
 #include "queue/budgets.h"
-#include "queue/gangs.h"
+#include "queue/gangs/gangs.h"
 #include "queue/hints.h"
 #include "queue/nominations.h"
 #include "store/observer.h"
@@ -49,7 +49,7 @@ struct store_options {
     bool resource_quotas; /* queue/resource_quotas.h; else there are none */
     bool elastic_quotas;  /* queue/elastic/elastic_quotas.h; likewise */
     bool gang_strict;     /* Bindings say that a group came */
-    bool gangs;           /* queue/gangs.h; else pods of groups are pods like others */
+    bool gangs;           /* queue/gangs/gangs.h; else pods of groups are pods like others */
     int64_t gang_room_ms; /* struct gang_keeper's */
     bool gangs_unhurried; /* the same */
     bool reclaim; /* what elastic quotas have lent is taken back (explain/reclaim/reclaim_plan.h) */

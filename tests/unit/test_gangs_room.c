@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For whom room is kept, from whom, and for how long. */
-#include "queue/gangs.h"
+#include "queue/gangs/gangs.h"
 
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "queue/gangs_state.h"
+#include "queue/gangs/gangs_state.h"
 
 #include <string.h>
 

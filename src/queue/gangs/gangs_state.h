@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What gangs are made of, for gangs*.c alone. */
-#include "queue/gangs.h"
+#include "queue/gangs/gangs.h"
 
 /* KNOWN: without a place. HELD, ARRIVED (its bind waits), DUE (its bind goes on): with one that can be
  * taken back. BOOKED: its Binding may be on its way. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of which as many pods are bound as must be, and of which too few are. */
-#include "queue/gangs_state.h"
+#include "queue/gangs/gangs_state.h"
 
 void gang_rest(struct gangs *gangs, struct gang *gang, int64_t again_ms)
 {

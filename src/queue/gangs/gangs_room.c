@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room that is kept for a group that is there and finds none. */
-#include "queue/gangs_state.h"
+#include "queue/gangs/gangs_state.h"
 
 #include "core/fail.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of groups, for people and for a record. */
-#include "queue/gangs_state.h"
+#include "queue/gangs/gangs_state.h"
 
 #include "core/fail.h"
 
