@@ -46,6 +46,17 @@ struct placement {
     struct share shares[REQUEST_ASKS_MAX];
 };
 
+/* Before a variable that is filled before it is read: it is some kilobytes, which a build that clears
+ * variables (-ftrivial-auto-var-init) would otherwise clear for each of thousands of nodes. */
+#if defined(__has_attribute)
+#if __has_attribute(uninitialized)
+#define SCRATCH __attribute__((uninitialized))
+#endif
+#endif
+#ifndef SCRATCH
+#define SCRATCH
+#endif
+
 /* Whether placement_find would succeed without a pin, told from the node's summary alone; false
  * means that only placement_find knows. Not for policies that are `foreseen`. Made for the thousands of
  * nodes of one filter call. */

@@ -91,7 +91,7 @@ admit_beside_waiting(const struct node *node, const struct request *request,
 {
     const struct policy *policy = pick_policy(node, request, query->policy);
     const bool obvious = has_obvious_room(node, request, ret_placement);
-    struct placement scratch;
+    SCRATCH struct placement scratch;
 
     /* kubelet would turn the pod away. A bind that is here may wait. */
     if (node->paused && query->awaits_plugin)
@@ -124,7 +124,7 @@ G_GNUC_NO_INLINE static enum admission admit_freely(const struct node *node,
                                                     enum reason *ret_reason)
 {
     const struct policy *policy = pick_policy(node, request, query->policy);
-    struct placement scratch;
+    SCRATCH struct placement scratch;
 
     *ret_reason = placement_find(node, request, policy, query->demand, CARD_UNKNOWN,
                                  ret_placement ? ret_placement : &scratch);

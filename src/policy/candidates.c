@@ -83,11 +83,11 @@ static void put_linked_first(const struct situation *at, const struct card_ask *
 {
     const struct terms *terms = at->request->terms;
     const struct links *links = at->node->links;
-    int32_t cards[LINKS_CARDS_MAX], chosen[LINKS_CARDS_MAX];
 
     if (!terms || !terms->best_linked || !links || links->n != at->node->n_cards ||
         n < ask->count)
         return;
+    int32_t cards[LINKS_CARDS_MAX], chosen[LINKS_CARDS_MAX];
     for (int32_t i = 0; i < n; i++) {
         if (candidates[i].card->mig)
             return;
@@ -111,12 +111,38 @@ static enum reason tell_shortage(const int32_t *got, int32_t needed)
     return got[last] < needed ? REASON_CARD_COUNT : obstacle_reasons[last];
 }
 
-static void put_best_first(const struct policy *policy, struct candidate *candidates, int32_t n)
+/* Whether the search never gets beyond the best candidate: on a card that is not cut nothing else can
+ * go wrong. */
+static bool best_is_enough(const struct situation *at, const struct card_ask *ask)
+{
+    return at->request->n_asks == 1 && ask->count == 1 && !at->request->terms;
+}
+
+static void swap_best_first(struct candidate *candidates, int32_t n)
+{
+    int32_t best = 0;
+
+    for (int32_t i = 1; i < n; i++) {
+        if (compare_candidates(&candidates[i], &candidates[best]) < 0)
+            best = i;
+    }
+    const struct candidate first = candidates[0];
+    candidates[0] = candidates[best];
+    candidates[best] = first;
+}
+
+static void put_best_first(const struct situation *at, const struct card_ask *ask,
+                           struct candidate *candidates, int32_t n)
 {
     if (n < 2)
         return;
-    if (policy->slack > 0)
-        level(policy, candidates, n);
+    if (at->policy->slack > 0)
+        level(at->policy, candidates, n);
+    if (best_is_enough(at, ask)) {
+        swap_best_first(candidates, n);
+        if (!candidates[0].card->mig)
+            return;
+    }
     qsort(candidates, (size_t)n, sizeof *candidates, compare_candidates);
 }
 
@@ -129,7 +155,7 @@ int32_t candidates_find(const struct situation *at, const struct card_ask *ask,
     int64_t barred_cost = INT64_MAX; /* of the card that the node side will take and must not */
     enum obstacle barred = OBSTACLE_NONE;
     struct cost cost = {0};
-    struct card beside;
+    SCRATCH struct card beside;
     int32_t n = 0;
 
     for (int32_t i = 0; i < node->n_cards; i++) {
@@ -158,7 +184,7 @@ int32_t candidates_find(const struct situation *at, const struct card_ask *ask,
     *ret_reason = tell_shortage(got, ask->count);
     if (n > 0 && n < ask->count && candidates[0].card->mig)
         *ret_reason = REASON_NO_MIG_PLACE;
-    put_best_first(at->policy, candidates, n);
+    put_best_first(at, ask, candidates, n);
     if (n > 0 && barred_cost < candidates[0].cost.loss) {
         *ret_reason = obstacle_reasons[barred];
         return 0;

@@ -73,18 +73,33 @@ static double pool_used_part(const struct pool *pool, const struct placement *pl
     return pool->capacity > 0 ? (double)used / pool->capacity : 0;
 }
 
-/* How full the node is afterwards: cards and devices, each the mean of their parts in use. */
-static double node_used_part(const struct node *node, const struct placement *placement)
+/* What is in use after a placement. */
+struct fullness {
+    double node;   /* of it: of cards and devices, each the mean of their parts */
+    double opened; /* cards of the placement that were free before */
+    double left;   /* of the placement's cards, in cards */
+};
+
+static struct fullness measure(const struct node *node, const struct placement *placement)
 {
-    double used = 0;
+    struct fullness fullness = {0};
 
     for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct taken taken = placement_taken(node, &node->cards[i], placement);
-        used += used_part(node, &node->cards[i], &taken) / node->n_cards;
+        const struct card *card = &node->cards[i];
+        const struct taken taken = placement_taken(node, card, placement);
+        const double after = used_part(node, card, &taken);
+        fullness.node += after / node->n_cards;
+        if (taken.holders == 0)
+            continue;
+        const double before = used_part(node, card, &(struct taken){0});
+        if (after == before)
+            continue;
+        fullness.left += 1 - MIN(after, 1);
+        fullness.opened += before == 0;
     }
     for (int32_t i = 0; i < node->n_pools; i++)
-        used += pool_used_part(&node->pools[i], placement) / node->n_pools;
-    return used;
+        fullness.node += pool_used_part(&node->pools[i], placement) / node->n_pools;
+    return fullness;
 }
 
 /* What is left on the cards that the placement uses and that nobody else can use whole. A device of
@@ -93,27 +108,17 @@ void rate_binpack(const struct node *node, const struct placement *placement,
                   const struct demand *demand, struct rank *ret_rank)
 {
     const char *device = placement->n_shares > 0 ? placement->shares[0].device : NULL;
-    double left = 0, opened = 0;
+    const struct fullness after = measure(node, placement);
 
-    for (int32_t i = 0; i < node->n_cards; i++) {
-        const struct card *card = &node->cards[i];
-        const struct taken taken = placement_taken(node, card, placement);
-        const double before = used_part(node, card, &(struct taken){0});
-        const double after = used_part(node, card, &taken);
-        if (after == before)
-            continue;
-        left += 1 - MIN(after, 1);
-        opened += before == 0;
-    }
-    ret_rank->loss = opened + left;
+    ret_rank->loss = after.opened + after.left;
     ret_rank->ties[0] = device ? node_pool(node, device)->memory : 0;
-    ret_rank->ties[1] = (int64_t)(-1000 * node_used_part(node, placement));
+    ret_rank->ties[1] = (int64_t)(-1000 * after.node);
 }
 
 void rate_spread(const struct node *node, const struct placement *placement,
                         const struct demand *demand, struct rank *ret_rank)
 {
-    ret_rank->loss = node_used_part(node, placement);
+    ret_rank->loss = measure(node, placement).node;
 }
 
 /* For those who cannot wait: what is gained by a better card is worth more than whole cards. */

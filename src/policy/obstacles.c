@@ -54,8 +54,8 @@ struct card card_with_chosen(const struct situation *at, const struct card_ask *
     return later;
 }
 
-static struct part instance_of(const struct situation *at, const struct card_ask *ask,
-                               const struct card *card, const struct card *now)
+static struct part find_instance(const struct situation *at, const struct card_ask *ask,
+                                 const struct card *card, const struct card *now)
 {
     const struct mig_profiles *profiles = card->mig;
     const int64_t bytes = mig_bytes(at->node, card, ask->memory);
@@ -90,12 +90,17 @@ static int64_t bytes_of(const struct situation *at, const struct card_ask *ask,
     return card_bytes(at->node, &real, ask->memory);
 }
 
-struct part part_of(const struct situation *at, const struct card_ask *ask,
-                    const struct card *card, const struct card *now)
+void part_find(const struct situation *at, const struct card_ask *ask, const struct card *card,
+               const struct card *now, struct part *ret_part)
 {
-    if (card->mig)
-        return instance_of(at, ask, card, now);
-    return (struct part){.bytes = bytes_of(at, ask, card), .core = ask->core};
+    if (card->mig) {
+        *ret_part = find_instance(at, ask, card, now);
+        return;
+    }
+    ret_part->bytes = bytes_of(at, ask, card);
+    ret_part->core = ask->core;
+    ret_part->place = (struct mig_place){0};
+    ret_part->placeless = false;
 }
 
 /* Who has one of N shares is promised an N-th of the compute at most, or the others are promised
@@ -125,9 +130,9 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
 {
     const struct node *node = at->node;
     const struct terms *terms = at->request->terms;
-    const struct part part = *ret_part = part_of(at, ask, card, now);
-    const int64_t bytes = part.bytes;
 
+    part_find(at, ask, card, now, ret_part);
+    const int64_t bytes = ret_part->bytes;
     if (!terms_accept_card(terms, card))
         return OBSTACLE_TERMS;
     if (!card_promises(card, ask))
@@ -145,7 +150,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
         return OBSTACLE_TENANT;
     if (card_slots_free(node, card) == 0)
         return card->capped ? OBSTACLE_NODE_SLOTS : OBSTACLE_SLOTS;
-    if (part.placeless)
+    if (ret_part->placeless)
         return OBSTACLE_PLACE;
     if (bytes > card_memory_free(node, card) || card->exclusive + node->unplaced_exclusive > 0 ||
         ((ask->exclusive || (terms && terms->idle)) && card->holders + node->unplaced_holders > 0))
@@ -153,7 +158,7 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
     if (bytes > card_memory_room(node, card, oversubscribes(at)))
         return OBSTACLE_OVERSUBSCRIBED;
     /* Who asks for no compute in particular needs some all the same. */
-    if (card_core(card, part.core) > card_core_free(node, card) || card_core_free(node, now) == 0)
+    if (card_core(card, ret_part->core) > card_core_free(node, card) || card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
     if (is_in_wrong_company(at, now, NULL))
         return OBSTACLE_CLASS;

@@ -48,8 +48,8 @@ struct part {
     bool placeless; /* there is no place for the instance */
 };
 
-struct part part_of(const struct situation *at, const struct card_ask *ask,
-                    const struct card *card, const struct card *now);
+void part_find(const struct situation *at, const struct card_ask *ask, const struct card *card,
+               const struct card *now, struct part *ret_part);
 
 /* The card as it will be with the shares chosen so far; what ends before this share begins, or
  * begins after it ends, is not beside it. */

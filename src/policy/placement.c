@@ -47,7 +47,7 @@ static bool take_part(const struct search *search, const struct card_ask *ask,
     struct part part;
 
     if (!card->mig) {
-        part = part_of(&search->situation, ask, card, card);
+        part_find(&search->situation, ask, card, card, &part);
     } else {
         const struct card later = card_with_chosen(&search->situation, ask, card);
         if (card_obstacle(&search->situation, ask, &later, card, &part) != OBSTACLE_NONE)
@@ -204,7 +204,7 @@ enum reason placement_find(const struct node *node, const struct request *reques
                            const struct policy *policy, const struct demand *demand,
                            int32_t pinned, struct placement *ret_placement)
 {
-    struct candidate few[CANDIDATES_INLINE];
+    SCRATCH struct candidate few[CANDIDATES_INLINE];
     g_autofree struct candidate *many = NULL;
     const size_t n = (size_t)node->n_cards * request->n_asks;
     struct search search = {
@@ -247,7 +247,7 @@ static bool is_plain(const struct node *node, const struct request *request,
 G_GNUC_NO_INLINE static bool is_found(const struct node *node, const struct request *request,
                                       const struct policy *policy, const struct demand *demand)
 {
-    struct placement scratch;
+    SCRATCH struct placement scratch;
 
     return placement_find(node, request, policy, demand, CARD_UNKNOWN, &scratch) == REASON_NONE;
 }
