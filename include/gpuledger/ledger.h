@@ -55,6 +55,7 @@ enum closure {
 
 /* One GPU as its node side numbers it. */
 struct card {
+    /* What is asked of thousands of cards a call, together and first. */
     int32_t index;       /* the number that annotations carry */
     int32_t holders;     /* slots taken on it */
     int32_t exclusive;   /* shares on it that tolerate no other */
@@ -62,24 +63,25 @@ struct card {
     int32_t core;        /* capacity: thousandths, CORE_WHOLE unless the node side oversubscribes; or
                           * multiprocessors, each some thousandths */
     int32_t slots;       /* holders at most; 0: any number */
-    int32_t numa;
-    int32_t rank;        /* place in the node side's own order of equal cards */
     int32_t multiprocessors; /* compute is handed out in these; 0: in any parts */
     int32_t parts;       /* no holder is promised more than one of so many of its compute; 0: any */
-    bool best_effort;    /* promises no compute: only who asks for none in particular */
-    bool capped;         /* it would have more slots, were it not for gpuledger.io/slots */
-    enum closure closure;
-    bool healthy;
-    bool broken;         /* the node side itself says that it is not healthy */
     int64_t memory;      /* capacity, bytes */
     int64_t memory_used; /* bytes; may exceed memory */
-    int64_t memory_promised; /* of these, held by pods that accept no oversubscribed memory */
+    struct mig_profiles *mig; /* mig.h: it is cut into instances; a reference, or NULL */
+    enum closure closure;
+    bool healthy;
+    bool best_effort;    /* promises no compute: only who asks for none in particular */
+    bool capped;         /* it would have more slots, were it not for gpuledger.io/slots */
+    bool broken;         /* the node side itself says that it is not healthy */
+
     int64_t physical;    /* bytes that it really has, fewer than `memory`; 0: all of them */
+    int64_t memory_promised; /* of memory_used, held by pods that accept no oversubscribed memory */
+    uint64_t kind;       /* the same for cards of one size and model, and no others */
+    int32_t numa;
+    int32_t rank;        /* place in the node side's own order of equal cards */
     bool pressed;        /* the physical memory is in use, so the node says */
     uint64_t key;        /* card_key of its UUID; 0: known by index only */
     uint64_t former_key; /* of one that it had before; 0: none */
-    uint64_t kind;       /* the same for cards of one size and model, and no others */
-    struct mig_profiles *mig; /* mig.h: it is cut into instances; a reference, or NULL */
     char *uuid;          /* these three NULL if the node side does not tell; owned by the node */
     char *model;
     char *mode;
