@@ -25,11 +25,13 @@
 
 #define CARDS 8
 #define CARD_GIB 100
+#define SIZE "04" /* what a pod asks for */
 
 struct row {
     enum verb verb;
     int nodes, pods;
     bool whole; /* Node objects instead of names */
+    bool fresh; /* each call is of a size that is not remembered */
 };
 
 static const struct row rows[] = {
@@ -38,7 +40,7 @@ static const struct row rows[] = {
     {VERB_FILTER, 100, 30000, true},       {VERB_FILTER, 1000, 30000, true},
     {VERB_FILTER, 5000, 30000, true},      {VERB_PRIORITIZE, 1213, 30000, false},
     {VERB_PRIORITIZE, 5000, 30000, false}, {VERB_PREEMPT, 100, 30000, false},
-    {VERB_PREEMPT, 1000, 30000, false},
+    {VERB_PREEMPT, 1000, 30000, false},    {VERB_PRIORITIZE, 1000, 10000, false, .fresh = true},
 };
 
 /* --- the cluster ---------------------------------------------------------------------------- */
@@ -154,7 +156,7 @@ static GString *make_body(const struct row *row)
         "{\"Pod\":{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"default\",\"uid\":"
         "\"11111111-2222-4333-8444-555555555555\"},\"spec\":{\"containers\":[{\"name\":\"main\","
         "\"image\":\"registry.example/web:1\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
-        "\"4\"},\"requests\":{\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Pending\"}},");
+        "\"" SIZE "\"},\"requests\":{\"aliyun.com/gpu-mem\":\"" SIZE "\"}}}]},\"status\":{\"phase\":\"Pending\"}},");
 
     g_string_append(body, row->whole ? "\"Nodes\":{\"metadata\":{},\"items\":[" : "\"NodeNames\":[");
     for (int i = 0; i < row->nodes; i++) {
@@ -336,6 +338,17 @@ static void call_once(struct contestant *contestant, const GString *request, boo
     g_array_append_val(contestant->cpu_ns, used_ns);
 }
 
+/* More sizes in turn than are remembered. */
+static void set_size(GString *request, int i)
+{
+    static const char field[] = "\"aliyun.com/gpu-mem\":\"";
+
+    for (char *at = request->str; (at = strstr(at, field)); at += strlen(field)) {
+        at[strlen(field)] = (char)('1' + i % 80 / 10);
+        at[strlen(field) + 1] = (char)('0' + i % 10);
+    }
+}
+
 static void print_row(const struct row *row, size_t length, const struct contestant *contestants)
 {
     double cpu_us[SIDES];
@@ -344,7 +357,7 @@ static void print_row(const struct row *row, size_t length, const struct contest
         cpu_us[side] = (double)percentile(contestants[side].cpu_ns, 50) / 1000;
     printf("%-10s %6d %7d  %-5s %7zu %8.0f %8.0f %8.0f %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT
            " %9" G_GINT64_FORMAT "\n",
-           verbs[row->verb].name, row->nodes, row->pods, row->whole ? "nodes" : "names", length / 1024,
+           verbs[row->verb].name, row->nodes, row->pods, row->whole ? "nodes" : row->fresh ? "fresh" : "names", length / 1024,
            cpu_us[SIDE_ECHO], cpu_us[SIDE_EMPTY], cpu_us[SIDE_FULL],
            cpu_us[SIDE_EMPTY] / cpu_us[SIDE_ECHO], cpu_us[SIDE_FULL] / cpu_us[SIDE_ECHO],
            cpu_us[SIDE_FULL] / cpu_us[SIDE_EMPTY], cpu_us[SIDE_RECORDED] / cpu_us[SIDE_FULL],
@@ -362,6 +375,8 @@ static void measure(const struct row *row, int calls)
     for (enum side side = 0; side < SIDES; side++)
         contestant_init(&contestants[side], side, row);
     for (int i = -2; i < calls; i++) {
+        if (row->fresh)
+            set_size(request, i + 2);
         call_once(&contestants[SIDE_ECHO], request, false); /* as warm as for the others */
         for (enum side side = 0; side < SIDES; side++)
             call_once(&contestants[side], request, i >= 0); /* else it is warm-up */
