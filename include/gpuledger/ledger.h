@@ -76,7 +76,7 @@ struct card {
 
     int64_t physical;    /* bytes that it really has, fewer than `memory`; 0: all of them */
     int64_t memory_promised; /* of memory_used, held by pods that accept no oversubscribed memory */
-    uint64_t kind;       /* the same for cards of one size and model, and no others */
+    uint64_t kind;           /* the same for cards of one size and model, and no others */
     int32_t numa;
     int32_t rank;        /* place in the node side's own order of equal cards */
     bool pressed;        /* the physical memory is in use, so the node says */

@@ -158,7 +158,8 @@ enum obstacle card_obstacle(const struct situation *at, const struct card_ask *a
     if (bytes > card_memory_room(node, card, oversubscribes(at)))
         return OBSTACLE_OVERSUBSCRIBED;
     /* Who asks for no compute in particular needs some all the same. */
-    if (card_core(card, ret_part->core) > card_core_free(node, card) || card_core_free(node, now) == 0)
+    if (card_core(card, ret_part->core) > card_core_free(node, card) ||
+        card_core_free(node, now) == 0)
         return OBSTACLE_CORE;
     if (is_in_wrong_company(at, now, NULL))
         return OBSTACLE_CLASS;

@@ -156,7 +156,8 @@ static GString *make_body(const struct row *row)
         "{\"Pod\":{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"default\",\"uid\":"
         "\"11111111-2222-4333-8444-555555555555\"},\"spec\":{\"containers\":[{\"name\":\"main\","
         "\"image\":\"registry.example/web:1\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
-        "\"" SIZE "\"},\"requests\":{\"aliyun.com/gpu-mem\":\"" SIZE "\"}}}]},\"status\":{\"phase\":\"Pending\"}},");
+        "\"" SIZE "\"},\"requests\":{\"aliyun.com/gpu-mem\":\"" SIZE
+        "\"}}}]},\"status\":{\"phase\":\"Pending\"}},");
 
     g_string_append(body, row->whole ? "\"Nodes\":{\"metadata\":{},\"items\":[" : "\"NodeNames\":[");
     for (int i = 0; i < row->nodes; i++) {
@@ -357,8 +358,11 @@ static void print_row(const struct row *row, size_t length, const struct contest
         cpu_us[side] = (double)percentile(contestants[side].cpu_ns, 50) / 1000;
     printf("%-10s %6d %7d  %-5s %7zu %8.0f %8.0f %8.0f %8.2f %8.2f %8.2f %8.2f %9" G_GINT64_FORMAT
            " %9" G_GINT64_FORMAT "\n",
-           verbs[row->verb].name, row->nodes, row->pods, row->whole ? "nodes" : row->fresh ? "fresh" : "names", length / 1024,
-           cpu_us[SIDE_ECHO], cpu_us[SIDE_EMPTY], cpu_us[SIDE_FULL],
+           verbs[row->verb].name, row->nodes, row->pods,
+           row->whole   ? "nodes"
+           : row->fresh ? "fresh"
+                        : "names",
+           length / 1024, cpu_us[SIDE_ECHO], cpu_us[SIDE_EMPTY], cpu_us[SIDE_FULL],
            cpu_us[SIDE_EMPTY] / cpu_us[SIDE_ECHO], cpu_us[SIDE_FULL] / cpu_us[SIDE_ECHO],
            cpu_us[SIDE_FULL] / cpu_us[SIDE_EMPTY], cpu_us[SIDE_RECORDED] / cpu_us[SIDE_FULL],
            percentile(contestants[SIDE_ECHO].times_us, 99),
