@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/options.h"
 
-#include "queue/arrivals.h"
+#include "queue/arrivals/arrivals.h"
 #include "options/alias.h"
 #include "options/choices.h"
 #include "dialect/hami/hami_mig.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What has come of the waiting of pods (queue/arrivals.h), as a record has it:
+ * What has come of the waiting of pods (queue/arrivals/arrivals.h), as a record has it:
  *
  *   {"schedulers":["default-scheduler"],
  *    "pods":[{"uid":"u1","asked":true,"asking":MS,"looked":MS,"until":MS,"hopeless":MS,"settled":true,

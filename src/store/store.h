@@ -15,7 +15,7 @@
  *  - after a full list, what the list did not name goes, but for allocations that the watch has
  *    not confirmed yet: those are settled by asking the API server about the pod.
  */
-#include "queue/arrivals.h"
+#include "queue/arrivals/arrivals.h"
 #include "queue/budgets.h"
 #include "queue/gangs/gangs.h"
 #include "queue/hints.h"
@@ -40,7 +40,7 @@ struct store_options {
     int64_t patience_ms; /* how long a node side is expected to take to match a pod */
     int64_t wait_loss; /* thousandths of a card by which a node may pack better, for each pod that its
                         * node side has yet to serve before */
-    int64_t hold_ms;     /* these two: see queue/arrivals.h */
+    int64_t hold_ms;   /* these two: see queue/arrivals/arrivals.h */
     int64_t n_places;
     bool all_ask; /* who waits is taken to ask: of a cluster that was saved, where nobody can */
     const char *model_label, *pool_label; /* node labels for queue/quotas.h, or NULL */

@@ -48,7 +48,8 @@ struct arrivals_pod {
     const struct request *request;
     struct pod_facts *facts;
     bool plain;
-    bool grouped; /* it comes with others (queue/gangs/gangs.h), for whom no place is kept here yet */
+    bool
+        grouped; /* it comes with others (queue/gangs/gangs.h), for whom no place is kept here yet */
 };
 void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *pod);
 void arrivals_forget(struct arrivals *arrivals, const char *uid);
@@ -64,12 +65,12 @@ struct arrivals_query {
     const struct quotas *quotas;
     const struct gangs *gangs;
     const struct rejects *rejects;
-    int64_t now_ms;   /* monotonic */
+    int64_t now_ms;      /* monotonic */
     int64_t patience_ns; /* with which older pods are answered, whoever asks */
-    int64_t hold_ms;  /* how long an older pod may take to come; 0: nobody is waited for */
-    int64_t n_places; /* older pods for which a place is kept; 0: who fits nowhere is passed */
-    bool all_ask;     /* see struct store_options */
-    GPtrArray *older; /* those that count, the oldest first: arrivals_settle's; to be freed */
+    int64_t hold_ms;     /* how long an older pod may take to come; 0: nobody is waited for */
+    int64_t n_places;    /* older pods for which a place is kept; 0: who fits nowhere is passed */
+    bool all_ask;        /* see struct store_options */
+    GPtrArray *older;    /* those that count, the oldest first: arrivals_settle's; to be freed */
 };
 
 /* Before nodes are asked about: chooses places for the oldest pods that have none, or none any
@@ -81,7 +82,7 @@ void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms);
 
 /* To whom the pod should leave a node. */
 struct arrivals_older {
-    const char *title;         /* "NAMESPACE/NAME"; NULL: to nobody */
+    const char *title;               /* "NAMESPACE/NAME"; NULL: to nobody */
     const struct reservation *place; /* kept for it on this node; NULL: it may come now */
 };
 
@@ -100,7 +101,7 @@ struct arrivals_older arrivals_yield(const struct arrivals_node *node,
 /* The node, as the pod finds it, with what older pods will have of it, as reservations_cover has it; NULL: nothing is kept there.
  * Free with what_if_free. */
 struct what_if *arrivals_cover(const struct arrivals *arrivals, const struct node *node,
-                             const struct arrivals_query *query);
+                               const struct arrivals_query *query);
 /* To whom a node is left that took the pod, but not so covered. */
 struct arrivals_older arrivals_leave(struct arrivals *arrivals, const struct arrivals_node *node,
                                      const struct arrivals_query *query);
@@ -114,13 +115,13 @@ void arrivals_renew(struct arrivals *arrivals, const char *uid);
 /* What has come of a pod's waiting, for who goes on from it elsewhere (record/queue_state.h). */
 struct queue_entry {
     const char *uid;
-    bool asked;                /* filter was asked about it */
-    int64_t asking_ms;         /* until when it counts as asking; INT64_MAX: it cannot ask; 0: never */
-    int64_t looked_ms;         /* when it was last seen whether it could; or 0 */
-    int64_t until_ms;          /* how long others leave room for it; 0: nobody has had to yet */
-    int64_t hopeless_ms;       /* when it was seen that no node could ever take it; or 0 */
+    bool asked;          /* filter was asked about it */
+    int64_t asking_ms;   /* until when it counts as asking; INT64_MAX: it cannot ask; 0: never */
+    int64_t looked_ms;   /* when it was last seen whether it could; or 0 */
+    int64_t until_ms;    /* how long others leave room for it; 0: nobody has had to yet */
+    int64_t hopeless_ms; /* when it was seen that no node could ever take it; or 0 */
     const struct reservation *place; /* where it will go, or NULL */
-    bool settled;              /* looked at since anything last changed that it depends on */
+    bool settled;                    /* looked at since anything last changed that it depends on */
 };
 
 /* The schedulers that have asked, sorted; borrowed. Free with g_list_free. */
@@ -141,7 +142,7 @@ struct arrivals_row {
     int64_t priority;
     const struct request *request;
     const struct reservation *place; /* where it will go, or NULL */
-    bool asked;             /* filter was asked about it */
+    bool asked;                      /* filter was asked about it */
 };
 /* In order. False from the visitor: it was the last that is wanted. Returns how many there are. */
 guint arrivals_each(const struct arrivals *arrivals,
