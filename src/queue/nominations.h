@@ -18,7 +18,6 @@
  * the room from that controller's pod, once. Others find the node with the room taken, even where those
  * who are to leave are still there, so that nobody gets what they leave.
  */
-#include "policy/what_if.h"
 #include "wire/claim.h"
 #include "wire/plan_mark.h"
 
@@ -70,9 +69,6 @@ const GPtrArray *nominations_claims(const struct nominations *nominations, const
 /* The pod's, and its node, if not NULL; NULL: it has none. Of several the one that was made last. */
 const struct room_claim *nominations_claim(const struct nominations *nominations, const char *uid,
                                            const char **ret_node);
-/* Moves the pod's placement to the card that the claim names, if it takes it. */
-void claim_place(const struct room_claim *claim, const struct node *node,
-                 struct placement *placement);
 /* In no order; must not change them. */
 void nominations_each_claim(const struct nominations *nominations,
                             void (*visit)(const char *node, const struct room_claim *claim,
@@ -85,36 +81,7 @@ void nominations_flag(const struct nominations *nominations, struct ledger *ledg
 /* Grows whenever more is kept than before; when less is, the ledger is told. */
 uint64_t nominations_kept(const struct nominations *nominations);
 
-/* Whether room is kept for the pod. */
-bool nominations_have(const struct nominations *nominations, const char *uid);
-
-/* Nodes as one pod finds them. Lasts until the lock is given back or anything is changed. */
-struct nominees {
-    const struct nominations *nominations;
-    const struct ledger *ledger;
-    struct admission_query admission; /* whatever is asked for */
-    const char *uid; /* of the pod that looks; its own nomination does not count */
-    const char *ns, *controller, *group; /* its, or NULL */
-    int64_t priority; /* its; those below it do not count */
-    const GPtrArray *came; /* nominees_take's, what is kept no longer; or NULL */
-    GHashTable *what_ifs; /* node's name -> struct what_if *, as far as asked for */
-};
-
-void nominees_clear(struct nominees *nominees);
-
 /* Whether anything is kept on the node, for whomever. */
 bool nominations_concern(const struct nominations *nominations, const struct node *node);
-/* Both pods find the same of it kept from them, so that they find the node alike. */
-bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
-                    const struct node *node);
-/* As if the pod had come to the node: adds to `came` what was kept for it there. */
-void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came);
-
-/* What plans keep from the pod for pods that exist and have no place yet, each as if it were on its node; borrowed.
- * So much of a quota is spoken for. */
-void nominees_each_kept(const struct nominees *nominees,
-                        void (*visit)(struct allocation *held, void *data), void *data);
-
-/* The node with those placed on it that are nominated there; mostly the node itself. NULL gives
- * NULL. */
-const struct node *nominees_see(struct nominees *nominees, const struct node *node);
+/* Whether room is kept for the pod. */
+bool nominations_have(const struct nominations *nominations, const char *uid);

@@ -14,7 +14,7 @@
  *
  * Pure but for the guesses of the ledger's look-ups; the caller serialises.
  */
-#include "queue/nominations.h"
+#include "queue/nominees.h"
 #include "queue/quotas.h"
 
 struct reservation {

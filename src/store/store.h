@@ -19,7 +19,7 @@
 #include "queue/budgets.h"
 #include "queue/gangs/gangs.h"
 #include "queue/hints.h"
-#include "queue/nominations.h"
+#include "queue/nominees.h"
 #include "store/observer.h"
 #include "queue/quotas.h"
 #include "policy/victims/stand_in.h"

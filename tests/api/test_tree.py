@@ -53,7 +53,7 @@ NO_DIALECTS = {"gpuledger.io", "kubernetes.io", "scheduling.x-k8s.io"}  # whose 
 # Only core changes the ledger's nodes. Others change copies of them, to see what would be.
 NODE_COPIES = {
     "src/policy/what_if.c", "src/explain/remedy_cpu_pods.c", "src/explain/remedy_step.c", "src/queue/reservation.c",
-    "src/queue/nominations.c",
+    "src/queue/nominees.c",
 }
 NODE_CHANGE = re.compile(r"\bnode->(\w+)(?:\[[^]]*\])?(?:\.\w+)*\s*(?:[-+|&]?=(?!=)|\+\+|--)")
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "queue/nominees.h"
+
+#include "core/ledger.h"
+#include "policy/victims/victims.h"
+#include "queue/nominations_state.h"
+
+#include <string.h>
+
+static bool finds_room(const struct node *node, void *data)
+{
+    return dialect_admits(node, data) == ADMISSION_YES;
+}
+
+void claim_place(const struct room_claim *claim, const struct node *node,
+                 struct placement *placement)
+{
+    struct placement own;
+
+    if (claim->card != CARD_UNKNOWN && placement->n_shares == 1 && !placement->shares[0].device &&
+        placement->shares[0].card != claim->card &&
+        placement_find(node, placement->request, &policies[0], NULL, claim->card, &own) ==
+            REASON_NONE)
+        *placement = own;
+}
+
+/* Takes away who ends for any claim on the node: what they leave is shared out together. */
+static void keep_claims(struct what_if *what_if, const GPtrArray *claims, int64_t now_ns)
+{
+    for (guint i = 0; i < what_if->allocations->len; i++) {
+        struct allocation *one = what_if->allocations->pdata[i];
+        bool ends = false;
+        for (guint j = 0; claims && j < claims->len && !ends; j++)
+            ends =
+                claim_counts(claims->pdata[j], now_ns) && claim_names(claims->pdata[j], one->uid);
+        if (ends)
+            what_if_without(what_if, one);
+    }
+}
+
+/* Takes away whom the pod would have to end, among those at last who are being deleted. False:
+ * whatever ends, the pod finds no room. */
+static bool clear_way(struct what_if *what_if, const struct nomination *nomination,
+                      struct admission_query *admission)
+{
+    g_autoptr(roster) roster = roster_new(what_if);
+    g_autofree struct victim *all = g_new0(struct victim, roster->n + 1);
+    struct victims victims = {all, 0};
+    const struct victims_query query = {
+        .admits = finds_room,
+        .data = admission,
+        .one_card = dialect_asks_one_card(what_if->node, nomination->request),
+        .fickle = dialect_is_fickle(nomination->request),
+    };
+    struct victims_cost cost;
+
+    for (uint32_t i = 0; i < roster->n; i++) {
+        const struct seat *seat = &roster->seats[i];
+        if (seat->confirmed && seat->priority < nomination->priority)
+            all[victims.n++] = (struct victim){.seat = seat, .allocation = seat->allocation};
+    }
+    if (!victims_choose(what_if, roster, &query, &victims, &cost))
+        return false;
+    for (size_t i = 0; i < victims.n; i++) {
+        if (all[i].chosen)
+            what_if_without(what_if, all[i].allocation);
+    }
+    return true;
+}
+
+/* Adds what the nominated pod will hold; those whom it waits for are still there, too. */
+static void place(struct what_if *what_if, const struct nomination *nomination,
+                  const struct nominees *nominees)
+{
+    g_autoptr(what_if) later = what_if_new(what_if->node);
+    struct admission_query admission = nominees->admission;
+    struct placement placement;
+    enum reason reason;
+
+    admission.request = nomination->request;
+    later->node->n_waiting = 0; /* whom the node side has not matched yet it will have by then */
+    g_clear_pointer(&later->node->departed, g_array_unref);
+    if (nomination->claim)
+        keep_claims(later, nominations_claims(nominees->nominations, nomination->node),
+                    nominees->admission.now_ns);
+    if ((!nomination->claim && !clear_way(later, nomination, &admission)) ||
+        dialect_admit(later->node, &admission, &placement, &reason) != ADMISSION_YES)
+        return;
+    if (nomination->claim)
+        claim_place(nomination->claim, later->node, &placement);
+    what_if_add(what_if, what_if_allocation(nomination->uid, nomination->priority, &placement));
+}
+
+static void free_what_if(gpointer data)
+{
+    what_if_free(data);
+}
+
+static bool is_of_group(const struct nominees *nominees, const struct kept_room *room)
+{
+    return room->group && g_strcmp0(room->group, nominees->group) == 0 &&
+           g_strcmp0(room->ns, nominees->ns) == 0;
+}
+
+static bool is_for(const struct nominees *nominees, const struct kept_room *room)
+{
+    const struct kept_room_taker asking = {.uid = nominees->uid,
+                                           .ns = nominees->ns,
+                                           .controller = nominees->controller,
+                                           .request = nominees->admission.request};
+
+    return room->uid ? g_strcmp0(room->uid, nominees->uid) == 0 : nomination_is_for(room, &asking);
+}
+
+/* Its time is not over, and whoever it is for is not there yet. */
+static bool is_free(const struct nominees *nominees, const struct kept_room *room)
+{
+    const char *there = room->uid ? room->uid : room->taken;
+    const int64_t left_ns = room->until_ns - nominees->admission.now_ns;
+
+    return left_ns > 0 && left_ns <= KEPT_ROOM_MAX_NS &&
+           !(there && ledger_get(nominees->ledger, there));
+}
+
+/* Not for whom it is, nor once he is there. */
+static bool is_kept_from(const struct nominees *nominees, const struct kept_room *room)
+{
+    return is_free(nominees, room) && !is_of_group(nominees, room) && !is_for(nominees, room);
+}
+
+static bool counts(const struct nominees *nominees, const struct nomination *nomination)
+{
+    if (nominees->came && g_ptr_array_find((GPtrArray *)nominees->came, nomination, NULL))
+        return false;
+    if (nomination->room)
+        return nomination->priority >= nominees->priority &&
+               is_kept_from(nominees, nomination->room);
+    return (nomination->claim ? claim_counts(nomination->claim, nominees->admission.now_ns)
+                              : nomination->priority >= nominees->priority) &&
+           g_strcmp0(nomination->uid, nominees->uid) != 0 &&
+           !ledger_get(nominees->ledger, nomination->uid);
+}
+
+void nominees_each_kept(const struct nominees *nominees,
+                        void (*visit)(struct allocation *held, void *data), void *data)
+{
+    const GPtrArray *rooms = nominees->nominations->rooms;
+
+    for (guint i = 0; i < rooms->len; i++) {
+        const struct nomination *one = rooms->pdata[i];
+        const struct node *node = ledger_node(nominees->ledger, one->node);
+        if (!node || g_strcmp0(one->room->uid, one->room->held->uid) != 0 || !counts(nominees, one))
+            continue; /* nobody knows the UID of a successor, and what a pod leaves is nobody's */
+        g_autoptr(allocation) held = allocation_dup(one->room->held);
+        held->node = (struct node *)(uintptr_t)node; /* who counts only looks at it */
+        visit(held, data);
+    }
+}
+
+const struct node *nominees_see(struct nominees *nominees, const struct node *node)
+{
+    struct what_if *what_if = NULL;
+
+    /* The usual case, asked for every node. */
+    if (!node || g_hash_table_size(nominees->nominations->nodes) == 0)
+        return node;
+    const GPtrArray *list = g_hash_table_lookup(nominees->nominations->nodes, node->name);
+    if (!list)
+        return node;
+    if (nominees->what_ifs && (what_if = g_hash_table_lookup(nominees->what_ifs, node->name)))
+        return what_if->node;
+    for (guint i = 0; i < list->len; i++) {
+        const struct nomination *nomination = g_ptr_array_index(list, i);
+        if (!counts(nominees, nomination))
+            continue;
+        if (!what_if)
+            what_if = what_if_new(node);
+        if (nomination->room)
+            what_if_add(what_if, allocation_dup(nomination->room->held));
+        else
+            place(what_if, nomination, nominees);
+    }
+    if (!what_if)
+        return node;
+    if (!nominees->what_ifs)
+        nominees->what_ifs = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_what_if);
+    g_hash_table_insert(nominees->what_ifs, (gpointer)what_if->node->name, what_if);
+    return what_if->node;
+}
+
+bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
+                    const struct node *node)
+{
+    const GPtrArray *list = g_hash_table_lookup(nominees->nominations->nodes, node->name);
+
+    for (guint i = 0; list && i < list->len; i++) {
+        if (counts(nominees, list->pdata[i]) != counts(other, list->pdata[i]))
+            return false;
+    }
+    return true;
+}
+
+/* As nominations_take has it: of a controller's rooms one for each successor. */
+void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came)
+{
+    const GPtrArray *rooms = nominees->nominations->rooms;
+    struct nomination *own = g_hash_table_lookup(nominees->nominations->pods, nominees->uid);
+
+    if (own && g_str_equal(own->node, node->name))
+        g_ptr_array_add(came, own);
+    for (guint i = 0; i < rooms->len; i++) {
+        struct nomination *one = rooms->pdata[i];
+        if (!g_str_equal(one->node, node->name) || g_ptr_array_find(came, one, NULL) ||
+            !is_free(nominees, one->room) || !is_for(nominees, one->room))
+            continue;
+        g_ptr_array_add(came, one);
+        return;
+    }
+}
+
+void nominees_clear(struct nominees *nominees)
+{
+    g_clear_pointer(&nominees->what_ifs, g_hash_table_unref);
+}

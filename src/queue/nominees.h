@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Nodes as a pod finds them beside those for whom room is kept (nominations.h). What is looked up is of
+ * the pod that looks: its own room it finds free. Guarded by the store's lock.
+ */
+#include "policy/what_if.h"
+#include "queue/nominations.h"
+
+/* Nodes as one pod finds them. Lasts until the lock is given back or anything is changed. */
+struct nominees {
+    const struct nominations *nominations;
+    const struct ledger *ledger;
+    struct admission_query admission; /* whatever is asked for */
+    const char *uid;                  /* of the pod that looks; its own nomination does not count */
+    const char *ns, *controller, *group; /* its, or NULL */
+    int64_t priority;                    /* its; those below it do not count */
+    const GPtrArray *came;               /* nominees_take's, what is kept no longer; or NULL */
+    GHashTable *what_ifs;                /* node's name -> struct what_if *, as far as asked for */
+};
+
+void nominees_clear(struct nominees *nominees);
+
+/* Both pods find the same of it kept from them, so that they find the node alike. */
+bool nominees_agree(const struct nominees *nominees, const struct nominees *other,
+                    const struct node *node);
+/* As if the pod had come to the node: adds to `came` what was kept for it there. */
+void nominees_take(const struct nominees *nominees, const struct node *node, GPtrArray *came);
+
+/* What plans keep from the pod for pods that exist and have no place yet, each as if it were on its node; borrowed.
+ * So much of a quota is spoken for. */
+void nominees_each_kept(const struct nominees *nominees,
+                        void (*visit)(struct allocation *held, void *data), void *data);
+
+/* The node with those placed on it that are nominated there; mostly the node itself. NULL gives
+ * NULL. */
+const struct node *nominees_see(struct nominees *nominees, const struct node *node);
+
+/* Moves the pod's placement to the card that the claim names, if it takes it. */
+void claim_place(const struct room_claim *claim, const struct node *node,
+                 struct placement *placement);
