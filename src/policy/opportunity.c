@@ -14,7 +14,8 @@
  *       over cards and each pool, and their groups
  *
  *   w   what is free of a card, or a device, is worth to the pods that are expected, in cards
- *       (card_values_worth): 0 to 1 of a card, 0 to its size of a device; what is free of an unknown one
+ *       (card_values_worth), about 1 for a whole card, 0 to its size of a device; what is free of an
+ *       unknown one
  *   s   kind.share, 0 to 1: the part of the kind that pods will want for which others do not do
  *   U   of R, what will go unused for want of CPU or of the node's memory (unused), in cards
  *   C   the node's CPU that is free, in thousandths of a core, or its memory, in GiB

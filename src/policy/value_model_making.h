@@ -14,7 +14,7 @@ struct draft {
     struct room *rooms; /* by shape: what is wanted of one, whatever the model */
     int32_t *wanted; /* by shape: the larger part of it; 0: does not fit */
     bool *accepted;  /* by shape: whether a pod of it may have one */
-    double *weights; /* by shape, of one card's part; those of the first kind with the same sizes */
+    double *weights; /* by shape, of one card's part; in the end the same on all kinds that will do */
     bool paired;     /* as in struct card_values, as is the price */
     int32_t step;    /* sizes within so many thousandths are one */
     int32_t pair_step; /* thousandths that a step of a pair is; 1 where they are no pairs */

@@ -263,9 +263,25 @@ START_TEST(oc_keeps_large_cards_for_those_who_fit_no_others)
     add_cards("a", 1, 40, 0, "L40");
     add_cards("b", 1, 20, 0, "L40");
     expect_pods(50, 20, 1, 0);
-    expect_choice("oc", 20, 0, "a", 0); /* half of it is left */
+    expect_choice("oc", 20, 0, "b", 0); /* which it fills */
+    put("b", "u", 0, 10);
+    expect_choice("oc", 10, 0, "b", 0);
+    ledger_drop(book, "u");
     expect_pods(50, 40, 1, 0);
     expect_choice("oc", 20, 0, "b", 0);
+}
+END_TEST
+
+/* 13 and 7 GiB fill the small card. Cut from large ones alone, 7 GiB are less than from small ones
+ * alone; but they are the same pods. */
+START_TEST(oc_gives_a_size_one_price_on_all_kinds_of_cards)
+{
+    add_cards("a", 1, 20, 0, "L40");
+    add_cards("b", 1, 80, 0, "L40");
+    expect_pods(100, 13, 1, 0);
+    expect_pods(100, 7, 1, 0);
+    put("a", "u", 0, 13);
+    expect_choice("oc", 7, 0, "a", 0);
 }
 END_TEST
 
@@ -570,6 +586,7 @@ int main(void)
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_large_cards_for_those_who_fit_no_others);
+    tcase_add_test(tests, oc_gives_a_size_one_price_on_all_kinds_of_cards);
     tcase_add_test(tests, oc_keeps_groups_of_cards_together);
     tcase_add_test(tests, oc_keeps_places_for_groups_where_their_cpu_is);
     tcase_add_loop_test(tests, oc_sees_memory_and_compute_apart, 0, 2);
