@@ -8,7 +8,7 @@
  *   V = S * (1 - U / R) + G
  *   R = sum of w             over its cards and the free devices of its pools
  *   S = sum of w * (1 + s)   over the same
- *   U = the larger of u of the CPU and u of the memory
+ *   U = sqrt(u of the CPU ^ 2 + u of the memory ^ 2), at most R
  *   u = E[max(X - C, 0)] / c, at most R, with X normal, of mean c * R and variance v * R
  *   G = GROUP_PART * sum of g * k * d * (N + RETURN_PART ^ m)
  *       over cards and each pool, and their groups
@@ -94,7 +94,8 @@ static double shortfall(const struct company *company, double room, double left)
     return CLAMP(over / each, 0, room);
 }
 
-/* Pods that need much CPU are mostly those that need much memory, so the two do not add up. */
+/* Pods that need much CPU are mostly those that need much memory, so the two do not add up. But where
+ * one of them is short, the other is not free either. */
 static double unused(const struct value_model *value_model, double room, const struct host *left)
 {
     double cpu = 0, memory = 0;
@@ -103,7 +104,9 @@ static double unused(const struct value_model *value_model, double room, const s
         cpu = shortfall(&value_model->cpu, room, (double)left->cpu);
     if (left->memory != INT64_MAX)
         memory = shortfall(&value_model->memory, room, (double)left->memory / GIB);
-    return MAX(cpu, memory);
+    if (cpu == 0 || memory == 0)
+        return MAX(cpu, memory);
+    return MIN(sqrt(cpu * cpu + memory * memory), room);
 }
 
 /* What a node is worth, and how far it is used. */

@@ -525,6 +525,20 @@ START_TEST(oc_leaves_cards_the_memory_that_their_pods_need)
 }
 END_TEST
 
+/* Both nodes lack memory more than CPU, but only one of them lacks CPU as well. */
+START_TEST(oc_spares_cpu_where_memory_is_short_too)
+{
+    g_autoptr(request) usual = asking(20, 1, 8000);
+
+    add_node("a", 4, 0, "T4")->host = (struct host){9000, 30 * GIB, 0};
+    add_node("b", 4, 0, "T4")->host = (struct host){64000, 30 * GIB, 0};
+    usual->host.memory = 30 * GIB;
+    for (int i = 0; i < 100; i++)
+        demand_note(expected, usual);
+    expect_choice("oc", 0, 600, "b", CARD_UNKNOWN);
+}
+END_TEST
+
 START_TEST(policies_pack_while_nothing_is_known)
 {
     static const char *const names[] = {"oc", "fgd"};
@@ -597,6 +611,7 @@ int main(void)
     tcase_add_loop_test(tests, policies_keep_groups_of_devices_together, 0, 2);
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_test(tests, oc_leaves_cards_the_memory_that_their_pods_need);
+    tcase_add_test(tests, oc_spares_cpu_where_memory_is_short_too);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
     tcase_add_test(tests, fragmentation_is_what_expected_pods_cannot_use);
