@@ -126,11 +126,32 @@ static bool read_shape(const struct request *request, struct shape *ret_shape)
     return true;
 }
 
-static struct shape *find_shape(struct demand *demand, const struct shape *like)
+/* Pods of one shape ask for memory of one class, between two steps, so that one that asks for an absurd
+ * amount is told from those that run. No amount that people choose is on a step, where the mean of
+ * equal pods could be rounded over it. */
+#define MEMORY_STEP_GIB 23.7
+#define MEMORY_STEP_TIMES 8
+#define MEMORY_CLASSES 8
+
+static int memory_class(double gib)
 {
+    double step = MEMORY_STEP_GIB;
+    int classes = 0;
+
+    while (gib > step && classes < MEMORY_CLASSES) {
+        step *= MEMORY_STEP_TIMES;
+        classes++;
+    }
+    return classes;
+}
+
+static struct shape *find_shape(struct demand *demand, const struct shape *like, double gib)
+{
+    const int of = memory_class(gib);
+
     for (guint i = 0; i < demand->shapes->len; i++) {
         struct shape *shape = &g_array_index(demand->shapes, struct shape, i);
-        if (same_shape(shape, like))
+        if (same_shape(shape, like) && memory_class(shape->gib / shape->count) == of)
             return shape;
     }
     return NULL;
@@ -179,7 +200,7 @@ void demand_note(struct demand *demand, const struct request *request)
 
     if (!read_shape(request, &like))
         return;
-    shape = find_shape(demand, &like);
+    shape = find_shape(demand, &like, gib);
     if (!shape)
         shape = add_shape(demand, &like);
     shape->count += demand->gain;

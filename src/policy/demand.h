@@ -8,7 +8,7 @@
 /* More cards than any node has count as so many. */
 #define SHAPE_CARDS_MAX 16
 
-/* Pods that ask for the same. */
+/* Pods that ask for the same, and for memory of about the same amount. */
 struct shape {
     struct amount memory; /* per card */
     int32_t core;         /* thousandths of each card */

@@ -4,7 +4,8 @@
  *
  *   a[i] = n[i] * k[i] * wanted[i] / PART_WHOLE * size     what they ask for (gpu_of), in cards
  *   b[i] = k[i] * weight[i] * size                         what one is worth (worth_of), in cards
- *   cpu.mean     = sum of n[i] * cpu[i] / W, with W = sum of n[i] * b[i]
+ *   cpu.mean     = sum of n[i] * cpu[i] / W, with W = sum of n[i] * b[i], over i that some node has the
+ *                  CPU and memory for
  *   cpu.variance = sum of n[i] * (cpu[i] - cpu.mean * b[i])^2 / W
  *   memory, the same of the node's memory, of which not all pods of a shape ask for as much
  *   q[i] = a[i] / sum of a * cards     the same once all cards are asked for (cards_wanted)
@@ -18,6 +19,7 @@
  */
 #include "policy/value_model_making.h"
 
+#include "core/bytes.h"
 #include "core/ledger.h"
 
 #include <stdlib.h>
@@ -55,8 +57,13 @@ static void prefetch(const GPtrArray *nodes, guint at)
     __builtin_prefetch(&node->host);
 }
 
+static int64_t most_of(int64_t most, int64_t amount)
+{
+    return MAX(most, amount > 0 ? amount : INT64_MAX);
+}
+
 /* Clusters have few kinds of nodes: of thousands only this is looked at one by one. */
-static GArray *collect_supplies(const struct ledger *ledger)
+static GArray *collect_supplies(struct making *making, const struct ledger *ledger)
 {
     const GPtrArray *nodes = ledger_nodes(ledger);
     GArray *supplies = g_array_new(FALSE, FALSE, sizeof(struct supply));
@@ -68,6 +75,8 @@ static GArray *collect_supplies(const struct ledger *ledger)
         prefetch(nodes, i + PREFETCHED);
         if (!node->present)
             continue;
+        making->cpu_most = most_of(making->cpu_most, node->host.cpu);
+        making->memory_most = most_of(making->memory_most, node->host.memory);
         if (!supply || !are_alike(supply->node, node)) {
             gpointer place;
             if (!g_hash_table_lookup_extended(places, node, NULL, &place)) {
@@ -213,6 +222,18 @@ static double worth_of(const struct making *making, size_t shape)
     return home->weights[shape] * making->shapes[shape].cards * home->kind.size;
 }
 
+/* Sums of equal pods are rounded. */
+#define ROUNDED 1e-9
+
+/* A pod that asks for more than any node has never comes with a card, however much that is. */
+static bool comes_with_cards(const struct making *making, size_t i)
+{
+    const struct shape *shape = &making->shapes[i];
+
+    return making->homes[i] && shape->cpu <= making->cpu_most &&
+           shape->gib * GIB <= (1 + ROUNDED) * shape->count * (double)making->memory_most;
+}
+
 /* Pods come one after the other until they are worth so many cards: the CPU and the memory that come
  * with them have these means and variances for each. */
 static void set_company(struct making *making)
@@ -222,7 +243,7 @@ static void set_company(struct making *making)
 
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        if (!making->homes[i])
+        if (!comes_with_cards(making, i))
             continue;
         worth += shape->count * worth_of(making, i);
         cpus += shape->count * (double)shape->cpu;
@@ -234,7 +255,7 @@ static void set_company(struct making *making)
     memory->mean = gibs / worth;
     for (size_t i = 0; i < making->n; i++) {
         const struct shape *shape = &making->shapes[i];
-        if (!making->homes[i])
+        if (!comes_with_cards(making, i))
             continue;
         const double off = (double)shape->cpu - cpu->mean * worth_of(making, i);
         const double gib = memory->mean * worth_of(making, i);
@@ -418,7 +439,7 @@ struct value_model *value_model_new(const struct shape *shapes, size_t n, struct
 
     *making = (struct making){.shapes = shapes, .n = n, .value_model = value_model};
     value_model->values = g_ptr_array_new_with_free_func(g_free);
-    making->supplies = collect_supplies(ledger);
+    making->supplies = collect_supplies(making, ledger);
     collect_kinds(making);
     making->typical = g_new0(bool, n);
     making->order = g_array_new(FALSE, FALSE, sizeof(const struct shape *));

@@ -14,7 +14,7 @@ struct draft {
     struct room *rooms; /* by shape: what is wanted of one, whatever the model */
     int32_t *wanted; /* by shape: the larger part of it; 0: does not fit */
     bool *accepted;  /* by shape: whether a pod of it may have one */
-    double *weights; /* by shape, of one card's part; in the end the same on all kinds that will do */
+    double *weights; /* by shape, of one card's part; in the end that of all kinds that will do */
     bool paired;     /* as in struct card_values, as is the price */
     int32_t step;    /* sizes within so many thousandths are one */
     int32_t pair_step; /* thousandths that a step of a pair is; 1 where they are no pairs */
@@ -32,7 +32,8 @@ struct making {
     const struct shape *shapes;
     size_t n;
     struct value_model *value_model;
-    GArray *supplies; /* struct supply, in the order of the first node's name */
+    int64_t cpu_most, memory_most; /* that any node has; INT64_MAX: not known of one */
+    GArray *supplies;              /* struct supply, in the order of the first node's name */
     size_t n_drafts;
     struct draft drafts[KINDS_MAX];
     const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */

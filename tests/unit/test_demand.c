@@ -539,6 +539,36 @@ START_TEST(oc_spares_cpu_where_memory_is_short_too)
 }
 END_TEST
 
+/* One pod in hundreds that no node could ever take, for its CPU, its memory or both. */
+START_TEST(one_absurd_pod_weighs_nothing)
+{
+    g_autoptr(request) usual = asking(20, 1, 4000), absurd = asking(20, 1, 4000);
+    struct company cpu, memory;
+
+    add_node("a", 4, 0, "T4")->host = (struct host){64000, 512 * GIB, 0};
+    usual->host.memory = 30 * GIB;
+    for (int i = 0; i < 100; i++)
+        demand_note(expected, usual);
+    demand_settle_now(expected, book);
+    cpu = demand_value_model(expected)->cpu;
+    memory = demand_value_model(expected)->memory;
+    ck_assert_double_eq_tol(cpu.mean, 4000, 1e-6);
+    ck_assert_double_eq_tol(memory.mean, 30, 1e-6);
+    if (_i != 1)
+        absurd->host.cpu = INT64_C(1000000000);
+    if (_i != 0)
+        absurd->host.memory = INT64_C(1000000) * GIB;
+    demand_note(expected, absurd);
+    for (int i = 0; i < 100; i++)
+        demand_note(expected, usual);
+    demand_settle_now(expected, book);
+    ck_assert_double_eq_tol(demand_value_model(expected)->cpu.mean, cpu.mean, 1e-6);
+    ck_assert_double_eq_tol(demand_value_model(expected)->cpu.variance, cpu.variance, 1e-3);
+    ck_assert_double_eq_tol(demand_value_model(expected)->memory.mean, memory.mean, 1e-6);
+    ck_assert_double_eq_tol(demand_value_model(expected)->memory.variance, memory.variance, 1e-3);
+}
+END_TEST
+
 START_TEST(policies_pack_while_nothing_is_known)
 {
     static const char *const names[] = {"oc", "fgd"};
@@ -612,6 +642,7 @@ int main(void)
     tcase_add_test(tests, oc_leaves_cards_the_cpu_that_their_pods_need);
     tcase_add_test(tests, oc_leaves_cards_the_memory_that_their_pods_need);
     tcase_add_test(tests, oc_spares_cpu_where_memory_is_short_too);
+    tcase_add_loop_test(tests, one_absurd_pod_weighs_nothing, 0, 3);
     tcase_add_loop_test(tests, policies_pack_while_nothing_is_known, 0, 2);
     tcase_add_test(tests, fgd_breaks_what_is_useless_already);
     tcase_add_test(tests, fragmentation_is_what_expected_pods_cannot_use);
