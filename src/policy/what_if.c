@@ -94,19 +94,23 @@ void what_if_without(struct what_if *what_if, struct allocation *allocation)
     g_ptr_array_remove_index_fast(all, at);
 }
 
-void what_if_without_those(struct what_if *what_if, const bool *marked,
-                           const struct what_if_part *parts, size_t n_parts)
+/* Their places are taken by who stands behind as many as are left. */
+void what_if_without_those(struct what_if *what_if, const struct what_if_those *those)
 {
     GPtrArray *all = what_if->node->allocations;
-    guint n = 0;
+    const guint left = all->len - (guint)those->n;
+    guint next = left;
 
-    for (size_t i = 0; i < n_parts; i++)
-        node_charge(what_if->node, parts[i].allocation, -parts[i].n);
-    for (guint i = 0; i < all->len; i++) {
-        all->pdata[n] = all->pdata[i];
-        n += !marked[i];
+    for (size_t i = 0; i < those->n_parts; i++)
+        node_charge(what_if->node, those->parts[i].allocation, -those->parts[i].n);
+    for (size_t i = 0; i < those->n; i++) {
+        if (those->places[i] >= left)
+            continue;
+        while (those->marked[next])
+            next++;
+        all->pdata[those->places[i]] = all->pdata[next++];
     }
-    g_ptr_array_set_size(all, (gint)n);
+    g_ptr_array_set_size(all, (gint)left);
 }
 
 void what_if_with(struct what_if *what_if, struct allocation *allocation)
@@ -145,10 +149,10 @@ void what_if_return(struct what_if *what_if, const struct what_if_mark *mark)
     GPtrArray *all = node->allocations;
 
     *node = mark->node;
-    for (int32_t i = 0; i < node->n_cards; i++)
-        node->cards[i] = mark->cards[i];
-    for (int32_t i = 0; i < node->n_pools; i++)
-        node->pools[i] = mark->pools[i];
+    if (node->n_cards > 0)
+        memcpy(node->cards, mark->cards, (size_t)node->n_cards * sizeof *node->cards);
+    if (node->n_pools > 0)
+        memcpy(node->pools, mark->pools, (size_t)node->n_pools * sizeof *node->pools);
     g_ptr_array_set_size(all, (gint)mark->n_allocations);
     if (all->len > 0)
         memcpy(all->pdata, mark->allocations, all->len * sizeof *mark->allocations);

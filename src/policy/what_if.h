@@ -31,10 +31,17 @@ struct what_if_part {
     int n;
 };
 
-/* As if none of those were there who stand at the marked places of the node's list; the parts are all of
- * them. */
-void what_if_without_those(struct what_if *what_if, const bool *marked,
-                           const struct what_if_part *parts, size_t n_parts);
+/* Some of the allocations that stand in the node's list. */
+struct what_if_those {
+    const guint *places; /* of each */
+    const bool *marked;  /* of all places of the list, whether it is one of those */
+    size_t n;
+    const struct what_if_part *parts; /* together all of them */
+    size_t n_parts;
+};
+
+/* As if none of those were there. */
+void what_if_without_those(struct what_if *what_if, const struct what_if_those *those);
 
 /* What is charged to a what-if node at one moment, to return to it at once instead of pod by pod. Between
  * the two only what_if_without and what_if_with may have changed the node; several returns are fine. */

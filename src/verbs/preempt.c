@@ -17,6 +17,7 @@
 
 #include <gpuledger/error.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* So much of one call is copied, for the lock is held meanwhile: some milliseconds. Where
  * kube-scheduler names more, it is the nodes from a place on that the moment decides, so that each
@@ -196,7 +197,7 @@ static bool note_named(const struct inquiry *inquiry, const struct seat *seat)
     for (size_t i = find_hash(inquiry, seat->uid_hash);
          i < n && inquiry->named[i].hash == seat->uid_hash; i++) {
         const size_t at = inquiry->named[i].at;
-        if (!g_str_equal(inquiry->on->uids[at], seat->allocation->uid))
+        if (!g_str_equal(inquiry->on->uids[at], seat->uid))
             continue;
         inquiry->seats[at] = seat;
         found = true;
@@ -262,32 +263,35 @@ static bool knows_named(const struct inquiry *inquiry)
     return true;
 }
 
-/* Those that kube-scheduler has named first, as it has named them. */
-static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry,
+/* Those that kube-scheduler has named first, as it has named them. `n`: how many are chosen. */
+static void write_victims(const struct preempt *preempt, const struct inquiry *inquiry, size_t n,
                           struct preemption_node *answer)
 {
+    const size_t n_named = inquiry->on->n_uids;
     const struct seat *seats = inquiry->roster->seats;
-    g_autofree bool *chosen = g_new0(bool, inquiry->roster->n + 1);
-    size_t n = inquiry->on->n_uids;
+    g_autofree bool *spared = g_new0(bool, inquiry->roster->n + 1);
+    const char **others =
+        json_arena_alloc(preempt->arena, (n_named + n + 1) * sizeof *answer->uids);
+    size_t n_others = 0;
 
+    answer->uids = others;
+    others += n_named;
     for (size_t i = 0; i < inquiry->victims.n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
-        chosen[victim->seat - seats] = victim->chosen;
-        n += victim->chosen;
+        if (victim->named)
+            spared[victim->seat - seats] = !victim->chosen;
+        else if (victim->chosen)
+            others[n_others++] = victim->seat->uid;
+        if (victim->chosen)
+            __builtin_prefetch(victim->seat->uid); /* it is written soon */
     }
-    answer->uids = json_arena_alloc(preempt->arena, (n + 1) * sizeof *answer->uids);
-    for (size_t i = 0; i < inquiry->on->n_uids; i++) {
+    for (size_t i = 0; i < n_named; i++) {
         const struct seat *seat = inquiry->seats[i];
-        if (!seat || chosen[seat - seats])
+        if (!seat || !spared[seat - seats])
             answer->uids[answer->n_uids++] = inquiry->on->uids[i];
     }
-    for (size_t i = 0; i < inquiry->victims.n; i++) {
-        const struct victim *victim = &inquiry->victims.all[i];
-        if (victim->chosen && !victim->named) {
-            __builtin_prefetch(victim->allocation->uid); /* it is written soon */
-            answer->uids[answer->n_uids++] = victim->allocation->uid;
-        }
-    }
+    memmove(&answer->uids[answer->n_uids], others, n_others * sizeof *others);
+    answer->n_uids += n_others;
 }
 
 static bool finds_room(const struct node *node, void *data)
@@ -328,7 +332,7 @@ static bool answer_node(const struct preempt *preempt, size_t at, struct preempt
         return false;
     *answer = (struct preemption_node){.name = inquiry.on->name};
     answer->dearest = cost.dearest;
-    write_victims(preempt, &inquiry, answer);
+    write_victims(preempt, &inquiry, (size_t)(cost.n + cost.going), answer);
     answer->violations = MIN(cost.violations + foreign_violations(preempt, &inquiry),
                              (int64_t)answer->n_uids);
     return answer->n_uids > 0;

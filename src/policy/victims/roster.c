@@ -114,6 +114,20 @@ static struct seat make_seat(struct allocation *allocation, guint place)
     };
 }
 
+/* Who is chosen is named, one after the other. */
+static void copy_uids(struct roster *roster)
+{
+    size_t size = 0;
+
+    for (uint32_t i = 0; i < roster->n; i++)
+        size += strlen(roster->seats[i].allocation->uid) + 1;
+    char *at = roster->uids = g_malloc(MAX(size, 1));
+    for (uint32_t i = 0; i < roster->n; i++) {
+        roster->seats[i].uid = at;
+        at = g_stpcpy(at, roster->seats[i].allocation->uid) + 1;
+    }
+}
+
 struct roster *roster_new(const struct what_if *what_if)
 {
     const GPtrArray *all = what_if->node->allocations;
@@ -126,6 +140,7 @@ struct roster *roster_new(const struct what_if *what_if)
         roster->seats[i] = make_seat(all->pdata[i], i);
     qsort(roster->seats, roster->n, sizeof *roster->seats, compare_seats);
     find_kinds(roster);
+    copy_uids(roster);
     return roster;
 }
 
@@ -135,6 +150,7 @@ void roster_free(struct roster *roster)
         return;
     g_free(roster->seats);
     g_free(roster->kinds);
+    g_free(roster->uids);
     g_free(roster);
 }
 

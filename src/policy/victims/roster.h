@@ -10,6 +10,7 @@
 
 struct seat {
     struct allocation *allocation; /* one of the what-if node's */
+    const char *uid;               /* its UID, beside those of the next seats */
     int64_t priority, created_s;
     int32_t order; /* enum victim_order of its class */
     int32_t
@@ -33,6 +34,7 @@ struct roster {
     uint32_t n, n_kinds;
     struct seat *seats; /* who is being deleted last, else the dearest first; the oldest of those */
     struct seat_kind *kinds;
+    char *uids;
 };
 
 /* Borrows the what-if node's allocations, which must not be changed meanwhile. */

@@ -6,6 +6,7 @@
 
 /* Strings of a card, and what the allocator adds. */
 #define CARD_EXTRA_BYTES 128
+#define UID_BYTES 37 /* the usual one */
 
 struct stand_ins {
     GPtrArray *by_place; /* struct stand_in *, or NULL */
@@ -20,7 +21,7 @@ static size_t count_bytes(const struct stand_in *stand_in)
 
     return sizeof *stand_in + sizeof *what_if + sizeof(struct node_own) + what_if->block_size +
            node->allocations->len *
-               (2 * sizeof(gpointer) + sizeof(struct seat) + sizeof(struct seat_kind)) +
+               (2 * sizeof(gpointer) + sizeof(struct seat) + sizeof(struct seat_kind) + UID_BYTES) +
            (size_t)node->n_cards * (sizeof(struct card) + CARD_EXTRA_BYTES) +
            (size_t)node->n_pools * (sizeof(struct pool) + CARD_EXTRA_BYTES);
 }

@@ -28,6 +28,7 @@ struct search {
 
 /* For take_out_all. */
 struct scratch {
+    guint *places;
     bool *marked;      /* by place of the what-if node's list; all false in between */
     uint32_t *of_kind; /* by kind: place in `parts`, counted from 1; all 0 in between */
     struct what_if_part *parts;
@@ -117,7 +118,7 @@ static bool ends_as_idle(const struct victim *victim)
     return victim->idle && victim->seat->order == VICTIMS_FIRST;
 }
 
-static void count_one(struct search *search, size_t at)
+static inline void count_one(struct search *search, size_t at)
 {
     const struct victim *victim = &search->victims[at];
     const struct seat *seat = victim->seat;
@@ -262,14 +263,9 @@ static bool are_alike(const struct search *search, size_t a, size_t b)
                                     search->n_balances * sizeof *search->freed) == 0));
 }
 
-/* Whether the rest suffices if this one stays; then it is put back. `needed` has been found needed when
- * no fewer were out than now, so one that is like it is needed too. */
-static bool can_stay(struct search *search, size_t at, size_t needed)
+/* Whether the rest suffices if this one stays; then it is put back. */
+static bool can_stay(struct search *search, size_t at)
 {
-    if (needed < search->n && search->query->one_card && are_alike(search, at, needed)) {
-        search->tries++;
-        return false;
-    }
     put_back(search, at);
     if (suffices(search))
         return true;
@@ -277,21 +273,35 @@ static bool can_stay(struct search *search, size_t at, size_t needed)
     return false;
 }
 
+static bool is_over(const struct search *search)
+{
+    return is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX);
+}
+
+/* Costs only grow, so of pods that are alike it will do to look now and then. */
+#define LOOK_EVERY 8
+
 /* It suffices that those of the crowd end who are out, all of them from `from` on. Each is spared if it
- * can be, the dearest first. `needed`: one of those before who could not; the number of victims: there is
- * none. */
+ * can be, the dearest first. `needed`: one of those before who could not, with no fewer out than now, so
+ * one that is like it is needed too; the number of victims: there is none. */
 static void spare(struct search *search, const struct crowd *crowd, size_t from, size_t needed)
 {
     const struct victims_cost before = search->cost;
     size_t i = from;
 
-    while (!is_hopeless(search) && !(search->found && search->tries > VICTIMS_TRIES_MAX)) {
+    for (;;) {
+        const bool alike = i < crowd->n && needed < search->n && search->query->one_card &&
+                           are_alike(search, crowd->victims[i], needed);
+        if ((!alike || i % LOOK_EVERY == 0) && is_over(search))
+            break;
         if (i == crowd->n) {
             keep_best(search);
             break;
         }
         const size_t at = crowd->victims[i++];
-        if (can_stay(search, at, needed)) {
+        if (alike) {
+            search->tries++;
+        } else if (can_stay(search, at)) {
             spare(search, crowd, i, needed);
             take_out(search, at);
         } else {
@@ -374,25 +384,26 @@ static guint find_place(const struct search *search, const struct seat *seat)
 static void take_out_all(struct search *search, const struct crowd *crowd)
 {
     const struct scratch *scratch = search->scratch;
-    const size_t n_all = search->what_if->node->allocations->len;
     size_t n_parts = 0;
 
     for (size_t i = 0; i < crowd->n; i++) {
         const struct seat *seat = search->victims[crowd->victims[i]].seat;
-        scratch->marked[find_place(search, seat)] = true;
+        scratch->places[i] = find_place(search, seat);
+        scratch->marked[scratch->places[i]] = true;
         if (scratch->of_kind[seat->kind] == 0) {
             scratch->parts[n_parts] = (struct what_if_part){seat->allocation, 0};
             scratch->of_kind[seat->kind] = (uint32_t)++n_parts;
         }
         scratch->parts[scratch->of_kind[seat->kind] - 1].n++;
     }
-    what_if_without_those(search->what_if, scratch->marked, scratch->parts, n_parts);
-    memset(scratch->marked, 0, n_all * sizeof *scratch->marked);
+    const struct what_if_those those = {scratch->places, scratch->marked, crowd->n, scratch->parts,
+                                        n_parts};
+    what_if_without_those(search->what_if, &those);
     for (size_t i = 0; i < crowd->n; i++) {
         const uint32_t kind = search->victims[crowd->victims[i]].seat->kind;
-        if (scratch->of_kind[kind] == 0)
-            continue;
-        balance(search, kind, scratch->parts[scratch->of_kind[kind] - 1].n);
+        scratch->marked[scratch->places[i]] = false;
+        if (scratch->of_kind[kind] > 0)
+            balance(search, kind, scratch->parts[scratch->of_kind[kind] - 1].n);
         scratch->of_kind[kind] = 0;
     }
 }
@@ -428,16 +439,16 @@ static void spare_on_cards(struct search *search, size_t from, struct crowd *cro
 }
 
 /* Where one card is asked for, the best set is one of pods on one card, or else others are needed for
- * what is owed. */
-static void spare_many(struct search *search, size_t from)
+ * what is owed. The mark is of the what-if node as it is. */
+static void spare_many(struct search *search, size_t from, const struct what_if_mark *mark)
 {
     const struct victims_cost worst = search->best;
     const size_t n_all = search->what_if->node->allocations->len, n_kinds = search->roster->n_kinds;
-    g_autoptr(what_if_mark_ptr) mark = what_if_mark(search->what_if);
     g_autofree bool *marked = g_new0(bool, n_all + 1);
     g_autofree uint32_t *of_kind = g_new0(uint32_t, n_kinds + 1);
     g_autofree struct what_if_part *parts = g_new(struct what_if_part, n_kinds + 1);
-    struct scratch scratch = {marked, of_kind, parts};
+    g_autofree guint *places = g_new(guint, search->n + 1);
+    struct scratch scratch = {places, marked, of_kind, parts};
     g_autofree size_t *members = g_new(size_t, search->n + 1);
     struct crowd crowd = {0, members};
 
@@ -475,12 +486,20 @@ static int compare_victims(const void *a, const void *b)
     return (one > other) - (one < other); /* as the roster has them */
 }
 
+/* Where it stands is not told by its seat alone. */
+static bool is_special(const struct victim *victim)
+{
+    return victim->fixed || victim->idle || victim->n_budgets > 0;
+}
+
 /* Who came in this order mostly stands in it: then nothing is moved. */
 static void sort_victims(struct victim *victims, size_t n)
 {
     size_t sorted = 1;
 
-    while (sorted < n && compare_victims(&victims[sorted - 1], &victims[sorted]) < 0)
+    while (sorted < n && (is_special(&victims[sorted - 1]) || is_special(&victims[sorted])
+                              ? compare_victims(&victims[sorted - 1], &victims[sorted]) < 0
+                              : victims[sorted - 1].seat < victims[sorted].seat))
         sorted++;
     if (sorted < n)
         qsort(victims, n, sizeof *victims, compare_victims);
@@ -500,12 +519,16 @@ static bool is_explained(const struct search *search, size_t at)
 }
 
 /* If it is sums that kube-scheduler named them for, no more is owed than the pod lacks. */
-static void owe_lacks(struct search *search)
+static void owe_lacks(struct search *search, size_t n_named)
 {
     bool explained = true;
 
-    for (size_t i = 0; i < search->n; i++)
-        explained &= !search->victims[i].named || is_explained(search, i);
+    for (size_t i = 0; n_named > 0; i++) {
+        if (!search->victims[i].named)
+            continue;
+        explained &= is_explained(search, i);
+        n_named--;
+    }
     /* The last are places for pods, of which a node mostly has more than enough. */
     for (size_t i = explained ? 0 : search->n_balances - 1; i < search->n_balances; i++) {
         if (search->query->lacks[i] != INT64_MAX)
@@ -516,15 +539,19 @@ static void owe_lacks(struct search *search)
 /* What the named ones would free is owed from the start. */
 static void begin(struct search *search, size_t *ret_n_fixed)
 {
+    size_t n_named = 0;
+
     for (uint32_t i = 0; i < search->roster->n_kinds; i++)
         list_freed(search->query, search->roster->kinds[i].example,
                    &search->freed[i * search->n_balances]);
     for (size_t i = 0; i < search->n; i++) {
-        if (search->victims[i].named)
-            balance(search, search->victims[i].seat->kind, -1);
+        if (!search->victims[i].named)
+            continue;
+        balance(search, search->victims[i].seat->kind, -1);
+        n_named++;
     }
     if (search->query->lacks)
-        owe_lacks(search);
+        owe_lacks(search, n_named);
     for (*ret_n_fixed = 0; *ret_n_fixed < search->n && search->victims[*ret_n_fixed].fixed;
          ++*ret_n_fixed) {
         take_out(search, *ret_n_fixed);
@@ -563,10 +590,12 @@ bool victims_choose(struct what_if *what_if, const struct roster *roster,
 
     sort_victims(victims->all, n);
     begin(&search, &n_fixed);
-    if (n - n_fixed > VICTIMS_FEW)
-        spare_many(&search, n_fixed);
-    else if (bound(&search, n_fixed) || query->fickle)
+    if (n - n_fixed > VICTIMS_FEW) {
+        g_autoptr(what_if_mark_ptr) later = n_fixed > 0 ? what_if_mark(what_if) : NULL;
+        spare_many(&search, n_fixed, later ? later : mark);
+    } else if (bound(&search, n_fixed) || query->fickle) {
         try_sets(&search, n_fixed);
+    }
     what_if_return(what_if, mark);
     for (size_t i = 0; i < n; i++)
         victims->all[i].chosen = search.found && best_ending[i];
