@@ -6,6 +6,7 @@
 #include "kube/yaml_document.h"
 #include "maintain/evict/eviction.h"
 #include "plan/scale_up.h"
+#include "wire/condition.h"
 
 #include <string.h>
 
@@ -162,28 +163,6 @@ static const struct json_field claim_fields[] = {
     JSON_FIELD_END,
 };
 
-struct condition {
-    const char *type, *status;
-};
-static const struct json_field condition_fields[] = {
-    JSON_FIELD_STRING(struct condition, type, "type", 0),
-    JSON_FIELD_STRING(struct condition, status, "status", 0),
-    JSON_FIELD_END,
-};
-
-static bool is_initialized(struct json_arena *arena, const struct claim *claim)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach (item, claim->conditions) {
-        struct condition condition = {0};
-        if (json_decode(arena, item, condition_fields, &condition, NULL) &&
-            g_strcmp0(condition.type, "Initialized") == 0)
-            return g_strcmp0(condition.status, "True") == 0;
-    }
-    return false;
-}
-
 static bool read_claims(struct api_client *client, struct json_arena *arena,
                         struct scale_up_facts *facts, GError **error)
 {
@@ -199,7 +178,7 @@ static bool read_claims(struct api_client *client, struct json_arena *arena,
     cJSON_ArrayForEach (item, list.items) {
         struct claim claim = {0};
         facts->n_claims += json_decode(arena, item, claim_fields, &claim, NULL) && !claim.deleted &&
-                           !is_initialized(arena, &claim);
+                           !condition_is_true(arena, claim.conditions, "Initialized");
     }
     return true;
 }

@@ -2,6 +2,7 @@
 #include "maintain/evict/eviction.h"
 
 #include "kube/clock.h"
+#include "wire/condition.h"
 #include "wire/controller.h"
 #include "wire/kubernetes.h"
 
@@ -23,15 +24,6 @@ void evictee_clear(struct evictee *evictee)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-struct condition {
-    const char *type, *status;
-};
-static const struct json_field condition_fields[] = {
-    JSON_FIELD_STRING(struct condition, type, "type", 0),
-    JSON_FIELD_STRING(struct condition, status, "status", 0),
-    JSON_FIELD_END,
-};
-
 struct pod {
     const char *ns, *name, *uid, *deleted, *node, *phase;
     struct string_pairs annotations;
@@ -48,19 +40,6 @@ static const struct json_field pod_fields[] = {
     JSON_FIELD_ARRAY(struct pod, conditions, "status.conditions", 0),
     JSON_FIELD_END,
 };
-
-static bool is_ready(struct json_arena *arena, const struct pod *pod)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach (item, pod->conditions) {
-        struct condition one = {0};
-        if (json_decode(arena, item, condition_fields, &one, NULL) &&
-            g_strcmp0(one.type, "Ready") == 0)
-            return g_strcmp0(one.status, "True") == 0;
-    }
-    return false;
-}
 
 static bool decode(struct json_arena *arena, const cJSON *object, struct evictee *ret_evictee,
                    GError **error)
@@ -80,7 +59,7 @@ static bool decode(struct json_arena *arena, const cJSON *object, struct evictee
         .mirror = string_pairs_get(&pod.annotations, EVICTION_MIRROR) != NULL,
         .placed = pod.node && *pod.node,
         .ended = g_strcmp0(pod.phase, "Succeeded") == 0 || g_strcmp0(pod.phase, "Failed") == 0,
-        .ready = !pod.deleted && is_ready(arena, &pod),
+        .ready = !pod.deleted && condition_is_true(arena, pod.conditions, "Ready"),
         .ends = pod.deleted != NULL,
     };
     return true;
