@@ -2,7 +2,7 @@
 #include "explain/explain.h"
 
 #include "explain/trial.h"
-#include "explain/messages.h"
+#include "explain/messages/messages.h"
 #include "wire/constraints.h"
 
 #include <gpuledger/error.h>

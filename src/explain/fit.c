@@ -5,7 +5,7 @@
 #include "dialect/profile/card_profile.h"
 #include "explain/card_place.h"
 #include "explain/trial.h"
-#include "explain/messages.h"
+#include "explain/messages/messages.h"
 #include "wire/constraints.h"
 
 #include <gpuledger/ranking.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/remedy_step.h"
 
-#include "explain/messages.h"
+#include "explain/messages/messages.h"
 #include "core/node.h"
 #include "dialect/discovery.h"
 

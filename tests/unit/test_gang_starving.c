@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A large group beside a stream of small pods, through filter: three nodes of two cards of 10 units. */
 #include "core/ledger.h"
-#include "explain/messages.h"
+#include "explain/messages/messages.h"
 #include "store/feasibility.h"
 #include "verbs/extender.h"
 

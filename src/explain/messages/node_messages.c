@@ -1,277 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "explain/messages.h"
-
-#include "explain/explain.h"
 #include "dialect/discovery.h"
+#include "explain/explain.h"
+#include "explain/messages/message_context.h"
 #include "wire/switch_mark.h"
 
 #include <string.h>
 
-/* --- who is there --------------------------------------------------------------------------- */
-
-/* What an allocation holds of a card or pool, or of a node. */
-struct holding {
-    int64_t bytes;
-    int32_t core, devices;
-};
-
-/* False: nothing. */
-static bool held_of(const struct node *node, const struct allocation *allocation,
-                    const struct card *card, const struct pool *pool, struct holding *ret_holding)
-{
-    bool here = false;
-
-    *ret_holding = (struct holding){0};
-    for (uint32_t i = 0; i < allocation->n_shares; i++) {
-        const struct share *share = &allocation->shares[i];
-        if (pool ? g_strcmp0(share->device, pool->resource) != 0
-                 : card && (share->device || (node_share_card(node, share) != card &&
-                                              node_share_card(node, share))))
-            continue;
-        here = true;
-        ret_holding->devices += share->device ? share->devices : 0;
-        if (share->device)
-            continue;
-        ret_holding->bytes +=
-            card_bytes(node, card ? card : node_share_card(node, share), share->memory);
-        ret_holding->core += share->core;
-    }
-    return here;
-}
-
-/* The first of these that is anything. Free with g_free. */
-static char *tell_holding(const struct holding *holding)
-{
-    if (holding->bytes > 0)
-        return bytes_text(holding->bytes);
-    if (holding->core > 0)
-        return g_strdup_printf("%g%% of the compute", holding->core / 10.0);
-    return holding->devices > 0 ? g_strdup_printf("%d", holding->devices) : NULL;
-}
-
-GPtrArray *pods_in_message(const struct node *node, const struct card *card, const struct pool *pool)
-{
-    GPtrArray *pods = g_ptr_array_new_with_free_func(g_free);
-    struct holding holding;
-
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *allocation = node->allocations->pdata[i];
-        if (held_of(node, allocation, card, pool, &holding))
-            g_ptr_array_add(pods, g_strdup_printf("%s/%s", allocation->ns, allocation->name));
-    }
-    return pods;
-}
-
-/* "; held by ml/a (4GiB), ml/b (2GiB)", or nothing. */
-static void append_holders(GString *text, const struct node *node, const struct card *card,
-                           const struct pool *pool)
-{
-    int n = 0;
-
-    for (guint i = 0; i < node->allocations->len; i++) {
-        const struct allocation *allocation = node->allocations->pdata[i];
-        struct holding holding;
-        if (!held_of(node, allocation, card, pool, &holding) || ++n > EXPLAIN_PODS_MAX)
-            continue;
-        g_autofree char *size = tell_holding(&holding);
-        g_string_append_printf(text, "%s%s/%s", n == 1 ? "; held by " : ", ", allocation->ns,
-                               allocation->name);
-        if (size)
-            g_string_append_printf(text, " (%s)", size);
-    }
-    if (n > EXPLAIN_PODS_MAX)
-        g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
-}
-
-/* --- cards ---------------------------------------------------------------------------------- */
-
-struct context {
-    GString *text;
-    const struct feasibility *question;
-    const struct node *node;
-    const struct request *request;
-    const struct card_ask *ask;
-    const struct card *card;
-};
-
-static void tell_memory(const struct context *context)
-{
-    const struct node *node = context->node;
-    const struct card *card = context->card;
-    const int64_t wants = card_bytes(node, card, context->ask->memory);
-    g_autofree char *wanted = bytes_text(wants);
-    g_autofree char *left = bytes_text(card_memory_free(node, card));
-    g_autofree char *all = bytes_text(card->memory);
-
-    if (wants > card_memory_free(node, card))
-        g_string_append_printf(context->text, "wants %s, %s free of %s", wanted, left, all);
-    else if (card->exclusive + node->unplaced_exclusive > 0)
-        g_string_append(context->text, "somebody has it alone");
-    else
-        g_string_append_printf(context->text, "wants it alone, it has %d holder%s",
-                               card->holders + node->unplaced_holders,
-                               card->holders + node->unplaced_holders == 1 ? "" : "s");
-    append_holders(context->text, node, card, NULL);
-}
-
-static void tell_size(const struct context *context)
-{
-    g_autofree char *wanted =
-        bytes_text(card_bytes(context->node, context->card, context->ask->memory));
-    const struct card *card = context->card;
-    const bool pretends = card->physical > 0 &&
-                          card_bytes(context->node, card, context->ask->memory) <= card->memory;
-    g_autofree char *all = bytes_text(pretends ? card->physical : card->memory);
-
-    g_string_append_printf(context->text, "wants %s, the card %shas %s in all", wanted,
-                           pretends ? "really " : "", all);
-}
-
-static void tell_oversubscribed(const struct context *context)
-{
-    const struct card *card = context->card;
-    g_autofree char *wanted = bytes_text(card_bytes(context->node, card, context->ask->memory));
-    g_autofree char *left = bytes_text(card_memory_room(context->node, card, false));
-    g_autofree char *real = bytes_text(card->physical);
-
-    g_string_append_printf(context->text,
-                           "wants %s, %s free of the %s that it really has; beyond that the pod would "
-                           "have to accept oversubscribed memory (gpuledger.io/oversubscribe)",
-                           wanted, left, real);
-    append_holders(context->text, context->node, card, NULL);
-}
-
-static void tell_tenant(const struct context *context)
-{
-    g_string_append(context->text, "pods of another namespace share it");
-    append_holders(context->text, context->node, context->card, NULL);
-}
-
-static void tell_company(const struct context *context)
-{
-    const struct terms *terms = context->request->terms;
-    const struct work_class *work_class = terms ? terms->work_class : NULL;
-
-    g_string_append_printf(context->text,
-                           work_class ? "its holders and pods of class '%s' are not put together"
-                                      : "its holders' class shares no card with pods of no class",
-                           work_class ? work_class->name : "");
-}
-
-static void tell_class(const struct context *context)
-{
-    tell_company(context);
-    append_holders(context->text, context->node, context->card, NULL);
-}
-
-const char *message_of_closure(enum closure closure)
-{
-    static const char *const texts[] = {
-        [CLOSURE_NONE] = "it is not closed",
-        [CLOSURE_CORDON] = "it is cordoned by an annotation of the node",
-        [CLOSURE_CLASS] = "its class in the node's gpuledger.io/share-class cannot be read",
-        [CLOSURE_SLOTS] = "the node's gpuledger.io/slots cannot be read",
-    };
-    return texts[closure];
-}
-
-static void tell_closed(const struct context *context)
-{
-    g_string_append(context->text, message_of_closure(context->card->closure));
-}
-
-static void tell_health(const struct context *context)
-{
-    g_string_append(context->text, context->card->broken
-                                       ? "its node side says that it is unhealthy"
-                                       : "a ConfigMap says that it is unhealthy");
-}
-
-static void tell_core(const struct context *context)
-{
-    const struct card *card = context->card;
-
-    if (card_core(card, context->ask->core) > card_core_free(context->node, card))
-        g_string_append_printf(context->text, "wants %g%% of the compute, %g%% free of %g%%",
-                               card_core_told(card, card_core(card, context->ask->core)) / 10.0,
-                               card_core_told(card, card_core_free(context->node, card)) / 10.0,
-                               card_core_told(card, card->core) / 10.0);
-    else
-        g_string_append(context->text, "none of its compute is free");
-    append_holders(context->text, context->node, card, NULL);
-}
-
-static void tell_slots(const struct context *context)
-{
-    g_string_append_printf(context->text, "%d holders of at most %d%s",
-                           context->card->holders + context->node->unplaced_holders,
-                           context->card->slots,
-                           context->card->capped ? " by the node's gpuledger.io/slots" : "");
-    append_holders(context->text, context->node, context->card, NULL);
-}
-
-static void tell_other_use(const struct context *context)
-{
-    g_string_append_printf(context->text, "pods share it in another way than %s",
-                           context->request->dialect->name);
-    append_holders(context->text, context->node, context->card, NULL);
-}
-
-static void tell_card_terms(const struct context *context)
-{
-    const struct terms *terms = context->request->terms;
-    const struct card *card = context->card;
-
-    if (terms && card->memory < terms->memory_min) {
-        g_autofree char *least = bytes_text(terms->memory_min);
-        g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(context->text, "the pod accepts cards from %s on, it has %s",
-                               least, all);
-    } else if (terms && !terms_accept_model(terms, card->model)) {
-        g_string_append_printf(context->text, "the pod does not accept its model, %s",
-                               card->model ? card->model : "which is not known");
-    } else if (card->best_effort && (context->ask->core > 0 || context->ask->exclusive)) {
-        g_string_append(context->text, "it promises no compute");
-    } else if (card->parts > 1 && (context->ask->core > 0 || context->ask->exclusive)) {
-        g_string_append_printf(context->text, "it promises a holder 1/%d of its compute at most",
-                               card->parts);
-    } else {
-        g_string_append_printf(context->text, "the pod accepts other cards only%s%s",
-                               card->mode ? "; its mode is " : "", card->mode ? card->mode : "");
-    }
-}
-
-static void (*const card_tellers[REASON_N])(const struct context *context) = {
-    [REASON_INSUFFICIENT_MEMORY] = tell_memory, [REASON_CARD_TOO_SMALL] = tell_size,
-    [REASON_CARD_CLOSED] = tell_closed,         [REASON_CARD_UNHEALTHY] = tell_health,
-    [REASON_INSUFFICIENT_CORE] = tell_core,     [REASON_NO_SLOT] = tell_slots,
-    [REASON_NODE_SLOTS] = tell_slots,           [REASON_OTHER_USE] = tell_other_use,
-    [REASON_TERMS] = tell_card_terms,           [REASON_OVERSUBSCRIBED] = tell_oversubscribed,
-    [REASON_OTHER_TENANT] = tell_tenant,        [REASON_OTHER_CLASS] = tell_class,
-};
-
-char *message_of_card(const struct node *node, const struct request *request, const struct card_ask *ask,
-                const struct card *card, enum reason reason)
-{
-    const struct context context = {g_string_new(NULL), NULL, node, request, ask, card};
-
-    if (reason == REASON_NONE) {
-        g_autofree char *wanted = bytes_text(card_bytes(node, card, ask->memory));
-        g_autofree char *left = bytes_text(card_memory_free(node, card));
-        g_autofree char *all = bytes_text(card->memory);
-        g_string_append_printf(context.text, "has room: wants %s, %s free of %s", wanted, left,
-                               all);
-    } else if (card_tellers[reason]) {
-        card_tellers[reason](&context);
-    } else {
-        g_string_append(context.text, reason_info(reason)->text);
-    }
-    return g_string_free(context.text, FALSE);
-}
-
-/* --- nodes ---------------------------------------------------------------------------------- */
-
-static void tell_dialects(const struct context *context)
+static void tell_dialects(const struct message_context *context)
 {
     g_string_append(context->text, "shares its GPUs as ");
     for (int32_t i = 0; i < context->node->n_dialects; i++)
@@ -279,7 +14,7 @@ static void tell_dialects(const struct context *context)
                                context->node->dialects[i]->name);
 }
 
-static void tell_withheld(const struct context *context)
+static void tell_withheld(const struct message_context *context)
 {
     static const char *const why[] = {
         [WITHHELD_NONE] = "all are given",
@@ -296,7 +31,7 @@ static void tell_withheld(const struct context *context)
                                ask->device, pool->capacity, why[pool->withheld]);
 }
 
-static void tell_switch(const struct context *context)
+static void tell_switch(const struct message_context *context)
 {
     const int64_t ns_per_s = G_GINT64_CONSTANT(1000000000), lasts_s = context->request->lasts_s;
     const int64_t switches_ns = context->node->switches_ns;
@@ -322,7 +57,7 @@ static void tell_switch(const struct context *context)
                         ", and the pod does not say for how long it runs (activeDeadlineSeconds)");
 }
 
-static void tell_silence(const struct context *context)
+static void tell_silence(const struct message_context *context)
 {
     const struct heartbeat *heartbeat = &context->node->heartbeat;
     const int64_t silent_ns = context->question->admission.now_ns - heartbeat->at_ns;
@@ -337,7 +72,7 @@ static void tell_silence(const struct context *context)
                                silent_ns / (60 * G_GINT64_CONSTANT(1000000000)));
 }
 
-static void tell_count(const struct context *context)
+static void tell_count(const struct message_context *context)
 {
     const struct card_ask *ask = context->ask;
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
@@ -353,7 +88,7 @@ static void tell_count(const struct context *context)
         g_string_append(context->text, "fewer of its cards are of use than the pod asks for");
 }
 
-static void tell_devices(const struct context *context)
+static void tell_devices(const struct message_context *context)
 {
     const struct card_ask *ask = context->ask;
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
@@ -362,11 +97,11 @@ static void tell_devices(const struct context *context)
         return;
     g_string_append_printf(context->text, "wants %d %s, %d free of %d", ask->count, ask->device,
                            (int)MAX(pool->capacity - pool->used, 0), pool->capacity);
-    append_holders(context->text, context->node, NULL, pool);
+    message_append_holders(context->text, context->node, NULL, pool);
 }
 
 /* Of devices by count: the cards of a node say it themselves. */
-static bool tell_small_devices(const struct context *context)
+static bool tell_small_devices(const struct message_context *context)
 {
     const struct terms *terms = context->request->terms;
     const struct pool *pool =
@@ -376,7 +111,8 @@ static bool tell_small_devices(const struct context *context)
         return false;
     g_autofree char *wanted = bytes_text(terms->memory_min);
     g_autofree char *memory = bytes_text(pool->memory);
-    g_string_append_printf(context->text, "wants %s, its %s have %s", wanted, pool->resource, memory);
+    g_string_append_printf(context->text, "wants %s, its %s have %s", wanted, pool->resource,
+                           memory);
     return true;
 }
 
@@ -391,7 +127,7 @@ static void append_driver(GString *text, int32_t driver)
         g_string_append_printf(text, ".%02d", revision);
 }
 
-static void tell_node_terms(const struct context *context)
+static void tell_node_terms(const struct message_context *context)
 {
     const struct terms *terms = context->request->terms;
     const struct node *node = context->node;
@@ -400,8 +136,7 @@ static void tell_node_terms(const struct context *context)
         g_string_append(context->text, "has no label " DISCOVERY_COMPUTE ", which the "
                                        "pod's gpuledger.io/gpu-compute-min needs");
     else if (terms && node->compute < terms->compute_min)
-        g_string_append_printf(context->text,
-                               "has compute capability %d.%d, the pod wants %d.%d",
+        g_string_append_printf(context->text, "has compute capability %d.%d, the pod wants %d.%d",
                                node->compute / 100, node->compute % 100, terms->compute_min / 100,
                                terms->compute_min % 100);
     else if (terms && node->driver < terms->driver_min && node->driver == 0)
@@ -412,20 +147,20 @@ static void tell_node_terms(const struct context *context)
         append_driver(context->text, node->driver);
         g_string_append(context->text, ", the pod wants ");
         append_driver(context->text, terms->driver_min);
-    }
-    else if (context->ask->device)
+    } else if (context->ask->device)
         g_string_append_printf(context->text, "its %s are not what the pod accepts",
                                context->ask->device);
 }
 
-static void tell_isolation(const struct context *context)
+static void tell_isolation(const struct message_context *context)
 {
-    g_string_append_printf(context->text, "keeps holders of a card apart by '%s', the pod wants '%s'",
+    g_string_append_printf(context->text,
+                           "keeps holders of a card apart by '%s', the pod wants '%s'",
                            isolation_name(node_isolation(context->node, context->request)),
                            isolation_name(context->request->terms->isolation_min));
 }
 
-static void tell_node_use(const struct context *context)
+static void tell_node_use(const struct message_context *context)
 {
     for (int32_t i = 0; i < context->node->n_cards && !context->ask->device; i++) {
         if (placement_card_reason(context->node, context->request, context->ask,
@@ -433,10 +168,10 @@ static void tell_node_use(const struct context *context)
             return; /* a card tells */
     }
     g_string_append_printf(context->text, "its GPUs are in use by pods of another way of sharing");
-    append_holders(context->text, context->node, NULL, NULL);
+    message_append_holders(context->text, context->node, NULL, NULL);
 }
 
-static void tell_at_once(const struct context *context)
+static void tell_at_once(const struct message_context *context)
 {
     const struct card_ask *ask = context->ask;
     const struct pool *pool = ask->device ? node_pool(context->node, ask->device) : NULL;
@@ -448,24 +183,25 @@ static void tell_at_once(const struct context *context)
 }
 
 /* Cards tell by themselves. */
-static void tell_node_tenant(const struct context *context)
+static void tell_node_tenant(const struct message_context *context)
 {
     if (!context->ask->device)
         return;
     g_string_append(context->text, "pods of another namespace share its GPUs");
-    append_holders(context->text, context->node, NULL, node_pool(context->node, context->ask->device));
+    message_append_holders(context->text, context->node, NULL,
+                           node_pool(context->node, context->ask->device));
 }
 
-static void tell_node_class(const struct context *context)
+static void tell_node_class(const struct message_context *context)
 {
     if (!context->ask->device)
         return;
-    tell_company(context);
-    append_holders(context->text, context->node, NULL,
-                   node_pool(context->node, context->ask->device));
+    message_tell_company(context);
+    message_append_holders(context->text, context->node, NULL,
+                           node_pool(context->node, context->ask->device));
 }
 
-static void tell_class_group(const struct context *context)
+static void tell_class_group(const struct message_context *context)
 {
     g_string_append_printf(
         context->text,
@@ -474,7 +210,7 @@ static void tell_class_group(const struct context *context)
         context->request->terms->work_class->name);
 }
 
-static void tell_quota(const struct context *context)
+static void tell_quota(const struct message_context *context)
 {
     struct quota_count count;
 
@@ -490,18 +226,18 @@ static void tell_quota(const struct context *context)
     else
         g_string_append_printf(context->text, "wants %g %s, the namespace has %g of %g",
                                (double)count.wanted / CORE_WHOLE, count.model,
-                               (double)count.used / CORE_WHOLE,
-                               (double)count.limit / CORE_WHOLE);
+                               (double)count.used / CORE_WHOLE, (double)count.limit / CORE_WHOLE);
 }
 
-static void tell_resource_quota(const struct context *context)
+static void tell_resource_quota(const struct message_context *context)
 {
     struct resource_count count;
 
     if (!resource_room_allows(quota_room_resources(context->question->room), context->node, NULL,
                               &count))
         g_string_append_printf(context->text,
-                               "wants %" G_GINT64_FORMAT " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
+                               "wants %" G_GINT64_FORMAT
+                               " %s, ResourceQuota %s leaves %" G_GINT64_FORMAT
                                " of %" G_GINT64_FORMAT " (%s)",
                                count.wanted, count.unit, count.quota,
                                MAX(count.limit - count.used, 0), count.limit, count.key);
@@ -519,7 +255,7 @@ static char *amount_text(const char *key, int64_t amount)
                : g_strdup_printf("%.4g", units);
 }
 
-static void tell_elastic_quota(const struct context *context)
+static void tell_elastic_quota(const struct message_context *context)
 {
     const struct elastic_room *room =
         context->question->room ? quota_room_elastic(context->question->room) : NULL;
@@ -556,7 +292,7 @@ static void tell_elastic_quota(const struct context *context)
 }
 
 /* "ml/a, ml/b and 2 more" of those that have not ended yet. */
-static void append_ending(const struct context *context, const struct reservation *place)
+static void append_ending(const struct message_context *context, const struct reservation *place)
 {
     GString *text = context->text;
     int n = 0;
@@ -565,8 +301,8 @@ static void append_ending(const struct context *context, const struct reservatio
         const struct allocation *other =
             ledger_get(context->question->ledger, place->ending->pdata[i]);
         if (other && ++n <= EXPLAIN_PODS_MAX)
-            g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ",
-                                   other->ns, other->name);
+            g_string_append_printf(text, "%s%s/%s", n > 1 ? ", " : " and gets it after ", other->ns,
+                                   other->name);
     }
     if (n > EXPLAIN_PODS_MAX)
         g_string_append_printf(text, " and %d more", n - EXPLAIN_PODS_MAX);
@@ -585,7 +321,7 @@ static void append_place(GString *text, const struct reservation *place)
     }
 }
 
-static void tell_earlier(const struct context *context)
+static void tell_earlier(const struct message_context *context)
 {
     const struct arrivals_older *older = &context->question->older;
 
@@ -601,13 +337,12 @@ static void tell_earlier(const struct context *context)
 }
 
 /* Who may meet whom is kubelet's choice, so all are named that hold something. */
-static void tell_shared_memory(const struct context *context)
+static void tell_shared_memory(const struct message_context *context)
 {
     const struct terms *terms = context->request->terms;
     const struct pool *pool = node_pool(context->node, context->ask->device);
-    g_autofree char *wanted = terms && terms->memory_wanted > 0
-                                  ? bytes_text(terms->memory_wanted)
-                                  : g_strdup("its equal part");
+    g_autofree char *wanted = terms && terms->memory_wanted > 0 ? bytes_text(terms->memory_wanted)
+                                                                : g_strdup("its equal part");
     g_autofree char *memory = bytes_text(pool ? pool->memory : 0);
 
     g_string_append_printf(context->text,
@@ -618,20 +353,21 @@ static void tell_shared_memory(const struct context *context)
         if (!other->terms || other->terms->memory_wanted == 0)
             continue;
         g_autofree char *its = bytes_text(other->terms->memory_wanted);
-        g_string_append_printf(context->text, "%s%s/%s (%s)", n++ ? ", " : "; want as well: ",
-                               other->ns, other->name, its);
+        g_string_append_printf(context->text, "%s%s/%s (%s)",
+                               n++ ? ", " : "; want as well: ", other->ns, other->name, its);
     }
 }
 
-static void tell_unsealed(const struct context *context)
+static void tell_unsealed(const struct message_context *context)
 {
-    g_string_append_printf(context->text,
-                           "%d pods of the namespace there have no seal and count on every GPU (at most "
-                           "%d may)",
-                           feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
+    g_string_append_printf(
+        context->text,
+        "%d pods of the namespace there have no seal and count on every GPU (at most "
+        "%d may)",
+        feasibility_unsealed(context->question, context->node), UNSEALED_MAX);
 }
 
-static void tell_waiting(const struct context *context)
+static void tell_waiting(const struct message_context *context)
 {
     const struct node *node = context->node;
     int n = 0;
@@ -650,17 +386,17 @@ static void tell_waiting(const struct context *context)
 
 static void append_pause(const struct rejects_pause *pause, void *data)
 {
-    const struct context *context = data;
+    const struct message_context *context = data;
     g_autofree char *told = rejects_tell(pause, context->question->turn.now_ms);
 
     if (pause->ns && !g_str_equal(pause->ns, context->question->ns))
         return;
-    g_string_append_printf(context->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT
-                           " pods (%s)", context->text->len > 0 ? "; " : "", told, pause->total,
-                           rejection_names[pause->last]);
+    g_string_append_printf(
+        context->text, "%s%s, for its kubelet has rejected %" G_GUINT64_FORMAT " pods (%s)",
+        context->text->len > 0 ? "; " : "", told, pause->total, rejection_names[pause->last]);
 }
 
-static void tell_rejecting(const struct context *context)
+static void tell_rejecting(const struct message_context *context)
 {
     rejects_each(context->question->rejects, context->node->name, append_pause, (void *)context);
     if (context->text->len == 0)
@@ -668,7 +404,7 @@ static void tell_rejecting(const struct context *context)
                                        "lost");
 }
 
-static void tell_gang_room(const struct context *context)
+static void tell_gang_room(const struct message_context *context)
 {
     const struct feasibility *question = context->question;
     struct gang_row group;
@@ -682,22 +418,22 @@ static void tell_gang_room(const struct context *context)
         group.ns, group.name, MAX(group.room_until_ms - question->turn.now_ms + 999, 0) / 1000);
 }
 
-static void tell_none(const struct context *context)
+static void tell_none(const struct message_context *context)
 {
     g_string_append(context->text, "takes the pod");
 }
 
-static void tell_unknown(const struct context *context)
+static void tell_unknown(const struct message_context *context)
 {
     g_string_append(context->text, "does not exist, or not any more");
 }
 
-static void tell_no_share(const struct context *context)
+static void tell_no_share(const struct message_context *context)
 {
     g_string_append(context->text, "shares no GPU");
 }
 
-static void (*const node_tellers[REASON_N])(const struct context *context) = {
+static void (*const node_tellers[REASON_N])(const struct message_context *context) = {
     [REASON_NONE] = tell_none,
     [REASON_NODE_UNKNOWN] = tell_unknown,
     [REASON_NOT_GPU_SHARE] = tell_no_share,
@@ -729,10 +465,10 @@ static void (*const node_tellers[REASON_N])(const struct context *context) = {
 };
 
 char *message_of_node(const struct feasibility *question, const struct node *node,
-                const struct request *request, enum reason reason)
+                      const struct request *request, enum reason reason)
 {
     const struct request *reading = reading_in_message(node, request);
-    const struct context context = {
+    const struct message_context context = {
         .text = g_string_new(NULL),
         .question = question,
         .node = node,
@@ -743,7 +479,7 @@ char *message_of_node(const struct feasibility *question, const struct node *nod
     if (node_tellers[reason])
         node_tellers[reason](&context);
     else if (!(reason == REASON_CARD_TOO_SMALL && tell_small_devices(&context)) &&
-             (!card_tellers[reason] || node->n_cards == 0))
+             (!message_is_of_cards(reason) || node->n_cards == 0))
         g_string_append(context.text, reason_info(reason)->text);
     return g_string_free(context.text, context.text->len == 0);
 }
