@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods without a GPU, which take CPU and memory of their nodes all the same. */
+#include "core/ledger/ledger_state.h"
+#include "core/node.h"
+
+struct cpu_pod *ledger_cpu_pod(const struct ledger *ledger, const char *uid)
+{
+    return g_hash_table_lookup(ledger->cpu_pods, &uid);
+}
+
+void ledger_append_cpu_pod(struct ledger *ledger, struct cpu_pod *cpu_pod)
+{
+    cpu_pod->before = ledger->last_cpu_pod;
+    cpu_pod->after = NULL;
+    *(cpu_pod->before ? &cpu_pod->before->after : &ledger->first_cpu_pod) = cpu_pod;
+    ledger->last_cpu_pod = cpu_pod;
+}
+
+void ledger_unlink_cpu_pod(struct ledger *ledger, const struct cpu_pod *cpu_pod)
+{
+    *(cpu_pod->before ? &cpu_pod->before->after : &ledger->first_cpu_pod) = cpu_pod->after;
+    *(cpu_pod->after ? &cpu_pod->after->before : &ledger->last_cpu_pod) = cpu_pod->before;
+}
+
+const char *ledger_stale_cpu_pod(const struct ledger *ledger, uint32_t generation)
+{
+    const struct cpu_pod *first = ledger->first_cpu_pod;
+
+    return first && first->generation != generation ? first->uid : NULL;
+}
+
+/* Leaves the node, even if nothing is on it any more. */
+static void ledger_release_cpu_pod(struct ledger *ledger, const struct cpu_pod *cpu_pod)
+{
+    ledger_unlink_cpu_pod(ledger, cpu_pod);
+    node_charge_host(cpu_pod->node, &cpu_pod->host, -1);
+    cpu_pod->node->n_cpu_pods--;
+}
+
+bool ledger_drop_cpu_pod(struct ledger *ledger, const char *uid)
+{
+    struct cpu_pod *cpu_pod = ledger_cpu_pod(ledger, uid);
+    if (!cpu_pod)
+        return false;
+
+    struct node *node = cpu_pod->node;
+    ledger_release_cpu_pod(ledger, cpu_pod);
+    g_hash_table_remove(ledger->cpu_pods, cpu_pod);
+    ledger_collect_node(ledger, node);
+    return true;
+}
+
+void ledger_sweep_cpu_pods(struct ledger *ledger, uint32_t generation)
+{
+    GHashTableIter iter;
+    gpointer key;
+
+    g_hash_table_iter_init(&iter, ledger->cpu_pods);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct cpu_pod *cpu_pod = key;
+        struct node *node = cpu_pod->node;
+        if (cpu_pod->generation == generation)
+            continue;
+        ledger_release_cpu_pod(ledger, cpu_pod);
+        g_hash_table_iter_remove(&iter);
+        ledger_collect_node(ledger, node);
+    }
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which nodes there are. */
+#include "core/asked_order.h"
+#include "core/ledger/ledger_state.h"
+#include "core/node.h"
+#include "core/node_traits.h"
+#include "core/sketch.h"
+
+#include <string.h>
+
+struct node *ledger_node(const struct ledger *ledger, const char *name)
+{
+    return g_hash_table_lookup(ledger->nodes, &name);
+}
+
+struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name)
+{
+    struct node *node = asked_order_guess(ledger->asked, after, name);
+
+    if (node)
+        return node;
+    node = ledger_node(ledger, name);
+    if (node)
+        asked_order_correct(ledger->asked, after, node);
+    return node;
+}
+
+uint64_t ledger_flag_round(struct ledger *ledger)
+{
+    return ++ledger->flag_round;
+}
+
+void ledger_flag(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (node)
+        node_own(node)->flagged = ledger->flag_round;
+}
+
+/* Where a node of that name is, or would be, among the sorted ones. Lists come in order of names, and a
+ * node of them after the last. */
+static guint ledger_find_sorted(const struct ledger *ledger, const char *name)
+{
+    guint from = 0, to = ledger->sorted->len;
+
+    if (to > 0 && strcmp(((const struct node *)ledger->sorted->pdata[to - 1])->name, name) < 0)
+        return to;
+    while (from < to) {
+        const guint middle = (from + to) / 2;
+        if (strcmp(((const struct node *)ledger->sorted->pdata[middle])->name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+struct node *ledger_intern_node(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+    if (node)
+        return node;
+
+    node = node_new(name);
+    node_own(node)->version = ledger->newest;
+    node_own(node)->place = ledger->n_places;
+    if (ledger->free_places->len > 0) {
+        const guint last = ledger->free_places->len - 1;
+        node_own(node)->place = g_array_index(ledger->free_places, uint32_t, last);
+        g_array_set_size(ledger->free_places, last);
+    } else {
+        ledger->n_places++;
+    }
+    g_hash_table_add(ledger->nodes, node);
+    asked_order_add(ledger->asked, node);
+    g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
+    return node;
+}
+
+void ledger_note_freed(struct ledger *ledger, struct node *node)
+{
+    node_own(node)->freed_at = ++ledger->freed;
+}
+
+uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns)
+{
+    return ledger->freed_in[g_str_hash(ns) % FREED_IN];
+}
+
+uint64_t ledger_freed(const struct ledger *ledger)
+{
+    return ledger->freed;
+}
+
+void ledger_mark_freed(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+
+    if (node)
+        ledger_note_freed(ledger, node);
+}
+
+uint32_t ledger_places(const struct ledger *ledger)
+{
+    return ledger->n_places;
+}
+
+size_t ledger_cards(const struct ledger *ledger)
+{
+    return ledger->n_cards;
+}
+
+uint64_t ledger_supply(const struct ledger *ledger)
+{
+    return ledger->supply;
+}
+
+void ledger_collect_node(struct ledger *ledger, struct node *node)
+{
+    if (node->present || node->allocations->len > 0 || node->n_cpu_pods > 0 || node->unhealthy ||
+        node->departed)
+        return;
+    g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
+    asked_order_remove(ledger->asked, node);
+    ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
+    g_array_append_val(ledger->free_places, node_own(node)->place);
+    g_hash_table_remove(ledger->nodes, node);
+}
+
+const GPtrArray *ledger_nodes(const struct ledger *ledger)
+{
+    return ledger->sorted;
+}
+
+void ledger_redraw(struct ledger *ledger, struct node *node)
+{
+    const uint64_t hardware = node_own(node)->hardware;
+    const size_t cards = (size_t)node->n_cards;
+
+    sketch_draw(node);
+    ledger->supply += node_own(node)->hardware - hardware;
+    ledger->n_cards += (size_t)node->n_cards - cards;
+}
+
+struct node *ledger_set_topology(struct ledger *ledger, const char *name,
+                                 const struct topology *topology)
+{
+    static const struct topology none = {.memory_unit = 1};
+    struct node *node = ledger_intern_node(ledger, name);
+
+    if (!topology)
+        topology = &none;
+    const uint64_t hardware = node_own(node)->hardware;
+    const size_t cards = (size_t)node->n_cards;
+    node->present = true;
+    node_set_topology(node, topology);
+    sketch_draw(node);
+    ledger->supply += node_own(node)->hardware - hardware;
+    ledger->n_cards += (size_t)node->n_cards - cards;
+    ledger_note_freed(ledger, node);
+    return node;
+}
+
+struct node *ledger_pause_node(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_intern_node(ledger, name);
+
+    node->present = node->paused = true;
+    node_apply_health(node);
+    return node;
+}
+
+void ledger_remove_node(struct ledger *ledger, const char *name)
+{
+    struct node *node = ledger_node(ledger, name);
+    if (!node)
+        return;
+    ledger_set_topology(ledger, name, NULL);
+    node->present = false;
+    g_clear_pointer(&node->traits, node_traits_unref);
+    ledger_collect_node(ledger, node);
+}
+
+void ledger_set_unhealthy(struct ledger *ledger, const char *name, const int32_t *indices, size_t n)
+{
+    struct node *node = ledger_node(ledger, name);
+    if (!node && n == 0)
+        return;
+    if (!node)
+        node = ledger_intern_node(ledger, name);
+    g_clear_pointer(&node->unhealthy, g_array_unref);
+    if (n > 0) {
+        node->unhealthy = g_array_sized_new(FALSE, FALSE, sizeof *indices, (guint)n);
+        g_array_append_vals(node->unhealthy, indices, (guint)n);
+    }
+    node_apply_health(node);
+    ledger_note_freed(ledger, node);
+    ledger_collect_node(ledger, node);
+}
+
+void ledger_set_departed(struct ledger *ledger, const char *name, const struct departed *departed,
+                         size_t n)
+{
+    struct node *node = n > 0 ? ledger_intern_node(ledger, name) : ledger_node(ledger, name);
+
+    if (!node)
+        return;
+    g_clear_pointer(&node->departed, g_array_unref);
+    if (n > 0) {
+        node->departed = g_array_sized_new(FALSE, FALSE, sizeof *departed, (guint)n);
+        g_array_append_vals(node->departed, departed, (guint)n);
+    }
+    node_own(node)->version++;
+    ledger_note_freed(ledger, node);
+    ledger_collect_node(ledger, node);
+}
