@@ -34,12 +34,20 @@ static void shape_clear(gpointer data)
     g_clear_pointer(&shape->device, g_ref_string_release);
 }
 
-/* After a copy: what both refer to has one more reference. */
+/* After a copy of one whose device is whoever's. */
 static void shape_ref(struct shape *shape)
 {
     terms_ref(shape->terms);
     if (shape->device)
         shape->device = g_ref_string_new_intern(shape->device);
+}
+
+/* After a copy: what both refer to has one more reference. */
+static void shape_ref_both(struct shape *shape)
+{
+    terms_ref(shape->terms);
+    if (shape->device)
+        g_ref_string_acquire(shape->device);
 }
 
 struct demand *demand_new(void)
@@ -68,7 +76,7 @@ struct demand *demand_dup(const struct demand *demand)
     copy->shapes = g_array_copy(demand->shapes);
     g_array_set_clear_func(copy->shapes, shape_clear);
     for (guint i = 0; i < copy->shapes->len; i++)
-        shape_ref(&g_array_index(copy->shapes, struct shape, i));
+        shape_ref_both(&g_array_index(copy->shapes, struct shape, i));
     copy->value_model = value_model_ref(demand->value_model);
     return copy;
 }
@@ -240,11 +248,7 @@ void demand_learn(struct demand *demand, const struct learned_demand *learned)
     demand->gain = learned->gain;
     demand->total = learned->total;
     demand->n_gpu = learned->n_gpu;
-    demand->n++; /* no copy follows it */
-    demand->fresh = 0;
-    demand->supply = 0;
-    g_clear_pointer(&demand->value_model, value_model_unref);
-    demand->version += demand->version > 0; /* whoever knows it knows that it has changed */
+    demand_unsettle(demand);
 }
 
 /* --- what follows --------------------------------------------------------------------------- */
@@ -281,16 +285,39 @@ void demand_settle(struct demand *demand, struct ledger *ledger)
         demand_settle_now(demand, ledger);
 }
 
+void demand_unsettle(struct demand *demand)
+{
+    demand->n++; /* no copy follows it */
+    demand->fresh = 0;
+    demand->supply = 0;
+    g_clear_pointer(&demand->value_model, value_model_unref);
+    demand->version += demand->version > 0; /* whoever knows it knows that it has changed */
+}
+
+static void settle(struct demand *demand, struct value_model *take_model, uint64_t supply)
+{
+    value_model_unref(demand->value_model);
+    demand->value_model = take_model;
+    demand->fresh = 0;
+    demand->supply = supply;
+    demand->version++;
+}
+
 void demand_settle_now(struct demand *demand, struct ledger *ledger)
 {
-    if (demand->n_gpu < KNOWN_MIN)
-        return;
-    value_model_unref(demand->value_model);
-    demand->value_model = value_model_new((const struct shape *)(const void *)demand->shapes->data,
-                                  demand->shapes->len, ledger);
-    demand->fresh = 0;
-    demand->supply = ledger_supply(ledger);
-    demand->version++;
+    const struct learned_demand learned = demand_tell(demand);
+
+    if (demand->n_gpu >= KNOWN_MIN)
+        settle(demand, value_model_new(learned.shapes, learned.n, ledger), ledger_supply(ledger));
+}
+
+void demand_settle_for(struct demand *demand, const struct supplies *supplies)
+{
+    const struct learned_demand learned = demand_tell(demand);
+
+    if (demand->n_gpu >= KNOWN_MIN)
+        settle(demand, value_model_of(learned.shapes, learned.n, supplies),
+               supplies_hardware(supplies));
 }
 
 uint64_t demand_version(const struct demand *demand)

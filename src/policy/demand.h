@@ -43,6 +43,13 @@ void demand_learn(struct demand *demand, const struct learned_demand *learned);
  * the same are alike afterwards, whenever they were settled before. */
 void demand_settle_now(struct demand *demand, struct ledger *ledger);
 
+/* The same for the nodes of a ledger that is locked no more. */
+struct supplies; /* policy/value_model.h */
+void demand_settle_for(struct demand *demand, const struct supplies *supplies);
+
+/* What follows is worked out anew by whoever settles it next, as where it has just been learned. */
+void demand_unsettle(struct demand *demand);
+
 /* Whether demand_settle would find nothing to work out. */
 bool demand_is_settled(const struct demand *demand, const struct ledger *ledger);
 

@@ -62,31 +62,64 @@ static int64_t most_of(int64_t most, int64_t amount)
     return MAX(most, amount > 0 ? amount : INT64_MAX);
 }
 
+struct supplies *supplies_new(bool own)
+{
+    struct supplies *supplies = g_new0(struct supplies, 1);
+
+    supplies->all = g_array_new(FALSE, FALSE, sizeof(struct supply));
+    supplies->places = g_hash_table_new(supply_hash, are_alike);
+    supplies->own = own ? ledger_new() : NULL;
+    return supplies;
+}
+
+void supplies_free(struct supplies *supplies)
+{
+    g_array_unref(supplies->all);
+    g_hash_table_unref(supplies->places);
+    ledger_free(supplies->own);
+    g_free(supplies);
+}
+
 /* Clusters have few kinds of nodes: of thousands only this is looked at one by one. */
-static GArray *collect_supplies(struct making *making, const struct ledger *ledger)
+void supplies_add(struct supplies *supplies, const struct node *node)
+{
+    struct supply *supply = supplies->all->len > 0
+                                ? &g_array_index(supplies->all, struct supply, supplies->last)
+                                : NULL;
+    gpointer place;
+
+    supplies->hardware += node_own(node)->hardware;
+    if (!node->present)
+        return;
+    supplies->cpu_most = most_of(supplies->cpu_most, node->host.cpu);
+    supplies->memory_most = most_of(supplies->memory_most, node->host.memory);
+    if (!supply || !are_alike(supply->node, node)) {
+        if (!g_hash_table_lookup_extended(supplies->places, node, NULL, &place)) {
+            place = GUINT_TO_POINTER(supplies->all->len);
+            if (supplies->own)
+                node = ledger_copy_node(supplies->own, node);
+            g_array_append_val(supplies->all, ((struct supply){node, 0}));
+            g_hash_table_insert(supplies->places, (gpointer)node, place);
+        }
+        supplies->last = GPOINTER_TO_UINT(place);
+        supply = &g_array_index(supplies->all, struct supply, supplies->last);
+    }
+    supply->n++;
+}
+
+uint64_t supplies_hardware(const struct supplies *supplies)
+{
+    return supplies->hardware;
+}
+
+static struct supplies *collect_supplies(const struct ledger *ledger)
 {
     const GPtrArray *nodes = ledger_nodes(ledger);
-    GArray *supplies = g_array_new(FALSE, FALSE, sizeof(struct supply));
-    g_autoptr(GHashTable) places = g_hash_table_new(supply_hash, are_alike);
-    struct supply *supply = NULL;
+    struct supplies *supplies = supplies_new(false);
 
     for (guint i = 0; i < nodes->len; i++) {
-        const struct node *node = nodes->pdata[i];
         prefetch(nodes, i + PREFETCHED);
-        if (!node->present)
-            continue;
-        making->cpu_most = most_of(making->cpu_most, node->host.cpu);
-        making->memory_most = most_of(making->memory_most, node->host.memory);
-        if (!supply || !are_alike(supply->node, node)) {
-            gpointer place;
-            if (!g_hash_table_lookup_extended(places, node, NULL, &place)) {
-                place = GUINT_TO_POINTER(supplies->len);
-                g_array_append_val(supplies, ((struct supply){node, 0}));
-                g_hash_table_insert(places, (gpointer)node, place);
-            }
-            supply = &g_array_index(supplies, struct supply, GPOINTER_TO_UINT(place));
-        }
-        supply->n++;
+        supplies_add(supplies, nodes->pdata[i]);
     }
     return supplies;
 }
@@ -131,8 +164,8 @@ static void collect_kinds(struct making *making)
 {
     struct draft *draft = NULL;
 
-    for (guint i = 0; i < making->supplies->len; i++) {
-        const struct supply *supply = &g_array_index(making->supplies, struct supply, i);
+    for (guint i = 0; i < making->supplies->all->len; i++) {
+        const struct supply *supply = &g_array_index(making->supplies->all, struct supply, i);
         const struct node *node = supply->node;
         for (int32_t j = 0; j < node->n_cards; j++) {
             const struct card *card = &node->cards[j];
@@ -230,8 +263,8 @@ static bool comes_with_cards(const struct making *making, size_t i)
 {
     const struct shape *shape = &making->shapes[i];
 
-    return making->homes[i] && shape->cpu <= making->cpu_most &&
-           shape->gib * GIB <= (1 + ROUNDED) * shape->count * (double)making->memory_most;
+    return making->homes[i] && shape->cpu <= making->supplies->cpu_most &&
+           shape->gib * GIB <= (1 + ROUNDED) * shape->count * (double)making->supplies->memory_most;
 }
 
 /* Pods come one after the other until they are worth so many cards: the CPU and the memory that come
@@ -337,8 +370,8 @@ static double *sum_places(struct making *making)
 {
     double *places = g_new0(double, making->n);
 
-    for (guint j = 0; j < making->supplies->len; j++) {
-        const struct supply *supply = &g_array_index(making->supplies, struct supply, j);
+    for (guint j = 0; j < making->supplies->all->len; j++) {
+        const struct supply *supply = &g_array_index(making->supplies->all, struct supply, j);
         const struct node *node = supply->node;
         int32_t n = 0;
         for (int32_t k = 0; k < node->n_cards; k++) {
@@ -428,18 +461,25 @@ static void free_making(struct making *making)
     g_free(making->homes);
     g_free(making->typical);
     g_array_unref(making->order);
-    g_array_unref(making->supplies);
     g_free(making);
 }
 
 struct value_model *value_model_new(const struct shape *shapes, size_t n, struct ledger *ledger)
+{
+    g_autoptr(supplies) supplies = collect_supplies(ledger);
+
+    return value_model_of(shapes, n, supplies);
+}
+
+struct value_model *value_model_of(const struct shape *shapes, size_t n,
+                                   const struct supplies *supplies)
 {
     struct making *making = g_new0(struct making, 1);
     struct value_model *value_model = g_atomic_rc_box_new0(struct value_model);
 
     *making = (struct making){.shapes = shapes, .n = n, .value_model = value_model};
     value_model->values = g_ptr_array_new_with_free_func(g_free);
-    making->supplies = collect_supplies(making, ledger);
+    making->supplies = supplies;
     collect_kinds(making);
     making->typical = g_new0(bool, n);
     making->order = g_array_new(FALSE, FALSE, sizeof(const struct shape *));

@@ -72,8 +72,23 @@ struct value_model {
     GPtrArray *values;         /* struct card_values */
 };
 
+/* How many nodes there are of each kind. */
+struct supplies;
+/* `own`: it keeps copies of the nodes that it needs; else they live as long as it does. */
+struct supplies *supplies_new(bool own);
+void supplies_free(struct supplies *supplies);
+typedef struct supplies supplies; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(supplies, supplies_free)
+/* All nodes of a ledger are to be added, in order of name. */
+void supplies_add(struct supplies *supplies, const struct node *node);
+/* As ledger_supply of that ledger. */
+uint64_t supplies_hardware(const struct supplies *supplies);
+
 /* With one reference. NULL: nothing can be said, since the ledger has no cards or the shapes ask for none. */
 struct value_model *value_model_new(const struct shape *shapes, size_t n, struct ledger *ledger);
+/* The same of these. */
+struct value_model *value_model_of(const struct shape *shapes, size_t n,
+                                   const struct supplies *supplies);
 struct value_model *value_model_ref(struct value_model *value_model); /* NULL gives NULL; any thread */
 void value_model_unref(struct value_model *value_model);          /* NULL is ignored */
 

@@ -28,12 +28,21 @@ struct supply {
     double n;
 };
 
+struct supplies {
+    GArray *all; /* struct supply, in the order in which the first was added, that of names */
+    GHashTable
+        *places; /* struct node *, a set by what is the same in all of a supply -> where in `all` */
+    struct ledger *own; /* of copies of the first nodes; NULL: they are borrowed */
+    uint64_t hardware;
+    int64_t cpu_most, memory_most; /* that any node has; INT64_MAX: not known of one */
+    guint last;                    /* where the last was added */
+};
+
 struct making {
     const struct shape *shapes;
     size_t n;
     struct value_model *value_model;
-    int64_t cpu_most, memory_most; /* that any node has; INT64_MAX: not known of one */
-    GArray *supplies;              /* struct supply, in the order of the first node's name */
+    const struct supplies *supplies;
     size_t n_drafts;
     struct draft drafts[KINDS_MAX];
     const struct draft **homes; /* by shape: where it is measured; NULL: it fits nowhere */

@@ -404,35 +404,12 @@ struct ratings *store_ratings(struct store *store)
     return store->ratings;
 }
 
-/* Under the lock: what the next decision will go by. Mostly another decision has worked it out; else
- * that costs as much as there are cards, once for all readers, and changes nothing for decisions. */
-static struct demand *told_demand(struct store *store)
-{
-    if (demand_is_settled(store->demand, store->ledger))
-        return store->demand;
-    if (!store->told || !demand_follows(store->told, store->demand, store->ledger)) {
-        demand_free(store->told);
-        store->told = demand_dup(store->demand);
-        demand_settle_now(store->told, store->ledger);
-    }
-    return store->told;
-}
-
-struct demand *store_demand_copy(struct store *store)
-{
-    store_lock(store);
-    struct demand *copy = demand_dup_outcome(told_demand(store));
-    store_unlock(store);
-    return copy;
-}
-
 void store_learn(struct store *store, const struct demand *demand)
 {
     const struct learned_demand learned = demand_tell(demand);
 
     store_lock(store);
     demand_learn(store->demand, &learned);
-    demand_settle_now(store->demand, store->ledger);
     hints_forget_all(store->hints);
     store_unlock(store);
 }

@@ -4,6 +4,7 @@
 #include "core/ledger.h"
 #include "core/node.h"
 #include "policy/demand.h"
+#include "policy/value_model.h"
 #include "store/images/ledger_reader.h"
 #include "store/store_state.h"
 
@@ -196,7 +197,7 @@ uint64_t store_tell_known(struct store *store)
         tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
         number = tell_gangs(store) && tell_usage(store) ? observer_number(store->observer) : 0;
     if (number > 0) {
-        demand_settle_now(store->demand, store->ledger); /* as whoever learns it does */
+        demand_unsettle(store->demand); /* as whoever learns it does */
         hints_forget_all(store->hints);
         learned = demand_dup(store->demand);
     }
@@ -204,6 +205,48 @@ uint64_t store_tell_known(struct store *store)
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
     return number;
+}
+
+/* --- what is expected ------------------------------------------------------------------------- */
+
+/* Under the lock: what was worked out, for decisions or for readers before; NULL: it is to be. */
+static struct demand *known_demand(struct store *store)
+{
+    if (demand_is_settled(store->demand, store->ledger))
+        return demand_dup_outcome(store->demand);
+    if (store->told && demand_follows(store->told, store->demand, store->ledger))
+        return demand_dup_outcome(store->told);
+    return NULL;
+}
+
+static void add_supply(const struct node *node, void *data)
+{
+    supplies_add(data, node);
+}
+
+/* Mostly a decision has worked it out; else that costs as much as there are cards, once for all readers,
+ * and changes nothing for decisions. If nodes come or go meanwhile, the next reader does it again. */
+struct demand *store_demand_copy(struct store *store)
+{
+    store_lock(store);
+    struct demand *copy = known_demand(store);
+    struct demand *told = copy ? NULL : demand_dup(store->demand);
+    store_unlock(store);
+    if (copy)
+        return copy;
+    g_autoptr(supplies) supplies = supplies_new(true);
+    node_walk_all(store, add_supply, supplies);
+    demand_settle_for(told, supplies);
+    copy = demand_dup_outcome(told);
+    store_lock(store);
+    if (demand_follows(told, store->demand, store->ledger)) {
+        struct demand *old = store->told;
+        store->told = told;
+        told = old;
+    }
+    store_unlock(store);
+    demand_free(told);
+    return copy;
 }
 
 /* --- what every store checks of itself ------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "book.h"
 
+#include "core/ledger.h"
 #include "policy/value_model.h"
 #include "suite.h"
 
@@ -226,6 +227,68 @@ START_TEST(what_was_learned_goes_on_elsewhere)
     demand_learn(other, &(struct learned_demand){.gain = 1});
     ck_assert_uint_eq(demand_version(other), 3);
     ck_assert_ptr_null(demand_value_model(other));
+}
+END_TEST
+
+/* The nodes may be gone by then. */
+START_TEST(what_follows_is_the_same_for_the_nodes_as_they_were)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    g_autoptr(supplies) supplies = supplies_new(true);
+
+    add_node("a", 1, 4000, "T4");
+    add_node("b", 2, 8000, "V100");
+    add_node("c", 1, 4000, "T4");
+    add_node("d", 2, 8000, "V100");
+    add_cards("e", 4, 40, 16000, "A100");
+    ledger_remove_node(book, "c"); /* it is not present, but for what is on it */
+    expect_pods(50, 13, 1, 1000);
+    expect_pods(20, 7, 2, 500);
+    expect_model(30, 5, "T4,A100");
+    g_autoptr(demand) other = demand_dup(expected);
+    demand_settle_now(expected, book);
+    const uint64_t supply = ledger_supply(book);
+    const GPtrArray *nodes = ledger_nodes(book);
+    uint64_t kinds[8];
+    size_t n = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const struct node *node = g_ptr_array_index(nodes, i);
+        supplies_add(supplies, node);
+        if (node->n_cards > 0)
+            kinds[n++] = node->cards[0].kind;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        ledger_remove_node(book, names[i]);
+    ck_assert_uint_eq(supplies_hardware(supplies), supply);
+    demand_settle_for(other, supplies);
+    ck_assert_uint_eq(demand_version(other), demand_version(expected));
+    ck_assert_uint_eq(n, 4);
+    const struct value_model *one = demand_value_model(expected), *two = demand_value_model(other);
+    ck_assert(one->cpu.mean == two->cpu.mean && one->cpu.variance == two->cpu.variance);
+    ck_assert_uint_eq(one->n_kinds, two->n_kinds);
+    for (size_t i = 0; i < n; i++) {
+        const struct kind *left = value_kind(one, kinds[i]), *right = value_kind(two, kinds[i]);
+        ck_assert(left->cards == right->cards && left->share == right->share);
+        ck_assert_mem_eq(left->values, right->values, sizeof *left->values);
+    }
+}
+END_TEST
+
+START_TEST(what_is_unsettled_is_worked_out_anew)
+{
+    add_node("a", 1, 0, "T4");
+    expect_pods(50, 20, 1, 100);
+    demand_settle(expected, book);
+    const uint64_t version = demand_version(expected);
+    g_autoptr(demand) before = demand_dup(expected);
+    demand_unsettle(expected);
+    ck_assert(!demand_is_settled(expected, book));
+    ck_assert(!demand_follows(before, expected, book));
+    ck_assert_uint_gt(demand_version(expected), version);
+    ck_assert_ptr_null(demand_value_model(expected));
+    demand_settle(expected, book);
+    ck_assert(demand_is_settled(expected, book));
+    ck_assert_ptr_nonnull(demand_value_model(expected));
 }
 END_TEST
 
@@ -627,6 +690,8 @@ int main(void)
     tcase_add_test(tests, remembers_so_many_shapes_and_no_more);
     tcase_add_test(tests, a_copy_goes_its_own_way);
     tcase_add_test(tests, what_was_learned_goes_on_elsewhere);
+    tcase_add_test(tests, what_follows_is_the_same_for_the_nodes_as_they_were);
+    tcase_add_test(tests, what_is_unsettled_is_worked_out_anew);
     tcase_add_test(tests, oc_leaves_what_others_can_use);
     tcase_add_test(tests, oc_keeps_named_models_for_those_who_name_them);
     tcase_add_test(tests, oc_keeps_large_cards_for_those_who_fit_no_others);

@@ -4,6 +4,8 @@
 #include "core/allocation.h"
 #include "core/ledger.h"
 #include "core/node.h"
+#include "policy/demand.h"
+#include "policy/value_model.h"
 #include "store/images/ledger_reader.h"
 #include "suite.h"
 
@@ -189,6 +191,39 @@ START_TEST(sums_that_are_wrong_are_found)
 }
 END_TEST
 
+/* A decision's model is its own, and no reader's. */
+START_TEST(what_readers_work_out_is_what_the_next_decision_will)
+{
+    struct store *store = world.store;
+
+    for (int i = 0; i < 40; i++) {
+        g_autofree char *name = g_strdup_printf("p-%d", i);
+        fake_cluster_add_pod(world.cluster, &(struct fake_pod){.name = name, .mem = 1 + i % 3});
+    }
+    put_node("n1", 0);
+    g_autoptr(demand) first = store_demand_copy(store), second = store_demand_copy(store);
+    const struct value_model *model = demand_value_model(first);
+    ck_assert_ptr_nonnull(model);
+    ck_assert_ptr_eq(demand_value_model(second), model);
+    store_lock(store);
+    const struct demand *decided = store_demand(store);
+    ck_assert_uint_eq(demand_version(decided), demand_version(first));
+    const struct value_model *own = demand_value_model(decided);
+    store_unlock(store);
+    ck_assert_ptr_ne(own, model);
+    ck_assert_uint_eq(own->n_kinds, 1);
+    ck_assert_uint_eq(model->n_kinds, 1);
+    ck_assert_mem_eq(own->kinds[0].values, model->kinds[0].values, sizeof *own->kinds[0].values);
+    g_autoptr(demand) third = store_demand_copy(store);
+    ck_assert_ptr_eq(demand_value_model(third), own);
+    put_nodes((struct planned[]){{"n1", 0}, {"n2", 0}, {NULL, 0}});
+    g_autoptr(demand) fourth = store_demand_copy(store), fifth = store_demand_copy(store);
+    ck_assert_ptr_ne(demand_value_model(fourth), own);
+    ck_assert_ptr_eq(demand_value_model(fourth), demand_value_model(fifth));
+    ck_assert(demand_value_model(fourth)->kinds[0].cards == 2 * CARDS);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     TCase *tcase = tcase_create("node_images");
@@ -198,6 +233,7 @@ static Suite *suite(void)
     tcase_add_test(tcase, nodes_come_in_order_and_once_however_large_they_are);
     tcase_add_test(tcase, what_is_held_is_read_with_its_node);
     tcase_add_test(tcase, sums_that_are_wrong_are_found);
+    tcase_add_test(tcase, what_readers_work_out_is_what_the_next_decision_will);
     Suite *suite = suite_create("node_images");
     suite_add_tcase(suite, tcase);
     return suite;
