@@ -3,6 +3,7 @@
  * could not know. */
 #include "core/ledger.h"
 #include "core/node.h"
+#include "json/source.h"
 #include "policy/demand.h"
 #include "policy/value_model.h"
 #include "store/images/ledger_reader.h"
@@ -144,17 +145,50 @@ static bool tell_known(struct store *store, struct observation observation)
     return observation.number > 0;
 }
 
-static bool tell_arrivals(struct store *store)
-{
-    g_autoptr(GArray) entries = NULL;
-    g_autoptr(GList) schedulers = NULL;
+/* What is told of arrivals, of which there may be thousands: it outlives the lock. */
+struct arrivals_told {
+    uint64_t number; /* 0: they cannot be told, or there is no order of arrival */
+    GArray *entries;
+    GList *schedulers;
+    struct json_arena *arena; /* of the names in both */
+};
 
-    if (store->options.hold_ms == 0) /* there is no order of arrival */
+static char *keep(struct arrivals_told *told, const char *text)
+{
+    return json_arena_dup(told->arena, text, strlen(text) + 1);
+}
+
+/* Under the lock. False: they cannot be told. */
+static bool read_arrivals(struct store *store, struct arrivals_told *told)
+{
+    if (store->options.hold_ms == 0)
         return true;
-    entries = arrivals_tell(store->arrivals, store->ledger, store->nominations);
-    schedulers = arrivals_schedulers(store->arrivals);
-    return tell_known(store, (struct observation){OBSERVED_ARRIVALS, .entries = entries,
-                                                  .schedulers = schedulers});
+    told->number = observer_number(store->observer);
+    if (told->number == 0)
+        return false;
+    told->entries = arrivals_tell(store->arrivals, store->ledger, store->nominations);
+    for (guint i = 0; i < told->entries->len; i++) {
+        struct queue_entry *entry = &g_array_index(told->entries, struct queue_entry, i);
+        entry->uid = keep(told, entry->uid);
+        entry->place = entry->place ? reservation_dup(entry->place) : NULL;
+    }
+    told->schedulers = arrivals_schedulers(store->arrivals);
+    for (GList *name = told->schedulers; name; name = name->next)
+        name->data = keep(told, name->data);
+    return true;
+}
+
+static void tell_arrivals(struct store *store, struct arrivals_told *told)
+{
+    observer_tell(store->observer,
+                  &(struct observation){OBSERVED_ARRIVALS, told->number, .entries = told->entries,
+                                        .schedulers = told->schedulers});
+    for (guint i = 0; told->entries && i < told->entries->len; i++)
+        reservation_free(
+            (struct reservation *)g_array_index(told->entries, struct queue_entry, i).place);
+    g_clear_pointer(&told->entries, g_array_unref);
+    g_list_free(told->schedulers);
+    json_arena_free(told->arena);
 }
 
 static bool tell_gangs(struct store *store)
@@ -187,11 +221,12 @@ bool store_tell_ledger(struct store *store, struct ledger_reader *reader)
 
 uint64_t store_tell_known(struct store *store)
 {
+    struct arrivals_told arrivals = {.arena = json_arena_new()};
     g_autoptr(demand) learned = NULL;
     uint64_t number = 0;
 
     store_lock(store);
-    if (tell_arrivals(store) &&
+    if (read_arrivals(store, &arrivals) &&
         tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
                                                .ledger = store->ledger}) &&
         tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
@@ -202,6 +237,7 @@ uint64_t store_tell_known(struct store *store)
         learned = demand_dup(store->demand);
     }
     store_unlock(store);
+    tell_arrivals(store, &arrivals);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
     return number;

@@ -28,19 +28,33 @@ static uint64_t give_number(struct observer *observer)
     return ++number;
 }
 
-static void note_observed(struct observer *observer, const struct observation *observation)
+static GPtrArray *observed; /* struct record * */
+
+static void keep_observed(struct observer *observer, const struct observation *observation)
 {
-    note(record_new(observation));
+    g_ptr_array_add(observed, record_new(observation));
 }
 
-/* All that is told where a file ends, by the store itself. */
+static gint compare_numbers(gconstpointer a, gconstpointer b)
+{
+    const struct record *left = *(struct record *const *)a, *right = *(struct record *const *)b;
+
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+/* All that is told where a file ends, by the store itself, in whatever order. */
 static void note_known(void)
 {
-    struct observer observer = {give_number, note_observed};
+    struct observer observer = {give_number, keep_observed};
 
+    observed = g_ptr_array_new();
     store_set_observer(live, &observer);
     store_tell_known(live);
     store_set_observer(live, NULL);
+    g_ptr_array_sort(observed, compare_numbers);
+    for (guint i = 0; i < observed->len; i++)
+        note(observed->pdata[i]);
+    g_ptr_array_unref(observed);
 }
 
 /* A promise stands, though by now there may be a better place. */
