@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What node.c needs of cards and pools beside what anybody may ask (gpuledger/ledger.h).
+ * What node.c and ledger/node_sums.c need of cards and pools beside what anybody may ask (gpuledger/ledger.h).
  */
 #include <gpuledger/ledger.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which pods there are, and where: the nodes are those of ledger/ledger_nodes.c. What pods hold of a
- * node's cards is counted in node.c.
+ * node's cards is counted in ledger/node_sums.c.
  */
 #include "core/allocation.h"
 #include "core/asked_order.h"

@@ -247,7 +247,7 @@ static bool take_piece(const struct share *piece, struct share *share)
 
     share->key = piece->key;
     share->place = piece->place;
-    /* At most what its place has, which node.c knows. */
+    /* At most what its place has, which the node knows. */
     if (instance && (!known || piece->memory.value > share->memory.value))
         share->memory = piece->memory;
     if (instance && piece->core > share->core) {
