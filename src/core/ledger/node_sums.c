@@ -212,8 +212,8 @@ static void node_count(struct node *node, struct allocation *allocation, int sig
             share->card = card ? card->index : CARD_UNKNOWN;
         if (share->init && init_seen(node, allocation, i))
             continue;
-        struct usage usage = share->init ? init_surplus(node, card, allocation)
-                                         : share_usage(node, card, share);
+        struct usage usage =
+            share->init ? init_surplus(node, card, allocation) : share_usage(node, card, share);
         count_usage(node, card, allocation, &usage, sign);
     }
     count_pod(node, allocation, sign);
@@ -339,10 +339,8 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
     /* Charged to copies, by the function that will charge it. */
     struct node_own own = {.node = *node}; /* of what is charged to it, the version changes too */
     struct node *what_if = &own.node;
-    g_autofree struct card *cards =
-        g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
-    g_autofree struct pool *pools =
-        g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
+    g_autofree struct card *cards = g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
+    g_autofree struct pool *pools = g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
     what_if->cards = cards;
     what_if->pools = pools;
     node_count(what_if, (struct allocation *)allocation, 1);
