@@ -94,8 +94,13 @@ class Auditor:
             size = sizes[now.card] if now.card < len(sizes) else 0
             if self._used[place] > size:
                 self.broken.append(
-                    f"{now.node} card {now.card}: {self._used[place]} of {size} with {now.name}"
+                    f"{now.node} card {now.card}: {self._used[place]} of {size} with {now.name}, beside "
+                    f"{self._beside(uid, place)}; pods were listed {self._feed.lists} times"
                 )
+
+    def _beside(self, uid, place):
+        return ", ".join(f"{other.name} ({other.units})" for its, other in self._held.items()
+                         if its != uid and (other.node, other.card) == place)
 
     def _note_card(self, uid, now):
         earlier = self._cards.get(uid)

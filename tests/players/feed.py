@@ -37,6 +37,7 @@ class PodFeed(threading.Thread):
         self._handlers = list(handlers)
         self._stopping = threading.Event()
         self._known = {}
+        self.lists = 0  # more than one: there was an outage
 
     def stop(self):
         self._stopping.set()
@@ -53,9 +54,12 @@ class PodFeed(threading.Thread):
 
     def _list(self):
         answer = self._client.list("Pod")
+        self.lists += 1
         found = {key(pod): pod for pod in answer["items"]}
-        for gone in self._known.keys() - found.keys():
-            self._emit("DELETED", self._known[gone])
+        # Also who was created again: whoever was given the room of the earlier one may come first.
+        for name, pod in list(self._known.items()):
+            if name not in found or found[name]["metadata"]["uid"] != pod["metadata"]["uid"]:
+                self._emit("DELETED", pod)
         # What has ended first: whoever adds up must not see the room taken before it was left.
         for pod in sorted(found.values(), key=lambda pod: not has_ended(pod)):
             self._emit("MODIFIED", pod)
