@@ -165,6 +165,7 @@ struct allocation *ledger_reserve(struct ledger *ledger, const char *node_name,
         allocation_free(take_allocation);
         return NULL;
     }
+    ledger_drop_cpu_pod(ledger, take_allocation->uid);
     return ledger_add(ledger, node, take_allocation);
 }
 

@@ -244,6 +244,21 @@ START_TEST(who_else_holds_a_card_is_known)
 }
 END_TEST
 
+START_TEST(who_reserves_cards_is_no_pod_without_them)
+{
+    const struct host host = {100, 0, 1};
+
+    set_equal_cards("n1", 1, 16);
+    ledger_put_cpu_pod(book, "n1", "u1", host, 0);
+    ck_assert_int_eq(reserve("n1", HOLDING("u1", on(0, 1, 0, false))), REASON_NONE);
+    ck_assert_int_eq(ledger_node(book, "n1")->n_cpu_pods, 0);
+    ck_assert(ledger_put_cpu_pod(book, "n1", "u1", host, 0));
+    ck_assert(ledger_put_cpu_pod(book, "n1", "u2", host, 0));
+    ck_assert_ptr_null(ledger_get(book, "u1"));
+    ck_assert_int_eq(ledger_node(book, "n1")->n_cpu_pods, 2);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("ledger cards");
@@ -260,6 +275,7 @@ static Suite *suite(void)
     tcase_add_test(tc, parts_of_a_card_are_whole_mebibytes);
     tcase_add_test(tc, what_the_node_says_of_its_health_counts);
     tcase_add_test(tc, who_else_holds_a_card_is_known);
+    tcase_add_test(tc, who_reserves_cards_is_no_pod_without_them);
     suite_add_tcase(s, tc);
     return s;
 }
