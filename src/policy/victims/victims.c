@@ -278,9 +278,6 @@ static bool is_over(const struct search *search)
     return is_hopeless(search) || (search->found && search->tries > VICTIMS_TRIES_MAX);
 }
 
-/* Costs only grow, so of pods that are alike it will do to look now and then. */
-#define LOOK_EVERY 8
-
 /* It suffices that those of the crowd end who are out, all of them from `from` on. Each is spared if it
  * can be, the dearest first. `needed`: one of those before who could not, with no fewer out than now, so
  * one that is like it is needed too; the number of victims: there is none. */
@@ -290,16 +287,14 @@ static void spare(struct search *search, const struct crowd *crowd, size_t from,
     size_t i = from;
 
     for (;;) {
-        const bool alike = i < crowd->n && needed < search->n && search->query->one_card &&
-                           are_alike(search, crowd->victims[i], needed);
-        if ((!alike || i % LOOK_EVERY == 0) && is_over(search))
+        if (is_over(search))
             break;
         if (i == crowd->n) {
             keep_best(search);
             break;
         }
         const size_t at = crowd->victims[i++];
-        if (alike) {
+        if (needed < search->n && search->query->one_card && are_alike(search, at, needed)) {
             search->tries++;
         } else if (can_stay(search, at)) {
             spare(search, crowd, i, needed);
