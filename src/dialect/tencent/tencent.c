@@ -17,6 +17,8 @@
  * in_flight(): one at a time, until kubelet reports the pod's start time; and none while a pod ends
  * that has not run.
  */
+#include "dialect/tencent/tencent.h"
+
 #include "core/fail.h"
 #include "dialect/amounts.h"
 #include "dialect/digits.h"
@@ -24,13 +26,7 @@
 #include "dialect/rows.h"
 #include "dialect/warning.h"
 
-#include <gpuledger/quantity.h>
 #include <string.h>
-
-DIALECT_ROW(tencent, 30);
-
-#define RESOURCE_CORE "tencent.com/vcuda-core"
-#define RESOURCE_MEMORY "tencent.com/vcuda-memory"
 
 #define KEY_TIME "tencent.com/predicate-time"
 /* Ours, in the other's place: without that, gpu-manager compares nothing and writes its choice. */
@@ -41,14 +37,6 @@ DIALECT_ROW(tencent, 30);
 /* The user's: compute is a share to begin with, and may grow to this while the card is idle. */
 #define KEY_CORE_LIMIT "tencent.com/vcuda-core-limit"
 
-/* Ours: the true size of each card by its minor number, in blocks ("59,59") or bytes
- * ("15109Mi,15107Mi"). gpu-manager tells kubelet their sum only. */
-#define NODE_KEY_CARD_MEMORY "gpuledger.io/card-memory"
-/* Ours: the minor numbers in the order in which NVML counts the cards: "1,0". */
-#define NODE_KEY_CARD_ORDER "gpuledger.io/card-order"
-
-#define BLOCK_BYTES (INT64_C(256) << 20)
-#define CARD_CORE 100
 #define TIME_MAX (INT64_MAX / 2)
 
 /* --- gpu-manager's order -------------------------------------------------------------------- */
@@ -72,79 +60,6 @@ static const struct policy policy = {
     .foreseen = true,
 };
 
-/* --- nodes ---------------------------------------------------------------------------------- */
-
-/* The annotation's items, one per card; NULL otherwise. */
-static char **split_by_card(const struct node_view *view, const char *key, int32_t n_cards,
-                            char **ret_warning)
-{
-    const char *text = string_pairs_get(&view->annotations, key);
-    if (!text)
-        return NULL;
-
-    g_auto(GStrv) items = g_strsplit(text, ",", NODE_CARDS_MAX + 1);
-    if (g_strv_length(items) == (guint)n_cards) {
-        for (char **item = items; *item; item++)
-            g_strstrip(*item);
-        return g_steal_pointer(&items);
-    }
-    warn(ret_warning, g_strdup_printf("annotation '%s' lists %u cards of %d and is ignored", key,
-                                      g_strv_length(items), n_cards));
-    return NULL;
-}
-
-static bool read_size(const char *text, int64_t *ret_bytes)
-{
-    if (digits_parse(text, AMOUNT_BYTES_MAX / BLOCK_BYTES, ret_bytes)) {
-        *ret_bytes *= BLOCK_BYTES;
-        return true;
-    }
-    return quantity_parse(text, ret_bytes, NULL) && *ret_bytes <= AMOUNT_BYTES_MAX;
-}
-
-/* gpu-manager compares cards by blocks since v1.1.5, by bytes before. */
-static void read_sizes(const struct node_view *view, const struct dialect_options *options,
-                       struct topology *topology, char **ret_warning)
-{
-    const bool bytewise = options->tencent_order == TENCENT_ORDER_BYTES_NVML;
-    g_auto(GStrv) items = split_by_card(view, NODE_KEY_CARD_MEMORY, topology->n_cards, ret_warning);
-    int64_t bytes[NODE_CARDS_MAX];
-
-    if (!items)
-        return;
-    for (int32_t i = 0; i < topology->n_cards; i++) {
-        if (!read_size(items[i], &bytes[i])) {
-            warn(ret_warning, g_strdup_printf("annotation '" NODE_KEY_CARD_MEMORY "': '%.32s' is "
-                                              "not a size; all cards are taken to be equal",
-                                              items[i]));
-            return;
-        }
-    }
-    for (int32_t i = 0; i < topology->n_cards; i++)
-        topology->cards[i].memory = bytewise ? bytes[i] : bytes[i] - bytes[i] % BLOCK_BYTES;
-}
-
-static void read_order(const struct node_view *view, struct topology *topology, char **ret_warning)
-{
-    g_auto(GStrv) items = split_by_card(view, NODE_KEY_CARD_ORDER, topology->n_cards, ret_warning);
-    bool seen[NODE_CARDS_MAX] = {false};
-    int64_t minors[NODE_CARDS_MAX];
-
-    if (!items)
-        return;
-    for (int32_t i = 0; i < topology->n_cards; i++) {
-        if (!digits_parse(items[i], topology->n_cards - 1, &minors[i]) || seen[minors[i]]) {
-            warn(ret_warning, g_strdup_printf("annotation '" NODE_KEY_CARD_ORDER "': '%.32s' is "
-                                              "not the number of another card; it is ignored",
-                                              items[i]));
-            return;
-        }
-        seen[minors[i]] = true;
-    }
-    for (int32_t i = 0; i < topology->n_cards; i++)
-        topology->cards[minors[i]].rank = i;
-}
-
 /* gpu-manager counts hundredths of cards and blocks of memory. */
 static bool write_profile(const struct card_profile *profile, const struct dialect_options *options,
                           struct profile_words *words)
@@ -153,39 +68,6 @@ static bool write_profile(const struct card_profile *profile, const struct diale
         return false;
     profile_words_amount(words, RESOURCE_CORE, profile->cards * CARD_CORE);
     profile_words_amount(words, RESOURCE_MEMORY, profile->cards * (profile->memory / BLOCK_BYTES));
-    return true;
-}
-
-static bool read_topology(const struct node_view *view, const struct dialect_options *options,
-                          struct topology *ret_topology, char **ret_warning, GError **error)
-{
-    /* Capacity, as gpu-manager states it once and for all: its devices never become unhealthy. */
-    struct topology *topology = ret_topology;
-    int64_t core, blocks;
-
-    if (!read_capacity(view, RESOURCE_CORE, &core, error) ||
-        !read_capacity(view, RESOURCE_MEMORY, &blocks, error))
-        return false;
-    if (core == 0)
-        return false;
-    if (core < CARD_CORE || core / CARD_CORE > NODE_CARDS_MAX || blocks < core / CARD_CORE)
-        return fail_with(
-            error, GPULEDGER_ERROR_RANGE,
-            "node '%s': capacity " RESOURCE_CORE " is %" G_GINT64_FORMAT " and " RESOURCE_MEMORY
-            " is %" G_GINT64_FORMAT
-            "; expected 100 of the one, and some of the other, for each of 1 to %d cards",
-            view->name, core, blocks, NODE_CARDS_MAX);
-    topology->dialect = &dialect_tencent;
-    topology->n_cards = (int32_t)(core / CARD_CORE);
-    topology->memory_unit = BLOCK_BYTES;
-    for (int32_t i = 0; i < topology->n_cards; i++) {
-        const struct amount size = {blocks / topology->n_cards, AMOUNT_NODE_UNITS};
-        topology->cards[i].memory = amount_bytes(size, BLOCK_BYTES);
-        topology->cards[i].rank = i;
-    }
-    read_sizes(view, options, topology, ret_warning);
-    if (options->tencent_order != TENCENT_ORDER_BLOCKS_MINOR)
-        read_order(view, topology, ret_warning);
     return true;
 }
 
@@ -399,8 +281,7 @@ static void read_cards(const struct pod_view *view, const struct card_ask *ask,
 }
 
 static struct allocation *read_allocation(const struct pod_view *view,
-                                          const struct dialect_options *options,
-                                          char **ret_warning)
+                                          const struct dialect_options *options, char **ret_warning)
 {
     struct demand demand;
 
@@ -505,7 +386,8 @@ static void look_beyond(const struct node *node, const struct request *request,
         return;
     if (ask->exclusive) {
         in_flight->restricted = ask->count > count_free(node);
-    } else if (placement_find(node, request, &policy, NULL, CARD_UNKNOWN, &placement) == REASON_NONE) {
+    } else if (placement_find(node, request, &policy, NULL, CARD_UNKNOWN, &placement) ==
+               REASON_NONE) {
         const struct card *card = node_card(node, placement.shares[0].card);
         in_flight->card = card->holders > 0 ? card->index : CARD_UNKNOWN;
     }
@@ -577,8 +459,8 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 }
 
 static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
-static const char *const records[] = {KEY_TIME, KEY_OWN_TIME, KEY_NODE, KEY_IDX "*", KEY_ASSIGNED,
-                                      NULL};
+static const char *const records[] = {KEY_TIME,    KEY_OWN_TIME, KEY_NODE,
+                                      KEY_IDX "*", KEY_ASSIGNED, NULL};
 
 const struct dialect dialect_tencent = {
     .name = "tencent",
@@ -629,7 +511,7 @@ const struct dialect dialect_tencent = {
                 "`--tencent-unchecked` that fails no pod: `predicate-time` is left out, "
                 "gpu-manager compares nothing and writes the card that it took.",
         },
-    .read_topology = read_topology,
+    .read_topology = tencent_read_topology,
     .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Tencent gpu-manager: what its files share. Sources: tencent.c. */
+#include "dialect/rows.h"
+
+DIALECT_ROW(tencent, 30);
+
+#define RESOURCE_CORE "tencent.com/vcuda-core"
+#define RESOURCE_MEMORY "tencent.com/vcuda-memory"
+
+#define BLOCK_BYTES (INT64_C(256) << 20) /* of memory */
+#define CARD_CORE 100
+
+/* tencent_node.c: as struct dialect has it. */
+bool tencent_read_topology(const struct node_view *view, const struct dialect_options *options,
+                           struct topology *ret_topology, char **ret_warning, GError **error);
