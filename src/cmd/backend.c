@@ -10,7 +10,7 @@
 #include "kube/reflector.h"
 #include "kueue/controller.h"
 #include "maintain/half_groups.h"
-#include "maintain/plan_service.h"
+#include "maintain/plans/plan_service.h"
 #include "snapshot/snapshot.h"
 #include "switch/switcher.h"
 #include "usage/usage_source.h"

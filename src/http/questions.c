@@ -5,7 +5,7 @@
 #include "explain/fit.h"
 #include "http/answers.h"
 #include "maintain/named_pods.h"
-#include "maintain/plan_aim.h"
+#include "maintain/plans/plan_aim.h"
 #include "maintain/waiting.h"
 #include "plan/plan.h"
 #include "snapshot/fit_body.h"

@@ -2,7 +2,7 @@
 #include "maintain/relocation.h"
 
 #include "core/constraints.h"
-#include "maintain/step_log.h"
+#include "maintain/plans/step_log.h"
 #include "wire/constraints.h"
 
 char *relocation_awaits(const struct relocation_step *step)

@@ -6,8 +6,8 @@
 #include "target.h"
 
 #include "maintain/findings.h"
-#include "maintain/plan_order.h"
-#include "maintain/plan_status.h"
+#include "maintain/plans/plan_order.h"
+#include "maintain/plans/plan_status.h"
 #include "plan/plan.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_order.h"
-#include "maintain/plan_status.h"
+#include "maintain/plans/plan_order.h"
+#include "maintain/plans/plan_status.h"
 #include "suite.h"
 
 static void begin(struct step_log *log, int64_t at_s)

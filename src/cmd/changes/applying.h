@@ -6,7 +6,7 @@
  * names, if it does, has to audit its ledger (maintain/findings.h). One thread.
  */
 #include "cmd/changes/goal.h"
-#include "maintain/step_log.h"
+#include "maintain/plans/step_log.h"
 
 struct applied {
     struct relocation *plan; /* the last one; NULL: none was made */

@@ -2,7 +2,7 @@
 #pragma once
 /* What a plan that the command line asks for is to reach. One thread. */
 #include "maintain/findings.h"
-#include "maintain/plan_aim.h"
+#include "maintain/plans/plan_aim.h"
 #include "maintain/relocation.h"
 #include "maintain/window.h"
 #include "options/config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_aim.h"
+#include "maintain/plans/plan_aim.h"
 
 #include "core/fail.h"
 

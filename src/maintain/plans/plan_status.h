@@ -9,7 +9,7 @@
  *
  * Pure.
  */
-#include "maintain/step_log.h"
+#include "maintain/plans/step_log.h"
 
 #define PLAN_STATUS_KEY "gpuledger.io/plan-status"
 #define PLAN_STATUS_MAX ((size_t)200 << 10) /* bytes; longer ones are not read */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_order.h"
+#include "maintain/plans/plan_order.h"
 
 #include "core/fail.h"
-#include "maintain/plan_status.h"
+#include "maintain/plans/plan_status.h"
 #include "plan/plan.h"
 
 #include <string.h>

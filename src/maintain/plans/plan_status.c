@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_status.h"
+#include "maintain/plans/plan_status.h"
 
 #include "core/fail.h"
 #include "maintain/findings.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_run.h"
+#include "maintain/plans/plan_run.h"
 
 #include "audit/audit.h"
 #include "base/log.h"
@@ -11,13 +11,12 @@
 #include "maintain/evict/drain.h"
 #include "maintain/findings.h"
 #include "maintain/keeping.h"
+#include "maintain/plans/plan_config_map.h"
 #include "maintain/waiting.h"
-#include "wire/kubernetes.h"
 
 #include <string.h>
 
 #define CALL_MS 10000
-#define WRITES_MAX 5
 #define ASK_MS 2000  /* between looks at the ConfigMap, while something is waited for */
 #define TELL_MS 5000 /* between writes of what is only told */
 #define SETTLE_MS 10000
@@ -40,38 +39,11 @@ struct run {
     bool paused;
 };
 
-/* --- the ConfigMap ---------------------------------------------------------------------------- */
+/* --- what the executor asks ------------------------------------------------------------------- */
 
-static char *path_of(const struct plan_order *order)
+static bool write_status(const struct plan_run_args *args, GError **error)
 {
-    g_autofree char *ns = g_uri_escape_string(order->ns, NULL, FALSE);
-    g_autofree char *name = g_uri_escape_string(order->name, NULL, FALSE);
-
-    return g_strdup_printf("/api/v1/namespaces/%s/configmaps/%s", ns, name);
-}
-
-static struct plan_order *decode(const GString *reply, GError **error)
-{
-    g_autoptr(json_arena) arena = json_arena_new();
-    const cJSON *object = json_parse(arena, reply->str, reply->len, error);
-
-    return object ? plan_order_decode(arena, object, error) : NULL;
-}
-
-/* As it is now. */
-static enum outcome read_order(const struct plan_run_args *args, struct plan_order **ret_order,
-                               GError **error)
-{
-    g_autofree char *path = path_of(args->order);
-    g_autoptr(GString) reply = g_string_new(NULL);
-    const struct api_call call = {
-        .method = "GET", .path = path, .deadline_ms = clock_ms() + CALL_MS};
-    const enum outcome outcome = api_client_call(args->with->client, &call, reply, error);
-
-    if (outcome != OUTCOME_OK)
-        return outcome;
-    *ret_order = decode(reply, error);
-    return *ret_order ? OUTCOME_OK : OUTCOME_REFUSED;
+    return plan_config_map_write(args->with->client, args->order, args->status, error);
 }
 
 static bool is_same(const struct plan_order *order, const struct plan_order *now)
@@ -79,73 +51,6 @@ static bool is_same(const struct plan_order *order, const struct plan_order *now
     return now->wanted && g_str_equal(order->digest, now->digest) &&
            g_str_equal(order->uid, now->uid);
 }
-
-static void take_version(struct plan_order *order, struct plan_order *from, char *take_status)
-{
-    g_free(order->version);
-    order->version = g_steal_pointer(&from->version);
-    g_free(order->status);
-    order->status = take_status;
-}
-
-static enum outcome try_write(const struct plan_run_args *args, const char *text, GError **error)
-{
-    g_autofree char *path = path_of(args->order);
-    g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
-    struct json_writer writer;
-
-    json_writer_init(&writer, body);
-    node_annotation_encode(&writer, &(struct node_annotation){.node = args->order->name,
-                                                              .version = args->order->version,
-                                                              .key = PLAN_STATUS_KEY,
-                                                              .value = text});
-    const enum outcome outcome = api_client_call(
-        args->with->client,
-        &(struct api_call){
-            .method = "PATCH", .path = path, .body = body, .deadline_ms = clock_ms() + CALL_MS},
-        reply, error);
-    if (outcome != OUTCOME_OK)
-        return outcome;
-    g_autoptr(plan_order) now = decode(reply, error);
-    if (!now)
-        return OUTCOME_REFUSED;
-    take_version(args->order, now, g_strdup(text));
-    return OUTCOME_OK;
-}
-
-/* After a conflict: whether it may be written against what is there now. */
-static bool look_again(const struct plan_run_args *args, const char *text, GError **error)
-{
-    g_autoptr(plan_order) now = NULL;
-
-    if (read_order(args, &now, error) != OUTCOME_OK)
-        return false;
-    /* Our own write, whose answer was lost, is as good. */
-    if (g_strcmp0(now->status, args->order->status) != 0 && g_strcmp0(now->status, text) != 0)
-        return fail_with(error, GPULEDGER_ERROR_CONFLICT,
-                         "somebody else has written the plan's status");
-    take_version(args->order, now, g_steal_pointer(&now->status));
-    return true;
-}
-
-bool plan_run_write(const struct plan_run_args *args, GError **error)
-{
-    g_autofree char *text = plan_status_format(args->status);
-    enum outcome outcome = OUTCOME_CONFLICT;
-
-    for (int i = 0; i < WRITES_MAX && outcome == OUTCOME_CONFLICT; i++) {
-        g_clear_error(error);
-        outcome = try_write(args, text, error);
-        if (outcome == OUTCOME_CONFLICT) {
-            g_clear_error(error);
-            if (!look_again(args, text, error))
-                return false;
-        }
-    }
-    return outcome == OUTCOME_OK;
-}
-
-/* --- what the executor asks ------------------------------------------------------------------- */
 
 /* This replica serves as it did when it began, and is not about to end. */
 static bool serves(struct run *run)
@@ -166,7 +71,8 @@ static bool is_wanted(void *data, GError **error)
     if (clock_ms() < run->asked_ms + ASK_MS)
         return true;
     run->asked_ms = clock_ms();
-    const enum outcome outcome = read_order(run->args, &now, NULL);
+    const enum outcome outcome =
+        plan_config_map_read(run->args->with->client, run->args->order, &now, NULL);
     if (outcome == OUTCOME_NOT_FOUND)
         return fail_with(error, GPULEDGER_ERROR_NOT_FOUND, "its ConfigMap is gone");
     return outcome != OUTCOME_OK || is_same(run->args->order, now) ||
@@ -184,7 +90,7 @@ static void tell(void *data, const char *text)
     if (clock_ms() < run->told_ms + TELL_MS || !serves(run))
         return;
     run->told_ms = clock_ms();
-    if (!plan_run_write(run->args, &failure))
+    if (!write_status(run->args, &failure))
         log_event(LOG_LEVEL_WARN, "plan's status cannot be written",
                   LOG_TEXT("configmap", order->name), LOG_TEXT("why", failure->message));
 }
@@ -415,7 +321,7 @@ static bool note(void *data, const struct executor_news *news, GError **error)
     if (news->event != EXECUTOR_STEP)
         note_last(run);
     run->told_ms = clock_ms();
-    if (!plan_run_write(args, error)) {
+    if (!write_status(args, error)) {
         step_log_withdraw(args->status->log);
         return fail_within(error, "stopped: its status cannot be written: ");
     }
@@ -585,7 +491,7 @@ static void conclude(struct run *run, bool ok, const GError *failure)
               LOG_TEXT("configmap", args->order->name),
               LOG_TEXT("phase", plan_phases[status->phase]), LOG_NUMBER("moved", status->moved),
               LOG_TEXT("text", status->text));
-    if (!plan_run_write(args, &unwritten))
+    if (!write_status(args, &unwritten))
         log_event(LOG_LEVEL_WARN, "plan's status cannot be written",
                   LOG_TEXT("configmap", args->order->name), LOG_TEXT("why", unwritten->message));
 }
@@ -600,7 +506,7 @@ void plan_run(const struct plan_run_args *args)
         .client = args->with->client, .by = run.by, .tell = complain_of, .data = NULL});
     args->status->phase = PLAN_PHASE_RUNNING;
     plan_status_tell(args->status, "begins");
-    if (!plan_run_write(args, &failure)) {
+    if (!write_status(args, &failure)) {
         run.left = true; /* somebody else is at it, or it will be tried again */
         log_event(LOG_LEVEL_WARN, "plan does not begin", LOG_TEXT("configmap", args->order->name),
                   LOG_TEXT("why", failure->message));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/step_log.h"
+#include "maintain/plans/step_log.h"
 
 #include "base/metrics.h"
 #include "core/fail.h"

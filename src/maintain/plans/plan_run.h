@@ -2,9 +2,9 @@
 #pragma once
 /* Carries out what one ConfigMap orders, from wherever it stands. For plan_service.c; its thread. */
 #include "base/worker.h"
-#include "maintain/plan_order.h"
-#include "maintain/plan_service.h"
-#include "maintain/plan_status.h"
+#include "maintain/plans/plan_order.h"
+#include "maintain/plans/plan_service.h"
+#include "maintain/plans/plan_status.h"
 
 struct plan_run_args {
     const struct plan_service_options *with;
@@ -16,10 +16,6 @@ struct plan_run_args {
     struct plan_order *order;
     struct plan_status *status; /* both change with what is written */
 };
-
-/* Writes the status into the ConfigMap, against the version that was read; where only others' fields have changed
- * meanwhile it is written again. False, with an error: it was not written, and somebody else may have. */
-bool plan_run_write(const struct plan_run_args *args, GError **error);
 
 /* Of those who wait, chooses one for whom moves make room; it is in the order and in the status then. False:
  * there is nobody, and why; free with g_free. */

@@ -7,11 +7,11 @@
  *   metadata: {name: empty-n1, labels: {gpuledger.io/plan: run}}
  *   data: {empty: n1/3, max-per-hour: "4", window: "Mon-Fri 22:00-06:00 Europe/Berlin"}
  *
- * What has come of it so far is in an annotation of it (maintain/plan_status.h). Pure.
+ * What has come of it so far is in an annotation of it (maintain/plans/plan_status.h). Pure.
  */
 #include "json/json.h"
 #include "maintain/executor.h"
-#include "maintain/plan_aim.h"
+#include "maintain/plans/plan_aim.h"
 
 #define PLAN_ORDER_LABEL "gpuledger.io/plan"
 #define PLAN_ORDER_RUN "run"     /* any other value: it is not to be carried out, or no longer */

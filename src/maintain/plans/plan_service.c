@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "maintain/plan_service.h"
+#include "maintain/plans/plan_service.h"
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "core/fail.h"
 #include "kube/clock.h"
-#include "maintain/plan_run.h"
+#include "maintain/plans/plan_config_map.h"
+#include "maintain/plans/plan_run.h"
 
 #include <string.h>
 
@@ -222,7 +223,7 @@ static bool set_phase(const struct plan_run_args *args, enum plan_phase phase, c
     plan_status_tell(args->status, text);
     if (args->order->status && before == phase && g_strcmp0(said, args->status->text) == 0)
         return false;
-    if (!plan_run_write(args, &failure)) {
+    if (!plan_config_map_write(args->with->client, args->order, args->status, &failure)) {
         log_event_limited(LOG_LEVEL_WARN, "plan's status cannot be written",
                           LOG_TEXT("configmap", args->order->name),
                           LOG_TEXT("why", failure->message));
