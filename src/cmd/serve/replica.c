@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/replica.h"
+#include "cmd/serve/replica.h"
 
 #include "kube/holder_label.h"
 #include "kube/lease.h"
@@ -7,8 +7,8 @@
 #include <gpuledger/error.h>
 
 /* The proportions are client-go's: 15 s, 10 s, 2 s. */
-#define RENEW_DEADLINE(duration_ms) ((duration_ms)*2 / 3)
-#define RETRY(duration_ms) ((duration_ms)*2 / 15)
+#define RENEW_DEADLINE(duration_ms) ((duration_ms) * 2 / 3)
+#define RETRY(duration_ms) ((duration_ms) * 2 / 15)
 
 struct replica {
     struct api_client *client; /* its own, so that no renewal waits for other calls */
@@ -88,8 +88,8 @@ static bool start_label(struct replica *replica, const struct config *config, GE
 {
     if (!*config->pod_name)
         return true;
-    replica->label = holder_label_start(replica->client, config->lease_namespace, config->pod_name,
-                                        error);
+    replica->label =
+        holder_label_start(replica->client, config->lease_namespace, config->pod_name, error);
     return replica->label != NULL;
 }
 

@@ -15,7 +15,8 @@
 #include "cmd/backend.h"
 #include "options/command.h"
 #include "cmd/keys.h"
-#include "cmd/replica.h"
+#include "cmd/serve/housekeeping.h"
+#include "cmd/serve/replica.h"
 #include "simulate/chooser.h"
 #include "policy/policy_choice.h"
 #include "options/choices.h"
@@ -24,36 +25,19 @@
 #include "http/routes.h"
 #include "maintain/evict/eviction.h"
 #include "reclaim/reclaimer.h"
-#include "store/node_walk.h"
 #include "http/tls.h"
 
-#include <errno.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define SYNC_POLL_MS 50
-#define SETTLE_EVERY_MS 1000
-#define SETTLE_AGE_MS 5000 /* the watch confirms a bind within milliseconds, unless it is cut */
 #define OPS_CONNECTIONS 64
 #define OPS_DRAIN_MS 1000
 #define HAND_OVER_MS 1000 /* in which most Bindings end; nobody serves meanwhile */
 #define OPS_BODY_MAX ((size_t)4 << 20)
 #define OTHER_FILES 128 /* what is open beside the scheduler's connections, with room to spare */
-
-struct housekeeping {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop; /* under the lock */
-    struct extender *extender;
-    struct keys *keys;
-    int64_t started_ms;
-};
 
 struct serve {
     const struct config *started; /* what runs; borrowed */
@@ -74,119 +58,13 @@ struct serve {
     struct outgoing *outgoing;
     struct server *scheduler_server, *operations_server;
     struct tls *tls, *operations_tls; /* NULL: none */
-    struct bearer *bearer; /* NULL: none */
-    struct housekeeping housekeeping;
-    bool keeping_house;
+    struct bearer *bearer;            /* NULL: none */
+    struct housekeeping *housekeeping;
 };
 
 static int64_t now_ms(void)
 {
     return g_get_monotonic_time() / 1000;
-}
-
-/* --- housekeeping ---------------------------------------------------------------------------- */
-
-/* Sleeps; false: time to stop. */
-static bool rest(struct housekeeping *housekeeping, int64_t duration_ms)
-{
-    int64_t until_ms = now_ms() + duration_ms;
-    struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
-    pthread_mutex_lock(&housekeeping->lock);
-    while (!housekeeping->stop &&
-           pthread_cond_timedwait(&housekeeping->wake, &housekeeping->lock, &until) != ETIMEDOUT)
-        continue;
-    bool go_on = !housekeeping->stop;
-    pthread_mutex_unlock(&housekeeping->lock);
-    return go_on;
-}
-
-struct sums {
-    size_t nodes, cards, pools; /* of pools only kubelet knows the cards */
-};
-
-static void add_node(const struct node *node, void *data)
-{
-    struct sums *sums = data;
-
-    sums->nodes += node->n_cards > 0 || node->n_pools > 0;
-    sums->pools += (size_t)node->n_pools;
-    sums->cards += (size_t)node->n_cards;
-}
-
-static void report_sync(const struct housekeeping *housekeeping)
-{
-    struct store *store = housekeeping->extender->store;
-    struct sums sums = {0};
-
-    node_walk_all(store, add_node, &sums);
-    size_t pods = ledger_size(store_lock(store));
-    store_unlock(store);
-    log_event(LOG_LEVEL_INFO, "synced", LOG_NUMBER("gpu_nodes", sums.nodes),
-              LOG_NUMBER("cards", sums.cards), LOG_NUMBER("pods", pods),
-              LOG_NUMBER("ms", now_ms() - housekeeping->started_ms),
-              LOG_NUMBER("pools", sums.pools));
-    if (sums.nodes == 0)
-        log_event(LOG_LEVEL_WARN, "no node shares GPUs",
-                  LOG_TEXT("hint", "nodes report shared memory once their device plugin runs"));
-    /* The first lists are the largest documents that are ever parsed. */
-    malloc_trim(0);
-}
-
-static void *keep_house(void *data)
-{
-    struct housekeeping *housekeeping = data;
-    bool synced = false;
-    do {
-        if (synced) {
-            extender_reconcile(housekeeping->extender, SETTLE_AGE_MS);
-            store_end_waits(housekeeping->extender->store);
-            keys_tend(housekeeping->keys, housekeeping->extender->store,
-                      housekeeping->extender->cluster,
-                      leadership_term(housekeeping->extender->leadership) != 0);
-            /* Whoever serves has refused the pods. */
-            if (housekeeping->extender->wake && leadership_term(housekeeping->extender->leadership) != 0)
-                wake_run(housekeeping->extender->wake, housekeeping->extender->store,
-                         housekeeping->extender->cluster);
-        } else if (store_is_synced(housekeeping->extender->store)) {
-            synced = true;
-            report_sync(housekeeping);
-        }
-    } while (rest(housekeeping, synced ? SETTLE_EVERY_MS : SYNC_POLL_MS));
-    return NULL;
-}
-
-static bool start_housekeeping(struct serve *serve, GError **error)
-{
-    struct housekeeping *housekeeping = &serve->housekeeping;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&housekeeping->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&housekeeping->lock, NULL);
-    housekeeping->extender = &serve->extender;
-    housekeeping->keys = serve->keys;
-    housekeeping->started_ms = now_ms();
-    int code = pthread_create(&housekeeping->thread, NULL, keep_house, housekeeping);
-    if (code != 0)
-        return fail_with(error, GPULEDGER_ERROR_IO, "a thread cannot be started: %s",
-                         g_strerror(code));
-    serve->keeping_house = true;
-    return true;
-}
-
-static void stop_housekeeping(struct serve *serve)
-{
-    struct housekeeping *housekeeping = &serve->housekeeping;
-    if (!serve->keeping_house)
-        return;
-    pthread_mutex_lock(&housekeeping->lock);
-    housekeeping->stop = true;
-    pthread_cond_signal(&housekeeping->wake);
-    pthread_mutex_unlock(&housekeeping->lock);
-    pthread_join(housekeeping->thread, NULL);
-    pthread_cond_destroy(&housekeeping->wake);
-    pthread_mutex_destroy(&housekeeping->lock);
 }
 
 /* --- listeners ------------------------------------------------------------------------------- */
@@ -279,9 +157,9 @@ static void warn_of_open_doors(const struct config *config)
 static void warn_of_no_seal(const struct config *config)
 {
     if (!*config->seal_key_file && !*config->seal_secret)
-        log_event(LOG_LEVEL_INFO, "after a restart annotations are believed, whoever may have changed them",
-                  LOG_TEXT("option", "--seal-secret"),
-                  LOG_TEXT("hint", "see docs/security.md"));
+        log_event(LOG_LEVEL_INFO,
+                  "after a restart annotations are believed, whoever may have changed them",
+                  LOG_TEXT("option", "--seal-secret"), LOG_TEXT("hint", "see docs/security.md"));
 }
 
 static bool listen_all(struct serve *serve, GError **error)
@@ -289,8 +167,8 @@ static bool listen_all(struct serve *serve, GError **error)
     const struct config *config = serve->started;
     const unsigned connections = connections_max(config);
     serve->outgoing = outgoing_new(ANSWERS_MAX);
-    serve->scheduler_table = (struct routes){
-        scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
+    serve->scheduler_table =
+        (struct routes){scheduler_routes, &serve->extender, .waits_max = MAX(connections / 2, 1)};
     serve->scheduler_server = listen_on(
         &config->listen, "listen",
         &(struct server_options){.name = "scheduler",
@@ -525,14 +403,16 @@ static bool open_all(struct serve *serve, GError **error)
     log_event(LOG_LEVEL_INFO, "starting", LOG_TEXT("version", version), LOG_TEXT("commit", commit),
               LOG_TEXT("cluster", serve->extender.cluster->ops->name),
               LOG_TEXT("at", backend_title(serve->backend)));
-    serve->auditor = auditor_start(
-        &serve->extender, &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
+    serve->auditor =
+        auditor_start(&serve->extender,
+                      &(struct auditor_options){.interval_ms = config->audit_interval_ms}, error);
     serve->chooser = chooser_start(serve->store, &(struct chooser_options){0}, error);
     if (serve->chooser && choices_policy_of(config->policy) == &policy_auto)
         chooser_set(serve->chooser, &policy_auto, config->assign_patience_ms);
     return serve->auditor && serve->chooser && read_secrets(serve, error) &&
            listen_all(serve, error) && keys_open(serve->keys, config, serve->backend, error) &&
-           start_housekeeping(serve, error) && backend_start(serve->backend, error) &&
+           (serve->housekeeping = housekeeping_start(&serve->extender, serve->keys, error)) &&
+           backend_start(serve->backend, error) &&
            backend_answer_kueue(serve->backend, serve->extender.leadership, error) &&
            backend_ask_usage(serve->backend, error) &&
            backend_switch_nodes(serve->backend, serve->extender.leadership, error) &&
@@ -549,7 +429,7 @@ static void close_all(struct serve *serve)
     tls_free(serve->tls);
     tls_free(serve->operations_tls);
     bearer_free(serve->bearer);
-    stop_housekeeping(serve);
+    housekeeping_free(serve->housekeeping);
     reclaimer_free(serve->reclaimer);
     if (serve->evicting)
         api_client_free(serve->evicting);
