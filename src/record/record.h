@@ -42,7 +42,7 @@
  */
 #include "queue/waits.h"
 #include "verbs/call.h"
-#include "verbs/attempt.h"
+#include "verbs/bind/attempt.h"
 #include "store/observer.h"
 #include "wire/kubernetes.h"
 

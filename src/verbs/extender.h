@@ -11,7 +11,7 @@
 #include "verbs/journal.h"
 #include "base/metrics.h"
 #include "store/store.h"
-#include "verbs/waiters.h"
+#include "verbs/bind/waiters.h"
 #include "verbs/wake.h"
 
 /* How prioritize marks nodes, from 0 to RANKING_SCORE_MAX. */

@@ -8,7 +8,7 @@
  * once; two pods of one size that do not fit on one card together wait for each other. Pods are on the
  * way from prioritize, or a filter that left one node, until their bind.
  */
-#include "verbs/attempt.h"
+#include "verbs/bind/attempt.h"
 #include "chance.h"
 #include "../unit/suite.h"
 #include "../unit/world.h"

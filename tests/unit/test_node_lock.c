@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/node_lock.h"
+#include "verbs/bind/node_lock.h"
 
 #include "suite.h"
 #include "world.h"

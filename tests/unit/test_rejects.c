@@ -9,7 +9,7 @@
 #include "audit/auditor.h"
 #include "explain/explain.h"
 #include "store/feasibility.h"
-#include "verbs/attempt.h"
+#include "verbs/bind/attempt.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "inspect/views.h"

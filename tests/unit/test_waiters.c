@@ -2,7 +2,7 @@
 /*
  * Which binds may wait when many would like to.
  */
-#include "verbs/waiters.h"
+#include "verbs/bind/waiters.h"
 #include "suite.h"
 
 #define N 64

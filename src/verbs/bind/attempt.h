@@ -33,27 +33,28 @@ struct attempt {
     bool marks_group;       /* its Binding says so */
     uint32_t came_with;     /* how many the group needs */
     bool grouped;           /* its place is its group's, and it is kept to it */
-    bool distrusted; /* an earlier Binding of the pod may still be carried out */
-    bool seals;                    /* what is granted is to be sealed */
-    char *facts;                   /* what is to be sealed of it; owned, or NULL */
+    bool distrusted;        /* an earlier Binding of the pod may still be carried out */
+    bool seals;             /* what is granted is to be sealed */
+    char *facts;            /* what is to be sealed of it; owned, or NULL */
     struct annotations annotations;
     enum bind_result result;
     enum reason waits; /* ATTEMPT_WAIT_NODE: for what */
     int64_t wait_ms; /* ATTEMPT_WAIT_NODE: after which patience ends, and the answer with it, unless
                             * something happens; INT64_MAX: nothing tells */
-    uint64_t call; /* the number of its first look in a record; 0: none */
-    GString *asks; /* for a record: the pod that the API server was asked for; owned, or NULL */
+    uint64_t call;   /* the number of its first look in a record; 0: none */
+    GString *asks;   /* for a record: the pod that the API server was asked for; owned, or NULL */
 };
 
 /* Sets result and error. False. */
-bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error, const char *text);
+bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error,
+                  const char *text);
 
 /* When waiting for the rest of a group ends, so that there is time left to bind the pod. */
 int64_t attempt_group_ends(const struct attempt *attempt);
 
 /* Under the lock, which the moment is of. */
 enum attempt_step attempt_look(struct attempt *attempt, struct store *store, struct ledger *ledger,
-                           const struct moment *moment, GError **error);
+                               const struct moment *moment, GError **error);
 
 /* Under the lock: the Binding of the pod ended so. */
 void attempt_conclude(struct store *store, const char *uid, enum bind_result result,

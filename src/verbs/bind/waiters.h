@@ -13,7 +13,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#define WAITERS_MAX 512        /* in all, unless it is told otherwise */
+#define WAITERS_MAX 512 /* in all, unless it is told otherwise */
 #define WAITERS_PER_NODE_MAX 16
 
 /* A bind that waits; the caller's, who fills `ns` and `node`. */

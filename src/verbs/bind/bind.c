@@ -7,217 +7,33 @@
  * repeats a Binding whose outcome is unknown with the very same annotations, or reports success.
  * The API server accepts one Binding per pod, so repeating one can never grant twice.
  */
-#include "verbs/extender.h"
-#include "verbs/attempt.h"
+#include "verbs/bind/bind.h"
 #include "base/decisions.h"
 #include "base/log.h"
-#include "verbs/node_lock.h"
-#include "wire/extender.h"
+#include "verbs/bind/node_lock.h"
 
 #include <gpuledger/error.h>
 #include <string.h>
 
-#define RETRY_PAUSE_MS 200
 #define DRAINING "gpuledger is shutting down; try again"
 #define UNKNOWN_PODS "too many binds of pods that are not known here; try again"
 #define EARLY_MEMBER "the pod is of a group, and the watch has not shown it yet; try again"
 #define CROWDED "too many binds wait already; try again"
-
-/* One call of the verb. */
-struct bind {
-    struct extender *extender;
-    struct json_arena *arena;
-    const struct bind_args *args;
-    int64_t deadline_ms;    /* for everything */
-    int64_t start_ms;
-    int64_t queue_until_ms; /* for waiting; after that the attempt's is for the Binding, and the rest
-                             * for asking what became of it */
-    int64_t look_ms;        /* when to look again though nothing has woken it */
-    int64_t queue_us;       /* waited for the node side */
-    int64_t api_us;         /* waited for the API server */
-    uint64_t term; /* in which it was let in, see verbs/leadership.h */
-    struct waiting_bind waiter;
-    struct pod_view pod; /* as a GET showed it; without UID: none was needed yet */
-    struct pod_rules *rules; /* of that pod; NULL: it cannot be bound any more */
-    struct attempt attempt;
-};
 
 static int64_t now_ms(void)
 {
     return g_get_monotonic_time() / 1000;
 }
 
-/* --- the API server ------------------------------------------------------------------------- */
-
-static enum outcome call_bind(struct bind *bind, GError **error)
-{
-    struct cluster *cluster = bind->extender->cluster;
-    struct binding binding = {
-        .ns = bind->args->pod_namespace,
-        .name = bind->args->pod_name,
-        .uid = bind->args->pod_uid,
-        .node = bind->args->node,
-        .annotations = &bind->attempt.annotations,
-        .node_label = bind->attempt.dialect ? bind->attempt.dialect->node_label : NULL,
-    };
-    int64_t start_us = g_get_monotonic_time();
-    int64_t until_ms = leadership_cut(bind->extender->leadership, bind->term, bind->attempt.send_until_ms);
-    enum outcome outcome = cluster->ops->bind(cluster, &binding, until_ms, error);
-    bind->api_us += g_get_monotonic_time() - start_us;
-    return outcome;
-}
-
-static enum outcome call_get_pod(struct bind *bind, struct pod_view *ret_pod, GError **error)
-{
-    struct cluster *cluster = bind->extender->cluster;
-    int64_t start_us = g_get_monotonic_time();
-    enum outcome outcome =
-        cluster->ops->get_pod(cluster, bind->arena, bind->args->pod_namespace,
-                              bind->args->pod_name, bind->deadline_ms, ret_pod, error);
-    bind->api_us += g_get_monotonic_time() - start_us;
-    return outcome;
-}
-
 static void post_event(const struct bind *bind, enum pod_event_cause cause, const char *note)
 {
     const struct bind_args *args = bind->args;
 
-    pod_event_post(bind->extender->cluster,
-                   &(struct pod_event){.cause = cause,
-                                       .ns = args->pod_namespace,
-                                       .name = args->pod_name,
-                                       .uid = args->pod_uid,
-                                       .note = note});
-}
-
-/* Whether the pod is on the cards that we chose. The rest of what we wrote may differ: the node side
- * writes some of it anew, and a node that has changed makes a repeated Binding differ in it. */
-static bool is_on_our_cards(const struct bind *bind, const struct pod_view *pod)
-{
-    const struct dialect_options *options = &store_options(bind->extender->store)->dialects;
-    struct string_pair ours[ANNOTATIONS_MAX];
-    struct pod_view as_sent = *pod;
-
-    if (!bind->attempt.dialect)
-        return true;
-    for (size_t i = 0; i < bind->attempt.annotations.n; i++)
-        ours[i] = (struct string_pair){bind->attempt.annotations.items[i].key,
-                                       bind->attempt.annotations.items[i].value};
-    as_sent.annotations = (struct string_pairs){ours, bind->attempt.annotations.n};
-
-    g_autoptr(allocation) chosen = bind->attempt.dialect->read_allocation(&as_sent, options, NULL);
-    g_autoptr(allocation) found = bind->attempt.dialect->read_allocation(pod, options, NULL);
-    if (!chosen || !found || chosen->n_shares != found->n_shares)
-        return false;
-    /* A node side that chooses cards itself may have said which, but not when it was bound. */
-    if (bind->attempt.dialect->policy && chosen->assume_time_ns == found->assume_time_ns)
-        return true;
-    for (uint32_t i = 0; i < found->n_shares; i++) {
-        if (!share_same_place(&chosen->shares[i], &found->shares[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Whether the ledger, which has heard that the pod is on the node, goes on from our booking, of which
- * a Binding may have been carried out. It does whatever the pod has been made to say since. */
-static bool holds_our_booking(const struct bind *bind)
-{
-    struct store *store = bind->extender->store;
-    const struct allocation *held = ledger_get(store_lock(store), bind->args->pod_uid);
-    const bool ours = held && !held->refused && held->assume_time_ns != 0 &&
-                      held->assume_time_ns == bind->attempt.assume_time_ns;
-
-    store_unlock(store);
-    return ours;
-}
-
-/* What the pod itself says about how a Binding went. */
-enum truth {
-    TRUTH_BOUND,   /* to our node, by us */
-    TRUTH_FOREIGN, /* bound by somebody else, or another pod, or none, or being deleted */
-    TRUTH_UNBOUND, /* not bound (yet) */
-    TRUTH_HIDDEN,  /* the API server does not tell */
-};
-
-static enum truth ask_for_truth(struct bind *bind)
-{
-    g_autoptr(GError) ignored = NULL;
-    struct pod_view pod = {0};
-    uint32_t asked = store_ask(bind->extender->store);
-
-    switch (call_get_pod(bind, &pod, &ignored)) {
-    case OUTCOME_OK:
-        break;
-    case OUTCOME_NOT_FOUND:
-        return TRUTH_FOREIGN;
-    case OUTCOME_CONFLICT:
-    case OUTCOME_REFUSED:
-    case OUTCOME_UNKNOWN:
-        return TRUTH_HIDDEN;
-    }
-    if (g_strcmp0(pod.uid, bind->args->pod_uid) != 0)
-        return TRUTH_FOREIGN;
-    if (!pod_view_is_bound(&pod))
-        return pod.terminating || pod_view_is_terminal(&pod) ? TRUTH_FOREIGN : TRUTH_UNBOUND;
-    store_reconcile_pod(bind->extender->store, &pod, asked);
-    return g_str_equal(pod.node_name, bind->args->node) &&
-                   (holds_our_booking(bind) || is_on_our_cards(bind, &pod))
-               ? TRUTH_BOUND
-               : TRUTH_FOREIGN;
-}
-
-/* Whether the term that the bind began in goes on. */
-static bool check_term(struct bind *bind, GError **error)
-{
-    if (leadership_cut(bind->extender->leadership, bind->term, INT64_MAX) > now_ms())
-        return true;
-    bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
-    leadership_set_error(error);
-    return false;
-}
-
-/* Sends the Binding until its fate is known or the time is up. */
-static bool send_binding(struct bind *bind, GError **error)
-{
-    for (;;) {
-        g_autoptr(GError) failure = NULL;
-        if (!check_term(bind, error))
-            return false;
-        enum outcome outcome = call_bind(bind, &failure);
-
-        if (outcome == OUTCOME_OK) {
-            bind->attempt.result = BIND_RESULT_BOUND;
-            return true;
-        }
-        if (outcome == OUTCOME_NOT_FOUND || (outcome == OUTCOME_REFUSED && !bind->attempt.distrusted)) {
-            bind->attempt.result = outcome == OUTCOME_NOT_FOUND ? BIND_RESULT_CONFLICT
-                                                        : BIND_RESULT_REFUSED;
-            g_propagate_error(error, g_steal_pointer(&failure));
-            return false;
-        }
-        if (outcome == OUTCOME_CONFLICT && !bind->attempt.distrusted)
-            store_note_refused(bind->extender->store, bind->args->pod_uid);
-        enum truth truth = ask_for_truth(bind);
-        if (truth == TRUTH_BOUND) {
-            bind->attempt.result = BIND_RESULT_BOUND;
-            return true;
-        }
-        if (truth == TRUTH_FOREIGN ||
-            (truth == TRUTH_UNBOUND && outcome == OUTCOME_CONFLICT && !bind->attempt.distrusted)) {
-            bind->attempt.result = BIND_RESULT_CONFLICT;
-            g_propagate_error(error, g_steal_pointer(&failure));
-            return false;
-        }
-        bind->attempt.distrusted = true;
-        if (now_ms() + RETRY_PAUSE_MS >= bind->attempt.send_until_ms) {
-            bind->attempt.result = BIND_RESULT_UNKNOWN;
-            g_propagate_prefixed_error(error, g_steal_pointer(&failure),
-                                       "it is not known whether the pod was bound: ");
-            return false;
-        }
-        g_usleep(RETRY_PAUSE_MS * 1000);
-    }
+    pod_event_post(bind->extender->cluster, &(struct pod_event){.cause = cause,
+                                                                .ns = args->pod_namespace,
+                                                                .name = args->pod_name,
+                                                                .uid = args->pod_uid,
+                                                                .note = note});
 }
 
 /* --- reserving ------------------------------------------------------------------------------ */
@@ -236,7 +52,7 @@ static bool fetch_pod(struct bind *bind, GError **error)
 
     if (bind->pod.uid)
         return true;
-    switch (call_get_pod(bind, &bind->pod, &failure)) {
+    switch (bind_get_pod(bind, &bind->pod, &failure)) {
     case OUTCOME_OK:
         break;
     case OUTCOME_NOT_FOUND:
@@ -251,8 +67,9 @@ static bool fetch_pod(struct bind *bind, GError **error)
         return false;
     }
     if (g_strcmp0(bind->pod.uid, bind->args->pod_uid) != 0)
-        return attempt_fail(&bind->attempt, BIND_RESULT_CONFLICT, error,
-                          "the pod of that name has another UID: it was deleted and created again");
+        return attempt_fail(
+            &bind->attempt, BIND_RESULT_CONFLICT, error,
+            "the pod of that name has another UID: it was deleted and created again");
     if (!pod_view_is_bound(&bind->pod))
         bind->rules = pod_rules_new(&bind->pod);
     return true;
@@ -272,7 +89,8 @@ static enum step fetch_request(struct bind *bind, GError **error)
             bind->attempt.result = BIND_RESULT_REPEATED;
             return STEP_DONE;
         }
-        attempt_fail(&bind->attempt, BIND_RESULT_CONFLICT, error, "the pod is bound to another node");
+        attempt_fail(&bind->attempt, BIND_RESULT_CONFLICT, error,
+                     "the pod is bound to another node");
         return STEP_FAILED;
     }
     bind->attempt.request = dialect_read_request(pod, &options->dialects, &failure);
@@ -348,7 +166,7 @@ static bool check_patience(struct bind *bind, GError **error)
         return true;
     if (g_atomic_int_get(&bind->extender->draining))
         return attempt_fail(&bind->attempt, BIND_RESULT_NOT_READY, error, DRAINING);
-    return check_term(bind, error);
+    return bind_check_term(bind, error);
 }
 
 /* Under the lock: the end of waiting for the node. What has no time of its own is waited for as long as a
@@ -357,7 +175,7 @@ static int64_t find_wait_end(const struct bind *bind)
 {
     const int64_t patience_ms = store_options(bind->extender->store)->patience_ms;
     const int64_t until_ms = bind->attempt.wait_ms == INT64_MAX ? bind->start_ms + patience_ms
-                                                              : now_ms() + bind->attempt.wait_ms;
+                                                                : now_ms() + bind->attempt.wait_ms;
 
     return MIN(bind->queue_until_ms, until_ms);
 }
@@ -393,9 +211,9 @@ static bool wait_for(struct bind *bind, enum attempt_step step, GError **error)
     if (in_time)
         return true;
     return for_node ? attempt_fail(&bind->attempt, BIND_RESULT_TIMED_OUT, error,
-                                 reason_info(bind->attempt.waits)->text)
+                                   reason_info(bind->attempt.waits)->text)
                     : attempt_fail(&bind->attempt, BIND_RESULT_UNKNOWN, error,
-                                 "another bind of the same pod is still running");
+                                   "another bind of the same pod is still running");
 }
 
 static enum step look_and_wait(struct bind *bind, GError **error)
@@ -463,24 +281,28 @@ static void conclude(struct bind *bind)
     store_unlock(bind->extender->store);
     observer_tell(store_observer(bind->extender->store),
                   &(struct observation){OBSERVED_CONCLUSION, moment.number, .moment = &moment,
-                                        .key = bind->args->pod_uid, .result = bind->attempt.result});
+                                        .key = bind->args->pod_uid,
+                                        .result = bind->attempt.result});
 }
 
 /* From here on the next holder of the Lease knows of the reservation. */
 static bool publish(struct bind *bind, GError **error)
 {
     int64_t start_us = g_get_monotonic_time();
-    bool published = leadership_publish(bind->extender->leadership, bind->term, bind->attempt.send_until_ms, error);
+    bool published = leadership_publish(bind->extender->leadership, bind->term,
+                                        bind->attempt.send_until_ms, error);
     bind->api_us += g_get_monotonic_time() - start_us;
     if (!published)
-        bind->attempt.result = bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
+        bind->attempt.result =
+            bind->attempt.distrusted ? BIND_RESULT_UNKNOWN : BIND_RESULT_NOT_READY;
     return published;
 }
 
 static struct node_lock node_lock(const struct bind *bind)
 {
-    return (struct node_lock){bind->extender->cluster, bind->extender->store, bind->attempt.dialect,
-                              bind->args->node, bind->args->pod_namespace, bind->args->pod_name};
+    return (struct node_lock){bind->extender->cluster,   bind->extender->store,
+                              bind->attempt.dialect,     bind->args->node,
+                              bind->args->pod_namespace, bind->args->pod_name};
 }
 
 static bool lock_node(struct bind *bind, GError **error)
@@ -494,9 +316,9 @@ static bool lock_node(struct bind *bind, GError **error)
     bind->queue_us += g_get_monotonic_time() - start_us;
     if (outcome == OUTCOME_OK)
         return true;
-    bind->attempt.result = bind->attempt.distrusted                  ? BIND_RESULT_UNKNOWN
-                   : outcome == OUTCOME_CONFLICT ? BIND_RESULT_TIMED_OUT
-                                                 : BIND_RESULT_REFUSED;
+    bind->attempt.result = bind->attempt.distrusted      ? BIND_RESULT_UNKNOWN
+                           : outcome == OUTCOME_CONFLICT ? BIND_RESULT_TIMED_OUT
+                                                         : BIND_RESULT_REFUSED;
     return false;
 }
 
@@ -526,12 +348,12 @@ static bool run(struct bind *bind, GError **error)
     case STEP_FAILED:
         return false;
     case STEP_PLAIN:
-        return send_binding(bind, error);
+        return bind_send(bind, error);
     case STEP_SEND:
         break;
     }
     add_seal(bind);
-    bool bound = publish(bind, error) && lock_node(bind, error) && send_binding(bind, error);
+    bool bound = publish(bind, error) && lock_node(bind, error) && bind_send(bind, error);
     unlock_node(bind);
     conclude(bind);
     return bound;
@@ -572,8 +394,8 @@ static void log_bind(const struct bind *bind, int64_t took_us, const GError *fai
                   LOG_TEXT("node", bind->args->node), LOG_TEXT("why", failure->message),
                   LOG_NUMBER("us", took_us));
     else
-        log_event(LOG_LEVEL_INFO, "bound", LOG_TEXT("pod", pod),
-                  LOG_TEXT("node", bind->args->node), LOG_NUMBER("card", bind->attempt.card),
+        log_event(LOG_LEVEL_INFO, "bound", LOG_TEXT("pod", pod), LOG_TEXT("node", bind->args->node),
+                  LOG_NUMBER("card", bind->attempt.card),
                   LOG_NUMBER("repeated", bind->attempt.result == BIND_RESULT_REPEATED),
                   LOG_NUMBER("queue_us", bind->queue_us), LOG_NUMBER("api_us", bind->api_us),
                   LOG_NUMBER("us", took_us));
@@ -625,10 +447,10 @@ void extender_bind(struct extender *extender, const char *body, size_t length, G
         .deadline_ms = start_us / 1000 + extender->bind_timeout_ms,
         .queue_until_ms = start_us / 1000 + extender->bind_timeout_ms * 4 / 6,
         .attempt = {.args = &args,
-                  .journal = extender->journal,
-                  .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
-                  .seals = seals_sign(store_options(extender->store)->seals),
-                  .card = CARD_UNKNOWN},
+                    .journal = extender->journal,
+                    .send_until_ms = start_us / 1000 + extender->bind_timeout_ms * 5 / 6,
+                    .seals = seals_sign(store_options(extender->store)->seals),
+                    .card = CARD_UNKNOWN},
     };
     struct json_writer writer;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/node_lock.h"
+#include "verbs/bind/node_lock.h"
 
 #include "base/log.h"
 
@@ -96,8 +96,8 @@ static enum outcome try(const struct node_lock *lock, int64_t until_ms, bool *re
     struct node_view node = {0};
 
     *ret_raced = false;
-    const enum outcome outcome = lock->cluster->ops->get_node(lock->cluster, arena, lock->node,
-                                                              until_ms, &node, error);
+    const enum outcome outcome =
+        lock->cluster->ops->get_node(lock->cluster, arena, lock->node, until_ms, &node, error);
     if (outcome != OUTCOME_OK)
         return outcome;
     const char *value = string_pairs_get(&node.annotations, lock->dialect->lock_key);
@@ -142,8 +142,8 @@ enum outcome node_lock_take(const struct node_lock *lock, int64_t until_ms, GErr
         if (outcome == OUTCOME_OK)
             return OUTCOME_OK;
         if (!again || g_get_monotonic_time() / 1000 >= until_ms) {
-            g_propagate_prefixed_error(error, failure, "the lock '%s' of the node: ",
-                                       lock->dialect->lock_key);
+            g_propagate_prefixed_error(error, failure,
+                                       "the lock '%s' of the node: ", lock->dialect->lock_key);
             return outcome;
         }
         g_clear_error(&failure);

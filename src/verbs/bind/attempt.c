@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/attempt.h"
+#include "verbs/bind/attempt.h"
 
 #include "store/booking.h"
 #include "store/steering.h"
@@ -7,18 +7,18 @@
 
 #include <gpuledger/error.h>
 
-bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error, const char *text)
+bool attempt_fail(struct attempt *attempt, enum bind_result result, GError **error,
+                  const char *text)
 {
     attempt->result = result;
-    g_set_error_literal(error, GPULEDGER_ERROR,
-                        result == BIND_RESULT_INVALID ? GPULEDGER_ERROR_INVALID
-                                                      : GPULEDGER_ERROR_CONFLICT,
-                        text);
+    g_set_error_literal(
+        error, GPULEDGER_ERROR,
+        result == BIND_RESULT_INVALID ? GPULEDGER_ERROR_INVALID : GPULEDGER_ERROR_CONFLICT, text);
     return false;
 }
 
 static enum attempt_step refuse(struct attempt *attempt, enum bind_result result, GError **error,
-                              const char *text)
+                                const char *text)
 {
     attempt_fail(attempt, result, error, text);
     return ATTEMPT_FAILED;
@@ -85,7 +85,7 @@ static enum attempt_step join_earlier(struct attempt *attempt, struct ledger *le
 
 /* Leaves word of a fresh reservation to the next holder of the Lease. */
 static enum attempt_step enter(struct attempt *attempt, struct ledger *ledger,
-                             const struct allocation *booked, GError **error)
+                               const struct allocation *booked, GError **error)
 {
     describe(attempt, booked);
     if (journal_add(attempt->journal, booked))
@@ -125,8 +125,8 @@ static enum reason ask(struct attempt *attempt, struct store *store, const struc
                      &(struct feasibility_about){&pod, attempt->request, moment, WITHOUT_PLUGIN});
     const enum reason reason = feasibility_ask(&question, node, ret_placement);
     attempt->waits = reason == REASON_NONE && question.waits
-                       ? dialect_why_wait(question.seen, attempt->request)
-                       : REASON_NONE;
+                         ? dialect_why_wait(question.seen, attempt->request)
+                         : REASON_NONE;
     attempt->wait_ms = attempt->waits != REASON_NONE ? time_left(&question, moment) : INT64_MAX;
     feasibility_clear(&question);
     return reason;
@@ -134,7 +134,7 @@ static enum reason ask(struct attempt *attempt, struct store *store, const struc
 
 /* The node side would let the pod wait. */
 static enum attempt_step wait_or_turn(struct attempt *attempt, struct store *store,
-                                    const struct moment *moment, GError **error)
+                                      const struct moment *moment, GError **error)
 {
     const struct pod_view pod = describe_pod(attempt);
 
@@ -153,7 +153,7 @@ static bool is_late(enum reason reason)
 }
 
 static enum attempt_step place(struct attempt *attempt, struct store *store, struct ledger *ledger,
-                             const struct moment *moment, GError **error)
+                               const struct moment *moment, GError **error)
 {
     const struct node *node = ledger_node(ledger, attempt->args->node);
     const struct booking_entry entry = {attempt->args->pod_uid, attempt->args->pod_namespace,
@@ -264,7 +264,7 @@ static void read_request(struct attempt *attempt, const struct store *store)
 }
 
 enum attempt_step attempt_look(struct attempt *attempt, struct store *store, struct ledger *ledger,
-                           const struct moment *moment, GError **error)
+                               const struct moment *moment, GError **error)
 {
     struct allocation *held = ledger_get(ledger, attempt->args->pod_uid);
 

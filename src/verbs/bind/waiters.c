@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "verbs/waiters.h"
+#include "verbs/bind/waiters.h"
 
 #include <string.h>
 
@@ -56,8 +56,8 @@ static bool make_room(struct waiters *waiters, const char *node, guint max,
     g_autoptr(GPtrArray) names = list_namespaces(waiters, node);
     const char *largest = find_largest(names, waiter->ns);
     struct waiting_bind *one = waiters->youngest;
-    while (largest && one && (one->cut || !g_str_equal(one->ns, largest) ||
-                              (node && !g_str_equal(one->node, node))))
+    while (largest && one &&
+           (one->cut || !g_str_equal(one->ns, largest) || (node && !g_str_equal(one->node, node))))
         one = one->older;
     if (!largest || !one)
         return false;
