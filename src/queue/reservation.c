@@ -11,7 +11,7 @@
 
 struct reservation *reservation_new(const char *node, struct allocation *take_held)
 {
-    struct reservation *place = g_new(struct reservation, 1);
+    struct reservation *place = g_atomic_rc_box_new(struct reservation);
 
     place->node = g_strdup(node);
     place->held = take_held;
@@ -19,23 +19,24 @@ struct reservation *reservation_new(const char *node, struct allocation *take_he
     return place;
 }
 
-void reservation_free(struct reservation *place)
+struct reservation *reservation_ref(const struct reservation *place)
 {
-    if (!place)
-        return;
+    return g_atomic_rc_box_acquire((struct reservation *)place);
+}
+
+static void clear(gpointer data)
+{
+    struct reservation *place = data;
+
     g_free(place->node);
     allocation_free(place->held);
     g_ptr_array_unref(place->ending);
-    g_free(place);
 }
 
-struct reservation *reservation_dup(const struct reservation *place)
+void reservation_unref(struct reservation *place)
 {
-    struct reservation *copy = reservation_new(place->node, allocation_dup(place->held));
-
-    for (guint i = 0; i < place->ending->len; i++)
-        g_ptr_array_add(copy->ending, g_strdup(place->ending->pdata[i]));
-    return copy;
+    if (place)
+        g_atomic_rc_box_release_full(place, clear);
 }
 
 bool reservation_is_open(const struct reservation *place)
@@ -371,10 +372,10 @@ struct reservation *reservation_choose(const struct reservation_query *query, bo
     for (size_t i = 0; i < n && i < TRIED_MAX && values[i].need < best_need; i++) {
         struct reservation *place = look(query, values[i].node, &need);
         if (!place || need >= best_need) {
-            reservation_free(place);
+            reservation_unref(place);
             continue;
         }
-        reservation_free(best);
+        reservation_unref(best);
         best = place;
         best_need = need;
     }

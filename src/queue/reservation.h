@@ -25,8 +25,9 @@ struct reservation {
 
 /* Nobody has to end. */
 struct reservation *reservation_new(const char *node, struct allocation *take_held);
-void reservation_free(struct reservation *place); /* NULL is ignored */
-struct reservation *reservation_dup(const struct reservation *place);
+/* Several may hold one, in several threads; what was made is not changed. */
+struct reservation *reservation_ref(const struct reservation *place);
+void reservation_unref(struct reservation *place); /* NULL is ignored */
 
 /* Nobody had to end when it was chosen: the pod may go there now, and nothing is kept for it. */
 bool reservation_is_open(const struct reservation *place);

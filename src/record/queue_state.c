@@ -56,8 +56,11 @@ static void write_entry(struct json_writer *writer, const struct queue_entry *en
     json_end_object(writer);
 }
 
-void queue_state_encode(struct json_writer *writer, const GArray *entries, const GList *schedulers)
+void queue_state_encode(struct json_writer *writer, struct arrivals_image *image)
 {
+    const GList *schedulers = arrivals_image_schedulers(image);
+    const GArray *entries = arrivals_image_entries(image);
+
     json_begin_object(writer);
     if (schedulers) {
         json_key_array(writer, "schedulers");
@@ -178,7 +181,7 @@ static struct reservation *read_place(struct json_arena *arena, const cJSON *obj
 
 static void entry_clear(gpointer data)
 {
-    reservation_free((struct reservation *)((struct queue_entry *)data)->place);
+    reservation_unref((struct reservation *)((struct queue_entry *)data)->place);
 }
 
 GArray *queue_state_decode(struct json_arena *arena, const cJSON *object, struct store *store,

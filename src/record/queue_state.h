@@ -12,8 +12,8 @@
 #include "store/store.h"
 #include "json/json.h"
 
-/* `entries` as arrivals_tell gives them, `schedulers` as arrivals_schedulers. */
-void queue_state_encode(struct json_writer *writer, const GArray *entries, const GList *schedulers);
+/* The image is complete. */
+void queue_state_encode(struct json_writer *writer, struct arrivals_image *image);
 
 /* For arrivals_learn; borrows from the arena, and notes the schedulers. Under the lock of the store, which knows what the pods ask
  * for; of those that it does not know nothing is said. NULL, with an error: it cannot be understood. */

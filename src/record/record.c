@@ -408,7 +408,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         write_move(record, writer, what->move);
         break;
     case OBSERVED_ARRIVALS:
-        queue_state_encode(begin_object(record, writer, "object"), what->entries, what->schedulers);
+        queue_state_encode(begin_object(record, writer, "object"), what->arrivals);
         break;
     case OBSERVED_WAITS:
         waits_encode(begin_object(record, writer, "object"), what->waits, what->ledger);

@@ -296,11 +296,13 @@ static bool set_policy(struct replay *replay, const struct record_line *line, GE
 /* Under the lock. */
 static void write_entries(struct store *store, struct json_writer *writer)
 {
-    g_autoptr(GArray) entries =
-        arrivals_tell(store_arrivals(store), store_ledger(store), store_nominations(store));
+    g_autoptr(arrivals_image) image = arrivals_image_new();
 
-    g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
-    queue_state_encode(writer, entries, schedulers);
+    arrivals_image_begin(image, store_arrivals(store), store_ledger(store),
+                         store_nominations(store));
+    while (arrivals_image_take(image))
+        continue;
+    queue_state_encode(writer, image);
 }
 
 static void write_learned(struct store *store, struct json_writer *writer)

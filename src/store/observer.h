@@ -40,7 +40,7 @@ enum observed {
     OBSERVED_CALL,                /* call, reply: filter, prioritize or preempt has answered */
     OBSERVED_LOOK,       /* moment, attempt, ledger, failure: a bind has looked; under the lock */
     OBSERVED_CONCLUSION, /* moment, key, result: a bind has ended */
-    OBSERVED_ARRIVALS,   /* entries, schedulers: from here to the end, what is known by now */
+    OBSERVED_ARRIVALS,   /* arrivals: from here to the end, what is known by now */
     OBSERVED_WAITS,      /* waits, ledger */
     OBSERVED_REJECTS,    /* rejects */
     OBSERVED_LEDGER,     /* held: a node of it */
@@ -91,8 +91,7 @@ struct observation {
     int step; /* enum attempt_step: what came of the look */
     const GError *failure;
     enum bind_result result;
-    const GArray *entries; /* as arrivals_tell gives them */
-    const GList *schedulers;
+    struct arrivals_image *arrivals; /* complete */
     const struct waits *waits;
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */

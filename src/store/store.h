@@ -289,7 +289,8 @@ struct observer *store_observer(const struct store *store);
 struct ledger_reader; /* of the store, one that numbers nodes */
 bool store_tell_ledger(struct store *store, struct ledger_reader *reader);
 /* Tells the observer what has come of waiting, of rejected pods and of learning by now, which it could
- * not know of otherwise, and returns the last number; 0: not all of it could be told. */
+ * not know of otherwise, and returns the last number; 0: not all of it could be told. One thread at a
+ * time (store/images/queue_image.h). */
 uint64_t store_tell_known(struct store *store);
 
 /* Decisions are made at that moment instead of now; for one thread alone. */

@@ -3,7 +3,6 @@
  * could not know. */
 #include "core/ledger.h"
 #include "core/node.h"
-#include "json/source.h"
 #include "policy/demand.h"
 #include "policy/value_model.h"
 #include "store/images/ledger_reader.h"
@@ -137,74 +136,6 @@ struct store *store_copy(struct store *store)
 
 /* --- what is told --------------------------------------------------------------------------- */
 
-/* Under the lock: one of the things that store_tell_known tells. */
-static bool tell_known(struct store *store, struct observation observation)
-{
-    observation.number = observer_number(store->observer);
-    observer_tell(store->observer, &observation);
-    return observation.number > 0;
-}
-
-/* What is told of arrivals, of which there may be thousands: it outlives the lock. */
-struct arrivals_told {
-    uint64_t number; /* 0: they cannot be told, or there is no order of arrival */
-    GArray *entries;
-    GList *schedulers;
-    struct json_arena *arena; /* of the names in both */
-};
-
-static char *keep(struct arrivals_told *told, const char *text)
-{
-    return json_arena_dup(told->arena, text, strlen(text) + 1);
-}
-
-/* Under the lock. False: they cannot be told. */
-static bool read_arrivals(struct store *store, struct arrivals_told *told)
-{
-    if (store->options.hold_ms == 0)
-        return true;
-    told->number = observer_number(store->observer);
-    if (told->number == 0)
-        return false;
-    told->entries = arrivals_tell(store->arrivals, store->ledger, store->nominations);
-    for (guint i = 0; i < told->entries->len; i++) {
-        struct queue_entry *entry = &g_array_index(told->entries, struct queue_entry, i);
-        entry->uid = keep(told, entry->uid);
-        entry->place = entry->place ? reservation_dup(entry->place) : NULL;
-    }
-    told->schedulers = arrivals_schedulers(store->arrivals);
-    for (GList *name = told->schedulers; name; name = name->next)
-        name->data = keep(told, name->data);
-    return true;
-}
-
-static void tell_arrivals(struct store *store, struct arrivals_told *told)
-{
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_ARRIVALS, told->number, .entries = told->entries,
-                                        .schedulers = told->schedulers});
-    for (guint i = 0; told->entries && i < told->entries->len; i++)
-        reservation_free(
-            (struct reservation *)g_array_index(told->entries, struct queue_entry, i).place);
-    g_clear_pointer(&told->entries, g_array_unref);
-    g_list_free(told->schedulers);
-    json_arena_free(told->arena);
-}
-
-static bool tell_gangs(struct store *store)
-{
-    return !store->options.gangs ||
-           tell_known(store,
-                      (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store,
-                                           .generation = store->generation[FEED_PODS]});
-}
-
-static bool tell_usage(struct store *store)
-{
-    return !store->idleness ||
-           tell_known(store, (struct observation){OBSERVED_USAGE, .idleness = store->idleness});
-}
-
 bool store_tell_ledger(struct store *store, struct ledger_reader *reader)
 {
     const GArray *nodes = NULL;
@@ -217,30 +148,6 @@ bool store_tell_ledger(struct store *store, struct ledger_reader *reader)
         }
     }
     return nodes != NULL;
-}
-
-uint64_t store_tell_known(struct store *store)
-{
-    struct arrivals_told arrivals = {.arena = json_arena_new()};
-    g_autoptr(demand) learned = NULL;
-    uint64_t number = 0;
-
-    store_lock(store);
-    if (read_arrivals(store, &arrivals) &&
-        tell_known(store, (struct observation){OBSERVED_WAITS, .waits = store->waits,
-                                               .ledger = store->ledger}) &&
-        tell_known(store, (struct observation){OBSERVED_REJECTS, .rejects = store->rejects}))
-        number = tell_gangs(store) && tell_usage(store) ? observer_number(store->observer) : 0;
-    if (number > 0) {
-        demand_unsettle(store->demand); /* as whoever learns it does */
-        hints_forget_all(store->hints);
-        learned = demand_dup(store->demand);
-    }
-    store_unlock(store);
-    tell_arrivals(store, &arrivals);
-    observer_tell(store->observer,
-                  &(struct observation){OBSERVED_LEARNED, number, .demand = learned});
-    return number;
 }
 
 /* --- what is expected ------------------------------------------------------------------------- */

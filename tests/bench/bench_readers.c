@@ -2,18 +2,20 @@
 /*
  * What readers cost whoever decides, in a large cluster: scrapers of /metrics and /api/v1/nodes, explain,
  * fit, audits, a record that is begun anew, and a feed of news, all at once, as fast as they are
- * answered.
+ * answered. While holds are measured, thousands of pods and groups wait, and thousands of nodes are left
+ * out or have pods that nobody serves.
  *
  * First filter's times beside them, against those beside the same readers of a second cluster in the
  * same process: these burn the same CPU and take no lock of ours. Then how long each holds the lock, in
  * CPU time of its thread; the program fails if anything but a decision holds it for too long.
  *
- * GPULEDGER_BENCH_NODES, _CARDS, _PODS, _SECONDS (of a round), _ROUNDS say how large, how long.
+ * GPULEDGER_BENCH_NODES, _CARDS, _PODS, _WAITING (pods), _GROUPS, _UNSERVED (pods), _REJECTING (nodes),
+ * _SECONDS (of a round), _ROUNDS say how large, how long.
  */
 #include "audit/auditor.h"
 #include "base/log.h"
 #include "client.h"
-#include "crowd.h"
+#include "crowd_queue.h"
 #include "http/outgoing.h"
 #include "http/routes.h"
 #include "record/recorder.h"
@@ -36,6 +38,7 @@
 struct made_up {
     struct cluster cluster;
     struct crowd crowd;
+    struct crowd_queue queue;
 };
 
 static enum outcome get_pod(struct cluster *cluster, struct json_arena *arena, const char *ns,
@@ -97,12 +100,18 @@ static struct server *listen_with(struct program *program, struct routes *table)
     return server;
 }
 
-static void program_start(struct program *program, const struct crowd *crowd, struct holds *holds)
+static void program_start(struct program *program, const struct crowd *crowd,
+                          const struct crowd_queue *queue, struct holds *holds)
 {
     g_autoptr(GError) failure = NULL;
-    struct store_options options = {.patience_ms = 10000, .hold_ms = 60000, .n_places = 8};
+    struct store_options options = {.patience_ms = 10000,
+                                    .hold_ms = 60000,
+                                    .n_places = 8,
+                                    .gangs = true,
+                                    .reject_limit = CROWD_REJECTS,
+                                    .reject_window_ms = 600000};
 
-    program->made_up = (struct made_up){{&made_up_ops}, *crowd};
+    program->made_up = (struct made_up){{&made_up_ops}, *crowd, *queue};
     program->extender = (struct extender){
         .store = store_new(&options),
         .cluster = &program->made_up.cluster,
@@ -118,6 +127,7 @@ static void program_start(struct program *program, const struct crowd *crowd, st
     if (!program->recorder)
         g_error("%s", failure->message);
     crowd_fill(crowd, program->extender.store);
+    crowd_queue_fill(queue, crowd, &program->extender);
     recorder_observe(program->recorder, program->extender.store);
     program->auditor = auditor_start(&program->extender,
                                      &(struct auditor_options){.settle_ms = 1, .look_ms = 1000},
@@ -202,16 +212,19 @@ static void *read_on(void *data)
     return NULL;
 }
 
-/* What the watch brings: pods whose annotations change. */
+/* What the watch brings: pods whose annotations change, and others that wait. */
 static void *bring_news(void *data)
 {
     struct reader *reader = data;
     const struct crowd *crowd = &reader->program->made_up.crowd;
+    const struct crowd_queue *queue = &reader->program->made_up.queue;
+    struct store *store = reader->program->extender.store;
     int64_t next_us = g_get_monotonic_time();
 
     for (int i = 0; !g_atomic_int_get(reader->stop); i++) {
-        crowd_put_pod(crowd, reader->program->extender.store,
-                      (int)((int64_t)i * 7919 % crowd->pods), i);
+        crowd_put_pod(crowd, store, (int)((int64_t)i * 7919 % crowd->pods), i);
+        if (queue->waiting > 0 && i % 4 == 0)
+            crowd_queue_change(queue, store, i / 4, i / 4 / queue->waiting);
         next_us += 1000000 / NEWS_PER_SECOND;
         const int64_t now_us = g_get_monotonic_time();
         if (next_us > now_us)
@@ -348,7 +361,8 @@ static void compare_sides(struct program *own, struct program *other, double sec
 
 /* --- holds ------------------------------------------------------------------------------------ */
 
-static unsigned measure_holds(const struct crowd *crowd, double seconds)
+static unsigned measure_holds(const struct crowd *crowd, const struct crowd_queue *queue,
+                              double seconds)
 {
     struct holds *holds = holds_new();
     struct program program = {0};
@@ -356,7 +370,7 @@ static unsigned measure_holds(const struct crowd *crowd, double seconds)
     g_autoptr(GString) request = filter_request(crowd);
     GArray *times = g_array_new(FALSE, FALSE, sizeof(int64_t));
 
-    program_start(&program, crowd, holds);
+    program_start(&program, crowd, queue, holds);
     readers_start(&readers, &program);
     filter_for(&program, request, seconds, times);
     readers_stop(&readers, stdout);
@@ -415,6 +429,13 @@ int main(void)
         setting("GPULEDGER_BENCH_CARDS", 16),
         setting("GPULEDGER_BENCH_PODS", 200000),
     };
+    const struct crowd_queue nobody = {0};
+    const struct crowd_queue queue = {
+        setting("GPULEDGER_BENCH_WAITING", 5000),
+        setting("GPULEDGER_BENCH_GROUPS", 1000),
+        setting("GPULEDGER_BENCH_UNSERVED", 2000),
+        setting("GPULEDGER_BENCH_REJECTING", 2000),
+    };
     const double seconds = setting("GPULEDGER_BENCH_SECONDS", 5);
     struct program own = {0}, other = {0};
 
@@ -422,18 +443,22 @@ int main(void)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("%d nodes of %d cards, %d pods\n", crowd.nodes, crowd.cards, crowd.pods);
+    printf("%d nodes of %d cards, %d pods; beside holds %d pods and %d groups of %d wait, %d pods "
+           "are not "
+           "served, %d nodes are left out\n",
+           crowd.nodes, crowd.cards, crowd.pods, queue.waiting, queue.groups, CROWD_GROUP,
+           queue.unserved, queue.rejecting);
     measure_memory(&crowd);
-    program_start(&own, &crowd, NULL);
+    program_start(&own, &crowd, &nobody, NULL);
     measure_scrape(&own);
     const int rounds = setting("GPULEDGER_BENCH_ROUNDS", 3);
     if (rounds > 0) {
-        program_start(&other, &crowd, NULL);
+        program_start(&other, &crowd, &nobody, NULL);
         compare_sides(&own, &other, seconds, rounds);
         program_stop(&other);
     }
     program_stop(&own);
-    const unsigned longer = measure_holds(&crowd, 2 * seconds);
+    const unsigned longer = measure_holds(&crowd, &queue, 2 * seconds);
     printf("holders above %d us at p99.9 that decide nothing: %u\n", LIMIT_US, longer);
     return longer > 0;
 }

@@ -14,6 +14,7 @@
 #include "record/record_state.h"
 #include "record/replay.h"
 #include "store/images/ledger_reader.h"
+#include "store/images/queue_image.h"
 #include "verbs/extender.h"
 
 #include <stdio.h>
@@ -24,7 +25,9 @@
 static struct tape {
     struct observer observer;
     uint64_t number, written, lost;
+    uint64_t ends_after; /* the last number of the file; 0: it goes on */
     bool loses;
+    bool waits;        /* nothing is written while the end of the file is told */
     GHashTable *early; /* number -> struct record *, until those before it are told */
     struct record_state *state;
     struct replay *replay; /* of the file that is being written */
@@ -118,35 +121,43 @@ static uint64_t give_number(struct observer *observer)
     return tape.loses ? 0 : ++tape.number;
 }
 
+static void write_told(void)
+{
+    uint64_t next = tape.written + 1;
+    struct record *record;
+
+    while (!tape.waits && (record = g_hash_table_lookup(tape.early, &next))) {
+        write_record(record);
+        g_hash_table_remove(tape.early, &next);
+        if (next++ != tape.ends_after)
+            continue;
+        end_file();
+        begin_file(lending.store);
+    }
+}
+
 static void take(struct observer *observer, const struct observation *what)
 {
     struct record *record = record_new(what);
-    uint64_t next = tape.written + 1;
 
     if (!record)
         return;
     g_hash_table_insert(tape.early, g_memdup2(&record->number, sizeof record->number), record);
-    while ((record = g_hash_table_lookup(tape.early, &next))) {
-        write_record(record);
-        g_hash_table_remove(tape.early, &next);
-        next++;
-    }
+    write_told();
 }
 
-static void tell_known(void)
+static void tell_ledger(void)
 {
     g_autoptr(ledger_reader) reader = ledger_reader_new(lending.store, true);
 
     while (store_tell_ledger(lending.store, reader))
         continue;
-    HOLDS(store_tell_known(lending.store) > 0, "nothing is told");
 }
 
-static void rotate(void *data)
+static void tell_known(void)
 {
-    tell_known();
-    end_file();
-    begin_file(lending.store);
+    tell_ledger();
+    HOLDS(store_tell_known(lending.store) > 0, "nothing is told");
 }
 
 static void free_record(gpointer record)
@@ -313,6 +324,21 @@ static void ask_some(void *data)
         ask_of(number);
         n++;
     }
+}
+
+/* Who asks while the end of the file is told is in the next one. */
+static void rotate(void *data)
+{
+    tell_ledger();
+    tape.waits = true;
+    struct queue_image *image = queue_image_begin(lending.store);
+    do
+        ask_some(NULL);
+    while (queue_image_take(image));
+    ask_some(NULL);
+    tape.ends_after = queue_image_tell(image);
+    tape.waits = false;
+    write_told();
 }
 
 /* --- quotas -------------------------------------------------------------------------------------- */

@@ -11,14 +11,15 @@
 static char *queue_of(struct store *store)
 {
     const struct ledger *ledger = store_lock(store);
-    g_autoptr(GArray) entries =
-        arrivals_tell(store_arrivals(store), ledger, store_nominations(store));
-    g_autoptr(GList) schedulers = arrivals_schedulers(store_arrivals(store));
+    g_autoptr(arrivals_image) image = arrivals_image_new();
     GString *text = g_string_new(NULL);
     struct json_writer writer;
 
     json_writer_init(&writer, text);
-    queue_state_encode(&writer, entries, schedulers);
+    arrivals_image_begin(image, store_arrivals(store), ledger, store_nominations(store));
+    while (arrivals_image_take(image))
+        continue;
+    queue_state_encode(&writer, image);
     store_unlock(store);
     return g_string_free(text, FALSE);
 }

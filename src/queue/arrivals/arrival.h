@@ -2,6 +2,7 @@
 #pragma once
 /* What the order of arrival is made of, for the files of this folder alone. */
 #include "queue/arrivals/arrivals.h"
+#include "queue/roll.h"
 
 /* By what is told whether a place, or that there is none, has to be looked at again. One that has passed
  * never comes back: whatever makes the size smaller counts as freed. */
@@ -11,6 +12,8 @@ struct arrival_stamp {
 };
 
 struct arrival {
+    struct roll_entry entry;
+    struct arrivals *arrivals; /* it is one of these */
     char *uid;
     char *ns;
     char *title; /* "NAMESPACE/NAME" */
@@ -37,18 +40,24 @@ struct arrival {
 struct arrivals {
     GSequence *in_order;
     GHashTable *places;     /* uid -> its GSequenceIter */
+    struct roll roll;       /* all of them, for images */
     GHashTable *schedulers; /* names of those that have asked; a set */
     GPtrArray *placed;      /* those with a place, the oldest first; borrowed */
     uint64_t number;
     uint64_t n_changes; /* of places, and 1: no stamp is 0 that was ever made */
 };
 
-/* By age. */
+/* By age: creation time as text, then number. */
+gint arrival_compare_age(const char *created, uint64_t number, const char *other_created,
+                         uint64_t other_number);
 gint arrival_compare(gconstpointer a, gconstpointer b, gpointer data);
+/* Before anything of it changes that an image has (struct queue_entry); an image has those with a place
+ * from its begin. */
+void arrival_change(struct arrival *arrival);
 /* It has a place from now on, which is set. */
-void arrivals_enlist_place(struct arrivals *arrivals, struct arrival *arrival);
+void arrival_enlist_place(struct arrival *arrival);
 /* It has none from now on. */
-void arrival_drop_place(struct arrivals *arrivals, struct arrival *arrival);
+void arrival_drop_place(struct arrival *arrival);
 /* Of the node of the place, or of all, as they are. */
 struct arrival_stamp arrival_stamp_of(const struct arrivals *arrivals, const struct ledger *ledger,
                                       const struct nominations *nominations,

@@ -9,7 +9,7 @@
 static void arrival_free(gpointer data)
 {
     struct arrival *arrival = data;
-    reservation_free(arrival->place);
+    reservation_unref(arrival->place);
     g_free(arrival->uid);
     g_free(arrival->ns);
     g_free(arrival->title);
@@ -20,14 +20,21 @@ static void arrival_free(gpointer data)
     g_free(arrival);
 }
 
-gint arrival_compare(gconstpointer a, gconstpointer b, gpointer data)
+gint arrival_compare_age(const char *created, uint64_t number, const char *other_created,
+                         uint64_t other_number)
 {
-    const struct arrival *left = a, *right = b;
-    const int order = left->created && right->created ? strcmp(left->created, right->created) : 0;
+    const int order = created && other_created ? strcmp(created, other_created) : 0;
 
     if (order != 0)
         return order;
-    return left->number < right->number ? -1 : left->number > right->number;
+    return number < other_number ? -1 : number > other_number;
+}
+
+gint arrival_compare(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const struct arrival *left = a, *right = b;
+
+    return arrival_compare_age(left->created, left->number, right->created, right->number);
 }
 
 static gint compare_pointers(gconstpointer a, gconstpointer b, gpointer data)
@@ -44,6 +51,7 @@ struct arrivals *arrivals_new(void)
     arrivals->places = g_hash_table_new(g_str_hash, g_str_equal);
     arrivals->schedulers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     arrivals->placed = g_ptr_array_new();
+    roll_init(&arrivals->roll);
     arrivals->n_changes = 1;
     return arrivals;
 }
@@ -54,22 +62,30 @@ void arrivals_free(struct arrivals *arrivals)
     g_ptr_array_unref(arrivals->placed);
     g_hash_table_unref(arrivals->places);
     g_sequence_free(arrivals->in_order);
+    roll_clear(&arrivals->roll);
     g_free(arrivals);
 }
 
-void arrivals_enlist_place(struct arrivals *arrivals, struct arrival *arrival)
+void arrival_change(struct arrival *arrival)
 {
+    roll_change(&arrival->arrivals->roll, &arrival->entry);
+}
+
+void arrival_enlist_place(struct arrival *arrival)
+{
+    struct arrivals *arrivals = arrival->arrivals;
+
     g_ptr_array_add(arrivals->placed, arrival);
     g_ptr_array_sort_with_data(arrivals->placed, compare_pointers, NULL);
 }
 
-void arrival_drop_place(struct arrivals *arrivals, struct arrival *arrival)
+void arrival_drop_place(struct arrival *arrival)
 {
     if (!arrival->place)
         return;
-    g_clear_pointer(&arrival->place, reservation_free);
-    g_ptr_array_remove(arrivals->placed, arrival);
-    arrivals->n_changes++;
+    g_clear_pointer(&arrival->place, reservation_unref);
+    g_ptr_array_remove(arrival->arrivals->placed, arrival);
+    arrival->arrivals->n_changes++;
 }
 
 struct arrival_stamp arrival_stamp_of(const struct arrivals *arrivals, const struct ledger *ledger,
@@ -98,14 +114,14 @@ static const char *scheduler_of(const struct pod_view *pod)
 }
 
 /* What it asks for now it may find elsewhere. Its turn, and how long it has been waited for, stay. */
-static void change(struct arrivals *arrivals, struct arrival *arrival,
-                   const struct arrivals_pod *pod)
+static void change(struct arrival *arrival, const struct arrivals_pod *pod)
 {
     arrival->plain = pod->plain; /* gates go */
     arrival->grouped = pod->grouped;
     if (arrival->request == pod->request && arrival->priority == pod->view->priority &&
         g_strcmp0(arrival->controller, pod->view->controller) == 0)
         return;
+    arrival_change(arrival);
     g_free(arrival->controller);
     arrival->controller = g_strdup(pod->view->controller);
     pod_facts_unref(arrival->facts);
@@ -114,7 +130,7 @@ static void change(struct arrivals *arrivals, struct arrival *arrival,
     arrival->priority = pod->view->priority;
     arrival->hopeless_ms = 0;
     arrival->seen = (struct arrival_stamp){0};
-    arrival_drop_place(arrivals, arrival);
+    arrival_drop_place(arrival);
 }
 
 void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
@@ -123,10 +139,11 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     GSequenceIter *known = g_hash_table_lookup(arrivals->places, pod->uid);
 
     if (known) {
-        change(arrivals, g_sequence_get(known), entry);
+        change(g_sequence_get(known), entry);
         return;
     }
     struct arrival *arrival = g_new0(struct arrival, 1);
+    arrival->arrivals = arrivals;
     arrival->uid = g_strdup(pod->uid);
     arrival->ns = g_strdup(pod->ns ? pod->ns : "");
     arrival->title = g_strdup_printf("%s/%s", arrival->ns, pod->name ? pod->name : "");
@@ -142,6 +159,7 @@ void arrivals_add(struct arrivals *arrivals, const struct arrivals_pod *entry)
     g_hash_table_insert(
         arrivals->places, arrival->uid,
         g_sequence_insert_sorted(arrivals->in_order, arrival, arrival_compare, NULL));
+    roll_add(&arrivals->roll, &arrival->entry);
 }
 
 void arrivals_note_scheduler(struct arrivals *arrivals, const char *name)
@@ -151,22 +169,14 @@ void arrivals_note_scheduler(struct arrivals *arrivals, const char *name)
         g_hash_table_add(arrivals->schedulers, g_strdup(name));
 }
 
-static gint compare_names(gconstpointer a, gconstpointer b)
-{
-    return strcmp(a, b);
-}
-
-GList *arrivals_schedulers(const struct arrivals *arrivals)
-{
-    return g_list_sort(g_hash_table_get_keys(arrivals->schedulers), compare_names);
-}
-
 void arrivals_copy_common(struct arrivals *arrivals, const struct arrivals *from)
 {
-    g_autoptr(GList) names = arrivals_schedulers(from);
+    GHashTableIter iter;
+    gpointer name;
 
-    for (const GList *name = names; name; name = name->next)
-        arrivals_note_scheduler(arrivals, name->data);
+    g_hash_table_iter_init(&iter, from->schedulers);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        arrivals_note_scheduler(arrivals, name);
 }
 
 void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms)
@@ -177,6 +187,7 @@ void arrivals_ask(struct arrivals *arrivals, const char *uid, int64_t now_ms)
         return;
     struct arrival *arrival = g_sequence_get(at);
     arrivals_note_scheduler(arrivals, arrival->scheduler);
+    arrival_change(arrival);
     arrival->asked = true;
     arrival->asking_ms = now_ms + ARRIVALS_ASKING_MS;
 }
@@ -189,6 +200,7 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
     if (!place || g_hash_table_contains(arrivals->places, uid))
         return;
     struct arrival *copy = g_memdup2(g_sequence_get(place), sizeof *copy);
+    copy->arrivals = arrivals;
     copy->uid = g_strdup(copy->uid);
     copy->ns = g_strdup(copy->ns);
     copy->title = g_strdup(copy->title);
@@ -197,13 +209,14 @@ void arrivals_copy(struct arrivals *arrivals, const struct arrivals *from, const
     copy->controller = g_strdup(copy->controller);
     copy->facts = pod_facts_ref(copy->facts);
     copy->request = request;
-    copy->place = copy->place ? reservation_dup(copy->place) : NULL;
+    copy->place = copy->place ? reservation_ref(copy->place) : NULL;
     copy->seen = (struct arrival_stamp){0};
     arrivals->number = MAX(arrivals->number, copy->number + 1);
     g_hash_table_insert(arrivals->places, copy->uid,
                         g_sequence_insert_sorted(arrivals->in_order, copy, arrival_compare, NULL));
+    roll_add(&arrivals->roll, &copy->entry);
     if (copy->place)
-        arrivals_enlist_place(arrivals, copy);
+        arrival_enlist_place(copy);
 }
 
 void arrivals_forget(struct arrivals *arrivals, const char *uid)
@@ -212,7 +225,9 @@ void arrivals_forget(struct arrivals *arrivals, const char *uid)
 
     if (!place)
         return;
-    arrival_drop_place(arrivals, g_sequence_get(place));
+    struct arrival *arrival = g_sequence_get(place);
+    roll_remove(&arrivals->roll, &arrival->entry);
+    arrival_drop_place(arrival);
     g_hash_table_remove(arrivals->places, uid);
     g_sequence_remove(place);
 }
@@ -230,8 +245,10 @@ void arrivals_renew(struct arrivals *arrivals, const char *uid)
 {
     GSequenceIter *place = g_hash_table_lookup(arrivals->places, uid);
 
-    if (place)
-        ((struct arrival *)g_sequence_get(place))->until_ms = 0;
+    if (!place)
+        return;
+    arrival_change(g_sequence_get(place));
+    ((struct arrival *)g_sequence_get(place))->until_ms = 0;
 }
 
 guint arrivals_each(const struct arrivals *arrivals,
@@ -259,40 +276,13 @@ guint arrivals_each(const struct arrivals *arrivals,
 
 /* --- for who goes on from it ------------------------------------------------------------------ */
 
-GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger,
-                      const struct nominations *nominations)
-{
-    GArray *entries = g_array_new(FALSE, FALSE, sizeof(struct queue_entry));
-    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
-
-    for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
-        const struct arrival *arrival = g_sequence_get(at);
-        const struct arrival_stamp now =
-            arrival_stamp_of(arrivals, ledger, nominations, arrival->place);
-        const struct queue_entry entry = {
-            .uid = arrival->uid,
-            .asked = arrival->asked,
-            .asking_ms = arrival->asking_ms,
-            .looked_ms = arrival->looked_ms,
-            .until_ms = arrival->until_ms,
-            .hopeless_ms = arrival->hopeless_ms,
-            .place = arrival->place,
-            .settled = arrival_stamps_agree(&arrival->seen, &now),
-        };
-        if (entry.until_ms != 0 || entry.hopeless_ms != 0 || entry.place || entry.settled ||
-            entry.asked || entry.asking_ms != 0 || entry.looked_ms != 0)
-            g_array_append_val(entries, entry);
-    }
-    return entries;
-}
-
 static void forget_entries(struct arrivals *arrivals)
 {
     GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
 
     for (; !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
         struct arrival *arrival = g_sequence_get(at);
-        arrival_drop_place(arrivals, arrival);
+        arrival_drop_place(arrival);
         arrival->asked = false;
         arrival->asking_ms = arrival->looked_ms = 0;
         arrival->until_ms = 0;
@@ -311,13 +301,13 @@ void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
         struct arrival *arrival = at ? g_sequence_get(at) : NULL;
         if (!arrival)
             continue;
-        arrival_drop_place(arrivals, arrival); /* named twice */
+        arrival_drop_place(arrival); /* named twice */
         arrival->asked = entry->asked;
         arrival->asking_ms = entry->asking_ms;
         arrival->looked_ms = entry->looked_ms;
         arrival->until_ms = entry->until_ms;
         arrival->hopeless_ms = entry->hopeless_ms;
-        arrival->place = entry->place ? reservation_dup(entry->place) : NULL;
+        arrival->place = entry->place ? reservation_ref(entry->place) : NULL;
         if (arrival->place)
             g_ptr_array_add(arrivals->placed, arrival);
         if (entry->settled)

@@ -124,14 +124,25 @@ struct queue_entry {
     bool settled;                    /* looked at since anything last changed that it depends on */
 };
 
-/* The schedulers that have asked, sorted; borrowed. Free with g_list_free. */
-GList *arrivals_schedulers(const struct arrivals *arrivals);
 void arrivals_note_scheduler(struct arrivals *arrivals, const char *name);
 
-/* Of the pods that have not just come, in order; free with g_array_unref before anything changes. */
-GArray *arrivals_tell(const struct arrivals *arrivals, const struct ledger *ledger,
-                      const struct nominations *nominations);
-/* Takes these for all that has come of waiting; pods that nobody knows are passed over. */
+/* All that of one moment, of which there may be thousands, taken a few pods at a time (queue/roll.h): of
+ * the pods that have not just come, and the schedulers that have asked. One at a time. */
+struct arrivals_image;
+struct arrivals_image *arrivals_image_new(void);
+void arrivals_image_free(struct arrivals_image *image); /* once it is complete, or has not begun */
+typedef struct arrivals_image arrivals_image;           /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(arrivals_image, arrivals_image_free)
+/* Under the lock: it is of this moment. */
+void arrivals_image_begin(struct arrivals_image *image, struct arrivals *arrivals,
+                          const struct ledger *ledger, const struct nominations *nominations);
+/* Under the lock: some more pods. False: it is complete. */
+bool arrivals_image_take(struct arrivals_image *image);
+/* Of a complete one, while it lasts, without the lock: struct queue_entry, in order; names, sorted. */
+const GArray *arrivals_image_entries(struct arrivals_image *image);
+const GList *arrivals_image_schedulers(struct arrivals_image *image);
+/* Takes these for all that has come of waiting; pods that nobody knows are passed over. Not while an
+ * image is taken. */
 void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
                     const struct nominations *nominations, const GArray *entries);
 

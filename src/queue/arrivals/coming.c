@@ -90,8 +90,10 @@ bool arrival_may_come(const struct arrival *arrival, const struct node *node,
 /* From now on its time passes. */
 void arrival_begin_hold(struct arrival *arrival, const struct arrivals_query *query)
 {
-    if (arrival->until_ms == 0)
-        arrival->until_ms = query->now_ms + query->hold_ms;
+    if (arrival->until_ms != 0)
+        return;
+    arrival_change(arrival);
+    arrival->until_ms = query->now_ms + query->hold_ms;
 }
 
 /* Bytes of a pod that asks for memory of one card and nothing else; -1: it does not. */

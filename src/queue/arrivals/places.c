@@ -48,6 +48,7 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
     struct arrivals_query own = *query;
     bool blocked = false;
 
+    arrival_change(arrival);
     own.nominees = &nominees;
     const struct pod_view pod = {.uid = arrival->uid, .ns = arrival->ns};
     g_autoptr(quota_room) room = quotas_room(query->quotas, query->ledger, &pod, arrival->request);
@@ -59,12 +60,12 @@ static void find_place(struct arrivals *arrivals, const struct arrivals_query *q
         .n_before = older_places(arrivals, &own, before),
     };
     if (arrival->place && !reservation_holds(arrival->place, &places))
-        arrival_drop_place(arrivals, arrival);
+        arrival_drop_place(arrival);
     if (!arrival->place) {
         arrival->place = reservation_choose(&places, &blocked);
         arrival->hopeless_ms = arrival->place || blocked ? 0 : query->now_ms;
         if (arrival->place) {
-            arrivals_enlist_place(arrivals, arrival);
+            arrival_enlist_place(arrival);
             arrivals->n_changes++;
         }
     }
@@ -114,11 +115,11 @@ static void settle(struct arrivals *arrivals, const struct arrivals_query *query
         struct arrival *arrival = g_sequence_get(at);
         if (!arrival_is_waited_for(arrival, query) ||
             nominations_have(query->nominees->nominations, arrival->uid)) {
-            arrival_drop_place(arrivals, arrival);
+            arrival_drop_place(arrival);
             continue;
         }
         if (arrival->hopeless_ms == 0 && !arrival_take_share(&shares, arrival)) {
-            arrival_drop_place(arrivals, arrival);
+            arrival_drop_place(arrival);
             continue;
         }
         const bool settled = is_settled(arrivals, query, arrival);
@@ -132,7 +133,7 @@ static void settle(struct arrivals *arrivals, const struct arrivals_query *query
         looked += !settled || arrival->hopeless_ms == 0;
     }
     for (guint i = arrivals->placed->len; i > (guint)n; i--)
-        arrival_drop_place(arrivals, arrivals->placed->pdata[i - 1]);
+        arrival_drop_place(arrivals->placed->pdata[i - 1]);
     g_hash_table_unref(shares.given);
 }
 

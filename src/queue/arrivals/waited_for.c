@@ -51,12 +51,15 @@ static void look_for_excuse(const struct arrivals *arrivals, const struct arriva
         return;
     if (!arrival->asked &&
         !(arrival->plain && g_hash_table_contains(arrivals->schedulers, arrival->scheduler))) {
+        if (arrival->asking_ms != 0)
+            arrival_change(arrival);
         arrival->asking_ms = 0;
         return;
     }
     if ((arrival->looked_ms != 0 && query->now_ms - arrival->looked_ms < ABLE_MS) || *looks == 0)
         return;
     --*looks;
+    arrival_change(arrival);
     arrival->looked_ms = query->now_ms;
     if (!could_ask(arrival, query->ledger))
         arrival->asking_ms = INT64_MAX;

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/images/queue_image.h"
+
+#include "policy/demand.h"
+#include "store/node_walk.h"
+#include "store/store_state.h"
+
+struct queue_image {
+    struct store *store;
+    struct arrivals_image *arrivals;
+    uint64_t arrivals_number; /* 0: they are not in it */
+    struct idleness *idleness;
+    uint64_t idleness_number;
+    struct demand *learned;
+    uint64_t number; /* the last; 0: there was none for some part */
+};
+
+/* Under the lock: a number for the next part; 0: it cannot be told. */
+static uint64_t next_number(struct queue_image *image)
+{
+    image->number = observer_number(image->store->observer);
+    return image->number;
+}
+
+/* Under the lock: one of the parts that are told at once. */
+static bool tell(struct queue_image *image, struct observation observation)
+{
+    observation.number = next_number(image);
+    observer_tell(image->store->observer, &observation);
+    return observation.number > 0;
+}
+
+static bool begin_arrivals(struct queue_image *image)
+{
+    struct store *store = image->store;
+
+    if (store->options.hold_ms == 0)
+        return true;
+    image->arrivals_number = next_number(image);
+    if (image->arrivals_number > 0)
+        arrivals_image_begin(image->arrivals, store->arrivals, store->ledger, store->nominations);
+    return image->arrivals_number > 0;
+}
+
+static bool tell_waits(struct queue_image *image)
+{
+    const struct store *store = image->store;
+
+    return tell(image, (struct observation){OBSERVED_WAITS, .waits = store->waits,
+                                            .ledger = store->ledger});
+}
+
+static bool tell_rejects(struct queue_image *image)
+{
+    return tell(image, (struct observation){OBSERVED_REJECTS, .rejects = image->store->rejects});
+}
+
+static bool tell_gangs(struct queue_image *image)
+{
+    struct store *store = image->store;
+
+    return !store->options.gangs ||
+           tell(image, (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store,
+                                            .generation = store->generation[FEED_PODS]});
+}
+
+static bool begin_usage(struct queue_image *image)
+{
+    if (!image->store->idleness)
+        return true;
+    image->idleness_number = next_number(image);
+    if (image->idleness_number > 0)
+        image->idleness = idleness_ref(image->store->idleness);
+    return image->idleness_number > 0;
+}
+
+static bool begin_learned(struct queue_image *image)
+{
+    struct store *store = image->store;
+
+    if (next_number(image) == 0)
+        return false;
+    demand_unsettle(store->demand); /* as whoever learns it does */
+    hints_forget_all(store->hints);
+    image->learned = demand_dup(store->demand);
+    return true;
+}
+
+/* Under the lock, in the order of their numbers. */
+static void begin(struct queue_image *image)
+{
+    static bool (*const parts[])(struct queue_image *image) = {
+        begin_arrivals, tell_waits, tell_rejects, tell_gangs, begin_usage, begin_learned,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
+        continue;
+}
+
+struct queue_image *queue_image_begin(struct store *store)
+{
+    struct queue_image *image = g_new0(struct queue_image, 1);
+
+    image->store = store;
+    image->arrivals = arrivals_image_new();
+    store_lock(store);
+    begin(image);
+    store_unlock(store);
+    return image;
+}
+
+bool queue_image_take(struct queue_image *image)
+{
+    if (image->arrivals_number == 0)
+        return false;
+    store_lock_again(image->store);
+    const bool goes_on = arrivals_image_take(image->arrivals);
+    store_unlock(image->store);
+    return goes_on;
+}
+
+uint64_t queue_image_tell(struct queue_image *take_image)
+{
+    struct observer *observer = take_image->store->observer;
+    const uint64_t number = take_image->number;
+
+    observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
+                                                  .arrivals = take_image->arrivals});
+    observer_tell(observer, &(struct observation){OBSERVED_USAGE, take_image->idleness_number,
+                                                  .idleness = take_image->idleness});
+    observer_tell(observer,
+                  &(struct observation){OBSERVED_LEARNED, take_image->learned ? number : 0,
+                                        .demand = take_image->learned});
+    arrivals_image_free(take_image->arrivals);
+    idleness_unref(take_image->idleness);
+    demand_free(take_image->learned);
+    g_free(take_image);
+    return number;
+}
+
+uint64_t store_tell_known(struct store *store)
+{
+    struct queue_image *image = queue_image_begin(store);
+
+    while (queue_image_take(image))
+        continue;
+    return queue_image_tell(image);
+}
