@@ -92,13 +92,15 @@ static const struct card *closest_card(const struct node *node, const struct req
     return closest;
 }
 
-static void ask_one(struct feasibility *question, const struct node *node,
-                      struct explained_node *ret_node)
+/* Of a node that would take the pod alone, what keeps its group back decides, as in filter. */
+static void ask_one(const struct group_place *group, struct feasibility *question,
+                    const struct node *node, struct explained_node *ret_node)
 {
     const struct request *request = reading_in_message(node, question->admission.request);
     const enum barrier barrier = feasibility_barrier(question, node);
     g_autofree char *outside = feasibility_tell_barrier(question, node, barrier);
-    const enum reason reason = feasibility_ask(question, node, NULL);
+    const enum reason alone = feasibility_ask(question, node, NULL);
+    const enum reason reason = alone == REASON_NONE && group ? group->reason : alone;
     const struct card *card = NULL;
 
     node = question->seen;
@@ -279,7 +281,7 @@ static void ask_all(struct explanation *explanation, struct feasibility *questio
         struct explained_node told;
         if (!node->present)
             continue;
-        ask_one(question, node, &told);
+        ask_one(explanation->group, question, node, &told);
         g_array_append_val(explanation->nodes, told);
     }
     explanation->n_nodes = explanation->nodes->len;
@@ -428,6 +430,23 @@ static int64_t tell_idle(const struct store *copy, const struct allocation *held
     return since_ms > 0 ? MAX((now_ns / 1000000 - since_ms) / 1000, 1) : 0;
 }
 
+/* filter gives a pod of a group a place together with as many others as the group needs, or none. So
+ * what makes room for this pod admits it only where it is the last one that its group lacks. */
+static bool needs_no_others(const struct group_place *group)
+{
+    return !group || group->reason == REASON_NONE ||
+           (group->reason == REASON_GANG_NO_ROOM && group->bound + 1 >= group->needs);
+}
+
+static struct group_place *find_group(struct store *store, const struct pod_view *pod,
+                                      const struct request *request)
+{
+    if (!store_options(store)->gangs || !pod->uid)
+        return NULL;
+    g_autoptr(store) trial = store_copy(store);
+    return group_place_find(store, trial, pod, request);
+}
+
 struct explanation *explain_pod(struct store *store, struct cluster *cluster,
                                 const struct pod_view *asked)
 {
@@ -459,15 +478,15 @@ struct explanation *explain_pod(struct store *store, struct cluster *cluster,
         explanation->verdict = VERDICT_INVALID;
         explanation->failure = g_strdup(failure->message);
     } else if (request) {
+        explanation->group = find_group(store, pod, request);
         explain_wish(explanation, copy, pod, request);
         if (explanation->verdict == VERDICT_REFUSED) {
-            find_remedies(explanation, copy, cluster, pod, request);
-            preview_preemption(explanation, store, copy, pod, request);
+            if (needs_no_others(explanation->group))
+                find_remedies(explanation, copy, cluster, pod, request);
+            if (!explanation->group) /* for one pod of a group nobody is ended */
+                preview_preemption(explanation, store, copy, pod, request);
             explanation->reclaim = reclaim_preview_find(store, pod, request);
         }
-        explanation->group = group_place_find(store, copy, pod, request);
-        if (explanation->group) /* for one pod of a group nobody is ended */
-            g_clear_pointer(&explanation->preview, preview_free);
     }
     return explanation;
 }

@@ -415,6 +415,35 @@ class Gangs(unittest.TestCase):
         self.assertEqual((group["state"], group["needs"], group["known"]), ("waiting", 9, 9))
         self.assertIn('gpuledger_groups{state="waiting"} 1', self.server.get("/metrics")[1])
 
+    def explain(self, name):
+        return json.loads(run("explain", f"test/{name}", "--server", self.server.operations, "-ojson").stdout)
+
+    def test_explain_says_what_filter_says(self):
+        """A node that would take the pod alone does not take it; what makes room for it alone is no way out."""
+        holders = [pod(f"h-{i}", 10) for i in range(7)]
+        for i, each in enumerate(holders):
+            occupy(each, ("n1", "n2")[i // 4], i % 4)
+        pods = members("g", 2)
+        self.start(pod_group("g", 2), *holders, *pods)
+        self.assertIn("There is no room", self.ask(pods[0]))
+        told = self.explain("g-0")
+        self.assertEqual((told["verdict"], told["nodesTaking"], told["place"], told["remedies"], told["pairs"]),
+                         ("refused", 0, None, [], []))
+        self.assertEqual({(row["reason"], row["nodes"]) for row in told["groups"]},
+                         {("gang_no_room", 1), ("insufficient_memory", 1)})
+
+    def test_explain_of_the_last_that_a_group_lacks(self):
+        """What makes room for it makes its group whole: as for a pod alone."""
+        holders = [pod(f"h-{i}", 10) for i in range(8)]
+        for i, each in enumerate(holders):
+            occupy(each, ("n1", "n2")[i // 4], i % 4)
+        one, few = members("one", 1), members("few", 1)
+        self.start(pod_group("one", 1), pod_group("few", 2), *holders, *one, *few)
+        self.assertIn("Insufficient GPU Memory", self.ask(one[0]))
+        self.assertIn("end test/h-", self.explain("one-0")["remedies"][0]["text"])
+        self.assertIn("has fewer pods than it needs", self.ask(few[0]))
+        self.assertEqual(self.explain("few-0")["remedies"], [])
+
     def test_pods_that_say_different_numbers(self):
         """The largest counts, and explain says so."""
         pods = members("g", 3, least=2, how="koordinator")
