@@ -210,30 +210,6 @@ static void mark_typical(struct making *making)
     }
 }
 
-/* Each kind's weights are those of pods that come to such cards alone. But pods may go to other kinds, and
- * where a small one weighs less than elsewhere it would go, and a large one where that weighs less: the
- * cards of the one would fill with small pods that no large one completes. So a shape weighs the same on
- * all kinds that will do for it, the mean over their cards. A card on which more fits than on others may
- * then be worth more than 1, and others less. */
-static void level_weights(struct making *making)
-{
-    for (size_t i = 0; i < making->n; i++) {
-        double first = -1, off = 0, cards = 0;
-        for (size_t k = 0; k < making->n_drafts; k++) {
-            const struct draft *draft = &making->drafts[k];
-            if (!draft->accepted[i])
-                continue;
-            first = first < 0 ? draft->weights[i] : first;
-            off += (draft->weights[i] - first) * draft->kind.cards;
-            cards += draft->kind.cards;
-        }
-        for (size_t k = 0; k < making->n_drafts; k++) {
-            if (making->drafts[k].accepted[i] && cards > 0)
-                making->drafts[k].weights[i] = first + off / cards;
-        }
-    }
-}
-
 /* Of the kinds that a pod of each shape fits, the one that most cards are of. */
 static void set_homes(struct making *making)
 {
@@ -498,9 +474,8 @@ struct value_model *value_model_of(const struct shape *shapes, size_t n,
                                  terms_accept_model(shapes[i].terms, draft->card ? draft->card->model
                                                                                  : draft->pool->model);
         }
-        draft_weigh(making, draft);
     }
-    level_weights(making);
+    drafts_weigh(making);
     for (size_t k = 0; k < making->n_drafts; k++)
         draft_set_values(making, &making->drafts[k]);
     set_homes(making);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A value model while it is made: what policy/value_model.c and policy/card_values.c share.
+ * A value model while it is made: what policy/value_model.c, policy/weights.c and policy/card_values.c
+ * share.
  */
+#include "policy/cutting.h"
 #include "policy/value_model.h"
 
 /* A kind while the value model is made. */
@@ -51,7 +53,12 @@ struct making {
     GArray *order; /* const struct shape *, the typical ones, most frequent first */
 };
 
-/* card_values.c: sets the draft's weights by shape, then its values, unless an earlier draft's is the
- * same. */
-void draft_weigh(struct making *making, struct draft *draft);
+/* weights.c: sets the weights of all drafts by shape, and how sizes are cut. */
+void drafts_weigh(struct making *making);
+
+/* card_values.c. Steps of a pair, or thousandths, in a card; what a pod of the shape is cut as, its size
+ * rounded to the draft's step: down, if it is no pair; both 0, if that is nothing. */
+int32_t draft_whole(const struct draft *draft);
+struct cut draft_cut(const struct draft *draft, size_t shape);
+/* Sets the draft's values, unless an earlier draft's is the same. */
 void draft_set_values(struct making *making, struct draft *draft);
