@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A free part of a card is worth what comes of so many pods, if each goes there or not: what only rare pods
+ * complete is worth less than what many do. */
+#define OFFERS 8
+
 /* --- cuts ----------------------------------------------------------------------------------- */
 
 int32_t draft_whole(const struct draft *draft)
@@ -66,17 +70,26 @@ static size_t collect_pieces(const struct making *making, const struct draft *dr
     return n;
 }
 
+/* A whole card is worth the best that can be made of it, whoever comes. */
 static void set_worth(const struct making *making, const struct draft *draft,
                       struct card_values *values)
 {
     struct piece pieces[CUTTING_SIZES_MAX];
     const size_t n = collect_pieces(making, draft, pieces);
     const int32_t whole = draft_whole(draft), other = draft->paired ? whole : 0;
+    float *worth = values->worth, *last = worth + (whole + 1) * (other + 1) - 1;
 
     values->paired = draft->paired;
     values->step = draft->pair_step;
     values->memory_price = draft->memory_price;
-    cutting_worth(pieces, n, whole, other, values->worth);
+    cutting_worth(pieces, n, whole, other, worth);
+    if (!draft->paired || *last <= 0)
+        return;
+    const float most = *last;
+    cutting_worth_of_offers(pieces, n, whole, other, OFFERS, worth);
+    const float scale = *last > 0 ? most / *last : 0;
+    for (float *each = worth; each <= last; each++)
+        *each *= scale;
 }
 
 /* A pod for several cards is so many times as large as a whole one. */

@@ -361,3 +361,35 @@ void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, int32_t 
         ret_worth[room] = best;
     }
 }
+
+/* What one more of these coming adds, if it is taken wherever that is worth it. */
+static void offer(const struct piece *piece, double part, int32_t whole, int32_t other,
+                  const float *now, float *next)
+{
+    const int32_t row = other + 1, shift = piece->size * row + piece->other;
+    const float weight = (float)piece->weight, chance = (float)part;
+
+    for (int32_t size = piece->size; size <= whole; size++) {
+        const float *from = now + size * row;
+        float *to = next + size * row;
+        for (int32_t beside = piece->other; beside <= other; beside++)
+            to[beside] += chance * MAX(weight + from[beside - shift] - from[beside], 0);
+    }
+}
+
+void cutting_worth_of_offers(const struct piece *pieces, size_t n, int32_t whole, int32_t other,
+                             int offers, float *ret_worth)
+{
+    const size_t n_rooms = (size_t)(whole + 1) * (size_t)(other + 1);
+    g_autofree float *now = g_new0(float, n_rooms);
+    double wanted = 0;
+
+    for (size_t i = 0; i < n; i++)
+        wanted += pieces[i].wanted;
+    for (int round = 0; wanted > 0 && round < offers; round++) {
+        memcpy(ret_worth, now, n_rooms * sizeof *now);
+        for (size_t i = 0; i < n; i++)
+            offer(&pieces[i], pieces[i].wanted / wanted, whole, other, now, ret_worth);
+        memcpy(now, ret_worth, n_rooms * sizeof *now);
+    }
+}

@@ -45,3 +45,8 @@ void cutting_weigh_stocks(struct piece *pieces, size_t n, struct stock *stocks, 
  * 0 to `other`. */
 void cutting_worth(const struct piece *pieces, size_t n, int32_t whole, int32_t other,
                    float *ret_worth);
+
+/* The same, in the mean, if no more than so many pieces are offered one after the other, each as often as
+ * it is wanted: one that never comes is worth nothing. Weights and `wanted` are read. */
+void cutting_worth_of_offers(const struct piece *pieces, size_t n, int32_t whole, int32_t other,
+                             int offers, float *ret_worth);

@@ -125,6 +125,28 @@ START_TEST(a_piece_weighs_the_same_of_large_cards_and_of_small_ones)
 }
 END_TEST
 
+START_TEST(what_rarely_comes_is_worth_less)
+{
+    /* Three in four fill half of a card, the others the rest of it or all. */
+    static const struct piece pieces[] = {{.size = 2, .wanted = 3, .weight = 0.5},
+                                          {.size = 4, .wanted = 1, .weight = 1}};
+    float worth[5];
+
+    cutting_worth_of_offers(pieces, 2, 4, 0, 1, worth);
+    ck_assert_float_eq_tol(worth[1], 0, 1e-6F);
+    ck_assert_float_eq_tol(worth[2], 0.375F, 1e-6F);
+    ck_assert_float_eq_tol(worth[3], 0.375F, 1e-6F);
+    ck_assert_float_eq_tol(worth[4], 0.625F, 1e-6F);
+    /* Of two, the second: 3/4 * (0.5 + 0.375 - 0.625) + 1/4 * (1 - 0.625) more. */
+    cutting_worth_of_offers(pieces, 2, 4, 0, 2, worth);
+    ck_assert_float_eq_tol(worth[2], 0.46875F, 1e-6F);
+    ck_assert_float_eq_tol(worth[4], 0.90625F, 1e-6F);
+    cutting_worth_of_offers(pieces, 2, 4, 0, 100, worth);
+    ck_assert_float_eq_tol(worth[2], 0.5F, 1e-6F);
+    ck_assert_float_eq_tol(worth[4], 1, 1e-6F);
+}
+END_TEST
+
 /* A small generator of its own, so that a failure can be repeated. */
 static uint32_t draw(uint32_t *state, uint32_t below)
 {
@@ -233,6 +255,7 @@ int main(void)
     tcase_add_test(tests, finds_the_fewest_cards);
     tcase_add_test(tests, two_things_of_a_card_are_cut_together);
     tcase_add_test(tests, a_piece_weighs_the_same_of_large_cards_and_of_small_ones);
+    tcase_add_test(tests, what_rarely_comes_is_worth_less);
     tcase_add_loop_test(tests, no_set_weighs_more_than_its_card_costs, 0, 60);
     tcase_add_loop_test(tests, no_set_of_two_things_weighs_more_than_a_card, 0, 60);
     tcase_add_loop_test(tests, no_set_that_fits_weighs_more_than_a_card, 0, 60);
