@@ -2,11 +2,18 @@
 #include "policy/policy_choice.h"
 
 #include <gpuledger/placement.h>
+#include <math.h>
 
 static const char *const names[POLICY_CHOICE_N] = {"oc", "binpack", "fgd", "first-fit"};
 
 /* Whether the cluster is almost full or more than full nobody knows: both are looked at. */
 static const double loads[] = {0.95, 1.1};
+
+#define LOADS G_N_ELEMENTS(loads)
+
+/* Whoever is refused in neither of two runs holds the same in both, so a load at which two policies are
+ * no further apart, in points, says nothing of which is better when pods are refused. */
+#define SAME 0.01
 
 /* Arrivals of each load in a look. */
 #define SEEDS 3
@@ -29,10 +36,10 @@ struct policy_choice {
 /* A look under way. */
 struct look {
     struct lookahead *lookahead;
-    double sums[POLICY_CHOICE_N]; /* by policy, of the runs so far, in percent */
+    double sums[LOADS][POLICY_CHOICE_N]; /* by policy, of the runs so far, in percent */
     bool out[POLICY_CHOICE_N];
-    double early; /* the sum of the policy in use when the worst were left out */
-    unsigned runs;
+    double early[LOADS]; /* the sums of the policy in use when the worst were left out */
+    unsigned runs;       /* of each load */
 };
 
 const struct policy *policy_begin(const struct policy *policy)
@@ -75,7 +82,7 @@ unsigned policy_choice_looks_taken(const struct policy_choice *choice)
 }
 
 /* One run of each policy that is not out, on the same arrivals. False: cancelled. */
-static bool run_each(const struct policy_choice *choice, struct look *look, double load,
+static bool run_each(const struct policy_choice *choice, struct look *look, size_t load,
                      uint32_t seed, const gint *cancelled)
 {
     const double lifetimes =
@@ -87,46 +94,70 @@ static bool run_each(const struct policy_choice *choice, struct look *look, doub
         const double allocated = lookahead_run(
             look->lookahead, &(struct lookahead_options){.policy = choice->figures[i].policy,
                                                          .seed = seed,
-                                                         .load = load,
+                                                         .load = loads[load],
                                                          .lifetimes = lifetimes,
                                                          .cancelled = cancelled});
         if (allocated < 0)
             return false;
-        look->sums[i] += 100 * allocated;
+        look->sums[load][i] += 100 * allocated;
     }
-    look->runs++;
     return true;
+}
+
+static double sum_of(const struct look *look, size_t policy)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < LOADS; k++)
+        sum += look->sums[k][policy];
+    return sum;
 }
 
 static void leave_out_the_worst(const struct policy_choice *choice, struct look *look)
 {
-    look->early = look->sums[choice->now];
+    for (size_t k = 0; k < LOADS; k++)
+        look->early[k] = look->sums[k][choice->now];
     for (size_t i = 0; i < POLICY_CHOICE_N; i++)
-        look->out[i] = look->sums[i] < look->sums[choice->now] - BEHIND * look->runs;
+        look->out[i] = sum_of(look, i) < sum_of(look, choice->now) - BEHIND * LOADS;
 }
 
 /* Other arrivals in each look, so that looks that agree do so by more than chance. */
 static bool run_all(const struct policy_choice *choice, struct look *look, const gint *cancelled)
 {
     for (uint32_t i = 0; i < SEEDS; i++) {
-        for (size_t k = 0; k < G_N_ELEMENTS(loads); k++) {
-            if (!run_each(choice, look, loads[k], choice->looks * SEEDS + i, cancelled))
+        for (size_t k = 0; k < LOADS; k++) {
+            if (!run_each(choice, look, k, choice->looks * SEEDS + i, cancelled))
                 return false;
         }
+        look->runs++;
         if (i == 0)
             leave_out_the_worst(choice, look);
     }
     return true;
 }
 
+/* Over the policy in use, the mean of the loads that tell the two apart. */
+static double gain_of(const struct policy_choice *choice, const struct look *look, size_t policy)
+{
+    double sum = 0;
+    unsigned n = 0;
+
+    for (size_t k = 0; k < LOADS; k++) {
+        const double gain = look->out[policy]
+                                ? look->sums[k][policy] - look->early[k]
+                                : (look->sums[k][policy] - look->sums[k][choice->now]) / look->runs;
+        sum += gain;
+        n += fabs(gain) > SAME;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
 static void set_allocated(struct policy_choice *choice, const struct look *look, double *ret_gains)
 {
     for (size_t i = 0; i < POLICY_CHOICE_N; i++) {
-        struct policy_figure *figure = &choice->figures[i];
-        const unsigned runs = look->out[i] ? G_N_ELEMENTS(loads) : look->runs;
-        figure->allocated = look->sums[i] / runs;
-        ret_gains[i] =
-            figure->allocated - (look->out[i] ? look->early : look->sums[choice->now]) / runs;
+        const unsigned runs = look->out[i] ? 1 : look->runs;
+        choice->figures[i].allocated = sum_of(look, i) / (double)(runs * LOADS);
+        ret_gains[i] = gain_of(choice, look, i);
     }
 }
 

@@ -29,8 +29,8 @@ const struct policy *policy_begin(const struct policy *policy);
 struct policy_figure {
     const struct policy *policy;
     double allocated; /* in the last look, percent of the GPUs; 0: it has not been looked at */
-    double gain;      /* in the last look, points above the policy that was in use */
-    double lead;      /* added up since that is in use, points; 0 of that itself */
+    double gain; /* in the last look, points above the policy that was in use, at loads that tell */
+    double lead; /* added up since that is in use, points; 0 of that itself */
 };
 
 struct policy_choice;

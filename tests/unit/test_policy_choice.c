@@ -176,6 +176,23 @@ START_TEST(it_goes_over_when_looks_agree_and_not_before)
 }
 END_TEST
 
+/* While the cluster is almost full nobody is refused by either: the mean of both loads is half of what
+ * one gains over the other where pods are refused. */
+START_TEST(a_load_at_which_nobody_is_refused_says_nothing)
+{
+    struct policy_choice *choice = policy_choice_new();
+
+    add_nodes(60, "a", NULL);
+    expect_odd_parts();
+    policy_choice_look(choice, book, expected, NULL);
+    const struct policy_figure *figures = policy_choice_figures(choice);
+    const double apart = figures[1].allocated - figures[0].allocated;
+    ck_assert_double_ge(apart, 0.1);
+    ck_assert_double_eq_tol(figures[1].gain, 2 * apart, 2 * 0.01);
+    policy_choice_free(choice);
+}
+END_TEST
+
 /* What one look sees of binpack, second in order. */
 static bool weigh(struct policy_choice *choice, double gain)
 {
@@ -305,6 +322,7 @@ int main(void)
     tcase_add_test(tests, a_look_that_is_cancelled_comes_to_nothing);
     tcase_add_test(tests, oc_stays_where_models_are_scarce);
     tcase_add_test(tests, it_goes_over_when_looks_agree_and_not_before);
+    tcase_add_test(tests, a_load_at_which_nobody_is_refused_says_nothing);
     tcase_add_test(tests, small_gains_add_up);
     tcase_add_test(tests, no_single_look_decides_and_a_bad_one_takes_back);
     tcase_add_test(tests, a_switch_begins_all_anew);
