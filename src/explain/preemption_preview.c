@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/preemption_preview.h"
 
+#include "queue/quota_relief.h"
 #include "store/shortfall.h"
 #include "policy/victims/victims.h"
 
@@ -21,6 +22,7 @@ struct search {
     uint32_t n_allowed;
     char *fits_in_sum; /* the first node where the sum suffices already */
     bool lesser;       /* there is a pod of lower priority somewhere */
+    bool over_quota;   /* on a node its quotas keep it out, whoever ends of those */
     struct victims_cost best;
     struct preview *found;
 };
@@ -153,9 +155,18 @@ static size_t gather(struct search *search, const struct roster *roster, struct 
     return n;
 }
 
+/* What has to be so for the pod to come, as for the verb. */
+struct wish {
+    struct admission_query *admission;
+    struct quota_relief *relief; /* NULL: quotas let it in as things are */
+};
+
 static bool finds_room(const struct node *node, void *data)
 {
-    return dialect_admits(node, data) != ADMISSION_NO;
+    const struct wish *wish = data;
+
+    return quota_relief_suffices(wish->relief, node) &&
+           dialect_admits(node, wish->admission) != ADMISSION_NO;
 }
 
 static void clear_pod(gpointer data)
@@ -187,7 +198,7 @@ static void keep(struct search *search, const struct node *node, const struct vi
     }
 }
 
-static void try_node(struct search *search, const struct node *node)
+static void try_node(struct search *search, const struct node *node, struct wish *wish)
 {
     const struct pod_view *pod = search->query->pod;
     const struct node *seen = nominees_see(&search->question.nominees, node);
@@ -199,8 +210,14 @@ static void try_node(struct search *search, const struct node *node)
 
     const size_t n = gather(search, roster, victims);
     search->lesser |= n > 0;
-    if (n == 0 || quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE)
+    if (n == 0)
         return;
+    if (quota_room_refuse(search->question.room, seen, NULL) != REASON_NONE) {
+        wish->relief = quota_relief_new(search->question.room, node, pod->priority);
+        search->over_quota |= !wish->relief;
+        if (!wish->relief)
+            return;
+    }
     find_margins(search, what_if->node, margins);
     if (suffices(search, margins)) { /* it ends nobody where nobody need end, in its own eyes */
         if (!search->fits_in_sum)
@@ -217,13 +234,13 @@ static void try_node(struct search *search, const struct node *node)
     shortfall_measure(what_if->node, roster, search->query->request, search->asked, lacks);
     const struct victims_query query = {
         .admits = finds_room,
-        .data = &search->question.admission,
+        .data = wish,
         .asked_host = search->query->request->host,
         .asked = search->asked,
         .lacks = lacks,
         .allowed = search->allowed,
         .n_allowed = search->n_allowed,
-        .one_card = dialect_asks_one_card(what_if->node, search->query->request),
+        .one_card = !wish->relief && dialect_asks_one_card(what_if->node, search->query->request),
         .fickle = dialect_is_fickle(search->query->request),
     };
     struct victims all = {victims, n};
@@ -261,6 +278,10 @@ static char *say_why_not(const struct search *search)
         return g_strdup_printf("in sum %s has room for it, so kube-scheduler sees no need; that the "
                                "room is in pieces, it cannot see",
                                search->fits_in_sum);
+    if (search->over_quota)
+        return g_strdup_printf("its quotas leave no room for it, and its own pods of a priority "
+                               "below %" G_GINT64_FORMAT " on one node give back too little",
+                               priority);
     return g_strdup_printf("no node would take it even if all pods of a priority below %"
                            G_GINT64_FORMAT " ended",
                            priority);
@@ -289,9 +310,11 @@ struct preview *preview_find(const struct preview_query *query)
     budgets_allowed(query->budgets, allowed);
     for (guint i = 0; i < nodes->len && !going; i++) {
         const struct node *node = nodes->pdata[i];
+        struct wish wish = {.admission = &search.question.admission};
         if (node->present && node->n_dialects > 0 &&
             constraints_check(constraints, node) == BARRIER_NONE)
-            try_node(&search, node);
+            try_node(&search, node, &wish);
+        quota_relief_free(wish.relief);
     }
     if (going)
         search.found->why = g_strdup_printf("it waits until %s/%s has ended on %s", going->ns,

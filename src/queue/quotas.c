@@ -28,6 +28,7 @@ struct quotas {
 
 struct quota_room {
     const struct quotas *quotas;
+    char *ns;
     const struct limits *limits; /* NULL: none by model */
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
@@ -254,6 +255,7 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
         return NULL;
     struct quota_room *room = g_new0(struct quota_room, 1);
     room->quotas = quotas;
+    room->ns = g_strdup(ns);
     room->limits = limits;
     room->resources = resources;
     room->elastic = elastic;
@@ -276,6 +278,7 @@ void quota_room_free(struct quota_room *room)
 {
     if (!room)
         return;
+    g_free(room->ns);
     g_hash_table_unref(room->used);
     resource_room_free(room->resources);
     elastic_room_free(room->elastic);
@@ -329,6 +332,35 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
     if (!resource_room_allows(room->resources, node, placement, NULL))
         return REASON_RESOURCE_QUOTA;
     return elastic_room_refuse(room->elastic, node, placement, NULL, NULL);
+}
+
+/* --- what would be given back --------------------------------------------------------------- */
+
+bool quota_room_lacks(const struct quota_room *room, const struct node *node,
+                      int64_t ret_lacks[QUOTA_AMOUNTS_MAX])
+{
+    struct quota_count count;
+
+    ret_lacks[0] = 0;
+    if (room->limits) {
+        quota_room_count(room, node->name, &count);
+        if (!count.pooled || !count.limited)
+            return false;
+        ret_lacks[0] = MAX(count.used + count.wanted - count.limit, 0);
+    }
+    resource_room_lacks(room->resources, node, &ret_lacks[1]);
+    elastic_room_lacks(room->elastic, node, &ret_lacks[1 + RESOURCE_AMOUNTS]);
+    return true;
+}
+
+void quota_room_gives(const struct quota_room *room, const struct allocation *allocation,
+                      int64_t ret_amounts[QUOTA_AMOUNTS_MAX])
+{
+    const bool own = g_str_equal(allocation->ns, room->ns);
+
+    ret_amounts[0] = own && room->limits ? size_of_all(allocation) : 0;
+    resource_room_gives(own ? room->resources : NULL, allocation, &ret_amounts[1]);
+    elastic_room_gives(room->elastic, allocation, &ret_amounts[1 + RESOURCE_AMOUNTS]);
 }
 
 /* --- for people ----------------------------------------------------------------------------- */

@@ -71,6 +71,15 @@ void quota_room_take(struct quota_room *room, struct allocation *allocation);
 enum reason quota_room_refuse(const struct quota_room *room, const struct node *node,
                               const struct placement *placement);
 
+/* What pods that count where the request's pod counts would have to give back, by limit, before the request may
+ * go to the node; false: nothing that they give back lets it. And what one of them that is on the node would
+ * give back. */
+#define QUOTA_AMOUNTS_MAX (1 + RESOURCE_AMOUNTS + ELASTIC_KEYS_MAX)
+bool quota_room_lacks(const struct quota_room *room, const struct node *node,
+                      int64_t ret_lacks[QUOTA_AMOUNTS_MAX]);
+void quota_room_gives(const struct quota_room *room, const struct allocation *allocation,
+                      int64_t ret_amounts[QUOTA_AMOUNTS_MAX]);
+
 /* A limit by model, for people; borrowed. In thousandths of a GPU. */
 struct model_limit {
     const char *ns, *model;

@@ -5,6 +5,7 @@
 #include "queue/holding.h"
 
 #include <gpuledger/quantity.h>
+#include <string.h>
 
 /* What is limited. */
 enum kind { KIND_MEMORY, KIND_CORE, KIND_N };
@@ -331,6 +332,34 @@ bool resource_room_allows(const struct resource_room *room, const struct node *n
     if (ret_count)
         ret_count->alone = exceeded == 1;
     return exceeded == 0;
+}
+
+G_STATIC_ASSERT(RESOURCE_AMOUNTS == KIND_N);
+
+void resource_room_lacks(const struct resource_room *room, const struct node *node,
+                         int64_t ret_lacks[RESOURCE_AMOUNTS])
+{
+    memset(ret_lacks, 0, RESOURCE_AMOUNTS * sizeof *ret_lacks);
+    if (!room)
+        return;
+    const struct holding wanted = add_up_asks(node, room->request);
+    for (guint i = 0; i < room->bounds->len; i++) {
+        const struct bound *bound = &g_array_index(room->bounds, struct bound, i);
+        const int64_t more = wanted.amounts[bound->kind];
+        if (more > 0)
+            ret_lacks[bound->kind] =
+                MAX(ret_lacks[bound->kind], room->used.amounts[bound->kind] + more - bound->limit);
+    }
+}
+
+void resource_room_gives(const struct resource_room *room, const struct allocation *allocation,
+                         int64_t ret_amounts[RESOURCE_AMOUNTS])
+{
+    memset(ret_amounts, 0, RESOURCE_AMOUNTS * sizeof *ret_amounts);
+    if (!room || !allocation->dialect || !is_limited(room, allocation->dialect))
+        return;
+    const struct holding held = add_up(allocation->node, allocation->shares, allocation->n_shares);
+    memcpy(ret_amounts, held.amounts, sizeof held.amounts);
 }
 
 /* --- for people ----------------------------------------------------------------------------- */

@@ -55,6 +55,14 @@ struct resource_count {
 bool resource_room_allows(const struct resource_room *room, const struct node *node,
                           const struct placement *placement, struct resource_count *ret_count);
 
+/* Of memory and compute: what would have to be given back before there is room for what is asked for, on the
+ * node's largest cards; and what an allocation of the namespace would give back. No room (NULL): nothing. */
+#define RESOURCE_AMOUNTS 2
+void resource_room_lacks(const struct resource_room *room, const struct node *node,
+                         int64_t ret_lacks[RESOURCE_AMOUNTS]);
+void resource_room_gives(const struct resource_room *room, const struct allocation *allocation,
+                         int64_t ret_amounts[RESOURCE_AMOUNTS]);
+
 /* A limit, for people; borrowed. In MiB, or percent of a card's compute, as `unit` says. */
 struct resource_limit {
     const char *ns, *quota, *key, *unit;

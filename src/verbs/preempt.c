@@ -9,6 +9,7 @@
  */
 #include "verbs/call.h"
 #include "base/log.h"
+#include "queue/quota_relief.h"
 #include "store/feasibility.h"
 #include "store/shortfall.h"
 #include "policy/victims/stand_in.h"
@@ -46,6 +47,7 @@ struct preempt {
 struct candidate {
     struct stand_in *stand_in; /* NULL: nobody knows it, or nothing that ends helps there */
     bool alone;                /* no room is kept on it, so the next one who asks sees it so, too */
+    struct quota_relief *relief; /* NULL: quotas let the pod in as things are */
 };
 
 /* --- the moment ----------------------------------------------------------------------------- */
@@ -77,10 +79,17 @@ static void copy_nodes(struct preempt *preempt, struct ledger *ledger)
     for (size_t i = 0; i < MIN(args->n_nodes, NODES_MAX) && n_pods < PODS_MAX; i++) {
         const size_t at = (from + i) % args->n_nodes;
         const struct node *node = ledger_node(ledger, args->nodes[at].name);
-        if (!node || !node->present || quota_room_refuse(room, node, NULL) != REASON_NONE ||
+        if (!node || !node->present ||
             feasibility_outlasts(preempt->request, node, preempt->call.moment.now_ns) ||
             dialect_is_silent(node, preempt->request, preempt->call.moment.now_ns))
             continue;
+        if (quota_room_refuse(room, node, NULL) != REASON_NONE) {
+            preempt->candidates[at].relief = quota_relief_new(room, node, args->pod.priority);
+            if (!preempt->candidates[at].relief) {
+                n_pods += node->allocations->len;
+                continue;
+            }
+        }
         n_pods += stand_in(preempt, node, nominees_see(&nominees, node), &preempt->candidates[at]);
     }
     nominees_clear(&nominees);
@@ -124,6 +133,8 @@ static void look_away(struct preempt *preempt)
             g_ptr_array_add(preempt->left_over, candidate->stand_in);
     }
     store_unlock(store);
+    for (size_t i = 0; i < preempt->args.n_nodes; i++)
+        quota_relief_free(preempt->candidates[i].relief);
     g_ptr_array_unref(preempt->left_over);
     budgets_free(preempt->budgets);
     idleness_unref(preempt->idleness);
@@ -294,9 +305,18 @@ static void write_victims(const struct preempt *preempt, const struct inquiry *i
     answer->n_uids += n_others;
 }
 
+/* What has to be so for the pod to come. */
+struct wish {
+    struct admission_query admission;
+    const struct quota_relief *relief;
+};
+
 static bool finds_room(const struct node *node, void *data)
 {
-    return dialect_admits(node, data) != ADMISSION_NO;
+    struct wish *wish = data;
+
+    return quota_relief_suffices(wish->relief, node) &&
+           dialect_admits(node, &wish->admission) != ADMISSION_NO;
 }
 
 /* False: the node is no candidate any more. So it is where nobody has to end, which kube-scheduler
@@ -317,15 +337,16 @@ static bool answer_node(const struct preempt *preempt, size_t at, struct preempt
     gather(preempt, &inquiry);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
     shortfall_measure(node, inquiry.roster, preempt->request, preempt->facts, lacks);
+    struct wish wish = {preempt->admission, preempt->candidates[at].relief};
     const struct victims_query query = {
         .admits = finds_room,
-        .data = (void *)&preempt->admission,
+        .data = &wish,
         .asked_host = preempt->request->host,
         .asked = preempt->facts,
         .lacks = knows_named(&inquiry) ? lacks : NULL,
         .allowed = preempt->allowed,
         .n_allowed = budgets_n(preempt->budgets),
-        .one_card = dialect_asks_one_card(node, preempt->request),
+        .one_card = !wish.relief && dialect_asks_one_card(node, preempt->request),
         .fickle = dialect_is_fickle(preempt->request),
     };
     if (!victims_choose(stand_in->what_if, inquiry.roster, &query, &inquiry.victims, &cost))

@@ -130,6 +130,11 @@ class Server:
             },
         )
 
+    def preempt(self, pod, named):
+        """`named`: UIDs by node; so is the answer, as kube-scheduler reads it."""
+        offered = {node: {"Pods": [{"UID": uid} for uid in uids]} for node, uids in named.items()}
+        return self._verb("preempt", {"Pod": pod, "NodeNameToMetaVictims": offered})["NodeNameToMetaVictims"]
+
     def _verb(self, verb, body):
         status, text = call("POST", f"{self.scheduler}/gpushare-scheduler/{verb}", body)
         assert status == 200, (status, text)

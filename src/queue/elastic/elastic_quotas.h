@@ -143,6 +143,14 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
                                 const struct placement *placement, struct elastic_count *ret_count,
                                 int64_t *ret_wanted);
 
+/* By key: what pods of the account would have to give back before there is room for what is asked for, on the
+ * node's largest cards; and what an allocation would give back, if its pod counts in the account. No room
+ * (NULL): nothing. */
+void elastic_room_lacks(const struct elastic_room *room, const struct node *node,
+                        int64_t ret_lacks[ELASTIC_KEYS_MAX]);
+void elastic_room_gives(const struct elastic_room *room, const struct allocation *allocation,
+                        int64_t ret_amounts[ELASTIC_KEYS_MAX]);
+
 /* The one limit that is in the way, and what it would have to be. */
 struct elastic_raise {
     struct elastic_count count;

@@ -2,6 +2,8 @@
 /* What an account may still take: the limits of its own and of all above it. */
 #include "queue/elastic/elastic_state.h"
 
+#include <string.h>
+
 /* An account, and what follows for it by key. */
 struct level {
     const struct elastic_account *account;
@@ -138,6 +140,47 @@ enum reason elastic_room_refuse(const struct elastic_room *room, const struct no
         return reason;
     }
     return REASON_NONE;
+}
+
+/* What a pod of the account gives back counts in all above it as well, so as much less is wanted there. */
+static int64_t lack_of(const struct elastic_room *room, guint key, int64_t wanted)
+{
+    const struct level *level;
+    int64_t too_little = -1, enough = wanted + room->levels[0].account->used[key];
+
+    if (refuse(room, key, wanted - enough, &level) != REASON_NONE)
+        return INT64_MAX;
+    while (too_little + 1 < enough) {
+        const int64_t middle = too_little + (enough - too_little) / 2;
+        if (refuse(room, key, wanted - middle, &level) == REASON_NONE)
+            enough = middle;
+        else
+            too_little = middle;
+    }
+    return enough;
+}
+
+void elastic_room_lacks(const struct elastic_room *room, const struct node *node,
+                        int64_t ret_lacks[ELASTIC_KEYS_MAX])
+{
+    int64_t wanted[ELASTIC_KEYS_MAX];
+
+    memset(ret_lacks, 0, ELASTIC_KEYS_MAX * sizeof *ret_lacks);
+    if (!room)
+        return;
+    elastic_measure_request(room->quotas, node, room->request, wanted);
+    for (guint key = 0; key < room->quotas->keys->len; key++)
+        ret_lacks[key] = wanted[key] > 0 ? lack_of(room, key, wanted[key]) : 0;
+}
+
+void elastic_room_gives(const struct elastic_room *room, const struct allocation *allocation,
+                        int64_t ret_amounts[ELASTIC_KEYS_MAX])
+{
+    const struct pod_view pod = {.uid = allocation->uid, .ns = allocation->ns};
+
+    memset(ret_amounts, 0, ELASTIC_KEYS_MAX * sizeof *ret_amounts);
+    if (room && elastic_quotas_account(room->quotas, &pod) == room->levels[0].account)
+        elastic_quotas_measure(room->quotas, allocation, ret_amounts);
 }
 
 /* What those below the level's account may have together. */
