@@ -14,7 +14,7 @@ struct node_own {
     uint32_t generation;      /* caller's mark, for sweeping after a fresh list */
     uint32_t place;           /* below ledger_places */
     uint64_t hardware;        /* stands for its cards' kinds */
-    uint64_t freed_at;        /* ledger_freed when something of it may last have become free */
+    uint64_t freed_at; /* ledger_freed when something of it alone last may have become free */
     uint64_t flagged;         /* the last round of ledger_flag that named it */
     /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
      * of the same version, and neither is one node after a change: then it is another version. */
@@ -102,14 +102,17 @@ void ledger_each_waited_out(const struct ledger *ledger, ledger_visit visit, voi
 /* Whether what a node of it holds is what the ledger has there. */
 bool ledger_holds(const struct ledger *ledger, const struct node *node);
 
-/* A number that grows whenever something of some node may have become free; compares with
- * freed_at of each. */
+/* A number that grows whenever something of some node may have become free; and that number when something
+ * of this one last may have. */
 uint64_t ledger_freed(const struct ledger *ledger);
+uint64_t ledger_freed_on(const struct ledger *ledger, const struct node *node);
 /* The same, as it was when a pod of the namespace last gave something back; never less, now and then
  * more. */
 uint64_t ledger_freed_in(const struct ledger *ledger, const char *ns);
 /* Says that of a node on which the caller kept room, and does so no more. Unknown nodes are ignored. */
 void ledger_mark_freed(struct ledger *ledger, const char *name);
+/* Says that of all nodes. */
+void ledger_mark_all_freed(struct ledger *ledger);
 
 /* Nodes have places below this; those of nodes that are gone are given to others. */
 uint32_t ledger_places(const struct ledger *ledger);

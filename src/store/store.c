@@ -120,10 +120,7 @@ void store_set_trust(struct store *store, enum trust trust)
 
 void store_note_quotas(struct store *store)
 {
-    const GPtrArray *nodes = ledger_nodes(store->ledger);
-
-    for (guint i = 0; i < nodes->len; i++)
-        ledger_mark_freed(store->ledger, ((const struct node *)nodes->pdata[i])->name);
+    ledger_mark_all_freed(store->ledger);
     store_notify_all(store);
 }
 

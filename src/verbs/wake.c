@@ -225,7 +225,7 @@ static bool has_room(struct store *store, const struct candidate *candidate,
                               : ledger_freed_in(question.ledger, candidate->ns)) > candidate->freed;
     for (guint i = 0; i < nodes->len && !found; i++) {
         const struct node *node = g_ptr_array_index(nodes, i);
-        found = (anywhere || node_own(node)->freed_at > candidate->freed) &&
+        found = (anywhere || ledger_freed_on(question.ledger, node) > candidate->freed) &&
                 feasibility_ask(&question, node, NULL) == REASON_NONE;
     }
     feasibility_clear(&question);

@@ -168,7 +168,7 @@ START_TEST(changed_limits_may_be_room)
     store_unlock(extender.store);
     SET_QUOTA("q", {LIMIT_MEM, "9k"});
     const struct ledger *ledger = store_lock(extender.store);
-    ck_assert_uint_gt(node_own(ledger_node(ledger, "large"))->freed_at, before);
+    ck_assert_uint_gt(ledger_freed_on(ledger, ledger_node(ledger, "large")), before);
     store_unlock(extender.store);
 }
 END_TEST
@@ -184,7 +184,7 @@ START_TEST(one_that_a_list_does_not_name_is_gone)
     const struct ledger *ledger = store_ledger(extender.store);
     const uint64_t before = ledger_freed(ledger);
     store_list_end(extender.store, FEED_RESOURCE_QUOTAS);
-    ck_assert_uint_gt(node_own(ledger_node(ledger, "large"))->freed_at, before);
+    ck_assert_uint_gt(ledger_freed_on(ledger, ledger_node(ledger, "large")), before);
     expect("ml", MIBS("2"), "small,large");
     expect("ml", MIBS("3"), "");
     store_list_begin(extender.store, FEED_RESOURCE_QUOTAS);

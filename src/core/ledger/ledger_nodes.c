@@ -93,6 +93,16 @@ uint64_t ledger_freed(const struct ledger *ledger)
     return ledger->freed;
 }
 
+uint64_t ledger_freed_on(const struct ledger *ledger, const struct node *node)
+{
+    return MAX(node_own(node)->freed_at, ledger->all_freed);
+}
+
+void ledger_mark_all_freed(struct ledger *ledger)
+{
+    ledger->all_freed = ++ledger->freed;
+}
+
 void ledger_mark_freed(struct ledger *ledger, const char *name)
 {
     struct node *node = ledger_node(ledger, name);

@@ -28,7 +28,8 @@ struct ledger {
     uint64_t newest; /* no node that is gone was of this version or a later one */
     uint64_t supply; /* the sum of the nodes' hardware */
     size_t n_cards;
-    uint64_t freed; /* counts what may have made room */
+    uint64_t freed;     /* counts what may have made room */
+    uint64_t all_freed; /* the same, when it last may have on every node */
     uint64_t freed_in[FREED_IN];
     struct asked_order *asked;
     uint64_t flag_round; /* of ledger_flag */

@@ -95,7 +95,7 @@ struct arrival_stamp arrival_stamp_of(const struct arrivals *arrivals, const str
     const struct node *node = place ? ledger_node(ledger, place->node) : NULL;
 
     return (struct arrival_stamp){
-        .freed = node ? node_own(node)->freed_at : ledger_freed(ledger),
+        .freed = node ? ledger_freed_on(ledger, node) : ledger_freed(ledger),
         .size = node ? node->allocations->len : ledger_size(ledger),
         .places = arrivals->n_changes,
         .kept = place ? nominations_kept(nominations) : 0, /* which leaves less */
