@@ -417,38 +417,25 @@ void view_pod_metrics(struct store *store, GString *reply)
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
-struct left_out {
-    GString *text;
-    GHashTable *nodes; /* a set of names */
-};
-
-static void append_left_out_node(GString *text, const char *node)
+static gint compare_names(gconstpointer a, gconstpointer b)
 {
-    g_string_append(text, "gpuledger_node_left_out{node=\"");
-    metrics_append_label(text, node);
-    g_string_append(text, "\"} 1\n");
+    return strcmp(a, b);
 }
 
 /* Once for each node, for whomever it is. */
-static void append_pause(const struct rejects_pause *pause, void *data)
+static void append_left_out(GString *text, struct store *store)
 {
-    struct left_out *left_out = data;
-
-    if (!g_hash_table_contains(left_out->nodes, pause->node))
-        append_left_out_node(left_out->text, pause->node);
-    g_hash_table_add(left_out->nodes, (gpointer)pause->node);
-}
-
-/* Under the lock. */
-static void append_left_out(GString *text, const struct rejects *rejects)
-{
-    g_autoptr(GHashTable) nodes = g_hash_table_new(g_str_hash, g_str_equal);
-    struct left_out left_out = {text, nodes};
+    g_autoptr(GHashTable) nodes = view_left_out(store);
+    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(nodes), compare_names);
 
     g_string_append(text, "# HELP gpuledger_node_left_out 1 for each node that is left out, whole or in "
                           "part, because its kubelet rejected pods.\n"
                           "# TYPE gpuledger_node_left_out gauge\n");
-    rejects_each(rejects, NULL, append_pause, &left_out);
+    for (const GList *name = names; name; name = name->next) {
+        g_string_append(text, "gpuledger_node_left_out{node=\"");
+        metrics_append_label(text, name->data);
+        g_string_append(text, "\"} 1\n");
+    }
     g_string_append_printf(text, "# HELP gpuledger_nodes_left_out Nodes that are left out, whole or in part.\n"
                                  "# TYPE gpuledger_nodes_left_out gauge\n"
                                  "gpuledger_nodes_left_out %u\n", g_hash_table_size(nodes));
@@ -462,18 +449,21 @@ static void append_seals(struct store *store, GString *reply)
     g_autoptr(keyring) keyring = seals ? seals_keyring(seals) : keyring_new();
     g_string_append(reply, "# HELP gpuledger_pods_sealed Pods by the key of their seal.\n"
                            "# TYPE gpuledger_pods_sealed gauge\n");
+    g_autofree unsigned *sealed = g_new(unsigned, keyring_size(keyring));
     store_lock(store);
     const struct sealing *sealing = store_sealing(store);
     for (unsigned i = 0; i < keyring_size(keyring); i++)
+        sealed[i] = sealing_count(sealing, keyring_id(keyring, i));
+    const unsigned open = sealing_count(sealing, NULL);
+    store_unlock(store);
+    for (unsigned i = 0; i < keyring_size(keyring); i++)
         g_string_append_printf(reply, "gpuledger_pods_sealed{key=\"%s\"} %u\n",
-                               keyring_id(keyring, i),
-                               sealing_count(sealing, keyring_id(keyring, i)));
+                               keyring_id(keyring, i), sealed[i]);
     g_string_append_printf(reply,
                            "# HELP gpuledger_pods_to_seal Pods whose seal is still to be written.\n"
                            "# TYPE gpuledger_pods_to_seal gauge\n"
                            "gpuledger_pods_to_seal %u\n",
-                           sealing_count(sealing, NULL));
-    store_unlock(store);
+                           open);
 }
 
 static void count_plan(const char *node, const struct plan_mark *mark, bool lives, void *data)
@@ -489,9 +479,9 @@ static void append_states(struct store *store, GString *reply)
 
     for (size_t i = 0; i < VIEW_STATES_N; i++)
         n[i] = ledger_count(ledger, (enum allocation_state)i);
-    append_left_out(reply, store_rejects(store));
     store_marks_each(store, count_plan, &n_plans);
     store_unlock(store);
+    append_left_out(reply, store);
     append_help(reply, "gpuledger_nodes_planned", "Nodes on which a plan is at work.");
     g_string_append_printf(reply, "gpuledger_nodes_planned %u\n", n_plans);
     append_help(reply, "gpuledger_allocations", "Pods in the ledger by state.");

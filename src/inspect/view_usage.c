@@ -255,20 +255,14 @@ const char *const usage_names[] = {
     NULL,
 };
 
-static void add_left_out(const struct rejects_pause *pause, void *data)
-{
-    g_hash_table_add(data, g_strdup(pause->node));
-}
-
 void view_usage(struct store *store, enum usage_by by, GString *reply)
 {
-    g_autoptr(GHashTable) left_out = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) left_out = view_left_out(store);
     g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, row_free);
     struct demand *demand = store_demand_copy(store);
     struct survey survey = {by, demand, left_out, rows};
 
     store_lock(store);
-    rejects_each(store_rejects(store), NULL, add_left_out, left_out);
     const guint waiting = arrivals_each(store_arrivals(store), add_waiting, &survey);
     store_unlock(store);
     node_walk_all(store, add_node, &survey);

@@ -164,11 +164,6 @@ static void write_node(struct json_writer *writer, const struct node_copy *node,
     json_end_object(writer);
 }
 
-static void add_left_out(const struct rejects_pause *pause, void *data)
-{
-    g_hash_table_add(data, g_strdup(pause->node));
-}
-
 static void add_plan(const char *node, const struct plan_mark *mark, bool lives, void *data)
 {
     if (lives)
@@ -177,8 +172,7 @@ static void add_plan(const char *node, const struct plan_mark *mark, bool lives,
 
 void view_wall(struct store *store, const char *after, GString *reply)
 {
-    g_autoptr(GHashTable) left_out =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) left_out = view_left_out(store);
     g_autoptr(GHashTable) plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     const struct marks marks = {left_out, plans};
     g_autoptr(node_reader) reader = node_reader_new(store, NULL, true);
@@ -188,7 +182,6 @@ void view_wall(struct store *store, const char *after, GString *reply)
     guint n = 0;
 
     store_lock(store);
-    rejects_each(store_rejects(store), NULL, add_left_out, left_out);
     store_marks_each(store, add_plan, plans);
     store_unlock(store);
     node_reader_begin_after(reader, after);

@@ -7,6 +7,20 @@
 
 #include <string.h>
 
+static void add_left_out(const struct rejects_pause *pause, void *data)
+{
+    if (!g_hash_table_contains(data, pause->node))
+        g_hash_table_add(data, g_strdup(pause->node));
+}
+
+GHashTable *view_left_out(struct store *store)
+{
+    GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    store_rejects_each(store, add_left_out, names);
+    return names;
+}
+
 /* --- the view of the Aliyun command-line tool ----------------------------------------------- */
 
 static int64_t units(const struct node_copy *node, int64_t bytes)

@@ -12,6 +12,9 @@
 #define VIEW_STATES_N ALLOCATION_STATES
 extern const char *const view_states[VIEW_STATES_N];
 
+/* The names of nodes that are left out, whole or in part; a set, to be freed with g_hash_table_unref. */
+GHashTable *view_left_out(struct store *store);
+
 /* GET /gpushare-scheduler/inspect[/node]: the view of the Aliyun command-line tool, key for key.
  * `node` NULL means all. False: no such node (an answer with "error" is written all the same). */
 bool view_inspect(struct store *store, const char *node, GString *reply);

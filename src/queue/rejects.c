@@ -28,14 +28,16 @@ static void pause_free(gpointer data)
     g_free(pause);
 }
 
-static void site_free(gpointer data)
+/* With those of the node that follow it. */
+static void sites_free(gpointer data)
 {
-    struct site *site = data;
-
-    g_free(site->node);
-    g_ptr_array_unref(site->recent);
-    g_ptr_array_unref(site->pauses);
-    g_free(site);
+    for (struct site *site = data, *next; site; site = next) {
+        next = site->next;
+        g_free(site->node);
+        g_ptr_array_unref(site->recent);
+        g_ptr_array_unref(site->pauses);
+        g_free(site);
+    }
 }
 
 struct reject *reject_new(const char *uid, const char *ns, int32_t card, int64_t since_ms)
@@ -64,8 +66,8 @@ struct rejects *rejects_new(int64_t limit, int64_t window_ms)
 
     rejects->limit = limit;
     rejects->window_ms = window_ms;
-    rejects->sites = g_ptr_array_new_with_free_func(site_free);
-    rejects->nodes = g_hash_table_new(g_str_hash, g_str_equal);
+    roll_init(&rejects->roll);
+    rejects->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, sites_free);
     rejects->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return rejects;
 }
@@ -74,33 +76,44 @@ void rejects_free(struct rejects *rejects)
 {
     g_hash_table_unref(rejects->nodes);
     g_hash_table_unref(rejects->marks);
-    g_ptr_array_unref(rejects->sites);
+    roll_clear(&rejects->roll);
     g_free(rejects);
 }
 
-static gint compare_sites(gconstpointer a, gconstpointer b)
+static struct site *sites_of(const struct rejects *rejects, const char *node)
 {
-    const struct site *left = *(const struct site *const *)a;
-    const struct site *right = *(const struct site *const *)b;
-    const int order = strcmp(left->node, right->node);
-
-    return order ? order : strcmp(left->dialect->name, right->dialect->name);
+    return g_hash_table_lookup(rejects->nodes, node);
 }
 
-static void index_sites(struct rejects *rejects)
+static void set_first(struct rejects *rejects, const char *node, struct site *first)
 {
-    g_hash_table_remove_all(rejects->nodes);
-    for (guint i = rejects->sites->len; i > 0; i--) {
-        struct site *site = rejects->sites->pdata[i - 1];
-        g_hash_table_replace(rejects->nodes, site->node, site);
+    gpointer key = NULL;
+
+    if (!g_hash_table_steal_extended(rejects->nodes, node, &key, NULL))
+        key = g_strdup(node);
+    g_hash_table_insert(rejects->nodes, key, first);
+}
+
+/* In order of the dialect's name among those of the node. */
+static void insert_site(struct rejects *rejects, struct site *site)
+{
+    struct site *before = NULL;
+
+    site->next = sites_of(rejects, site->node);
+    while (site->next && strcmp(site->next->dialect->name, site->dialect->name) < 0) {
+        before = site->next;
+        site->next = before->next;
     }
+    if (before)
+        before->next = site;
+    else
+        set_first(rejects, site->node, site);
 }
 
 struct site *rejects_site(struct rejects *rejects, const char *node, const struct dialect *dialect)
 {
-    for (guint i = 0; i < rejects->sites->len; i++) {
-        struct site *site = rejects->sites->pdata[i];
-        if (site->dialect == dialect && g_str_equal(site->node, node))
+    for (struct site *site = sites_of(rejects, node); site; site = site->next) {
+        if (site->dialect == dialect)
             return site;
     }
     struct site *site = g_new0(struct site, 1);
@@ -108,50 +121,47 @@ struct site *rejects_site(struct rejects *rejects, const char *node, const struc
     site->dialect = dialect;
     site->recent = g_ptr_array_new_with_free_func(reject_free);
     site->pauses = g_ptr_array_new_with_free_func(pause_free);
-    g_ptr_array_add(rejects->sites, site);
-    g_ptr_array_sort(rejects->sites, compare_sites);
-    index_sites(rejects);
+    insert_site(rejects, site);
+    roll_add(&rejects->roll, &site->entry);
     return site;
+}
+
+static void change(struct rejects *rejects, struct site *site)
+{
+    roll_change(&rejects->roll, &site->entry);
+}
+
+/* All of a node. */
+static bool drop_sites(struct rejects *rejects, const char *node)
+{
+    for (struct site *site = sites_of(rejects, node); site; site = site->next)
+        roll_remove(&rejects->roll, &site->entry);
+    return g_hash_table_remove(rejects->nodes, node);
+}
+
+static void drop_site(struct rejects *rejects, struct site *site)
+{
+    struct site *before = sites_of(rejects, site->node);
+
+    if (before == site && !site->next) {
+        drop_sites(rejects, site->node);
+        return;
+    }
+    roll_remove(&rejects->roll, &site->entry);
+    while (before != site && before->next != site)
+        before = before->next;
+    if (before == site)
+        set_first(rejects, site->node, site->next);
+    else
+        before->next = site->next;
+    site->next = NULL;
+    sites_free(site);
 }
 
 void rejects_clear(struct rejects *rejects)
 {
+    g_ptr_array_set_size(rejects->roll.entries, 0);
     g_hash_table_remove_all(rejects->nodes);
-    g_ptr_array_set_size(rejects->sites, 0);
-}
-
-static void copy_pause(struct site *site, const struct pause *from)
-{
-    struct pause *pause = pause_new(from->ns, from->card, from->until_ms, from->length_ms);
-    GHashTableIter iter;
-    gpointer uid;
-
-    pause->what_if = from->what_if;
-    pause->tried_ms = from->tried_ms;
-    pause->author = g_strdup(from->author);
-    g_hash_table_iter_init(&iter, from->former);
-    while (g_hash_table_iter_next(&iter, &uid, NULL))
-        g_hash_table_add(pause->former, g_strdup(uid));
-    g_ptr_array_add(site->pauses, pause);
-}
-
-void rejects_copy(struct rejects *rejects, const struct rejects *from)
-{
-    rejects_clear(rejects);
-    for (guint i = 0; i < from->sites->len; i++) {
-        const struct site *known = from->sites->pdata[i];
-        struct site *site = rejects_site(rejects, known->node, known->dialect);
-
-        site->total = known->total;
-        site->last = known->last;
-        for (guint j = 0; j < known->recent->len; j++) {
-            const struct reject *reject = known->recent->pdata[j];
-            g_ptr_array_add(site->recent, reject_new(reject->uid, reject->ns, reject->card,
-                                                     reject->since_ms));
-        }
-        for (guint j = 0; j < known->pauses->len; j++)
-            copy_pause(site, known->pauses->pdata[j]);
-    }
 }
 
 /* --- whom it is about ------------------------------------------------------------------------- */
@@ -282,6 +292,7 @@ void rejects_note(struct rejects *rejects, const struct allocation *allocation,
     if (rejects->limit == 0 || !allocation->dialect)
         return;
     struct site *site = rejects_site(rejects, allocation->node->name, allocation->dialect);
+    change(rejects, site);
     const bool about_card = rejection->refused && allocation->dialect->names_cards &&
                             allocation->node->n_cards > 1;
     int64_t n = 0;
@@ -369,6 +380,7 @@ static bool settle_recent(struct rejects *rejects, struct site *site, int64_t no
         const struct reject *first = site->recent->pdata[0];
         if (first->since_ms == 0 || now_ms - first->since_ms < rejects->window_ms)
             break;
+        change(rejects, site);
         g_ptr_array_remove_index(site->recent, 0);
         changed = true;
     }
@@ -376,6 +388,7 @@ static bool settle_recent(struct rejects *rejects, struct site *site, int64_t no
         struct reject *reject = site->recent->pdata[i];
         if (reject->since_ms != 0)
             continue;
+        change(rejects, site);
         reject->since_ms = now_ms;
         count_reject(rejects, site, reject, now_ms);
         changed = true;
@@ -383,24 +396,25 @@ static bool settle_recent(struct rejects *rejects, struct site *site, int64_t no
     return changed;
 }
 
-static bool settle_pause(const struct site *site, struct pause *pause, const struct node *node,
-                         int64_t now_ms)
+static bool settle_pause(struct rejects *rejects, struct site *site, struct pause *pause,
+                         const struct ledger *ledger, int64_t now_ms)
 {
-    if (!pause->what_if) {
-        if (now_ms < pause->until_ms)
-            return false;
+    if (!pause->what_if && now_ms < pause->until_ms)
+        return false;
+    const struct node *node = ledger_node(ledger, site->node);
+    const bool tried = count_coming(node, site->dialect, pause->ns, pause) > 0;
+    const bool known = tried == (pause->tried_ms != 0);
+    const bool begins =
+        !pause->what_if || (tried && known && now_ms - pause->tried_ms >= REJECTS_TRIAL_MS);
+    if (known && !begins)
+        return false;
+    change(rejects, site);
+    if (begins) {
         pause->what_if = true;
         note_former(pause, node);
-        return true;
+    } else {
+        pause->tried_ms = tried ? now_ms : 0;
     }
-    const bool tried = count_coming(node, site->dialect, pause->ns, pause) > 0;
-    if (tried == (pause->tried_ms != 0)) {
-        if (!tried || now_ms - pause->tried_ms < REJECTS_TRIAL_MS)
-            return false;
-        note_former(pause, node);
-        return true;
-    }
-    pause->tried_ms = tried ? now_ms : 0;
     return true;
 }
 
@@ -409,20 +423,18 @@ bool rejects_settle(struct rejects *rejects, struct ledger *ledger, int64_t now_
     bool any = false;
 
     now_ms = CLAMP(now_ms, 1, REJECTS_TIME_MAX);
-    for (guint i = rejects->sites->len; i > 0; i--) {
-        struct site *site = rejects->sites->pdata[i - 1];
-        const struct node *node = ledger_node(ledger, site->node);
+    for (guint i = rejects->roll.entries->len; i > 0; i--) {
+        struct site *site = rejects->roll.entries->pdata[i - 1];
         bool changed = settle_recent(rejects, site, now_ms);
 
         for (guint j = 0; j < site->pauses->len; j++)
-            changed |= settle_pause(site, site->pauses->pdata[j], node, now_ms);
+            changed |= settle_pause(rejects, site, site->pauses->pdata[j], ledger, now_ms);
         if (changed) /* somebody may be let in */
             ledger_mark_freed(ledger, site->node);
         any |= changed;
         if (site->recent->len > 0 || site->pauses->len > 0)
             continue;
-        g_ptr_array_remove_index(rejects->sites, i - 1);
-        index_sites(rejects);
+        drop_site(rejects, site);
         any = true;
     }
     return any;
@@ -434,12 +446,8 @@ bool rejects_note_start(struct rejects *rejects, const struct allocation *alloca
 {
     bool ended = false;
 
-    if (!g_hash_table_contains(rejects->nodes, allocation->node->name))
-        return false;
-    for (guint i = 0; i < rejects->sites->len; i++) {
-        struct site *site = rejects->sites->pdata[i];
-        if (site->dialect != allocation->dialect ||
-            !g_str_equal(site->node, allocation->node->name))
+    for (struct site *site = sites_of(rejects, allocation->node->name); site; site = site->next) {
+        if (site->dialect != allocation->dialect)
             continue;
         for (guint j = site->pauses->len; j > 0; j--) {
             const struct pause *pause = site->pauses->pdata[j - 1];
@@ -447,6 +455,7 @@ bool rejects_note_start(struct rejects *rejects, const struct allocation *alloca
                 !is_on(allocation, pause->card) ||
                 g_hash_table_contains(pause->former, allocation->uid))
                 continue;
+            change(rejects, site);
             forget_of(site, pause->ns);
             g_ptr_array_remove_index(site->pauses, j - 1);
             ended = true;
@@ -457,16 +466,7 @@ bool rejects_note_start(struct rejects *rejects, const struct allocation *alloca
 
 bool rejects_resume(struct rejects *rejects, const char *node)
 {
-    bool any = false;
-
-    for (guint i = rejects->sites->len; i > 0; i--) {
-        if (!g_str_equal(((const struct site *)rejects->sites->pdata[i - 1])->node, node))
-            continue;
-        g_ptr_array_remove_index(rejects->sites, i - 1);
-        any = true;
-    }
-    index_sites(rejects);
-    return any;
+    return drop_sites(rejects, node);
 }
 
 bool rejects_see_mark(struct rejects *rejects, const char *node, const char *value)
@@ -485,15 +485,14 @@ bool rejects_see_mark(struct rejects *rejects, const char *node, const char *val
 void rejects_forget_node(struct rejects *rejects, const char *node)
 {
     g_hash_table_remove(rejects->marks, node);
-    if (g_hash_table_contains(rejects->nodes, node))
-        rejects_resume(rejects, node);
+    rejects_resume(rejects, node);
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
 
 bool rejects_concern(const struct rejects *rejects, const struct node *node)
 {
-    return rejects->sites->len > 0 && node && g_hash_table_contains(rejects->nodes, node->name);
+    return g_hash_table_size(rejects->nodes) > 0 && node && sites_of(rejects, node->name);
 }
 
 /* Whether a node side of the node would read the request. */
@@ -544,10 +543,8 @@ static bool closes(const struct rejects *rejects, const struct node *node,
 {
     if (!rejects_concern(rejects, node))
         return false;
-    for (guint i = 0; i < rejects->sites->len; i++) {
-        const struct site *site = rejects->sites->pdata[i];
-        if (g_str_equal(site->node, node->name) && reads(node, site->dialect, request) &&
-            site_closes(rejects, site, node, ns, card))
+    for (const struct site *site = sites_of(rejects, node->name); site; site = site->next) {
+        if (reads(node, site->dialect, request) && site_closes(rejects, site, node, ns, card))
             return true;
     }
     return false;

@@ -33,8 +33,16 @@ struct rejects;
 /* With limit 0 nothing is counted. */
 struct rejects *rejects_new(int64_t limit, int64_t window_ms);
 void rejects_free(struct rejects *rejects);
-/* What another has noted, instead of what this one has. */
-void rejects_copy(struct rejects *rejects, const struct rejects *from);
+
+/* A copy, a few nodes at a time under the other's lock, so not all of one moment: `at` is REJECTS_ALL at
+ * first. False: that was the last of them. */
+#define REJECTS_ALL G_MAXUINT
+bool rejects_copy(struct rejects *rejects, const struct rejects *from, guint *at);
+
+/* The same of one moment (queue/roll.h), into one that nobody else has: begun under the lock, complete when
+ * take, under the lock, says false. */
+void rejects_image_begin(struct rejects *image, struct rejects *rejects);
+bool rejects_image_take(struct rejects *rejects);
 
 /* The pod that the ledger still has was rejected; or kubelet has admitted it, which is true if that
  * has ended something. */
@@ -73,8 +81,10 @@ struct rejects_pause {
     enum rejection_kind last; /* why the last one was */
 };
 typedef void (*rejects_visit)(const struct rejects_pause *pause, void *data);
-/* In order of node; `node` NULL: all. */
+/* Those of a node. */
 void rejects_each(const struct rejects *rejects, const char *node, rejects_visit visit, void *data);
+/* Those of a few nodes of all, as rejects_copy has it, in no order, some perhaps twice. */
+bool rejects_walk(const struct rejects *rejects, guint *at, rejects_visit visit, void *data);
 /* "for pods of namespace ml, for 8 s more". `now_ms` 0: without times. Free with g_free. */
 char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms);
 

@@ -2,6 +2,7 @@
 #pragma once
 /* What rejects are made of, for rejects*.c alone. */
 #include "queue/rejects.h"
+#include "queue/roll.h"
 
 #include <gpuledger/dialect.h>
 
@@ -26,6 +27,8 @@ struct pause {
 
 /* A dialect on a node. */
 struct site {
+    struct roll_entry entry;
+    struct site *next; /* of the same node, by the dialect's name */
     char *node;
     const struct dialect *dialect;
     uint64_t total;
@@ -36,8 +39,8 @@ struct site {
 
 struct rejects {
     int64_t limit, window_ms;
-    GPtrArray *sites; /* struct site *, by node */
-    GHashTable *nodes; /* node name -> struct site *, the first of the node */
+    GHashTable *nodes; /* node name -> struct site *, the first of the node; owned */
+    struct roll roll;  /* all sites */
     GHashTable *marks; /* node name -> char *: what its annotation says */
 };
 

@@ -3,29 +3,44 @@
 #include "queue/rejects_state.h"
 
 #include <gpuledger/error.h>
+#include <string.h>
+
+#define WALKED_AT_ONCE 16 /* sites */
+#define COPIED_AT_ONCE 4
 
 /* --- for people ------------------------------------------------------------------------------- */
 
+static void visit_pauses(const struct site *site, rejects_visit visit, void *data)
+{
+    for (guint i = 0; i < site->pauses->len; i++) {
+        const struct pause *pause = site->pauses->pdata[i];
+        visit(&(struct rejects_pause){.node = site->node,
+                                      .dialect = site->dialect,
+                                      .ns = pause->ns,
+                                      .card = pause->card,
+                                      .until_ms = pause->until_ms,
+                                      .length_ms = pause->length_ms,
+                                      .what_if = pause->what_if,
+                                      .total = site->total,
+                                      .last = site->last},
+              data);
+    }
+}
+
 void rejects_each(const struct rejects *rejects, const char *node, rejects_visit visit, void *data)
 {
-    for (guint i = 0; i < rejects->sites->len; i++) {
-        const struct site *site = rejects->sites->pdata[i];
-        for (guint j = 0; j < site->pauses->len; j++) {
-            const struct pause *pause = site->pauses->pdata[j];
-            if (node && !g_str_equal(site->node, node))
-                continue;
-            visit(&(struct rejects_pause){.node = site->node,
-                                          .dialect = site->dialect,
-                                          .ns = pause->ns,
-                                          .card = pause->card,
-                                          .until_ms = pause->until_ms,
-                                          .length_ms = pause->length_ms,
-                                          .what_if = pause->what_if,
-                                          .total = site->total,
-                                          .last = site->last},
-                  data);
-        }
-    }
+    for (const struct site *site = g_hash_table_lookup(rejects->nodes, node); site;
+         site = site->next)
+        visit_pauses(site, visit, data);
+}
+
+bool rejects_walk(const struct rejects *rejects, guint *at, rejects_visit visit, void *data)
+{
+    const struct roll_entry *entry;
+
+    for (int i = 0; i < WALKED_AT_ONCE && (entry = roll_walk(&rejects->roll, at)); i++)
+        visit_pauses((const struct site *)entry, visit, data);
+    return *at > 0;
 }
 
 char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms)
@@ -45,6 +60,61 @@ char *rejects_tell(const struct rejects_pause *pause, int64_t now_ms)
     if (pause->ns)
         g_string_append_printf(text, ", for pods of namespace %s", pause->ns);
     return g_string_free(text, FALSE);
+}
+
+/* --- copies ----------------------------------------------------------------------------------- */
+
+static void copy_pause(struct site *site, const struct pause *from)
+{
+    struct pause *pause = pause_new(from->ns, from->card, from->until_ms, from->length_ms);
+    GHashTableIter iter;
+    gpointer uid;
+
+    pause->what_if = from->what_if;
+    pause->tried_ms = from->tried_ms;
+    pause->author = g_strdup(from->author);
+    g_hash_table_iter_init(&iter, from->former);
+    while (g_hash_table_iter_next(&iter, &uid, NULL))
+        g_hash_table_add(pause->former, g_strdup(uid));
+    g_ptr_array_add(site->pauses, pause);
+}
+
+/* One that is there already is as the other is now. */
+static void copy_site(const struct roll_entry *entry, void *data)
+{
+    const struct site *known = (const struct site *)entry;
+    struct site *site = rejects_site(data, known->node, known->dialect);
+
+    site->total = known->total;
+    site->last = known->last;
+    g_ptr_array_set_size(site->recent, 0);
+    g_ptr_array_set_size(site->pauses, 0);
+    for (guint i = 0; i < known->recent->len; i++) {
+        const struct reject *reject = known->recent->pdata[i];
+        g_ptr_array_add(site->recent,
+                        reject_new(reject->uid, reject->ns, reject->card, reject->since_ms));
+    }
+    for (guint i = 0; i < known->pauses->len; i++)
+        copy_pause(site, known->pauses->pdata[i]);
+}
+
+bool rejects_copy(struct rejects *rejects, const struct rejects *from, guint *at)
+{
+    const struct roll_entry *entry;
+
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, at)); i++)
+        copy_site(entry, rejects);
+    return *at > 0;
+}
+
+void rejects_image_begin(struct rejects *image, struct rejects *rejects)
+{
+    roll_begin_image(&rejects->roll, copy_site, image);
+}
+
+bool rejects_image_take(struct rejects *rejects)
+{
+    return roll_take(&rejects->roll, COPIED_AT_ONCE);
 }
 
 /* --- for a record ----------------------------------------------------------------------------- */
@@ -99,12 +169,24 @@ static void write_site(struct json_writer *writer, const struct site *site)
     json_end_object(writer);
 }
 
+static gint compare_sites(gconstpointer a, gconstpointer b)
+{
+    const struct site *left = *(const struct site *const *)a;
+    const struct site *right = *(const struct site *const *)b;
+    const int order = strcmp(left->node, right->node);
+
+    return order ? order : strcmp(left->dialect->name, right->dialect->name);
+}
+
 void rejects_encode(struct json_writer *writer, const struct rejects *rejects)
 {
+    g_autoptr(GPtrArray) sites = g_ptr_array_copy(rejects->roll.entries, NULL, NULL);
+
+    g_ptr_array_sort(sites, compare_sites);
     json_begin_object(writer);
     json_key_array(writer, "sites");
-    for (guint i = 0; i < rejects->sites->len; i++)
-        write_site(writer, rejects->sites->pdata[i]);
+    for (guint i = 0; i < sites->len; i++)
+        write_site(writer, sites->pdata[i]);
     json_end_array(writer);
     json_end_object(writer);
 }

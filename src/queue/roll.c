@@ -35,6 +35,12 @@ void roll_save(struct roll *roll, struct roll_entry *entry)
     roll->save(entry, roll->data);
 }
 
+const struct roll_entry *roll_walk(const struct roll *roll, guint *at)
+{
+    *at = MIN(*at, roll->entries->len);
+    return *at > 0 ? roll->entries->pdata[--*at] : NULL;
+}
+
 void roll_begin_image(struct roll *roll, void (*save)(const struct roll_entry *entry, void *data),
                       void *data)
 {

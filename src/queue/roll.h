@@ -45,6 +45,10 @@ static inline void roll_change(struct roll *roll, struct roll_entry *entry)
         roll_save(roll, entry);
 }
 
+/* For who needs no image: the next entry from `*at` down, G_MAXUINT at first; NULL, with 0: there are no
+ * more. Whoever is on the roll all the time is found, perhaps twice, and others may be. */
+const struct roll_entry *roll_walk(const struct roll *roll, guint *at);
+
 /* Under the lock, like all of these: the image is of this moment. */
 void roll_begin_image(struct roll *roll, void (*save)(const struct roll_entry *entry, void *data),
                       void *data);

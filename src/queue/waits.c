@@ -3,27 +3,42 @@
 
 #include "core/ledger.h"
 #include "queue/departures.h"
+#include "queue/roll.h"
 #include "base/metrics.h"
 
 #include <string.h>
 
+#define COPIED_AT_ONCE 16 /* pods */
+
 struct wait {
+    struct roll_entry entry;
+    char *uid;
     int64_t since_ms; /* 0: no decision has found it yet */
     bool started;
 };
 
 struct waits {
-    GHashTable *pods;    /* uid -> struct wait * */
+    GHashTable *pods;    /* uid -> struct wait *, whose uid that is */
+    struct roll roll;    /* all of them */
     GPtrArray *untimed;  /* their keys that no decision has found yet */
     struct departures *departures;
     int64_t earliest_ms; /* no wait began earlier; INT64_MAX: there are none */
 };
 
+static void wait_free(gpointer data)
+{
+    struct wait *wait = data;
+
+    g_free(wait->uid);
+    g_free(wait);
+}
+
 struct waits *waits_new(void)
 {
     struct waits *waits = g_new0(struct waits, 1);
 
-    waits->pods = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    waits->pods = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, wait_free);
+    roll_init(&waits->roll);
     waits->untimed = g_ptr_array_new_with_free_func(g_free);
     waits->departures = departures_new();
     waits->earliest_ms = INT64_MAX;
@@ -35,23 +50,39 @@ void waits_free(struct waits *waits)
     departures_free(waits->departures);
     g_ptr_array_unref(waits->untimed);
     g_hash_table_unref(waits->pods);
+    roll_clear(&waits->roll);
     g_free(waits);
 }
 
-void waits_copy(struct waits *waits, const struct waits *from)
+/* Its time has not begun, or has. */
+static struct wait *add(struct waits *waits, const char *uid, int64_t since_ms, bool started)
 {
-    GHashTableIter iter;
-    gpointer uid, wait;
+    struct wait *wait = g_new0(struct wait, 1);
 
-    g_hash_table_remove_all(waits->pods);
-    g_ptr_array_set_size(waits->untimed, 0);
-    g_hash_table_iter_init(&iter, from->pods);
-    while (g_hash_table_iter_next(&iter, &uid, &wait))
-        g_hash_table_insert(waits->pods, g_strdup(uid), g_memdup2(wait, sizeof(struct wait)));
-    for (guint i = 0; i < from->untimed->len; i++)
-        g_ptr_array_add(waits->untimed, g_strdup(from->untimed->pdata[i]));
-    waits->earliest_ms = from->earliest_ms;
-    departures_copy(waits->departures, from->departures);
+    wait->uid = g_strdup(uid);
+    wait->since_ms = since_ms;
+    wait->started = started;
+    g_hash_table_insert(waits->pods, wait->uid, wait);
+    roll_add(&waits->roll, &wait->entry);
+    if (since_ms == 0)
+        g_ptr_array_add(waits->untimed, g_strdup(uid));
+    else
+        waits->earliest_ms = MIN(waits->earliest_ms, since_ms);
+    return wait;
+}
+
+bool waits_copy(struct waits *waits, const struct waits *from, guint *at)
+{
+    const struct roll_entry *entry;
+
+    if (*at == WAITS_ALL)
+        departures_copy(waits->departures, from->departures);
+    for (int i = 0; i < COPIED_AT_ONCE && (entry = roll_walk(&from->roll, at)); i++) {
+        const struct wait *wait = (const struct wait *)entry;
+        if (!g_hash_table_contains(waits->pods, wait->uid))
+            add(waits, wait->uid, wait->since_ms, wait->started);
+    }
+    return *at > 0;
 }
 
 static bool has_named(const struct allocation *allocation)
@@ -74,18 +105,25 @@ void waits_note(struct waits *waits, const struct allocation *allocation, bool s
         waits_forget(waits, allocation->uid);
         return;
     }
-    if (wait && wait->started == started)
-        return;
     if (!wait) {
-        wait = g_new0(struct wait, 1);
-        g_hash_table_insert(waits->pods, g_strdup(allocation->uid), wait);
+        add(waits, allocation->uid, 0, started);
+        return;
     }
-    *wait = (struct wait){.started = started};
+    if (wait->started == started)
+        return;
+    roll_change(&waits->roll, &wait->entry);
+    wait->since_ms = 0;
+    wait->started = started;
     g_ptr_array_add(waits->untimed, g_strdup(allocation->uid));
 }
 
 void waits_forget(struct waits *waits, const char *uid)
 {
+    struct wait *wait = g_hash_table_lookup(waits->pods, uid);
+
+    if (!wait)
+        return;
+    roll_remove(&waits->roll, &wait->entry);
     g_hash_table_remove(waits->pods, uid);
 }
 
@@ -103,6 +141,7 @@ bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_m
         struct wait *wait = g_hash_table_lookup(waits->pods, waits->untimed->pdata[i]);
         if (!wait || !ledger_get(ledger, waits->untimed->pdata[i]))
             continue;
+        roll_change(&waits->roll, &wait->entry);
         wait->since_ms = now_ms;
         waits->earliest_ms = MIN(waits->earliest_ms, now_ms);
         began = true;
@@ -140,19 +179,16 @@ static struct allocation *settle(const struct allocation *allocation)
 
 bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
 {
-    GHashTableIter iter;
-    gpointer uid, value;
     bool ended = departures_end(waits->departures, ledger, now_ms);
 
     if (waits->earliest_ms == INT64_MAX || now_ms - waits->earliest_ms < WAIT_MAX_MS)
         return ended;
     waits->earliest_ms = INT64_MAX;
-    g_hash_table_iter_init(&iter, waits->pods);
-    while (g_hash_table_iter_next(&iter, &uid, &value)) {
-        const struct wait *wait = value;
-        const struct allocation *allocation = ledger_get(ledger, uid);
+    for (guint i = waits->roll.entries->len; i > 0; i--) {
+        const struct wait *wait = waits->roll.entries->pdata[i - 1];
         if (wait->since_ms == 0)
             continue;
+        const struct allocation *allocation = ledger_get(ledger, wait->uid);
         if (allocation && now_ms - wait->since_ms < WAIT_MAX_MS) {
             waits->earliest_ms = MIN(waits->earliest_ms, wait->since_ms);
             continue;
@@ -162,44 +198,101 @@ bool waits_end(struct waits *waits, struct ledger *ledger, int64_t now_ms)
             ledger_put(ledger, allocation->node->name, settle(allocation));
             ended = true;
         }
-        g_hash_table_iter_remove(&iter);
+        waits_forget(waits, wait->uid);
     }
     return ended;
 }
 
 /* --- for who goes on from it ------------------------------------------------------------------ */
 
-static void write_over(struct allocation *allocation, void *data)
-{
-    struct json_writer *writer = data;
+struct waits_image {
+    struct waits *waits;
+    GSList *pods; /* struct wait * */
+    GSList *over; /* UIDs of those who have waited as long as anybody may */
+    struct departures *departures;
+};
 
-    json_begin_object(writer);
-    json_key_string(writer, "uid", allocation->uid);
-    json_key_bool(writer, "over", true);
-    json_end_object(writer);
+struct waits_image *waits_image_new(void)
+{
+    struct waits_image *image = g_new0(struct waits_image, 1);
+
+    image->departures = departures_new();
+    return image;
 }
 
-void waits_encode(struct json_writer *writer, const struct waits *waits,
-                  const struct ledger *ledger)
+void waits_image_free(struct waits_image *image)
 {
-    GHashTableIter iter;
-    gpointer uid, value;
+    if (!image)
+        return;
+    g_slist_free_full(image->pods, wait_free);
+    g_slist_free_full(image->over, g_free);
+    departures_free(image->departures);
+    g_free(image);
+}
 
+/* Under the lock. */
+static void save(const struct roll_entry *entry, void *data)
+{
+    struct waits_image *image = data;
+    struct wait *wait = g_memdup2(entry, sizeof *wait);
+
+    wait->uid = g_strdup(wait->uid);
+    image->pods = g_slist_prepend(image->pods, wait);
+}
+
+static void note_over(struct allocation *allocation, void *data)
+{
+    struct waits_image *image = data;
+
+    image->over = g_slist_prepend(image->over, g_strdup(allocation->uid));
+}
+
+void waits_image_begin(struct waits_image *image, struct waits *waits, const struct ledger *ledger)
+{
+    image->waits = waits;
+    departures_copy(image->departures, waits->departures);
+    ledger_each_waited_out(ledger, note_over, image);
+    roll_begin_image(&waits->roll, save, image);
+}
+
+bool waits_image_take(struct waits_image *image)
+{
+    return roll_take(&image->waits->roll, COPIED_AT_ONCE);
+}
+
+static gint compare_waits(gconstpointer a, gconstpointer b)
+{
+    return strcmp(((const struct wait *)a)->uid, ((const struct wait *)b)->uid);
+}
+
+static gint compare_uids(gconstpointer a, gconstpointer b)
+{
+    return strcmp(a, b);
+}
+
+void waits_encode(struct json_writer *writer, struct waits_image *image)
+{
+    image->pods = g_slist_sort(image->pods, compare_waits);
+    image->over = g_slist_sort(image->over, compare_uids);
     json_begin_object(writer);
     json_key_array(writer, "pods");
-    g_hash_table_iter_init(&iter, waits->pods);
-    while (g_hash_table_iter_next(&iter, &uid, &value)) {
-        const struct wait *wait = value;
+    for (const GSList *item = image->pods; item; item = item->next) {
+        const struct wait *wait = item->data;
         json_begin_object(writer);
-        json_key_string(writer, "uid", uid);
+        json_key_string(writer, "uid", wait->uid);
         json_key_int(writer, "since", wait->since_ms);
         json_key_bool(writer, "started", wait->started);
         json_end_object(writer);
     }
-    ledger_each_waited_out(ledger, write_over, writer);
+    for (const GSList *uid = image->over; uid; uid = uid->next) {
+        json_begin_object(writer);
+        json_key_string(writer, "uid", uid->data);
+        json_key_bool(writer, "over", true);
+        json_end_object(writer);
+    }
     json_end_array(writer);
     json_key(writer, "vanished");
-    departures_encode(writer, waits->departures);
+    departures_encode(writer, image->departures);
     json_end_object(writer);
 }
 
@@ -235,6 +328,7 @@ bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena 
 
     if (!json_decode(arena, object, waits_fields, &list, error))
         return false;
+    g_ptr_array_set_size(waits->roll.entries, 0);
     g_hash_table_remove_all(waits->pods);
     g_ptr_array_set_size(waits->untimed, 0);
     waits->earliest_ms = INT64_MAX;
@@ -247,13 +341,8 @@ bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena 
             ledger_put(ledger, allocation->node->name, settle(allocation));
         if (fields.over || !allocation)
             continue;
-        struct wait *wait = g_new0(struct wait, 1);
-        *wait = (struct wait){fields.since, fields.started};
-        g_hash_table_insert(waits->pods, g_strdup(fields.uid), wait);
-        if (wait->since_ms == 0)
-            g_ptr_array_add(waits->untimed, g_strdup(fields.uid));
-        else
-            waits->earliest_ms = MIN(waits->earliest_ms, wait->since_ms);
+        if (!g_hash_table_contains(waits->pods, fields.uid)) /* named twice */
+            add(waits, fields.uid, fields.since, fields.started);
     }
     return departures_decode(waits->departures, ledger, arena, list.vanished, error);
 }

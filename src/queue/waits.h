@@ -22,8 +22,10 @@ struct waits;
 struct waits *waits_new(void);
 void waits_free(struct waits *waits);
 
-/* What another has noted, instead of what this one has. */
-void waits_copy(struct waits *waits, const struct waits *from);
+/* What another has noted, into one that has noted nothing, a few pods at a time under the other's lock:
+ * `at` is WAITS_ALL at first. False: that was the last of it. */
+#define WAITS_ALL G_MAXUINT
+bool waits_copy(struct waits *waits, const struct waits *from, guint *at);
 
 /* The pod as it is in the ledger now; `started`: kubelet has admitted it. Who neither waits nor has
  * cards that an edit names is forgotten. */
@@ -38,11 +40,21 @@ void waits_note_vanished(struct waits *waits, struct ledger *ledger,
  * there were any. */
 bool waits_begin(struct waits *waits, const struct ledger *ledger, int64_t now_ms);
 
-/* What has come of waiting so far, as a record has it, and back; false: it cannot be understood.
+/* What has come of waiting by one moment, taken a few pods at a time (queue/roll.h). One at a time. */
+struct waits_image;
+struct waits_image *waits_image_new(void);
+void waits_image_free(struct waits_image *image); /* once it is complete, or has not begun */
+typedef struct waits_image waits_image;           /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(waits_image, waits_image_free)
+/* Under the lock: it is of this moment. */
+void waits_image_begin(struct waits_image *image, struct waits *waits, const struct ledger *ledger);
+/* Under the lock: some more pods. False: it is complete. */
+bool waits_image_take(struct waits_image *image);
+
+/* A complete one, as a record has it, and back; false: it cannot be understood.
  *
  *   {"pods":[{"uid":"u1","since":MS,"started":true},{"uid":"u2","over":true}],"vanished":[…]} */
-void waits_encode(struct json_writer *writer, const struct waits *waits,
-                  const struct ledger *ledger);
+void waits_encode(struct json_writer *writer, struct waits_image *image);
 bool waits_decode(struct waits *waits, struct ledger *ledger, struct json_arena *arena,
                   const cJSON *object, GError **error);
 

@@ -411,7 +411,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         queue_state_encode(begin_object(record, writer, "object"), what->arrivals);
         break;
     case OBSERVED_WAITS:
-        waits_encode(begin_object(record, writer, "object"), what->waits, what->ledger);
+        waits_encode(begin_object(record, writer, "object"), what->waits);
         break;
     case OBSERVED_REJECTS:
         rejects_encode(begin_object(record, writer, "object"), what->rejects);

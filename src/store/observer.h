@@ -41,7 +41,7 @@ enum observed {
     OBSERVED_LOOK,       /* moment, attempt, ledger, failure: a bind has looked; under the lock */
     OBSERVED_CONCLUSION, /* moment, key, result: a bind has ended */
     OBSERVED_ARRIVALS,   /* arrivals: from here to the end, what is known by now */
-    OBSERVED_WAITS,      /* waits, ledger */
+    OBSERVED_WAITS,      /* waits */
     OBSERVED_REJECTS,    /* rejects */
     OBSERVED_LEDGER,     /* held: a node of it */
     OBSERVED_LEARNED,    /* demand */
@@ -92,7 +92,7 @@ struct observation {
     const GError *failure;
     enum bind_result result;
     struct arrivals_image *arrivals; /* complete */
-    const struct waits *waits;
+    struct waits_image *waits;       /* complete */
     const struct ledger *ledger;
     const struct held_node *held; /* store/images/ledger_reader.h */
     const struct rejects *rejects;

@@ -15,6 +15,7 @@ struct attempt {
 
 struct sealing {
     GHashTable *keys;   /* uid -> const char *, interned: the key of its seal, "" without */
+    GHashTable *n;      /* key, as there -> how many pods */
     GHashTable *wanted; /* uid -> struct attempt * */
     const char *signer; /* as it was looked for last, interned */
 };
@@ -24,6 +25,7 @@ struct sealing *sealing_new(void)
     struct sealing *sealing = g_new0(struct sealing, 1);
 
     sealing->keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    sealing->n = g_hash_table_new(NULL, NULL);
     sealing->wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return sealing;
 }
@@ -31,6 +33,7 @@ struct sealing *sealing_new(void)
 void sealing_free(struct sealing *sealing)
 {
     g_hash_table_unref(sealing->keys);
+    g_hash_table_unref(sealing->n);
     g_hash_table_unref(sealing->wanted);
     g_free(sealing);
 }
@@ -44,13 +47,26 @@ static void want(struct sealing *sealing, const char *uid)
     g_hash_table_insert(sealing->wanted, g_strdup(uid), attempt);
 }
 
+static void count(struct sealing *sealing, const char *name, int change)
+{
+    const int n = name ? GPOINTER_TO_INT(g_hash_table_lookup(sealing->n, name)) + change : 0;
+
+    if (n > 0)
+        g_hash_table_insert(sealing->n, (gpointer)name, GINT_TO_POINTER(n));
+    else
+        g_hash_table_remove(sealing->n, name);
+}
+
 void sealing_note(struct sealing *sealing, const char *uid, const char *key, bool complete)
 {
     const char *name = g_intern_string(key ? key : "");
     const char *before = g_hash_table_lookup(sealing->keys, uid);
 
-    if (before != name)
+    if (before != name) {
         g_hash_table_insert(sealing->keys, g_strdup(uid), (gpointer)name);
+        count(sealing, before, -1);
+        count(sealing, name, 1);
+    }
     if (key && complete && (!sealing->signer || name == sealing->signer))
         g_hash_table_remove(sealing->wanted, uid);
     else
@@ -59,22 +75,15 @@ void sealing_note(struct sealing *sealing, const char *uid, const char *key, boo
 
 void sealing_forget(struct sealing *sealing, const char *uid)
 {
+    count(sealing, g_hash_table_lookup(sealing->keys, uid), -1);
     g_hash_table_remove(sealing->keys, uid);
     g_hash_table_remove(sealing->wanted, uid);
 }
 
 unsigned sealing_count(const struct sealing *sealing, const char *key)
 {
-    GHashTableIter iter;
-    gpointer name;
-    unsigned n = 0;
-
-    if (!key)
-        return g_hash_table_size(sealing->wanted);
-    g_hash_table_iter_init(&iter, sealing->keys);
-    while (g_hash_table_iter_next(&iter, NULL, &name))
-        n += g_str_equal(name, key);
-    return n;
+    return key ? GPOINTER_TO_UINT(g_hash_table_lookup(sealing->n, g_intern_string(key)))
+               : g_hash_table_size(sealing->wanted);
 }
 
 bool sealing_has_tried(const struct sealing *sealing)

@@ -253,6 +253,9 @@ bool store_resume_node(struct store *store, const char *name);
 void store_tell_move(struct store *store, const struct observed_move *move);
 /* Under the lock. */
 const struct rejects *store_rejects(const struct store *store);
+/* All pauses, those of a few nodes at a time under the lock, as rejects_walk has it. */
+#define store_rejects_each(store, visit, data) store_rejects_each_by(store, __func__, visit, data)
+void store_rejects_each_by(struct store *store, const char *who, rejects_visit visit, void *data);
 
 /* Under the lock, in no order: what plans do on nodes. `lives`: it is not over yet. */
 struct plan_mark;

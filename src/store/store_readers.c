@@ -36,9 +36,7 @@ static void copy_common(struct store *copy, struct store *store)
     demand_free(copy->demand);
     copy->demand = demand_dup(store->demand);
     arrivals_copy_common(copy->arrivals, store->arrivals);
-    waits_copy(copy->waits, store->waits);
     nominations_copy_rooms(copy->nominations, store->nominations);
-    rejects_copy(copy->rejects, store->rejects);
     nominations_copy_claims(copy->nominations, store->nominations);
     gangs_copy_rooms(copy->gangs, store->gangs);
     nominations_each_group(store->nominations, copy_group,
@@ -82,6 +80,30 @@ static GPtrArray *pending_uids(struct store *store)
         g_ptr_array_add(uids, g_strdup(uid));
     store_unlock(store);
     return uids;
+}
+
+static void copy_waits(struct store *copy, struct store *store)
+{
+    guint at = WAITS_ALL;
+    bool more;
+
+    do {
+        store_lock_again(store);
+        more = waits_copy(copy->waits, store->waits, &at);
+        store_unlock(store);
+    } while (more);
+}
+
+static void copy_rejects(struct store *copy, struct store *store)
+{
+    guint at = REJECTS_ALL;
+    bool more;
+
+    do {
+        store_lock_again(store);
+        more = rejects_copy(copy->rejects, store->rejects, &at);
+        store_unlock(store);
+    } while (more);
 }
 
 static void copy_pending(struct store *copy, struct store *store)
@@ -129,6 +151,8 @@ struct store *store_copy(struct store *store)
     options.silent = true;
     struct store *copy = store_new(&options);
     copy_common(copy, store);
+    copy_waits(copy, store);
+    copy_rejects(copy, store);
     copy_pending(copy, store);
     copy_nodes(copy, store);
     return copy;

@@ -74,6 +74,7 @@ static void apply(unsigned i, const char *node, bool matched)
                                   .priority = i % 11 == 0,
                                   .phase = matched ? "Running" : "Pending",
                                   .node_name = node,
+                                  .started = node && chance_percent(30),
                                   .constraints = chance_percent(20) ? &picky : NULL,
                                   .annotations = {pairs + from, to - from},
                                   .containers = &container,

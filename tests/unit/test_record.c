@@ -84,10 +84,12 @@ START_TEST(a_pod_that_vanished_is_known)
     note(record_new(
         &(struct observation){.what = OBSERVED_POD_VANISHED, .number = ++number, .key = "u"}));
     if (_i == 0) {
-        note(record_new(&(struct observation){.what = OBSERVED_WAITS,
-                                              .number = ++number,
-                                              .waits = waits,
-                                              .ledger = store_ledger(live)}));
+        g_autoptr(waits_image) image = waits_image_new();
+        waits_image_begin(image, waits, store_ledger(live));
+        while (waits_image_take(image))
+            continue;
+        note(record_new(
+            &(struct observation){.what = OBSERVED_WAITS, .number = ++number, .waits = image}));
         begin_file();
     }
     waits_free(waits);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define TAKEN_AT_ONCE 64 /* pods */
+#define TAKEN_AT_ONCE 32 /* pods */
 
 /* A pod, in the image's arena: what a hold of the lock takes grows with nothing else. */
 struct row {

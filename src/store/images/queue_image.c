@@ -8,7 +8,11 @@
 struct queue_image {
     struct store *store;
     struct arrivals_image *arrivals;
-    uint64_t arrivals_number; /* 0: they are not in it */
+    uint64_t arrivals_number; /* 0: they are not in it, as with the others */
+    struct waits_image *waits;
+    uint64_t waits_number;
+    struct rejects *rejects;
+    uint64_t rejects_number;
     struct idleness *idleness;
     uint64_t idleness_number;
     struct demand *learned;
@@ -42,17 +46,20 @@ static bool begin_arrivals(struct queue_image *image)
     return image->arrivals_number > 0;
 }
 
-static bool tell_waits(struct queue_image *image)
+static bool begin_waits(struct queue_image *image)
 {
-    const struct store *store = image->store;
-
-    return tell(image, (struct observation){OBSERVED_WAITS, .waits = store->waits,
-                                            .ledger = store->ledger});
+    image->waits_number = next_number(image);
+    if (image->waits_number > 0)
+        waits_image_begin(image->waits, image->store->waits, image->store->ledger);
+    return image->waits_number > 0;
 }
 
-static bool tell_rejects(struct queue_image *image)
+static bool begin_rejects(struct queue_image *image)
 {
-    return tell(image, (struct observation){OBSERVED_REJECTS, .rejects = image->store->rejects});
+    image->rejects_number = next_number(image);
+    if (image->rejects_number > 0)
+        rejects_image_begin(image->rejects, image->store->rejects);
+    return image->rejects_number > 0;
 }
 
 static bool tell_gangs(struct queue_image *image)
@@ -90,7 +97,7 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_arrivals, tell_waits, tell_rejects, tell_gangs, begin_usage, begin_learned,
+        begin_arrivals, begin_waits, begin_rejects, tell_gangs, begin_usage, begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -103,18 +110,26 @@ struct queue_image *queue_image_begin(struct store *store)
 
     image->store = store;
     image->arrivals = arrivals_image_new();
+    image->waits = waits_image_new();
+    image->rejects = rejects_new(0, 0);
     store_lock(store);
     begin(image);
     store_unlock(store);
     return image;
 }
 
+/* Under the lock: some more of the first part that is not complete. */
+static bool take(struct queue_image *image)
+{
+    return (image->arrivals_number > 0 && arrivals_image_take(image->arrivals)) ||
+           (image->waits_number > 0 && waits_image_take(image->waits)) ||
+           (image->rejects_number > 0 && rejects_image_take(image->store->rejects));
+}
+
 bool queue_image_take(struct queue_image *image)
 {
-    if (image->arrivals_number == 0)
-        return false;
     store_lock_again(image->store);
-    const bool goes_on = arrivals_image_take(image->arrivals);
+    const bool goes_on = take(image);
     store_unlock(image->store);
     return goes_on;
 }
@@ -126,12 +141,18 @@ uint64_t queue_image_tell(struct queue_image *take_image)
 
     observer_tell(observer, &(struct observation){OBSERVED_ARRIVALS, take_image->arrivals_number,
                                                   .arrivals = take_image->arrivals});
+    observer_tell(observer, &(struct observation){OBSERVED_WAITS, take_image->waits_number,
+                                                  .waits = take_image->waits});
+    observer_tell(observer, &(struct observation){OBSERVED_REJECTS, take_image->rejects_number,
+                                                  .rejects = take_image->rejects});
     observer_tell(observer, &(struct observation){OBSERVED_USAGE, take_image->idleness_number,
                                                   .idleness = take_image->idleness});
     observer_tell(observer,
                   &(struct observation){OBSERVED_LEARNED, take_image->learned ? number : 0,
                                         .demand = take_image->learned});
     arrivals_image_free(take_image->arrivals);
+    waits_image_free(take_image->waits);
+    rejects_free(take_image->rejects);
     idleness_unref(take_image->idleness);
     demand_free(take_image->learned);
     g_free(take_image);
