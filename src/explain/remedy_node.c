@@ -59,7 +59,7 @@ static void try_quota(struct search *search, struct node *node)
     search_begin(search, &question, search->query->pod, search->query->request, WITHOUT_QUOTAS);
     const struct quota_room *room = question.room;
     if (room) {
-        quota_room_count(room, node->name, &count);
+        quota_room_count(room, node, &count);
         const int64_t to = (count.used + count.wanted + CORE_WHOLE - 1) / CORE_WHOLE;
         if (count.limited && count.pooled && feasibility_ask(&question, node, NULL) == REASON_NONE)
             search_add(search,

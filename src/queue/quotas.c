@@ -2,6 +2,8 @@
 #include "queue/quotas.h"
 
 #include "json/json.h"
+#include "queue/holding.h"
+#include "queue/share_amounts.h"
 
 #include <gpuledger/error.h>
 #include <gpuledger/quantity.h>
@@ -30,10 +32,10 @@ struct quota_room {
     const struct quotas *quotas;
     char *ns;
     const struct limits *limits; /* NULL: none by model */
+    const struct request *request;
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
-    GHashTable *used; /* model (the node's mark's) -> thousandths, an int64_t * */
-    int64_t wanted;
+    GHashTable *used;                /* model (the node's mark's) -> thousandths, an int64_t * */
 };
 
 static void limits_free(gpointer data)
@@ -197,19 +199,37 @@ void quotas_set_node(struct quotas *quotas, const char *node, const char *model,
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-/* In thousandths of a GPU. */
-static int64_t size_of(int32_t core, bool exclusive)
+/* In thousandths of a GPU. Of the dialect whose quotas they are compute alone counts, as with
+ * gpu-quota-admission; of others the larger part, of memory or of compute. */
+static int64_t measure_gpus(const struct node *node, const struct share *share, const void *data)
 {
-    return exclusive ? CORE_WHOLE : core;
+    const struct dialect *dialect = data;
+
+    if (dialect && dialect->quotas_key)
+        return share->exclusive ? CORE_WHOLE : share->core;
+    return share_gpus(node, share);
+}
+
+static int64_t size_of(const struct node *node, const struct dialect *dialect,
+                       const struct share *shares, uint32_t n_shares)
+{
+    return holding_peak(&(struct holding_query){node, shares, n_shares, measure_gpus, dialect});
 }
 
 static int64_t size_of_all(const struct allocation *allocation)
 {
-    int64_t size = 0;
+    return size_of(allocation->node, allocation->dialect, allocation->shares, allocation->n_shares);
+}
 
-    for (uint32_t i = 0; i < allocation->n_shares; i++)
-        size += size_of(allocation->shares[i].core, allocation->shares[i].exclusive);
-    return size;
+/* As it was placed there; or, `placement` NULL, on the node's largest cards. */
+static int64_t size_wanted(const struct quota_room *room, const struct node *node,
+                           const struct placement *placement)
+{
+    struct share shares[REQUEST_ASKS_MAX];
+
+    if (placement)
+        return size_of(node, placement->request->dialect, placement->shares, placement->n_shares);
+    return size_of(node, room->request->dialect, shares, holding_ask(room->request, shares));
 }
 
 struct count {
@@ -243,24 +263,17 @@ struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledge
     struct resource_room *resources =
         resource_quotas_room(quotas->resources, ledger, ns, request);
     struct elastic_room *elastic = elastic_quotas_room(quotas->elastic, ledger, pod, request);
-    int64_t wanted = 0;
 
-    for (uint32_t i = 0; i < request->n_asks; i++) {
-        const struct card_ask *ask = &request->asks[i];
-        wanted += ask->count * size_of(ask->core, ask->exclusive);
-    }
-    if (wanted == 0)
-        limits = NULL;
     if (!limits && !resources && !elastic)
         return NULL;
     struct quota_room *room = g_new0(struct quota_room, 1);
     room->quotas = quotas;
     room->ns = g_strdup(ns);
     room->limits = limits;
+    room->request = request;
     room->resources = resources;
     room->elastic = elastic;
     room->used = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-    room->wanted = wanted;
     if (limits)
         ledger_each(ledger, count_allocation, &(struct count){room, ns});
     return room;
@@ -285,12 +298,13 @@ void quota_room_free(struct quota_room *room)
     g_free(room);
 }
 
-void quota_room_count(const struct quota_room *room, const char *node,
-                      struct quota_count *ret_count)
+static void count_on(const struct quota_room *room, const struct node *node,
+                     const struct placement *placement, struct quota_count *ret_count)
 {
-    const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node);
+    const struct mark *mark = g_hash_table_lookup(room->quotas->nodes, node->name);
 
-    *ret_count = (struct quota_count){.model = mark ? mark->model : NULL, .wanted = room->wanted};
+    *ret_count = (struct quota_count){.model = mark ? mark->model : NULL,
+                                      .wanted = size_wanted(room, node, placement)};
     if (!ret_count->model)
         return;
     const int64_t *limit = g_hash_table_lookup(room->limits->models, mark->model);
@@ -300,6 +314,12 @@ void quota_room_count(const struct quota_room *room, const char *node,
     ret_count->limited = limit != NULL;
     ret_count->limit = limit ? *limit : 0;
     ret_count->used = used ? *used : 0;
+}
+
+void quota_room_count(const struct quota_room *room, const struct node *node,
+                      struct quota_count *ret_count)
+{
+    count_on(room, node, NULL, ret_count);
 }
 
 const struct resource_room *quota_room_resources(const struct quota_room *room)
@@ -312,13 +332,14 @@ const struct elastic_room *quota_room_elastic(const struct quota_room *room)
     return room->elastic;
 }
 
-static bool is_within_limits(const struct quota_room *room, const char *node)
+static bool is_within_limits(const struct quota_room *room, const struct node *node,
+                             const struct placement *placement)
 {
     struct quota_count count;
 
     if (!room->limits)
         return true;
-    quota_room_count(room, node, &count);
+    count_on(room, node, placement, &count);
     return count.pooled && count.limited && count.used + count.wanted <= count.limit;
 }
 
@@ -327,7 +348,7 @@ enum reason quota_room_refuse(const struct quota_room *room, const struct node *
 {
     if (!room)
         return REASON_NONE;
-    if (!is_within_limits(room, node->name))
+    if (!is_within_limits(room, node, placement))
         return REASON_QUOTA;
     if (!resource_room_allows(room->resources, node, placement, NULL))
         return REASON_RESOURCE_QUOTA;
@@ -343,7 +364,7 @@ bool quota_room_lacks(const struct quota_room *room, const struct node *node,
 
     ret_lacks[0] = 0;
     if (room->limits) {
-        quota_room_count(room, node->name, &count);
+        quota_room_count(room, node, &count);
         if (!count.pooled || !count.limited)
             return false;
         ret_lacks[0] = MAX(count.used + count.wanted - count.limit, 0);

@@ -6,8 +6,8 @@
  *
  * Where it is, a dialect's row says; its text: {"NAMESPACE":{"quota":{"M40":8},"pool":["public"]}}. A
  * namespace that is not named has no limit. One that is may use nodes of the listed models only,
- * labelled so, and of the listed pools if there are any. What its pods hold, those included whose
- * Binding is under way, is counted in GPUs: a part of one is that part.
+ * labelled so, and of the listed pools if there are any. What its pods hold, of whichever dialect, those
+ * included whose Binding is under way, is counted in GPUs: a part of one is that part.
  *
  * Beside them the ResourceQuotas (queue/resource_quotas.h) and the elastic quotas (elastic/elastic_quotas.h), so
  * that there is one question to ask.
@@ -40,7 +40,7 @@ struct elastic_quotas *quotas_elastic(const struct quotas *quotas);
 /* What a namespace may still take, for one request. */
 struct quota_room;
 
-/* NULL: whatever it likes. Free with quota_room_free, before anything is changed. */
+/* NULL: whatever it likes. Borrows the request. Free with quota_room_free, before anything is changed. */
 struct quota_room *quotas_room(const struct quotas *quotas, struct ledger *ledger,
                                const struct pod_view *pod, const struct request *request);
 void quota_room_free(struct quota_room *room); /* NULL is ignored */
@@ -54,7 +54,7 @@ struct quota_count {
     bool limited;      /* the namespace has a limit for that model */
     int64_t limit, used, wanted;
 };
-void quota_room_count(const struct quota_room *room, const char *node,
+void quota_room_count(const struct quota_room *room, const struct node *node,
                       struct quota_count *ret_count);
 
 /* REASON_RESOURCE_QUOTA: the same. */

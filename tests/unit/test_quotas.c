@@ -95,6 +95,65 @@ START_TEST(what_a_namespace_holds_counts_wherever_it_is)
 }
 END_TEST
 
+static void add_other_node(const char *name, const char *model, const char *amount,
+                           const char *cards_key, const char *cards)
+{
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = name,
+                            .labels = PAIRS({MODEL, model}, {POOL, "public"}),
+                            .capacity = PAIRS({cards_key, cards}, {"aliyun.com/gpu-mem", amount}),
+                            .allocatable = PAIRS({cards_key, cards})});
+}
+
+static void expect_other(const char *key, const char *amount, const char *wanted)
+{
+    g_autofree char *body = g_strdup_printf(
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"ml\",\"uid\":\"x\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"%s\":\"%s\"}}}]}},"
+        "\"NodeNames\":[\"s\",\"t\"]}",
+        key, amount);
+
+    expect_filter(body, "s,t", wanted, EXCEEDS);
+}
+
+/* They name no compute: memory, or devices that kubelet hands out, are parts of GPUs as well. */
+START_TEST(pods_of_every_dialect_count)
+{
+    begin(MODEL);
+    add_other_node("s", "M40", "32", "aliyun.com/gpu-count", "2");
+    add_other_node("t", "P100", "32", "aliyun.com/gpu-count", "2");
+    expect_other("aliyun.com/gpu-mem", "16", "s");
+    hold("a", "ml", "q", "100");
+    hold("b", "ml", "m", "50");
+    expect_other("aliyun.com/gpu-mem", "8", "s");
+    expect_other("aliyun.com/gpu-mem", "9", "");
+    store_apply_pod(extender.store,
+                    &(struct pod_view){
+                        .ns = "ml",
+                        .name = "c",
+                        .uid = "c",
+                        .node_name = "s",
+                        .phase = "Running",
+                        .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"}),
+                        CONTAINERS({.name = "c", .limits = PAIRS({"aliyun.com/gpu-mem", "4"})})});
+    expect_other("aliyun.com/gpu-mem", "4", "s");
+    expect_other("aliyun.com/gpu-mem", "5", "");
+    expect("ml", "25", "m");
+    expect("ml", "26", "");
+}
+END_TEST
+
+START_TEST(devices_count_as_gpus)
+{
+    begin(MODEL);
+    add_other_node("s", "M40", "0", "nvidia.com/gpu", "8");
+    add_other_node("t", "P100", "0", "nvidia.com/gpu", "8");
+    expect_other("nvidia.com/gpu", "2", "s");
+    expect_other("nvidia.com/gpu", "3", "");
+}
+END_TEST
+
 START_TEST(pods_whose_binding_is_under_way_count)
 {
     begin(MODEL);
@@ -235,6 +294,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, models_and_pools_are_those_that_are_listed);
     tcase_add_test(tcase, what_a_namespace_holds_counts_wherever_it_is);
+    tcase_add_test(tcase, pods_of_every_dialect_count);
+    tcase_add_test(tcase, devices_count_as_gpus);
     tcase_add_test(tcase, pods_whose_binding_is_under_way_count);
     tcase_add_loop_test(tcase, what_cannot_be_read_changes_nothing, 0, 5);
     tcase_add_test(tcase, without_the_configmap_there_are_no_limits);

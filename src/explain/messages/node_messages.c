@@ -214,7 +214,7 @@ static void tell_quota(const struct message_context *context)
 {
     struct quota_count count;
 
-    quota_room_count(context->question->room, context->node->name, &count);
+    quota_room_count(context->question->room, context->node, &count);
     if (!count.model)
         g_string_append(context->text, "the namespace has a quota, and no label of the node says "
                                        "of which model its GPUs are (--quota-model-label)");
