@@ -282,11 +282,6 @@ static gboolean named_equal(gconstpointer a, gconstpointer b)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static void free_node(gpointer data)
-{
-    node_free(data);
-}
-
 static void free_allocation(gpointer data)
 {
     allocation_free(data);
@@ -295,7 +290,8 @@ static void free_allocation(gpointer data)
 struct ledger *ledger_new(void)
 {
     struct ledger *ledger = g_new0(struct ledger, 1);
-    ledger->nodes = g_hash_table_new_full(named_hash, named_equal, free_node, NULL);
+    ledger->nodes = g_hash_table_new(named_hash, named_equal);
+    ledger->blocks = node_blocks_new();
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
@@ -315,6 +311,9 @@ void ledger_free(struct ledger *ledger)
     g_hash_table_unref(ledger->allocations);
     g_hash_table_unref(ledger->cpu_pods);
     g_hash_table_unref(ledger->nodes);
+    for (guint i = 0; i < ledger->sorted->len; i++)
+        ledger_free_node(ledger, ledger->sorted->pdata[i]);
+    node_blocks_free(ledger->blocks);
     g_hash_table_unref(ledger->open);
     g_hash_table_unref(ledger->waited_out);
     g_ptr_array_unref(ledger->sorted);

@@ -45,26 +45,40 @@ static void *aligned_block(size_t size)
     return memset(block, 0, size);
 }
 
-struct node *node_new(const char *name)
+size_t node_block_size(const char *name)
 {
-    const size_t size = strlen(name) + 1;
-    struct node_own *own = aligned_block(sizeof *own + size);
+    return sizeof(struct node_own) + strlen(name) + 1;
+}
+
+struct node *node_init(void *block, const char *name)
+{
+    struct node_own *own = block;
     struct node *node = &own->node;
 
-    node->name = memcpy(own + 1, name, size);
+    node->name = memcpy(own + 1, name, strlen(name) + 1);
     node->memory_unit = 1;
     node->memory_free_max = -1;
     node->allocations = g_ptr_array_new();
     return node;
 }
 
-void node_free(struct node *node)
+struct node *node_new(const char *name)
+{
+    return node_init(aligned_block(node_block_size(name)), name);
+}
+
+void node_clear(struct node *node)
 {
     free_hardware(node);
     g_clear_pointer(&node->unhealthy, g_array_unref);
     g_clear_pointer(&node->departed, g_array_unref);
     node_traits_unref(node->traits);
     g_ptr_array_unref(node->allocations);
+}
+
+void node_free(struct node *node)
+{
+    node_clear(node);
     g_free(node_own(node));
 }
 

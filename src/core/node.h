@@ -10,6 +10,11 @@
 struct node *node_new(const char *name);
 void node_free(struct node *node);
 
+/* The same in memory of the caller's: so many bytes, zeroed and aligned, which node_clear leaves. */
+size_t node_block_size(const char *name);
+struct node *node_init(void *block, const char *name);
+void node_clear(struct node *node);
+
 /* What the Node object says beside its cards. */
 struct node_facts {
     uint32_t generation;

@@ -43,6 +43,34 @@ START_TEST(many_nodes_are_told_apart)
 }
 END_TEST
 
+/* Of all lengths, so that the node's memory is where others' is, or its own. */
+static char *name_of_length(int i)
+{
+    return g_strdup_printf("%0*d", 4 + i % 250, i);
+}
+
+START_TEST(nodes_that_come_after_others_have_gone_are_new)
+{
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = turn; i < 1000; i++) {
+            g_autofree char *name = name_of_length(i);
+            ck_assert_ptr_null(ledger_node(book, name));
+            const struct node *node = set_equal_cards(name, 1, i + 1);
+            ck_assert_str_eq(node->name, name);
+            ck_assert_uint_eq(node->allocations->len, 0);
+            put(name, name, 0, 1);
+            ck_assert_int_eq(free_on(name, 0), i);
+        }
+        for (int i = turn; i < 1000; i++) {
+            g_autofree char *name = name_of_length(i);
+            ck_assert_int_eq(free_on(name, 0), i);
+            ck_assert(ledger_drop(book, name));
+            ledger_remove_node(book, name);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_pod_may_come_before_its_node)
 {
     const struct node *node = put("n1", "u1", 1, 6)->node;
@@ -365,6 +393,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, nodes_are_in_order_of_name);
     tcase_add_test(tc, many_nodes_are_told_apart);
+    tcase_add_test(tc, nodes_that_come_after_others_have_gone_are_new);
     tcase_add_test(tc, a_pod_may_come_before_its_node);
     tcase_add_test(tc, cards_come_and_go_below_their_pods);
     tcase_add_test(tc, a_card_may_shrink_below_its_pods);

@@ -62,7 +62,7 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     if (node)
         return node;
 
-    node = node_new(name);
+    node = node_init(node_blocks_take(ledger->blocks, node_block_size(name)), name);
     node_own(node)->version = ledger->newest;
     node_own(node)->place = ledger->n_places;
     if (ledger->free_places->len > 0) {
@@ -76,6 +76,14 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     asked_order_add(ledger->asked, node);
     g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
     return node;
+}
+
+void ledger_free_node(struct ledger *ledger, struct node *node)
+{
+    const size_t size = node_block_size(node->name);
+
+    node_clear(node);
+    node_blocks_give(ledger->blocks, node_own(node), size);
 }
 
 void ledger_note_freed(struct ledger *ledger, struct node *node)
@@ -136,6 +144,7 @@ void ledger_collect_node(struct ledger *ledger, struct node *node)
     ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
+    ledger_free_node(ledger, node);
 }
 
 const GPtrArray *ledger_nodes(const struct ledger *ledger)

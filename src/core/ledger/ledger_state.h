@@ -2,6 +2,7 @@
 #pragma once
 /* What a ledger is made of, for ledger.c and the files of this folder alone. */
 #include "core/ledger.h"
+#include "core/ledger/node_blocks.h"
 
 /* A pod without a GPU. There may be many more of these than of the others. */
 struct cpu_pod {
@@ -15,9 +16,10 @@ struct cpu_pod {
 #define FREED_IN 256 /* namespaces told apart, by hash */
 
 struct ledger {
-    GHashTable *nodes;       /* struct node *, a set by name */
-    GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
-    GHashTable *cpu_pods;    /* struct cpu_pod *, a set by uid */
+    GHashTable *nodes;          /* struct node *, a set by name */
+    struct node_blocks *blocks; /* where they are */
+    GHashTable *allocations;    /* uid (the allocation's own) -> struct allocation * */
+    GHashTable *cpu_pods;       /* struct cpu_pod *, a set by uid */
     struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
     GHashTable *open;                             /* likewise: those that are not confirmed */
     GHashTable *waited_out; /* likewise: those that nobody waits for any longer */
@@ -39,6 +41,8 @@ struct ledger {
 struct node *ledger_intern_node(struct ledger *ledger, const char *name);
 /* A node that neither exists nor holds anything nor has a health record is forgotten. */
 void ledger_collect_node(struct ledger *ledger, struct node *node);
+/* It is nowhere any more. */
+void ledger_free_node(struct ledger *ledger, struct node *node);
 /* Something of it may have become free. */
 void ledger_note_freed(struct ledger *ledger, struct node *node);
 /* After a change of the node's allocations. */
