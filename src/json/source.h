@@ -24,12 +24,15 @@ static inline const unsigned char *skip_plain(const unsigned char *s, const unsi
 
     for (; end - s >= (ptrdiff_t)sizeof(word); s += sizeof(word)) {
         memcpy(&word, s, sizeof(word));
+        word = GUINT64_FROM_LE(word); /* the first character is the lowest byte */
         /* The high bit of a byte is set if the byte is below 0x20, a quote, a backslash or not
          * ASCII; borrows only ever add bytes above one that is found anyway. */
         const uint64_t quote = word ^ (ones * '"');
         const uint64_t backslash = word ^ (ones * '\\');
-        if ((((word - ones * 0x20) | (quote - ones) | (backslash - ones)) | word) & highs)
-            break;
+        const uint64_t found =
+            (((word - ones * 0x20) | (quote - ones) | (backslash - ones)) | word) & highs;
+        if (found)
+            return s + __builtin_ctzll(found) / 8;
     }
     while (s < end && *s >= 0x20 && *s < 0x80 && *s != '"' && *s != '\\')
         s++;

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define STRINGS_FIRST 64 /* of an array that have memory at once */
+
 struct scan {
     const char *at;
     const char *end;
@@ -17,7 +19,7 @@ struct scan {
 
 static const char *skip_space_until(const char *at, const char *end)
 {
-    while (at < end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
+    while (at < end && *at <= ' ' && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
         at++;
     return at;
 }
@@ -166,12 +168,20 @@ const struct json_span *json_item_spans(struct json_arena *arena, const cJSON *d
 
 /* --- arrays of strings ---------------------------------------------------------------------- */
 
+/* For how many strings there will be memory, where it was for `room`: at first by how far those have
+ * got in the text. */
+static size_t more_room(size_t room, size_t so_far, size_t in_all)
+{
+    return MAX(2 * room, room == STRINGS_FIRST ? in_all / (so_far / room + 1) * 9 / 8 : 0);
+}
+
 /* Ends each string of an array with a zero in place, from its bracket past its end; false if one is
  * not plain or is empty. */
 static bool lift_array(struct json_arena *arena, char *at, const char *end,
                        struct json_strings *strings, const char **ret_end)
 {
-    size_t room = 64;
+    const char *const begin = at;
+    size_t room = STRINGS_FIRST;
     bool more = true;
 
     strings->values = json_arena_alloc(arena, room * sizeof(*strings->values));
@@ -186,10 +196,11 @@ static bool lift_array(struct json_arena *arena, char *at, const char *end,
             return false;
         *at++ = '\0';
         if (strings->n == room) {
-            const char **larger = json_arena_alloc(arena, 2 * room * sizeof(*larger));
-            memcpy(larger, strings->values, room * sizeof(*larger));
-            strings->values = larger;
-            room *= 2;
+            const size_t larger = more_room(room, (size_t)(at - begin), (size_t)(end - begin));
+            const char **values = json_arena_alloc(arena, larger * sizeof(*values));
+            memcpy(values, strings->values, room * sizeof(*values));
+            strings->values = values;
+            room = larger;
         }
         strings->values[strings->n++] = value;
         at = (char *)skip_space_until(at, end);

@@ -178,20 +178,35 @@ static void note_pass(const struct call *call, const struct taking *taking)
 }
 
 /* For people. */
-static void note_decision(const struct filter_args *args, const enum reason *reasons)
+static void note_decision(const struct filter_args *args, const uint64_t counts[REASON_N])
 {
-    uint64_t counts[REASON_N] = {0};
     struct decision decision = {.verb = VERB_FILTER,
                                 .ns = args->pod.ns,
                                 .name = args->pod.name,
                                 .card = CARD_UNKNOWN,
                                 .n_nodes = args->n_names};
 
-    for (size_t i = 0; i < args->n_names; i++)
-        counts[reasons[i]]++;
     decision.n_taking = (size_t)counts[REASON_NONE];
     decision_set_refusals(&decision, counts);
     decisions_note(&decision, g_get_real_time() / G_USEC_PER_SEC);
+}
+
+static void note_reasons(const struct filter_args *args, const enum reason *reasons)
+{
+    uint64_t counts[REASON_N] = {0}, n_taking = 0;
+
+    for (size_t i = 0; i < args->n_names; i++) {
+        if (reasons[i] == REASON_NONE)
+            n_taking++;
+        else
+            counts[reasons[i]]++;
+    }
+    counts[REASON_NONE] = n_taking;
+    note_decision(args, counts);
+    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++) {
+        if (counts[reason] > 0)
+            metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
+    }
 }
 
 static bool decide(struct call *call, struct json_arena *arena, enum reason *ret_reasons,
@@ -231,20 +246,10 @@ static bool decide(struct call *call, struct json_arena *arena, enum reason *ret
         note_pass(call, &taking);
     if (decided) {
         note_outcome(extender, args, request, ret_reasons, freed);
-        note_decision(args, ret_reasons);
+        note_reasons(args, ret_reasons);
     }
     call_phase(call, PHASE_DECIDE);
     return decided;
-}
-
-static void count_refusals(const enum reason *reasons, size_t n)
-{
-    uint64_t counts[REASON_N] = {0};
-
-    for (size_t i = 0; i < n; i++)
-        counts[reasons[i]]++;
-    for (unsigned reason = REASON_NONE + 1; reason < REASON_N; reason++)
-        metrics_add(COUNTER_REFUSALS, reason, counts[reason]);
 }
 
 static bool filter(struct call *call, struct json_arena *arena, const char *body, size_t length,
@@ -258,7 +263,6 @@ static bool filter(struct call *call, struct json_arena *arena, const char *body
     if (!decide(call, arena, reasons, error))
         return false;
     filter_result_encode(writer, &(struct filter_result){.args = args, .reasons = reasons});
-    count_refusals(reasons, args->n_names);
     return true;
 }
 

@@ -186,23 +186,32 @@ static bool passes(const struct filter_result *result, size_t i)
     return result->reasons[i] == REASON_NONE && !(result->barriers && result->barriers[i]);
 }
 
+/* The first from `i` on that does not pass; as many as there are: none. */
+static size_t find_failed(const struct filter_result *result, size_t i)
+{
+    const size_t n = result->args->n_names;
+
+    if (!result->barriers) { /* mostly, and thousands pass */
+        while (i < n && result->reasons[i] == REASON_NONE)
+            i++;
+        return i;
+    }
+    while (i < n && passes(result, i))
+        i++;
+    return i;
+}
+
 static void encode_passing_names(struct json_writer *writer, const struct filter_result *result)
 {
     const struct filter_args *args = result->args;
-    size_t n;
 
     json_begin_array(writer);
-    for (size_t i = 0; i < args->n_names; i += n) {
-        n = 1;
-        if (!passes(result, i))
-            continue;
-        if (!args->strings.values) {
+    for (size_t i = 0, end; i < args->n_names; i = end + 1) {
+        end = find_failed(result, i);
+        if (args->strings.values && end > i)
+            json_strings_raw(writer, &args->strings, i, end - i);
+        for (; !args->strings.values && i < end; i++)
             json_string(writer, args->names[i]);
-            continue;
-        }
-        while (i + n < args->n_names && passes(result, i + n))
-            n++;
-        json_strings_raw(writer, &args->strings, i, n);
     }
     json_end_array(writer);
 }
@@ -234,11 +243,9 @@ static void encode_failed(struct json_writer *writer, const struct filter_result
                           bool resolvable)
 {
     json_begin_object(writer);
-    for (size_t i = 0; i < result->args->n_names; i++) {
+    for (size_t i = find_failed(result, 0); i < result->args->n_names;
+         i = find_failed(result, i + 1)) {
         const char *barrier = result->barriers ? result->barriers[i] : NULL;
-
-        if (result->reasons[i] == REASON_NONE && !barrier)
-            continue;
         const struct reason_info *info = reason_info(result->reasons[i]);
         if (barrier ? !resolvable : info->resolvable == resolvable)
             json_key_string(writer, result->args->names[i], barrier ? barrier : info->text);

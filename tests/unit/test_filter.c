@@ -164,6 +164,37 @@ START_TEST(no_nodes_no_answer)
 }
 END_TEST
 
+/* So many names, of which the first are of one length and the others of another. */
+static char *list_names(int n, int first, int length, int other_length)
+{
+    GString *names = g_string_new(NULL);
+
+    for (int i = 0; i < n; i++)
+        g_string_append_printf(names, "%s\"%0*d\"", i ? "," : "", i < first ? length : other_length,
+                               i);
+    return g_string_free(names, FALSE);
+}
+
+static const struct {
+    int n, first, length, other_length;
+} lists[] = {{63, 63, 4, 4},     {64, 64, 5, 5},    {65, 65, 6, 6},     {1000, 64, 3, 200},
+             {1000, 64, 200, 4}, {1000, 500, 8, 9}, {1000, 1000, 7, 7}, {5000, 70, 253, 5}};
+
+START_TEST(names_come_back_however_many_and_long)
+{
+    g_autofree char *names =
+        list_names(lists[_i].n, lists[_i].first, lists[_i].length, lists[_i].other_length);
+    g_autofree char *body =
+        g_strdup_printf("{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"u\"},"
+                        "\"spec\":{}},\"NodeNames\":[%s]}",
+                        names);
+    g_autofree char *wanted = g_strdup_printf("\"NodeNames\":[%s],\"FailedNodes\":{},", names);
+    g_autofree char *reply = ask_body(body);
+
+    ck_assert(strstr(reply, wanted));
+}
+END_TEST
+
 /* Not even an unknown node is refused to a pod that has no business with us. */
 START_TEST(a_pod_without_gpu_passes_everywhere)
 {
@@ -426,6 +457,7 @@ static Suite *suite(void)
     tcase_add_test(tc, the_last_unit_of_a_card_can_be_had);
     tcase_add_test(tc, whole_nodes_come_back_as_they_came);
     tcase_add_test(tc, no_nodes_no_answer);
+    tcase_add_loop_test(tc, names_come_back_however_many_and_long, 0, G_N_ELEMENTS(lists));
     tcase_add_loop_test(tc, a_pod_without_gpu_passes_everywhere, 0, 4);
     tcase_add_loop_test(tc, what_the_plugin_cannot_serve_is_refused_on_nodes_with_several_cards, 0,
                         3);
