@@ -63,11 +63,14 @@ void asked_order_remove(struct asked_order *order, struct node *node)
     g_array_set_size(order->seats, order->seats->len - 1);
 }
 
-static void prefetch(const struct asked_order *order, guint turn)
+static void prefetch(const struct asked_order *order, guint turn, enum node_part part)
 {
-    const char *block = (const char *)node_own(seat_at(order, turn % order->seats->len)->node);
+    const guint wrapped = turn < order->seats->len ? turn : turn % order->seats->len;
+    const char *block = (const char *)node_own(seat_at(order, wrapped)->node);
+    const size_t size = part == NODE_VERSION ? offsetof(struct node_own, node)
+                                             : offsetof(struct node_own, node.unplaced_holders);
 
-    for (size_t at = 0; at < offsetof(struct node_own, node.unplaced_holders); at += NODE_ALIGNMENT)
+    for (size_t at = 0; at < size; at += NODE_ALIGNMENT)
         __builtin_prefetch(block + at);
 }
 
@@ -79,13 +82,13 @@ static guint next_turn(const struct asked_order *order, const struct node *after
 }
 
 struct node *asked_order_guess(struct asked_order *order, const struct node *after,
-                               const char *name)
+                               const char *name, enum node_part part)
 {
     if (order->seats->len == 0)
         return NULL;
     const guint turn = next_turn(order, after);
     const struct seat *guess = seat_at(order, turn);
-    prefetch(order, turn + PREFETCHED);
+    prefetch(order, turn + PREFETCHED, part);
     return g_str_equal(guess->name[0] ? guess->name : guess->node->name, name) ? guess->node : NULL;
 }
 

@@ -5,7 +5,7 @@
  * the same order the next time, so the next node is a guess that costs less than a look-up: names lie one
  * after the other in memory, and what is read of nodes is fetched before their turn.
  */
-#include <gpuledger/ledger.h>
+#include "core/ledger.h"
 
 struct asked_order *asked_order_new(void);
 void asked_order_free(struct asked_order *order);
@@ -16,7 +16,7 @@ void asked_order_remove(struct asked_order *order, struct node *node);
 
 /* The node after `after`, or at its NULL where a call began, if it has this name. */
 struct node *asked_order_guess(struct asked_order *order, const struct node *after,
-                               const char *name);
+                               const char *name, enum node_part part);
 
 /* The guess was wrong, `node` was meant: from now on it follows. */
 void asked_order_correct(struct asked_order *order, const struct node *after, struct node *node);

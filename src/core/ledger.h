@@ -60,10 +60,17 @@ static inline struct allocation_own *allocation_own(const struct allocation *all
                                      offsetof(struct allocation_own, allocation));
 }
 
+/* What who asks for many nodes will read of each. */
+enum node_part {
+    NODE_VERSION, /* of struct node_own, what is before the node itself */
+    NODE_SUMMARY, /* what tells mostly whether a pod may go there, too */
+};
+
 /* The node of one name of many: `after` is the node of the name before it, NULL at the first. Who
  * asks for many asks in the same order the next time, and then the guess costs less than the
  * look-up, and what is read of the next nodes is fetched. The guesses are all that changes. */
-struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name);
+struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name,
+                              enum node_part part);
 
 /* For who is to ask about thousands of nodes, of which something else matters for a few: a round, in
  * which those are flagged by name, so that the others need no look-up. Numbers grow, so a node whose

@@ -17,8 +17,7 @@ static uint64_t flag_nodes(const struct feasibility *question)
     return round;
 }
 
-/* Nobody is on the way to the node, has room kept on it or was rejected there. */
-static bool is_calm(const struct feasibility *question, const struct node *node)
+bool feasibility_is_calm(const struct feasibility *question, const struct node *node)
 {
     return question->flags > 0 && node && node_own(node)->flagged < question->flags;
 }
@@ -225,7 +224,7 @@ static enum reason ask(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement)
 {
     const struct quota_room *room = limits(question);
-    const bool calm = question->calm = is_calm(question, node);
+    const bool calm = question->calm = feasibility_is_calm(question, node);
     enum reason reason;
 
     g_clear_pointer(&question->cover, what_if_free);
@@ -363,12 +362,17 @@ int32_t feasibility_ahead(const struct feasibility *question)
            question->n_equals;
 }
 
+bool feasibility_is_plain(const struct feasibility *question)
+{
+    return !limits(question) && !question->ordered && !question->kept;
+}
+
 bool feasibility_lasts(struct feasibility *question, const struct node *node)
 {
     return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
-           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX && !limits(question) &&
-           !question->ordered && !question->kept &&
-           (is_calm(question, node) ||
+           !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX &&
+           feasibility_is_plain(question) &&
+           (feasibility_is_calm(question, node) ||
             (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
              nominees_see(&question->nominees, node) == node));
 }

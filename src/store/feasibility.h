@@ -109,6 +109,12 @@ int32_t feasibility_ahead(const struct feasibility *question);
 /* Whether the answer depends on nothing but the request and the node's version, so that it may be
  * remembered. */
 bool feasibility_lasts(struct feasibility *question, const struct node *node);
+/* The same for all nodes of which feasibility_is_calm is true and was when it was remembered, as long as
+ * their versions are: nothing of the pod but its request counts, nor who came before it. */
+bool feasibility_is_plain(const struct feasibility *question);
+/* Nobody is on the way to the node, has room kept on it or was rejected there, as far as the question,
+ * which is of many, knows. */
+bool feasibility_is_calm(const struct feasibility *question, const struct node *node);
 
 /* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU, memory or
  * the number of pods of the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */

@@ -29,6 +29,12 @@ static void note_queue(struct steering *steering)
     steering->shortest = steering->queues->len == 1 ? ahead : MIN(steering->shortest, ahead);
 }
 
+static void note_at_once(struct steering *steering)
+{
+    steering->n_at_once++;
+    g_clear_pointer(&steering->queues, g_array_unref);
+}
+
 enum reason steering_pass(struct steering *steering, const struct node *node, enum reason reason)
 {
     if (node)
@@ -41,9 +47,15 @@ enum reason steering_pass(struct steering *steering, const struct node *node, en
         note_queue(steering);
         return REASON_OTHERS_COMING;
     }
-    steering->n_at_once++;
-    g_clear_pointer(&steering->queues, g_array_unref);
+    note_at_once(steering);
     return REASON_NONE;
+}
+
+void steering_recall(struct steering *steering, const struct node *node, enum reason reason)
+{
+    hint_ask(steering->hint, steering->question->ledger, node);
+    if (reason == REASON_NONE)
+        note_at_once(steering);
 }
 
 /* Whether the next of those that let the pod wait has one of the shortest queues. */

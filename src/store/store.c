@@ -59,6 +59,7 @@ struct store *store_new(const struct store_options *options)
                                                    .room_ms = store->options.gang_room_ms,
                                                    .unhurried = store->options.gangs_unhurried});
     store->ratings = ratings_new();
+    store->verdicts = verdicts_new();
     store->stand_ins = stand_ins_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
@@ -86,6 +87,7 @@ void store_free(struct store *store)
     nominations_free(store->nominations);
     hints_free(store->hints);
     ratings_free(store->ratings);
+    verdicts_free(store->verdicts);
     stand_ins_free(store->stand_ins);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
@@ -399,6 +401,11 @@ struct stand_ins *store_stand_ins(struct store *store)
 struct ratings *store_ratings(struct store *store)
 {
     return store->ratings;
+}
+
+struct verdicts *store_verdicts(struct store *store)
+{
+    return store->verdicts;
 }
 
 void store_learn(struct store *store, const struct demand *demand)

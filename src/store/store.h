@@ -25,6 +25,7 @@
 #include "policy/victims/stand_in.h"
 #include "queue/ratings.h"
 #include "queue/rejects.h"
+#include "queue/verdicts.h"
 #include "store/sealing.h"
 #include "json/json.h"
 #include "policy/idleness.h"
@@ -205,8 +206,9 @@ struct nominees store_nominees(const struct store *store, const struct admission
 void store_take_room(struct store *store, const struct pod_view *pod, const struct request *request,
                      const char *node);
 
-/* Under the lock. */
+/* Under the lock, these two. */
 struct ratings *store_ratings(struct store *store);
+struct verdicts *store_verdicts(struct store *store);
 
 /* Under the lock. */
 struct stand_ins *store_stand_ins(struct store *store);

@@ -33,6 +33,7 @@ struct store {
     struct hints *hints; /* pods on their way from filter to bind */
     struct gangs *gangs;
     struct ratings *ratings;
+    struct verdicts *verdicts;
     struct stand_ins *stand_ins; /* nodes, as who has preempted last has seen them */
     struct quotas *quotas;
     uint32_t quotas_generation;

@@ -37,6 +37,25 @@ struct taking {
     size_t n;
 };
 
+/* Most nodes of most calls are as they were when a pod like this one came. `book` NULL: nothing is
+ * remembered for it. */
+static enum reason ask_node(struct steering *steering, struct verdict_book *book,
+                            const struct node *node)
+{
+    struct feasibility *question = steering->question;
+    const bool calm = book && feasibility_is_calm(question, node);
+    enum reason reason;
+
+    if (calm && verdict_book_find(book, node, &reason)) {
+        steering_recall(steering, node, reason);
+        return reason;
+    }
+    reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
+    if (calm && !question->waits && feasibility_lasts(question, node))
+        verdict_book_note(book, node, reason);
+    return reason;
+}
+
 /* Under the lock, for every node offered: a reason, or none. No I/O. */
 static void ask_nodes(const struct call *call, struct ledger *ledger,
                       const struct request *request, enum reason *ret_reasons,
@@ -52,11 +71,14 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
     steering_begin(&steering, &question, call->moment.now_ms);
+    struct verdict_book *book = NULL;
+    if (feasibility_is_plain(&question))
+        book = verdicts_open(store_verdicts(call->extender->store), ledger, &question.admission);
+    const enum node_part part = book && !verdict_book_is_new(book) ? NODE_VERSION : NODE_SUMMARY;
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(ledger, before, args->names[i]);
+        struct node *node = ledger_next_node(ledger, before, args->names[i], part);
         before = node ? node : before;
-        ret_reasons[i] =
-            steering_pass(&steering, node, feasibility_ask(&question, node, NULL));
+        ret_reasons[i] = ask_node(&steering, book, node);
         if (taking->marks)
             taking->marks[i] = node ? passes_mark(node) : 0;
     }

@@ -89,7 +89,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         ratings_open(store_ratings(call->extender->store), question.ledger, request,
                      question.admission.policy, question.admission.demand);
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(question.ledger, before, args->names[i]);
+        struct node *node = ledger_next_node(question.ledger, before, args->names[i], NODE_SUMMARY);
         before = node ? node : before;
         if (rate_node(contest, book, &question, node, &contest->ranks[contest->n]))
             contest_enter(contest, args, i);
@@ -141,7 +141,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
     struct rating_book *book = ratings_open(store_ratings(call->extender->store), ledger, nothing,
                                             contest->policy, demand);
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(ledger, before, args->names[i]);
+        struct node *node = ledger_next_node(ledger, before, args->names[i], NODE_SUMMARY);
         before = node ? node : before;
         if (!node || !node->dialect) {
             scores[i] = RANKING_SCORE_MAX;

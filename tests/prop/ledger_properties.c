@@ -462,7 +462,7 @@ static void ask_in_order(void *data)
         memcpy(order, usual[chance_below(G_N_ELEMENTS(usual))], sizeof order);
     for (int i = 0; i < ORACLE_NODES; i++) {
         const char *name = node_name(world, (int)order[i]);
-        struct node *node = ledger_next_node(world->ledger, before, name);
+        struct node *node = ledger_next_node(world->ledger, before, name, NODE_VERSION);
         HOLDS(node == ledger_node(world->ledger, name), "%s", name);
         before = node ? node : before;
     }

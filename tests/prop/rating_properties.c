@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever happens: prioritize, which remembers what it has found out about nodes, answers what
- * somebody would who knows the same and remembers nothing.
+ * Whatever happens: filter and prioritize, which remember what they have found out about nodes, answer
+ * what somebody would who knows the same and remembers nothing.
  */
 #include "verbs/extender.h"
 #include "base/log.h"
@@ -183,14 +183,25 @@ static char *draw_call(void)
     return g_string_free(body, FALSE);
 }
 
-static char *answer(struct store *store, enum prioritize_shape shape, const struct moment *moment,
-                    const char *body)
+/* What is asked, of whom and when. */
+struct question {
+    enum verb verb;
+    enum prioritize_shape shape;
+    struct moment moment;
+    const char *body;
+};
+
+static char *answer(struct store *store, const struct question *question)
 {
-    struct extender extender = {.store = store, .shape = shape};
+    struct extender extender = {.store = store, .shape = question->shape};
+    const char *body = question->body;
     GString *reply = g_string_new(NULL);
 
-    store_set_moment(store, moment);
-    extender_prioritize(&extender, PRIORITIZE_ALL, body, strlen(body), reply, NULL);
+    store_set_moment(store, &question->moment);
+    if (question->verb == VERB_FILTER)
+        extender_filter(&extender, body, strlen(body), reply);
+    else
+        extender_prioritize(&extender, PRIORITIZE_ALL, body, strlen(body), reply, NULL);
     store_set_moment(store, NULL); /* it is the caller's */
     return g_string_free(reply, FALSE);
 }
@@ -198,14 +209,17 @@ static char *answer(struct store *store, enum prioritize_shape shape, const stru
 static void ask(void *data)
 {
     struct world *world = data;
-    const struct moment moment = {.now_ns = (int64_t)world->now_s * 1000000000,
-                                  .now_ms = (int64_t)world->now_s * 1000};
-    const enum prioritize_shape shape =
-        chance_percent(50) ? PRIORITIZE_SCALED : PRIORITIZE_WINNER;
     g_autoptr(store) copy = store_copy(world->store);
     g_autofree char *body = draw_call();
-    g_autofree char *found = answer(world->store, shape, &moment, body);
-    g_autofree char *fresh = answer(copy, shape, &moment, body);
+    const struct question question = {
+        .verb = chance_percent(50) ? VERB_FILTER : VERB_PRIORITIZE,
+        .shape = chance_percent(50) ? PRIORITIZE_SCALED : PRIORITIZE_WINNER,
+        .moment = {.now_ns = (int64_t)world->now_s * 1000000000,
+                   .now_ms = (int64_t)world->now_s * 1000},
+        .body = body,
+    };
+    g_autofree char *found = answer(world->store, &question);
+    g_autofree char *fresh = answer(copy, &question);
 
     HOLDS(*found && strcmp(found, fresh) == 0, "%s: %s instead of %s", body, found, fresh);
 }
@@ -247,7 +261,7 @@ int main(void)
     struct world world = {0};
 
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    chance_init("prioritize answers as if it remembered nothing", 12000);
+    chance_init("filter and prioritize answer as if they remembered nothing", 16000);
     for (unsigned i = 0; chance_next_event(); i++) {
         if (i % EVENTS_OF_A_WORLD == 0)
             begin(&world);

@@ -364,6 +364,20 @@ static void begin_at_one(int64_t n_places)
     store_set_moment(extender.store, &now);
 }
 
+/* filter remembers what it has found out, but not beside those who came before. */
+START_TEST(what_was_free_while_nobody_waited_is_left_to_the_older)
+{
+    begin_at_one(8);
+    expect("z", 0, "8", NULL);
+    now.now_ms += HINT_LASTS_MS + 1;
+    apply("a", "2026-01-01T00:00:01Z", 0, "8", NULL);
+    now.now_ms += HINT_LASTS_MS + 1;
+    apply("b", "2026-01-01T00:00:02Z", 0, "8", NULL);
+    expect("b", 0, "8", EARLIER);
+    expect("a", 0, "8", NULL);
+}
+END_TEST
+
 START_TEST(who_has_not_asked_is_not_waited_for)
 {
     begin_at_one(8);
@@ -523,6 +537,7 @@ int main(void)
     tcase_add_test(tcase, a_place_is_kept_for_a_while_only_once_it_is_free);
     tcase_add_test(tcase, more_than_so_many_places_are_not_kept);
     tcase_add_test(tcase, fifty_pods_come_in_the_order_of_their_arrival);
+    tcase_add_test(tcase, what_was_free_while_nobody_waited_is_left_to_the_older);
     tcase_add_test(tcase, who_has_not_asked_is_not_waited_for);
     tcase_add_test(tcase, who_goes_on_asking_keeps_its_turn_and_no_other);
     tcase_add_test(tcase, who_cannot_ask_keeps_its_turn);

@@ -194,7 +194,7 @@ static void ask_in_order(const char *const *names)
     struct node *before = NULL;
 
     for (; *names; names++) {
-        struct node *node = ledger_next_node(book, before, *names);
+        struct node *node = ledger_next_node(book, before, *names, NODE_SUMMARY);
         ck_assert_ptr_eq(node, ledger_node(book, *names));
         before = node ? node : before;
     }

@@ -79,6 +79,16 @@ START_TEST(models_and_pools_are_those_that_are_listed)
 }
 END_TEST
 
+/* filter remembers what it has found out, of those without a quota alone. */
+START_TEST(what_others_may_does_not_count)
+{
+    begin(MODEL);
+    expect("other", "100", "m,p,q");
+    expect("ml", "100", "m");
+    expect("other", "100", "m,p,q");
+}
+END_TEST
+
 START_TEST(what_a_namespace_holds_counts_wherever_it_is)
 {
     begin(MODEL);
@@ -293,6 +303,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, models_and_pools_are_those_that_are_listed);
+    tcase_add_test(tcase, what_others_may_does_not_count);
     tcase_add_test(tcase, what_a_namespace_holds_counts_wherever_it_is);
     tcase_add_test(tcase, pods_of_every_dialect_count);
     tcase_add_test(tcase, devices_count_as_gpus);

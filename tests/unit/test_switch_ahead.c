@@ -155,6 +155,22 @@ START_TEST(when_the_time_has_come_nobody_is_taken)
 }
 END_TEST
 
+/* filter remembers what it has found out, but not where time counts. */
+START_TEST(who_could_go_before_cannot_when_the_time_has_come)
+{
+    struct moment now = {.now_ns = g_get_real_time() * 1000, .now_ms = 1000};
+    g_autofree char *pod = format_pod("short", "\"activeDeadlineSeconds\":1800,");
+
+    announce(HOUR_S);
+    store_set_moment(extender.store, &now);
+    expect(filter(pod), "\"NodeNames\":[\"n1\"]");
+    now.now_ns += INT64_C(1000000000) * HOUR_S;
+    now.now_ms += INT64_C(1000) * HOUR_S;
+    expect(filter(pod), reason_info(REASON_MODE_SWITCH_AHEAD)->text);
+    store_set_moment(extender.store, NULL);
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_stands_for_a_time_that_has_come)
 {
     static const char *const marks[] = {"",
@@ -270,6 +286,7 @@ int main(void)
     tcase_add_test(tcase, who_may_outlast_the_switch_is_refused);
     tcase_add_test(tcase, the_time_to_end_counts);
     tcase_add_test(tcase, when_the_time_has_come_nobody_is_taken);
+    tcase_add_test(tcase, who_could_go_before_cannot_when_the_time_has_come);
     tcase_add_test(tcase, what_cannot_be_read_stands_for_a_time_that_has_come);
     tcase_add_test(tcase, a_switch_under_way_takes_nobody_whatever_else_is_said);
     tcase_add_test(tcase, more_slots_ahead_refuse_nobody);

@@ -13,9 +13,10 @@ struct node *ledger_node(const struct ledger *ledger, const char *name)
     return g_hash_table_lookup(ledger->nodes, &name);
 }
 
-struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name)
+struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name,
+                              enum node_part part)
 {
-    struct node *node = asked_order_guess(ledger->asked, after, name);
+    struct node *node = asked_order_guess(ledger->asked, after, name, part);
 
     if (node)
         return node;
