@@ -48,6 +48,19 @@ static bool read_drain(struct json_arena *arena, const cJSON *list, struct fit_b
     return true;
 }
 
+static bool read_template(struct json_arena *arena, const cJSON *tree, struct fit_body *body,
+                          GError **error)
+{
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(tree, "kind");
+
+    if (kind && !(cJSON_IsString(kind) && strcmp(kind->valuestring, "Node") == 0))
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "field 'template': field 'kind': expected Node, such as a node of the "
+                         "group would be");
+    return node_view_decode(arena, tree, &body->template, error) ||
+           fail_within(error, "field 'template': ");
+}
+
 static bool read_wrapper(struct json_arena *arena, const cJSON *tree, struct fit_body *body,
                          GError **error)
 {
@@ -60,8 +73,8 @@ static bool read_wrapper(struct json_arena *arena, const cJSON *tree, struct fit
                          "field 'replicas': expected a number from 0 to %d", MANIFEST_REPLICAS_MAX);
     if (wrapper.pod && !manifest_decode(arena, wrapper.pod, &body->manifest, error))
         return fail_within(error, "field 'pod': ");
-    if (wrapper.template && !node_view_decode(arena, wrapper.template, &body->template, error))
-        return fail_within(error, "field 'template': ");
+    if (wrapper.template && !read_template(arena, wrapper.template, body, error))
+        return false;
     body->has_pod = wrapper.pod;
     body->has_template = wrapper.template;
     body->replicas = wrapper.replicas;

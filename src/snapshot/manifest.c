@@ -49,13 +49,19 @@ static const cJSON *child_of(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* What the object makes pods from; NULL: it makes none. */
-static const cJSON *template_of(const cJSON *object)
+/* What says which pods the object makes, and how many: its spec, or that of the jobs that it makes. */
+static const cJSON *making_spec(const cJSON *object)
 {
     const cJSON *spec = child_of(object, "spec");
     const cJSON *job = child_of(child_of(spec, "jobTemplate"), "spec");
 
-    return child_of(job ? job : spec, "template");
+    return job ? job : spec;
+}
+
+/* What the object makes pods from; NULL: it makes none. */
+static const cJSON *template_of(const cJSON *object)
+{
+    return child_of(making_spec(object), "template");
 }
 
 static bool makes_pods(const cJSON *object)
@@ -87,21 +93,25 @@ static unsigned find_makers(const cJSON *tree, unsigned depth, const cJSON **ret
 }
 
 struct counts {
-    int64_t replicas, parallelism;
+    int64_t replicas, parallelism, completions;
 };
 static const struct json_field count_fields[] = {
-    JSON_FIELD_INT64(struct counts, replicas, "spec.replicas", 0),
-    JSON_FIELD_INT64(struct counts, parallelism, "spec.parallelism", 0),
+    JSON_FIELD_INT64(struct counts, replicas, "replicas", 0),
+    JSON_FIELD_INT64(struct counts, parallelism, "parallelism", 0),
+    JSON_FIELD_INT64(struct counts, completions, "completions", 0),
     JSON_FIELD_END,
 };
 
 static bool read_replicas(struct json_arena *arena, const cJSON *object,
                           struct manifest *manifest, GError **error)
 {
-    struct counts counts = {-1, -1};
+    const cJSON *spec = making_spec(object);
+    struct counts counts = {-1, -1, -1};
 
-    if (!json_decode(arena, object, count_fields, &counts, error))
-        return false;
+    if (spec && !json_decode(arena, spec, count_fields, &counts, error))
+        return fail_within(error, "field 'spec': ");
+    if (counts.completions >= 0) /* no more pods of a job run at once than have to end */
+        counts.parallelism = MIN(counts.parallelism, counts.completions);
     manifest->counted = counts.replicas >= 0 || counts.parallelism >= 0;
     manifest->replicas = counts.replicas >= 0      ? counts.replicas
                          : counts.parallelism >= 0 ? counts.parallelism

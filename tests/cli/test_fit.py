@@ -148,13 +148,29 @@ test/c   n1    large (new 2)
         self.fit(0, "-f", pod, "--snapshot", cluster, "--replicas=6")
         self.fit(3, "-f", pod, "--snapshot", cluster, "--replicas=7")
 
+    def test_what_a_job_runs_at_once(self):
+        """No more than have to end; of a CronJob it is its jobs' word that counts."""
+        cluster = self.write("nodes.json", listing(gpus("n1", 1, 50)))
+        made = {"spec": make_pod("p", {"aliyun.com/gpu-mem": "10"})["spec"]}
+        job = {"parallelism": 7, "template": made}
+        for kind, spec, wanted in (("Job", job, 7), ("Job", {**job, "completions": 3}, 3),
+                                   ("Job", {**job, "completions": 9}, 7), ("Job", {"completions": 3, "template": made}, None),
+                                   ("CronJob", {"jobTemplate": {"spec": job}}, 7),
+                                   ("CronJob", {"jobTemplate": {"spec": {**job, "completions": 2}}}, 2)):
+            body = self.write("job.json", json.dumps({"kind": kind, "metadata": {"name": "j"}, "spec": spec}))
+            told = json.loads(self.fit(3 if wanted == 7 else 0, "-f", body, "--snapshot", cluster, "-ojson"))
+            self.assertEqual((told["wanted"], told["fitting"]), (wanted, min(wanted or 5, 5)), (kind, spec))
+
     def test_mistakes(self):
         cluster = self.write("nodes.json", listing(gpus("n1", 1, 10)))
+        pod = self.write("pod.json", make_pod("p", {"aliyun.com/gpu-mem": "10"}))
         for code, message, *arguments in [
             (2, "what is to fit? Give a pod with -f, or --drain a node", ),
             (1, "node 'nope' is not known", "--drain", "nope"),
             (1, "field 'pod': expected a Pod, or an object with a pod template such as a "
                 "Deployment", "-f", self.write("s.yaml", "kind: Service")),
+            (1, "field 'template': field 'kind': expected Node, such as a node of the group would be", "-f", pod,
+             "--template", pod),
         ]:
             result = run("fit", *arguments, "--snapshot", cluster)
             self.assertEqual((result.returncode, result.stderr), (code, f"gpuledger: {message}\n"))
