@@ -459,6 +459,15 @@ static void write_assigned(const struct allocation *allocation, int64_t now_ns,
 }
 
 static const char *const resources[] = {RESOURCE_CORE, RESOURCE_MEMORY, NULL};
+static bool read_topology(const struct node_view *view, const struct dialect_options *options,
+                          struct topology *ret_topology, char **ret_warning, GError **error)
+{
+    if (!tencent_read_topology(view, options, ret_topology, ret_warning, error))
+        return false;
+    ret_topology->dialect = &dialect_tencent;
+    return true;
+}
+
 static const char *const records[] = {KEY_TIME,    KEY_OWN_TIME, KEY_NODE,
                                       KEY_IDX "*", KEY_ASSIGNED, NULL};
 
@@ -511,7 +520,7 @@ const struct dialect dialect_tencent = {
                 "`--tencent-unchecked` that fails no pod: `predicate-time` is left out, "
                 "gpu-manager compares nothing and writes the card that it took.",
         },
-    .read_topology = tencent_read_topology,
+    .read_topology = read_topology,
     .write_profile = write_profile,
     .read_request = read_request,
     .read_allocation = read_allocation,

@@ -11,6 +11,6 @@ DIALECT_ROW(tencent, 30);
 #define BLOCK_BYTES (INT64_C(256) << 20) /* of memory */
 #define CARD_CORE 100
 
-/* tencent_node.c: as struct dialect has it. */
+/* tencent_node.c: as struct dialect has it, but for whose topology it is. */
 bool tencent_read_topology(const struct node_view *view, const struct dialect_options *options,
                            struct topology *ret_topology, char **ret_warning, GError **error);

@@ -106,7 +106,6 @@ bool tencent_read_topology(const struct node_view *view, const struct dialect_op
             " is %" G_GINT64_FORMAT
             "; expected 100 of the one, and some of the other, for each of 1 to %d cards",
             view->name, core, blocks, NODE_CARDS_MAX);
-    topology->dialect = &dialect_tencent;
     topology->n_cards = (int32_t)(core / CARD_CORE);
     topology->memory_unit = BLOCK_BYTES;
     for (int32_t i = 0; i < topology->n_cards; i++) {
