@@ -106,22 +106,25 @@ static double mean_price(const struct stock *stocks, size_t n)
 
 START_TEST(a_piece_weighs_the_same_of_large_cards_and_of_small_ones)
 {
-    /* A large card holds four of the one piece, a small card one; or both one of the other. */
+    /* A large card holds four of the one piece, or one and the other; a small card one of the one. */
     static const struct cut large[] = {{250, 0}, {600, 0}}, small[] = {{1000, 0}, {0, 0}};
     struct piece pieces[] = {{.wanted = 100}, {.wanted = 1}};
-    struct stock stocks[] = {{WHOLE, 0, 10, large, 0}, {WHOLE, 0, 30, small, 0}};
+    struct stock stocks[2];
+    const int l = _i, s = 1 - _i; /* in either order */
 
+    stocks[l] = (struct stock){WHOLE, 0, 10, large, 0};
+    stocks[s] = (struct stock){WHOLE, 0, 30, small, 0};
     cutting_weigh_stocks(pieces, 2, stocks, 2);
     ck_assert_double_eq_tol(pieces[0].weight, 4.0 / 7, 1e-9); /* 10 * 4 + 30 * 1 for 40 cards */
-    ck_assert_double_eq_tol(stocks[0].price, 16.0 / 7, 1e-9);
-    ck_assert_double_eq_tol(stocks[1].price, 4.0 / 7, 1e-9);
+    ck_assert_double_eq_tol(stocks[l].price, 16.0 / 7, 1e-9);
+    ck_assert_double_eq_tol(stocks[s].price, 4.0 / 7, 1e-9);
     /* If none but large cards are short, they alone cost something. */
     pieces[0].wanted = 1;
     pieces[1].wanted = 100;
     cutting_weigh_stocks(pieces, 2, stocks, 2);
     ck_assert_double_eq_tol(pieces[0].weight, 0, 1e-9);
-    ck_assert_double_eq_tol(stocks[0].price, 4, 1e-9);
-    ck_assert_double_eq_tol(stocks[1].price, 0, 1e-9);
+    ck_assert_double_eq_tol(stocks[l].price, 4, 1e-9);
+    ck_assert_double_eq_tol(stocks[s].price, 0, 1e-9);
 }
 END_TEST
 
@@ -202,46 +205,87 @@ START_TEST(no_set_of_two_things_weighs_more_than_a_card)
 }
 END_TEST
 
-/* Of three stocks, of which some do not do for some pieces: no set that fits a card weighs more than its
- * price, the mean card costs 1, and the same question has the same answer. */
-START_TEST(no_set_weighs_more_than_its_card_costs)
-{
-    enum { N = 20, STOCKS = 3, STEPS = 40 };
-    uint32_t state = (uint32_t)_i + 1;
-    struct piece pieces[N], again[N];
-    struct cut cuts[STOCKS][N];
-    struct stock stocks[STOCKS];
-    float worth[(STEPS + 1) * (STEPS + 1)];
-    const int32_t other = _i % 2 ? STEPS : 0;
+enum { MIXED = 20, STOCKS = 3, STEPS = 40 };
 
-    for (size_t i = 0; i < N; i++) {
-        again[i] = pieces[i] = (struct piece){.wanted = draw(&state, 1000)};
-        const int32_t size = (int32_t)(1 + draw(&state, STEPS)),
-                      beside = (int32_t)draw(&state, STEPS);
+/* Of three stocks, of which some do not do for some pieces. */
+struct mixed {
+    struct piece pieces[MIXED];
+    struct cut cuts[STOCKS][MIXED];
+    struct stock stocks[STOCKS];
+};
+
+static void draw_mixed(struct mixed *mixed, uint32_t *state, int32_t other)
+{
+    *mixed = (struct mixed){0};
+    for (size_t i = 0; i < MIXED; i++) {
+        const int32_t size = (int32_t)(1 + draw(state, STEPS)),
+                      beside = (int32_t)draw(state, STEPS);
+        mixed->pieces[i].wanted = draw(state, 1000);
         for (size_t k = 0; k < STOCKS; k++) {
-            cuts[k][i] = (struct cut){size * (int32_t)(k + 1) / STOCKS, other ? beside : 0};
-            if (k < 2 && draw(&state, 4) == 0)
-                cuts[k][i] = (struct cut){0};
+            mixed->cuts[k][i] =
+                (struct cut){MAX(size * (int32_t)(k + 1) / STOCKS, 1), other ? beside : 0};
+            if (k < 2 && draw(state, 4) == 0)
+                mixed->cuts[k][i] = (struct cut){0};
         }
-        cuts[2][i].size = MAX(cuts[2][i].size, 1);
     }
     for (size_t k = 0; k < STOCKS; k++)
-        stocks[k] = (struct stock){STEPS, other, 1 + draw(&state, 100), cuts[k], 0};
-    cutting_weigh_stocks(pieces, N, stocks, STOCKS);
-    cutting_weigh_stocks(again, N, stocks, STOCKS);
-    ck_assert_double_eq_tol(mean_price(stocks, STOCKS), 1, 1e-9);
+        mixed->stocks[k] = (struct stock){STEPS, other, 1 + draw(state, 100), mixed->cuts[k], 0};
+}
+
+/* The most that fits a card of the stock. */
+static double heaviest(const struct mixed *mixed, size_t k)
+{
+    const struct stock *stock = &mixed->stocks[k];
+    float worth[(STEPS + 1) * (STEPS + 1)];
+    struct piece own[MIXED];
+    size_t n = 0;
+
+    for (size_t i = 0; i < MIXED; i++) {
+        if (stock->cuts[i].size > 0)
+            own[n++] = (struct piece){.size = stock->cuts[i].size,
+                                      .other = stock->cuts[i].other,
+                                      .weight = mixed->pieces[i].weight};
+    }
+    cutting_worth(own, n, stock->whole, stock->other, worth);
+    return (double)worth[(STEPS + 1) * (stock->other + 1) - 1];
+}
+
+/* What all pieces weigh, if the mean card is worth 1. */
+static double value_of(const struct mixed *mixed)
+{
+    double worth = 0, cards = 0;
+
     for (size_t k = 0; k < STOCKS; k++) {
-        struct piece own[N];
-        size_t n = 0;
-        for (size_t i = 0; i < N; i++) {
-            ck_assert(pieces[i].weight >= 0 && pieces[i].weight == again[i].weight);
-            if (cuts[k][i].size > 0 || cuts[k][i].other > 0)
-                own[n++] = (struct piece){
-                    .size = cuts[k][i].size, .other = cuts[k][i].other, .weight = pieces[i].weight};
-        }
-        cutting_worth(own, n, STEPS, other, worth);
-        ck_assert_msg((double)worth[(STEPS + 1) * (other + 1) - 1] <= stocks[k].price + 1e-4,
-                      "%f of %f", (double)worth[(STEPS + 1) * (other + 1) - 1], stocks[k].price);
+        worth += mixed->stocks[k].cards * heaviest(mixed, k);
+        cards += mixed->stocks[k].cards;
+    }
+    return value(mixed->pieces, MIXED) / worth * cards;
+}
+
+/* No set that fits a card weighs more than its price, the mean card costs 1, no other weights come to more,
+ * and the same question has the same answer. */
+START_TEST(no_set_weighs_more_than_its_card_costs)
+{
+    uint32_t state = (uint32_t)_i + 1;
+    struct mixed mixed, again;
+
+    draw_mixed(&mixed, &state, _i % 2 ? STEPS : 0);
+    again = mixed;
+    for (size_t k = 0; k < STOCKS; k++)
+        again.stocks[k].cuts = again.cuts[k];
+    cutting_weigh_stocks(mixed.pieces, MIXED, mixed.stocks, STOCKS);
+    cutting_weigh_stocks(again.pieces, MIXED, again.stocks, STOCKS);
+    ck_assert_double_eq_tol(mean_price(mixed.stocks, STOCKS), 1, 1e-9);
+    for (size_t k = 0; k < STOCKS; k++)
+        ck_assert_double_le(heaviest(&mixed, k), mixed.stocks[k].price + 1e-4);
+    const double most = value_of(&mixed);
+    for (size_t i = 0; i < MIXED; i++) {
+        ck_assert(mixed.pieces[i].weight >= 0 && mixed.pieces[i].weight == again.pieces[i].weight);
+        again.pieces[i].weight = mixed.pieces[i].weight + 0.05;
+        ck_assert_double_le(value_of(&again), most * 1.0001);
+        again.pieces[i].weight = MAX(mixed.pieces[i].weight - 0.05, 0);
+        ck_assert_double_le(value_of(&again), most * 1.0001);
+        again.pieces[i].weight = mixed.pieces[i].weight;
     }
 }
 END_TEST
@@ -254,7 +298,7 @@ int main(void)
     tcase_add_test(tests, weighs_the_sizes_of_a_trace);
     tcase_add_test(tests, finds_the_fewest_cards);
     tcase_add_test(tests, two_things_of_a_card_are_cut_together);
-    tcase_add_test(tests, a_piece_weighs_the_same_of_large_cards_and_of_small_ones);
+    tcase_add_loop_test(tests, a_piece_weighs_the_same_of_large_cards_and_of_small_ones, 0, 2);
     tcase_add_test(tests, what_rarely_comes_is_worth_less);
     tcase_add_loop_test(tests, no_set_weighs_more_than_its_card_costs, 0, 60);
     tcase_add_loop_test(tests, no_set_of_two_things_weighs_more_than_a_card, 0, 60);
