@@ -262,9 +262,7 @@ void view_usage(struct store *store, enum usage_by by, GString *reply)
     struct demand *demand = store_demand_copy(store);
     struct survey survey = {by, demand, left_out, rows};
 
-    store_lock(store);
-    const guint waiting = arrivals_each(store_arrivals(store), add_waiting, &survey);
-    store_unlock(store);
+    const guint waiting = store_arrivals_each(store, add_waiting, &survey);
     node_walk_all(store, add_node, &survey);
     write_survey(&survey, waiting, reply);
     demand_free(demand);

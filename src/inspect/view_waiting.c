@@ -8,45 +8,99 @@
 
 /* --- pods that wait for a node -------------------------------------------------------------- */
 
-struct waiting_rows {
-    struct json_writer *writer;
-    guint n, n_groups;
+struct waiting_pod {
+    char *ns, *title, *created, *place;
+    struct request *request;
+    int64_t priority;
+    bool asked;
 };
 
-/* Under the lock; there are only so many. */
-static bool write_waiting(const struct arrivals_row *row, void *data)
+static void clear_pod(gpointer data)
 {
-    struct waiting_rows *rows = data;
-    struct json_writer *writer = rows->writer;
-    g_autofree char *asks = request_text(NULL, row->request);
+    struct waiting_pod *pod = data;
+
+    g_free(pod->ns);
+    g_free(pod->title);
+    g_free(pod->created);
+    g_free(pod->place);
+    request_free(pod->request);
+}
+
+/* Under the lock; there are only so many. */
+static bool add_pod(const struct arrivals_row *row, void *data)
+{
+    GArray *pods = data;
+    const struct waiting_pod pod = {g_strdup(row->ns),
+                                    g_strdup(row->title),
+                                    g_strdup(row->created),
+                                    g_strdup(row->place ? row->place->node : NULL),
+                                    request_dup(row->request),
+                                    row->priority,
+                                    row->asked};
+
+    g_array_append_val(pods, pod);
+    return pods->len < VIEW_WAITING_PODS;
+}
+
+static void write_pod(struct json_writer *writer, const struct waiting_pod *pod)
+{
+    g_autofree char *asks = request_text(NULL, pod->request);
 
     json_begin_object(writer);
-    json_key_string(writer, "namespace", row->ns);
-    json_key_string(writer, "name", row->title + strlen(row->ns) + 1);
+    json_key_string(writer, "namespace", pod->ns);
+    json_key_string(writer, "name", pod->title + strlen(pod->ns) + 1);
     json_key_string(writer, "asks", asks);
-    json_key_string(writer, "dialect", row->request->dialect ? row->request->dialect->name : NULL);
-    json_key_string(writer, "created", row->created);
-    json_key_int(writer, "priority", row->priority);
-    json_key_bool(writer, "asked", row->asked);
-    json_key_string(writer, "place", row->place ? row->place->node : NULL);
+    json_key_string(writer, "dialect", pod->request->dialect ? pod->request->dialect->name : NULL);
+    json_key_string(writer, "created", pod->created);
+    json_key_int(writer, "priority", pod->priority);
+    json_key_bool(writer, "asked", pod->asked);
+    json_key_string(writer, "place", pod->place);
     json_end_object(writer);
-    return ++rows->n < VIEW_WAITING_PODS;
 }
+
+/* --- groups that wait, or are half ------------------------------------------------------------ */
 
 static const char *group_state(const struct gang_row *row)
 {
     return row->half ? "half" : row->whole ? "whole" : row->held > 0 ? "placed" : "waiting";
 }
 
-/* Under the lock. Of those that wait, or are half. */
-static void write_group(const struct gang_row *row, void *data)
+static void clear_group(gpointer data)
 {
-    struct waiting_rows *rows = data;
-    struct json_writer *writer = rows->writer;
+    struct gang_row *row = data;
 
-    if ((row->whole && !row->half) || rows->n_groups == VIEW_WAITING_PODS)
+    g_free((char *)row->ns);
+    g_free((char *)row->name);
+}
+
+/* Under the lock. */
+static void add_group(const struct gang_row *row, void *data)
+{
+    struct gang_row copy = *row;
+
+    if (row->whole && !row->half)
         return;
-    rows->n_groups++;
+    copy.ns = g_strdup(row->ns);
+    copy.name = g_strdup(row->name);
+    g_array_append_val(data, copy);
+}
+
+static gint compare_groups(gconstpointer a, gconstpointer b)
+{
+    const struct gang_row *left = a, *right = b;
+    const int order = strcmp(left->ns, right->ns);
+
+    return order ? order : strcmp(left->name, right->name);
+}
+
+/* One that was visited twice is in a row with itself. */
+static bool is_again(const struct gang_row *row, const struct gang_row *before)
+{
+    return before && row->native == before->native && compare_groups(row, before) == 0;
+}
+
+static void write_group(struct json_writer *writer, const struct gang_row *row)
+{
     json_begin_object(writer);
     json_key_string(writer, "namespace", row->ns);
     json_key_string(writer, "name", row->name);
@@ -60,23 +114,41 @@ static void write_group(const struct gang_row *row, void *data)
     json_end_object(writer);
 }
 
+static void write_groups(struct json_writer *writer, GArray *groups)
+{
+    const struct gang_row *before = NULL;
+    guint n = 0;
+
+    g_array_sort(groups, compare_groups);
+    for (guint i = 0; i < groups->len && n < VIEW_WAITING_PODS; i++) {
+        const struct gang_row *row = &g_array_index(groups, struct gang_row, i);
+        if (is_again(row, before))
+            continue;
+        write_group(writer, row);
+        before = row;
+        n++;
+    }
+}
+
 void view_waiting(struct store *store, GString *reply)
 {
+    g_autoptr(GArray) pods = g_array_new(FALSE, FALSE, sizeof(struct waiting_pod));
+    g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(struct gang_row));
     struct json_writer writer;
-    struct waiting_rows rows = {.writer = &writer};
 
+    g_array_set_clear_func(pods, clear_pod);
+    g_array_set_clear_func(groups, clear_group);
+    const guint total = store_arrivals_each(store, add_pod, pods);
+    store_gangs_each(store, add_group, groups);
     json_writer_init(&writer, reply);
     json_begin_object(&writer);
     json_key_array(&writer, "pods");
-    store_lock(store);
-    const guint total = arrivals_each(store_arrivals(store), write_waiting, &rows);
-    store_unlock(store);
+    for (guint i = 0; i < pods->len; i++)
+        write_pod(&writer, &g_array_index(pods, struct waiting_pod, i));
     json_end_array(&writer);
     json_key_int(&writer, "total", total);
     json_key_array(&writer, "groups");
-    store_lock(store);
-    gangs_each(store_gangs(store), write_group, &rows);
-    store_unlock(store);
+    write_groups(&writer, groups);
     json_end_array(&writer);
     json_end_object(&writer);
 }
@@ -107,8 +179,8 @@ void view_groups_metrics(struct store *store, GString *reply)
     static const char *const ends[GANG_ROOM_N] = {GANG_ROOM_ENDS(END_TEXT)};
     struct group_counts counts = {0};
 
+    store_gangs_each(store, count_group, &counts);
     store_lock(store);
-    gangs_each(store_gangs(store), count_group, &counts);
     memcpy(counts.room_ends, gangs_room_ends(store_gangs(store)), sizeof counts.room_ends);
     store_unlock(store);
     g_string_append(reply, "# HELP gpuledger_groups Groups of pods that come together.\n"

@@ -79,13 +79,16 @@ static bool is_it(const struct group_look *look, const struct gang_row *row)
 }
 
 /* These two under the store's lock. */
-static void find_row(const struct gang_row *row, void *data)
+static void find_row(struct group_look *look, bool native)
 {
-    struct group_look *look = data;
+    const struct relocation_query *query = look->query;
+    const struct pod_group_claim claim = {.name = query->group, .native = native};
+    struct gang_row row;
 
-    if (!is_it(look, row))
+    if (!gangs_tell_claimed(store_gangs(query->store), query->group_ns, &claim, &row) ||
+        row.known == 0)
         return;
-    look->row = *row;
+    look->row = row;
     look->known = true;
 }
 
@@ -172,7 +175,8 @@ bool work_read_group(struct work *work, GError **error)
 
     store_lock(query->store);
     const bool wanted = store_options(query->store)->gangs;
-    gangs_each(store_gangs(query->store), find_row, &look);
+    find_row(&look, false);
+    find_row(&look, true);
     store_waiting_each(query->store, find_uid, &look);
     store_unlock(query->store);
     if (!wanted)

@@ -53,9 +53,7 @@ static GArray *list_waiters(const struct waiting_query *query)
     struct waiters waiters = {query, g_array_new(FALSE, FALSE, sizeof(struct waiting_pod))};
 
     g_array_set_clear_func(waiters.pods, clear_pod);
-    store_lock(store);
-    arrivals_each(store_arrivals(store), collect, &waiters);
-    store_unlock(store);
+    store_arrivals_each(store, collect, &waiters);
     return waiters.pods;
 }
 

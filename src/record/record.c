@@ -357,8 +357,7 @@ static void write_fields(struct record *record, struct json_writer *writer,
         usage_told_encode(begin_object(record, writer, "object"), what->idleness);
         break;
     case OBSERVED_GANGS:
-        gangs_encode(begin_object(record, writer, "object"), what->gangs, what->generation,
-                     store_write_place, what->places);
+        gangs_encode(begin_object(record, writer, "object"), what->gangs);
         break;
     case OBSERVED_NODE_GONE:
     case OBSERVED_POD_ENDED:

@@ -65,13 +65,19 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
 
 void booking_encode(struct json_writer *writer, const struct allocation *booking)
 {
+    booking_encode_on(writer, booking, booking->node->name);
+}
+
+void booking_encode_on(struct json_writer *writer, const struct allocation *booking,
+                       const char *node)
+{
     g_autofree char *time = g_strdup_printf("%" G_GINT64_FORMAT, booking->assume_time_ns);
 
     json_begin_object(writer);
     json_key_string(writer, "uid", booking->uid);
     json_key_string(writer, "namespace", booking->ns);
     json_key_string(writer, "name", booking->name);
-    json_key_string(writer, "node", booking->node->name);
+    json_key_string(writer, "node", node);
     json_key_string(writer, "dialect", booking->dialect->name);
     json_key_int(writer, "amount", booking->match_amount);
     if (booking->oversubscribes)

@@ -23,8 +23,10 @@ struct allocation *booking_hold(struct ledger *ledger, const struct node *node,
                                 const struct booking_entry *entry,
                                 const struct placement *placement);
 
-/* As the journal (verbs/journal.h) and records have it. */
+/* As the journal (verbs/journal.h) and records have it; of one outside the ledger, with its node's name. */
 void booking_encode(struct json_writer *writer, const struct allocation *booking);
+void booking_encode_on(struct json_writer *writer, const struct allocation *booking,
+                       const char *node);
 /* An allocation of that booking with an unknown outcome, and its node; NULL: it cannot be understood.
  * What annotations carry beside the shares is lost. `classes`: those that there are now. */
 struct allocation *booking_decode(struct json_arena *arena, const cJSON *object,

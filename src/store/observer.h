@@ -48,7 +48,7 @@ enum observed {
     OBSERVED_POD_GROUP,  /* pod_group */
     OBSERVED_POD_GROUP_GONE, /* pod_group: its kind, namespace and name */
     OBSERVED_USAGE,          /* idleness */
-    OBSERVED_GANGS,          /* gangs, places: what has come of groups by now; under the lock */
+    OBSERVED_GANGS,          /* gangs: what has come of groups by now */
     OBSERVED_MOVE,           /* key: the UID of a pod that a plan moves, move */
 };
 
@@ -74,9 +74,7 @@ struct observation {
     const struct budget_view *budget;
     const struct resource_quota_view *resource_quota;
     const struct pod_group_view *pod_group;
-    const struct gangs *gangs;
-    void *places;        /* as store_write_place wants it */
-    uint32_t generation; /* of the pods, for gangs */
+    struct gangs_image *gangs; /* complete */
     int trust; /* enum trust */
     const char
         *quota; /* the elastic quota that the pod asked for, "" for none; NULL: its label says so */

@@ -226,8 +226,16 @@ void store_tell_gangs(struct store *store);
 bool store_join_gang(struct store *store, const struct pod_view *pod, enum gang_role role);
 /* The same by filter's word, in which it waits. */
 bool store_join_asking(struct store *store, const struct pod_view *pod, int64_t now_ms);
-/* The place of a group's pod for a record, under a key of its own; `data` is the store. */
-void store_write_place(struct json_writer *writer, void *data, const char *uid);
+/* All pods that wait, in order, a few at a time under the lock, as arrivals_walk has it. Returns how many
+ * there are. */
+#define store_arrivals_each(store, visit, data) store_arrivals_each_by(store, __func__, visit, data)
+guint store_arrivals_each_by(struct store *store, const char *who, arrivals_visit visit,
+                             void *data);
+
+/* All groups, a few at a time under the lock, as gangs_walk has it. */
+#define store_gangs_each(store, visit, data) store_gangs_each_by(store, __func__, visit, data)
+void store_gangs_each_by(struct store *store, const char *who,
+                         void (*visit)(const struct gang_row *row, void *data), void *data);
 /* Takes what a record says of groups; false: it cannot be understood. */
 bool store_learn_gangs(struct store *store, struct json_arena *arena, const cJSON *object,
                        GError **error);

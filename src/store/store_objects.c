@@ -469,16 +469,6 @@ void store_delete_pod_group(struct store *store, const struct pod_group_view *vi
                   &(struct observation){OBSERVED_POD_GROUP_GONE, number, .pod_group = view});
 }
 
-void store_write_place(struct json_writer *writer, void *data, const char *uid)
-{
-    const struct allocation *held = ledger_get(store_ledger(data), uid);
-
-    if (!held || held->state != ALLOCATION_HELD)
-        return;
-    json_key(writer, "place");
-    booking_encode(writer, held);
-}
-
 static bool read_place(void *data, const char *uid, const cJSON *place)
 {
     struct store *store = data;

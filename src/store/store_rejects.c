@@ -2,7 +2,6 @@
 /* Pods that kubelet rejects, and nodes that are left out for it. */
 #include "base/metrics.h"
 #include "core/ledger.h"
-#include "store/node_walk.h"
 #include "store/store_state.h"
 
 bool store_resume_node(struct store *store, const char *name)
@@ -27,18 +26,6 @@ void store_tell_move(struct store *store, const struct observed_move *move)
     store_unlock(store);
     observer_tell(store->observer,
                   &(struct observation){OBSERVED_MOVE, number, .key = move->uid, .move = move});
-}
-
-void store_rejects_each_by(struct store *store, const char *who, rejects_visit visit, void *data)
-{
-    guint at = REJECTS_ALL;
-    bool more;
-
-    do {
-        store_lock_again_by(store, who);
-        more = rejects_walk(store->rejects, &at, visit, data);
-        store_unlock(store);
-    } while (more);
 }
 
 const struct rejects *store_rejects(const struct store *store)

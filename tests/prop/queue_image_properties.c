@@ -107,6 +107,42 @@ static void end(void *world)
     (chance_percent(50) ? store_delete_pod : store_vanish_pod)(extender.store, uid);
 }
 
+/* As binds of a group's pods do: they come, leave again, or go on, and are seen bound. */
+static void bind(void *world)
+{
+    const unsigned i = chance_below(PODS);
+    g_autofree char *uid = g_strdup_printf("u%u", i), *node = NULL;
+    const struct ledger *ledger = store_lock(extender.store);
+    struct gangs *gangs = store_gangs(extender.store);
+    const struct allocation *held = ledger_get(ledger, uid);
+
+    if (chance_percent(20)) {
+        gangs_depart(gangs, uid);
+    } else if (chance_percent(10)) {
+        gangs_lose(gangs, uid);
+    } else if (gangs_arrive(gangs, uid, now.now_ms) == GANG_YES && chance_percent(60) && held &&
+               held->state == ALLOCATION_HELD) {
+        node = g_strdup(held->node->name);
+        gangs_book(gangs, uid);
+        gangs_settle(gangs, uid, true);
+    }
+    store_unlock(extender.store);
+    if (node)
+        apply(i, node, true);
+}
+
+static void declare(void *world)
+{
+    const char *group = group_of[3 + chance_below(4)];
+    const struct pod_group_view view = {.ns = "web",
+                                        .name = group,
+                                        .min = 2 + chance_below(3),
+                                        .timeout_ms = 5000,
+                                        .failure = chance_percent(20) ? "it has failed" : NULL};
+
+    (chance_percent(60) ? store_apply_pod_group : store_delete_pod_group)(extender.store, &view);
+}
+
 static void reject(void *world)
 {
     g_autofree char *uid = g_strdup_printf("u%u", chance_below(PODS));
@@ -170,10 +206,12 @@ static const struct chance_action actions[] = {
     {"run", 14, run},
     {"end", 14, end},
     {"ask", 24, ask},
-    {"pass time", 4, pass_time},
+    {"pass time", 8, pass_time},
     {"reject", 4, reject},
     {"resume", 1, resume},
     {"node", 2, change_node},
+    {"bind", 30, bind},
+    {"declare", 1, declare},
     {NULL, 0, NULL},
 };
 

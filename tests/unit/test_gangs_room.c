@@ -268,15 +268,45 @@ START_TEST(a_group_that_is_none_any_more)
 }
 END_TEST
 
-static char *encode(const struct gangs *of)
+static char *finish(struct gangs_image *image)
 {
     GString *text = g_string_new(NULL);
     struct json_writer writer;
 
+    while (gangs_image_take(image))
+        continue;
     json_writer_init(&writer, text);
-    gangs_encode(&writer, of, 0, NULL, NULL);
+    gangs_encode(&writer, image);
     return g_string_free(text, FALSE);
 }
+
+static char *encode(struct gangs *of)
+{
+    g_autoptr(gangs_image) image = gangs_image_new(&(struct gang_places){0});
+
+    gangs_image_begin(image, of, 0);
+    return finish(image);
+}
+
+/* Room and rests that end while an image is taken are in it. */
+START_TEST(an_image_is_of_its_moment)
+{
+    g_autoptr(gangs_image) image = gangs_image_new(&(struct gang_places){0});
+
+    group("ml", "a");
+    ask("a", "pool");
+    wait_for("a", "pool", GANG_ROOM_AFTER_MS);
+    ck_assert_str_eq(keeper("n1", 0), "a");
+    g_autofree char *before = encode(gangs);
+    ck_assert(strstr(before, "\"roomNodes\":[\"n1\",\"n2\"]"));
+    gangs_image_begin(image, gangs, 0);
+    ck_assert(gangs_expire(gangs, 100 * ROOM_MS));
+    ck_assert(!gangs_keep_from(gangs, "other", 0));
+    g_autofree char *got = finish(image), *after = encode(gangs);
+    ck_assert_str_eq(got, before);
+    ck_assert_str_ne(after, before);
+}
+END_TEST
 
 START_TEST(a_record_goes_on_from_it)
 {
@@ -337,6 +367,7 @@ int main(void)
     tcase_add_test(tests, who_has_waited_longest_comes_first);
     tcase_add_test(tests, where_there_is_none);
     tcase_add_test(tests, a_group_that_is_none_any_more);
+    tcase_add_test(tests, an_image_is_of_its_moment);
     tcase_add_test(tests, a_record_goes_on_from_it);
     tcase_add_test(tests, a_copy_knows_it);
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define WALKED_AT_ONCE 16
+
 static void arrival_free(gpointer data)
 {
     struct arrival *arrival = data;
@@ -251,14 +253,32 @@ void arrivals_renew(struct arrivals *arrivals, const char *uid)
     ((struct arrival *)g_sequence_get(place))->until_ms = 0;
 }
 
-guint arrivals_each(const struct arrivals *arrivals,
-                    bool (*visit)(const struct arrivals_row *row, void *data), void *data)
+void arrivals_cursor_clear(struct arrivals_cursor *cursor)
 {
-    GSequenceIter *at = g_sequence_get_begin_iter(arrivals->in_order);
+    g_free(cursor->created);
+    *cursor = (struct arrivals_cursor){0};
+}
+
+/* The first behind it, whether the one that it names is still there or not. */
+static GSequenceIter *find_behind(const struct arrivals *arrivals,
+                                  const struct arrivals_cursor *cursor)
+{
+    struct arrival named = {.created = cursor->created, .number = cursor->number};
+
+    return cursor->begun ? g_sequence_search(arrivals->in_order, &named, arrival_compare, NULL)
+                         : g_sequence_get_begin_iter(arrivals->in_order);
+}
+
+bool arrivals_walk(const struct arrivals *arrivals, struct arrivals_cursor *cursor,
+                   arrivals_visit visit, void *data)
+{
+    GSequenceIter *at = find_behind(arrivals, cursor);
+    const struct arrival *arrival = NULL;
     bool go_on = true;
 
-    for (; go_on && !g_sequence_iter_is_end(at); at = g_sequence_iter_next(at)) {
-        const struct arrival *arrival = g_sequence_get(at);
+    for (int i = 0; i < WALKED_AT_ONCE && go_on && !g_sequence_iter_is_end(at); i++) {
+        arrival = g_sequence_get(at);
+        at = g_sequence_iter_next(at);
         go_on = visit(
             &(struct arrivals_row){
                 .ns = arrival->ns,
@@ -271,7 +291,16 @@ guint arrivals_each(const struct arrivals *arrivals,
             },
             data);
     }
-    return (guint)g_sequence_get_length(arrivals->in_order);
+    arrivals_cursor_clear(cursor);
+    if (!arrival || !go_on || g_sequence_iter_is_end(at))
+        return false;
+    *cursor = (struct arrivals_cursor){true, g_strdup(arrival->created), arrival->number};
+    return true;
+}
+
+guint arrivals_n(const struct arrivals *arrivals)
+{
+    return arrivals->roll.entries->len;
 }
 
 /* --- for who goes on from it ------------------------------------------------------------------ */

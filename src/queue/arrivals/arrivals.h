@@ -155,9 +155,19 @@ struct arrivals_row {
     const struct reservation *place; /* where it will go, or NULL */
     bool asked;                      /* filter was asked about it */
 };
-/* In order. False from the visitor: it was the last that is wanted. Returns how many there are. */
-guint arrivals_each(const struct arrivals *arrivals,
-                    bool (*visit)(const struct arrivals_row *row, void *data), void *data);
+/* False: it was the last that is wanted. */
+typedef bool (*arrivals_visit)(const struct arrivals_row *row, void *data);
+/* Behind which pod to go on; zeros: at the first one. To be cleared. */
+struct arrivals_cursor {
+    bool begun;
+    char *created;
+    uint64_t number;
+};
+void arrivals_cursor_clear(struct arrivals_cursor *cursor);
+/* The next few, in order. False: there are no more, or none that are wanted. */
+bool arrivals_walk(const struct arrivals *arrivals, struct arrivals_cursor *cursor,
+                   arrivals_visit visit, void *data);
+guint arrivals_n(const struct arrivals *arrivals);
 
 /* The place of a pod, for tests; NULL: it has none, or needs none. */
 const struct reservation *arrivals_place(const struct arrivals *arrivals, const char *uid);

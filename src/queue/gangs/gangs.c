@@ -17,9 +17,16 @@ static void gang_free(void *data)
     g_free(gang->ns);
     g_free(gang->name);
     g_free(gang->failure);
-    gang_room_free(gang->room);
+    gang_room_unref(gang->room);
     g_ptr_array_unref(gang->members);
     g_free(gang);
+}
+
+static void tenant_free(void *data)
+{
+    struct gang_tenant *tenant = data;
+    g_free(tenant->ns);
+    g_free(tenant);
 }
 
 struct gangs *gangs_new(const struct gang_keeper *keeper)
@@ -28,7 +35,9 @@ struct gangs *gangs_new(const struct gang_keeper *keeper)
     gangs->keeper = *keeper;
     gangs->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, gang_free);
     gangs->by_uid = g_hash_table_new(g_str_hash, g_str_equal);
-    gangs->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    gangs->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, tenant_free);
+    roll_init(&gangs->roll);
+    roll_init(&gangs->tenant_roll);
     gangs->holding = g_ptr_array_new();
     gangs->resting = g_ptr_array_new();
     gangs->unseen = g_ptr_array_new();
@@ -51,6 +60,8 @@ void gangs_free(struct gangs *gangs)
     g_hash_table_unref(gangs->by_uid);
     g_hash_table_unref(gangs->by_key);
     g_hash_table_unref(gangs->tenants);
+    roll_clear(&gangs->roll);
+    roll_clear(&gangs->tenant_roll);
     g_free(gangs);
 }
 
@@ -130,7 +141,9 @@ struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *
         return NULL;
     if (!tenant) {
         tenant = g_new0(struct gang_tenant, 1);
-        g_hash_table_insert(gangs->tenants, g_strdup(ns), tenant);
+        tenant->ns = g_strdup(ns);
+        g_hash_table_insert(gangs->tenants, tenant->ns, tenant);
+        roll_add(&gangs->tenant_roll, &tenant->entry);
     }
     tenant->n_gangs++;
     gang = g_new0(struct gang, 1);
@@ -141,6 +154,7 @@ struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *
     gang->members = g_ptr_array_new_with_free_func(member_free);
     gang->tried_ms = G_MININT64 / 2;
     g_hash_table_insert(gangs->by_key, gang->key, gang);
+    roll_add(&gangs->roll, &gang->entry);
     return gang;
 }
 
@@ -150,9 +164,12 @@ static void remove_if_empty(struct gangs *gangs, struct gang *gang)
 
     if (gang->declared || gang->members->len > 0)
         return;
-    if (--tenant->n_gangs == 0)
+    if (--tenant->n_gangs == 0) {
+        roll_remove(&gangs->tenant_roll, &tenant->entry);
         g_hash_table_remove(gangs->tenants, gang->ns);
+    }
     g_ptr_array_remove_fast(gangs->resting, gang);
+    roll_remove(&gangs->roll, &gang->entry);
     g_hash_table_remove(gangs->by_key, gang->key);
 }
 
@@ -162,6 +179,7 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
 
     if (!gang)
         return false;
+    gang_change(gangs, gang);
     gang->declared = true;
     gang->says_least = 0;
     gang->generation = generation;
@@ -176,6 +194,7 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
 
 static void undeclare(struct gangs *gangs, struct gang *gang)
 {
+    gang_change(gangs, gang);
     gang->declared = false;
     gang->min = 0;
     gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
@@ -271,6 +290,7 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
     }
     if (!gang)
         return false;
+    gang_change(gangs, gang);
     const bool new = !member;
     member = member ? member : gang_add(gangs, gang, uid);
     if (!member) {
@@ -300,6 +320,7 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     if (!member)
         return false;
     gang = member->gang;
+    gang_change(gangs, gang);
     const uint32_t said = member->says;
     gang_set_unseen(gangs, member, 0);
     drop(gangs, member);
@@ -426,6 +447,7 @@ static void note_work(struct gangs *gangs, const struct gang *gang, uint64_t wor
 {
     struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
 
+    roll_change(&gangs->tenant_roll, &tenant->entry);
     tenant->rested_ms = MAX(tenant->rested_ms, now_ms) + (int64_t)(work * 1000 / GANGS_WORK_SECOND);
 }
 
@@ -459,6 +481,7 @@ enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
 
     if (!gang || member->stage >= BOUND || (is_free(gang) && !has_place(member->stage)))
         return GANG_NONE;
+    gang_change(gangs, gang);
     if (is_free(gang) || member->stage == DUE || member->stage == BOOKED) {
         /* It was whole before this one had come, or is on its way. */
         gang->asked_ms = ask->now_ms;
@@ -501,6 +524,7 @@ void gangs_lose(struct gangs *gangs, const char *uid)
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
 
     if (member && member->stage >= HELD && member->stage <= DUE) {
+        gang_change(gangs, member->gang);
         drop(gangs, member);
         member->gang->tried_ms = G_MININT64 / 2;
     }
@@ -522,6 +546,7 @@ enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_
         return GANG_NONE;
     if (member->stage == KNOWN)
         return GANG_LOST;
+    gang_change(gangs, gang); /* also of one whose place becomes a booking next */
     if (member->stage >= DUE)
         return GANG_YES;
     gang->asked_ms = now_ms;
@@ -540,8 +565,10 @@ enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_
 void gangs_depart(struct gangs *gangs, const char *uid)
 {
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (member && (member->stage == ARRIVED || member->stage == DUE))
-        gang_set_stage(gangs, member, HELD);
+    if (!member || (member->stage != ARRIVED && member->stage != DUE))
+        return;
+    gang_change(gangs, member->gang);
+    gang_set_stage(gangs, member, HELD);
 }
 
 void gangs_book(struct gangs *gangs, const char *uid)
@@ -549,6 +576,7 @@ void gangs_book(struct gangs *gangs, const char *uid)
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
     if (!member || member->stage != DUE)
         return;
+    gang_change(gangs, member->gang);
     member->came_with = gangs_came_with(gangs, uid);
     gang_set_stage(gangs, member, BOOKED);
 }
@@ -556,8 +584,10 @@ void gangs_book(struct gangs *gangs, const char *uid)
 void gangs_settle(struct gangs *gangs, const char *uid, bool bound)
 {
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-    if (member && member->stage == BOOKED)
-        gang_set_stage(gangs, member, bound ? BOUND : KNOWN);
+    if (!member || member->stage != BOOKED)
+        return;
+    gang_change(gangs, member->gang);
+    gang_set_stage(gangs, member, bound ? BOUND : KNOWN);
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -580,7 +610,10 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms)
     for (guint i = 0; i < holding->len; i++) {
         struct gang *gang = g_ptr_array_index(holding, i);
         const bool late = gang->deadline_ms != 0 && now_ms >= gang->deadline_ms;
-        if ((!late && now_ms - gang->asked_ms < GANG_ASKED_MS) || !release(gangs, gang))
+        if (!late && now_ms - gang->asked_ms < GANG_ASKED_MS)
+            continue;
+        gang_change(gangs, gang);
+        if (!release(gangs, gang))
             continue;
         any = true;
         if (late && !gang->whole)

@@ -176,6 +176,7 @@ const char *gangs_name(const struct gangs *gangs, const char *uid);
 
 struct gang_row {
     const char *ns, *name;
+    bool native; /* of a kind that Kubernetes has itself */
     uint32_t min, known, bound;
     uint32_t held;       /* with a place, in bookings, too */
     uint32_t there;      /* bound, with a place, or in need of none */
@@ -213,15 +214,33 @@ char **gangs_without(const struct gangs *gangs, const char *uid);
 /* The same of the group that a pod claims to be in. False: nobody has told of it. */
 bool gangs_tell_claimed(const struct gangs *gangs, const char *ns,
                         const struct pod_group_claim *claim, struct gang_row *ret_row);
-/* Those with members, in order of namespace and name. */
-void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
-                void *data);
+/* A few of those with members, in no order: `at` is GANGS_ALL at first. False: that was the last of them.
+ * Between two calls others may come and go; one that is there all the time is visited, perhaps twice. */
+#define GANGS_ALL G_MAXUINT
+bool gangs_walk(const struct gangs *gangs, guint *at,
+                void (*visit)(const struct gang_row *row, void *data), void *data);
 
-/* What has come of groups so far, as a record has it; and back, where the same pods and declarations are
- * known; false: it cannot be understood. The generation is the present one; `hold` takes a place. */
-void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_t generation,
-                  void (*write_place)(struct json_writer *writer, void *data, const char *uid),
-                  void *data);
+/* How an image has the places of pods. */
+struct gang_places {
+    void *(*keep)(void *data, const char *uid); /* under the lock; NULL: it has none */
+    void (*write)(struct json_writer *writer, const void *place);
+    void (*free)(void *place);
+    void *data;
+};
+/* What has come of groups by one moment, taken a few at a time (queue/roll.h). One at a time. */
+struct gangs_image;
+struct gangs_image *gangs_image_new(const struct gang_places *places);
+void gangs_image_free(struct gangs_image *image); /* once it is complete, or has not begun */
+typedef struct gangs_image gangs_image;           /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(gangs_image, gangs_image_free)
+/* Under the lock: it is of this moment, and the generation is the present one. */
+void gangs_image_begin(struct gangs_image *image, struct gangs *gangs, uint32_t generation);
+/* Under the lock: some more. False: it is complete. */
+bool gangs_image_take(struct gangs_image *image);
+
+/* A complete one, as a record has it; and back, where the same pods and declarations are known; false: it
+ * cannot be understood. The generation is the present one; `hold` takes a place. */
+void gangs_encode(struct json_writer *writer, struct gangs_image *image);
 bool gangs_decode(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
                   uint32_t generation,
                   bool (*hold)(void *data, const char *uid, const cJSON *place), void *data,

@@ -25,6 +25,7 @@ bool gangs_end_rests(struct gangs *gangs, int64_t now_ms)
         struct gang *gang = g_ptr_array_index(gangs->resting, i - 1);
         if (now_ms < gang->again_ms)
             continue;
+        gang_change(gangs, gang);
         gang_rest(gangs, gang, 0);
         gangs->news = any = true;
     }

@@ -17,12 +17,20 @@ static GHashTable *new_names(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }
 
-void gang_room_free(struct gang_room *room)
+struct gang_room *gang_room_ref(struct gang_room *room)
 {
-    if (!room)
-        return;
-    g_hash_table_unref(room->nodes);
-    g_free(room);
+    return g_atomic_rc_box_acquire(room);
+}
+
+static void clear(gpointer data)
+{
+    g_hash_table_unref(((struct gang_room *)data)->nodes);
+}
+
+void gang_room_unref(struct gang_room *room)
+{
+    if (room)
+        g_atomic_rc_box_release_full(room, clear);
 }
 
 /* --- rests: of pools and of namespaces ---------------------------------------------------------- */
@@ -108,7 +116,7 @@ static void set_room(struct gangs *gangs, struct gang *gang, struct gang_room *t
 {
     if (gang->room) {
         g_ptr_array_remove_fast(gangs->rooms, gang);
-        gang_room_free(gang->room);
+        gang_room_unref(gang->room);
         gangs->news = true; /* others may go there */
     }
     if (take_room)
@@ -163,7 +171,7 @@ static uint64_t choose_room(struct gangs *gangs, struct gang *gang, const struct
         wait_longer(gang, 0, ask->now_ms);
         return work;
     }
-    struct gang_room *room = g_new0(struct gang_room, 1);
+    struct gang_room *room = g_atomic_rc_box_new0(struct gang_room);
     room->pool = gang->pool;
     room->priority = choice.priority;
     room->since_ms = ask->now_ms;
@@ -206,6 +214,7 @@ bool gangs_expire_rooms(struct gangs *gangs, int64_t now_ms)
         const bool over = now_ms >= gang->room->until_ms;
         if (!over && now_ms - gang->wanted_ms < GANG_ROOM_ASKED_MS)
             continue;
+        gang_change(gangs, gang);
         end_room(gangs, gang, over ? GANG_ROOM_OVER : GANG_ROOM_LAPSED, now_ms);
         any = true;
     }
@@ -239,17 +248,9 @@ const uint64_t *gangs_room_ends(const struct gangs *gangs)
 
 void gang_copy_room(struct gangs *gangs, struct gang *gang, const struct gang *from)
 {
-    struct gang_room *room = g_memdup2(from->room, sizeof *room);
-    GHashTableIter iter;
-    void *name;
-
-    room->nodes = new_names();
-    g_hash_table_iter_init(&iter, from->room->nodes);
-    while (g_hash_table_iter_next(&iter, &name, NULL))
-        g_hash_table_add(room->nodes, g_strdup(name));
     gang->pool = from->pool;
     gang->wanted_ms = from->wanted_ms;
-    set_room(gangs, gang, room);
+    set_room(gangs, gang, gang_room_ref(from->room));
 }
 
 /* --- for a record ------------------------------------------------------------------------------- */
@@ -308,7 +309,7 @@ bool gang_decode_room(struct gangs *gangs, struct gang *gang, struct json_arena 
     set_room(gangs, gang, NULL);
     if (!said.nodes)
         return true;
-    struct gang_room *room = g_new0(struct gang_room, 1);
+    struct gang_room *room = g_atomic_rc_box_new0(struct gang_room);
     room->pool = g_intern_string(said.pool ? said.pool : "");
     room->priority = said.priority;
     room->since_ms = said.since;
@@ -322,16 +323,15 @@ bool gang_decode_room(struct gangs *gangs, struct gang *gang, struct json_arena 
     return true;
 }
 
-void gangs_encode_room_rests(struct json_writer *writer, const struct gangs *gangs)
+void gangs_encode_room_rests(struct json_writer *writer, GHashTable *rests)
 {
-    g_autoptr(GList) keys = g_list_sort(g_hash_table_get_keys(gangs->rests), (GCompareFunc)strcmp);
+    g_autoptr(GList) keys = g_list_sort(g_hash_table_get_keys(rests), (GCompareFunc)strcmp);
 
     json_key_array(writer, "roomRests");
     for (const GList *key = keys; key; key = key->next) {
         json_begin_object(writer);
         json_key_string(writer, "of", key->data);
-        json_key_int(writer, "until",
-                     *(const int64_t *)g_hash_table_lookup(gangs->rests, key->data));
+        json_key_int(writer, "until", *(const int64_t *)g_hash_table_lookup(rests, key->data));
         json_end_object(writer);
     }
     json_end_array(writer);

@@ -2,12 +2,14 @@
 #pragma once
 /* What gangs are made of, for gangs*.c alone. */
 #include "queue/gangs/gangs.h"
+#include "queue/roll.h"
 
 /* KNOWN: without a place. HELD, ARRIVED (its bind waits), DUE (its bind goes on): with one that can be
  * taken back. BOOKED: its Binding may be on its way. */
 enum gang_stage { KNOWN, HELD, ARRIVED, DUE, BOOKED, BOUND, PLAIN, GANG_STAGES };
+extern const char *const gang_stage_names[GANG_STAGES]; /* in records */
 
-/* What is kept for a group that finds no room. */
+/* What is kept for a group that finds no room; several may hold it, and it stays as it was made. */
 struct gang_room {
     const char *pool;
     int64_t priority; /* who is more important is not kept out */
@@ -16,6 +18,7 @@ struct gang_room {
 };
 
 struct gang {
+    struct roll_entry entry;
     char *key, *ns, *name;
     bool native, declared, whole;
     bool half;           /* some are bound, and too few */
@@ -55,13 +58,14 @@ struct gang_member {
 struct gangs {
     struct gang_keeper keeper;
     GHashTable *by_key, *by_uid;
-    GHashTable *tenants; /* namespace -> struct gang_tenant * */
-    GPtrArray *holding;  /* gangs with places */
-    GPtrArray *resting;  /* gangs that get none for a while */
-    GPtrArray *unseen;   /* members */
-    GPtrArray *halves;   /* gangs that are half, or on their way to be whole */
-    GPtrArray *wanting;  /* gangs that find no room */
-    GPtrArray *rooms;    /* gangs for which it is kept */
+    GHashTable *tenants;           /* namespace -> struct gang_tenant *, whose that is */
+    struct roll roll, tenant_roll; /* all groups, all tenants */
+    GPtrArray *holding;            /* gangs with places */
+    GPtrArray *resting;            /* gangs that get none for a while */
+    GPtrArray *unseen;             /* members */
+    GPtrArray *halves;             /* gangs that are half, or on their way to be whole */
+    GPtrArray *wanting;            /* gangs that find no room */
+    GPtrArray *rooms;              /* gangs for which it is kept */
     GHashTable
         *rests; /* "pool/NAME", "namespace/NAME" -> until when none is kept there: int64_t * */
     uint64_t room_ends[GANG_ROOM_N];
@@ -69,9 +73,18 @@ struct gangs {
 };
 
 struct gang_tenant {
+    struct roll_entry entry;
+    char *ns;
     uint32_t n_gangs, n_places;
     int64_t rested_ms; /* when it has made up for what its searches have taken */
 };
+
+/* Before anything of it or of its members changes that an image has (gangs_image.c): what gangs.h offers for
+ * changes says so at its begin. */
+static inline void gang_change(struct gangs *gangs, struct gang *gang)
+{
+    roll_change(&gangs->roll, &gang->entry);
+}
 
 /* NULL: the namespace has too many. */
 struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native);
@@ -120,7 +133,8 @@ uint64_t gang_want_room(struct gangs *gangs, struct gang *gang, const struct gan
 /* It has its places, is no group any more, or another one. */
 void gang_want_nothing(struct gangs *gangs, struct gang *gang, enum gang_room_end end);
 bool gangs_expire_rooms(struct gangs *gangs, int64_t now_ms);
-void gang_room_free(struct gang_room *room); /* NULL is ignored */
+struct gang_room *gang_room_ref(struct gang_room *room);
+void gang_room_unref(struct gang_room *room); /* NULL is ignored */
 /* Of a group that has some: whether it is kept from a pod of that priority. */
 bool gang_room_excludes(const struct gangs *gangs, const struct gang *gang, const char *uid,
                         int64_t priority);
@@ -131,6 +145,7 @@ void gang_copy_room(struct gangs *gangs, struct gang *gang, const struct gang *f
 void gang_encode_room(struct json_writer *writer, const struct gang *gang);
 bool gang_decode_room(struct gangs *gangs, struct gang *gang, struct json_arena *arena,
                       const cJSON *object, GError **error);
-void gangs_encode_room_rests(struct json_writer *writer, const struct gangs *gangs);
+/* "pool/NAME", "namespace/NAME" -> until when, as gangs.rests. */
+void gangs_encode_room_rests(struct json_writer *writer, GHashTable *rests);
 bool gangs_decode_room_rests(struct gangs *gangs, struct json_arena *arena, const cJSON *object,
                              GError **error);

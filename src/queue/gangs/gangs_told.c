@@ -6,10 +6,7 @@
 
 #include <string.h>
 
-static const char *const stage_names[GANG_STAGES] = {
-    [KNOWN] = "known",   [HELD] = "held",   [ARRIVED] = "arrived", [DUE] = "due",
-    [BOOKED] = "booked", [BOUND] = "bound", [PLAIN] = "plain",
-};
+#define WALKED_AT_ONCE 32 /* groups */
 
 /* --- for people ------------------------------------------------------------------------------- */
 
@@ -18,6 +15,7 @@ struct gang_row gang_row(const struct gang *gang)
     return (struct gang_row){
         .ns = gang->ns,
         .name = gang->name,
+        .native = gang->native,
         .min = gang->min,
         .known = gang->members->len,
         .held = gang_places(gang),
@@ -53,37 +51,18 @@ bool gangs_tell_claimed(const struct gangs *gangs, const char *ns,
     return gang != NULL;
 }
 
-static gint compare(gconstpointer a, gconstpointer b)
+bool gangs_walk(const struct gangs *gangs, guint *at,
+                void (*visit)(const struct gang_row *row, void *data), void *data)
 {
-    const struct gang *const *left = a, *const *right = b;
-    const int order = strcmp((*left)->ns, (*right)->ns);
-    return order ? order : strcmp((*left)->key, (*right)->key);
-}
+    const struct roll_entry *entry;
 
-static GPtrArray *in_order(const struct gangs *gangs)
-{
-    GPtrArray *all = g_ptr_array_new();
-    GHashTableIter iter;
-    void *value;
-
-    g_hash_table_iter_init(&iter, gangs->by_key);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (((struct gang *)value)->members->len > 0)
-            g_ptr_array_add(all, value);
+    for (int i = 0; i < WALKED_AT_ONCE && (entry = roll_walk(&gangs->roll, at)); i++) {
+        const struct gang *gang = (const struct gang *)entry;
+        const struct gang_row row = gang_row(gang);
+        if (gang->members->len > 0)
+            visit(&row, data);
     }
-    g_ptr_array_sort(all, compare);
-    return all;
-}
-
-void gangs_each(const struct gangs *gangs, void (*visit)(const struct gang_row *row, void *data),
-                void *data)
-{
-    g_autoptr(GPtrArray) all = in_order(gangs);
-
-    for (guint i = 0; i < all->len; i++) {
-        const struct gang_row row = gang_row(all->pdata[i]);
-        visit(&row, data);
-    }
+    return *at > 0;
 }
 
 static const char *first_bound(const struct gang *gang)
@@ -197,75 +176,6 @@ void gangs_copy_rooms(struct gangs *gangs, const struct gangs *from)
 
 /* --- for a record ----------------------------------------------------------------------------- */
 
-static void write_rests(struct json_writer *writer, const struct gangs *gangs)
-{
-    g_autoptr(GList) names =
-        g_list_sort(g_hash_table_get_keys(gangs->tenants), (GCompareFunc)strcmp);
-
-    json_key_array(writer, "rests");
-    for (const GList *name = names; name; name = name->next) {
-        const struct gang_tenant *tenant = g_hash_table_lookup(gangs->tenants, name->data);
-        json_begin_object(writer);
-        json_key_string(writer, "namespace", name->data);
-        json_key_int(writer, "until", tenant->rested_ms);
-        json_end_object(writer);
-    }
-    json_end_array(writer);
-}
-
-void gangs_encode(struct json_writer *writer, const struct gangs *gangs, uint32_t generation,
-                  void (*write_place)(struct json_writer *writer, void *data, const char *uid),
-                  void *data)
-{
-    g_autoptr(GPtrArray) all = in_order(gangs);
-
-    json_begin_object(writer);
-    json_key_array(writer, "groups");
-    for (guint i = 0; i < all->len; i++) {
-        const struct gang *gang = all->pdata[i];
-        json_begin_object(writer);
-        json_key_string(writer, "namespace", gang->ns);
-        json_key_string(writer, "name", gang->name);
-        json_key_bool(writer, "native", gang->native);
-        json_key_string(writer, "pool", gang->pool ? gang->pool : "");
-        json_key_int(writer, "min", gang->min);
-        json_key_int(writer, "lastMin", gang->last_min);
-        json_key_int(writer, "saysLeast", gang->says_least);
-        json_key_int(writer, "timeout", gang->timeout_ms);
-        json_key_int(writer, "asked", gang->asked_ms);
-        json_key_bool(writer, "tried", gang->tried_ms >= 0);
-        json_key_int(writer, "triedAt", MAX(gang->tried_ms, 0));
-        json_key_int(writer, "deadline", gang->deadline_ms);
-        json_key_int(writer, "backoff", gang->backoff_ms);
-        json_key_int(writer, "again", gang->again_ms);
-        json_key_int(writer, "fit", gang->fit);
-        json_key_bool(writer, "whole", gang->whole);
-        json_key_bool(writer, "recalled", gang->recalled);
-        gang_encode_room(writer, gang);
-        json_key_array(writer, "members");
-        for (guint j = 0; j < gang->members->len; j++) {
-            const struct gang_member *member = gang->members->pdata[j];
-            json_begin_object(writer);
-            json_key_string(writer, "uid", member->uid);
-            json_key_string(writer, "stage", stage_names[member->stage]);
-            json_key_bool(writer, "listed", member->generation == generation);
-            json_key_int(writer, "unseen", member->unseen_ms);
-            json_key_int(writer, "says", member->says);
-            json_key_int(writer, "saysTimeout", member->says_timeout_ms);
-            json_key_int(writer, "cameWith", member->came_with);
-            if (member->stage >= HELD && member->stage <= DUE)
-                write_place(writer, data, member->uid);
-            json_end_object(writer);
-        }
-        json_end_array(writer);
-        json_end_object(writer);
-    }
-    json_end_array(writer);
-    write_rests(writer, gangs);
-    gangs_encode_room_rests(writer, gangs);
-    json_end_object(writer);
-}
-
 struct group_object {
     const char *ns, *name, *pool;
     int64_t min, last_min, says_least, timeout, asked, tried_at, deadline, backoff, again, fit;
@@ -330,7 +240,7 @@ static bool decode_member(struct gangs *gangs, struct gang *gang, const struct m
         gang->members->pdata[at] = member;
     }
     for (int stage = KNOWN; stage < GANG_STAGES; stage++) {
-        if (!g_str_equal(said->stage, stage_names[stage]))
+        if (!g_str_equal(said->stage, gang_stage_names[stage]))
             continue;
         if (stage >= HELD && stage <= DUE && !hold(data, said->uid, said->place))
             return fail_with(error, GPULEDGER_ERROR_INVALID,

@@ -2,6 +2,7 @@
 #include "store/images/queue_image.h"
 
 #include "policy/demand.h"
+#include "store/booking.h"
 #include "store/node_walk.h"
 #include "store/store_state.h"
 
@@ -13,6 +14,8 @@ struct queue_image {
     uint64_t waits_number;
     struct rejects *rejects;
     uint64_t rejects_number;
+    struct gangs_image *gangs;
+    uint64_t gangs_number;
     struct idleness *idleness;
     uint64_t idleness_number;
     struct demand *learned;
@@ -24,14 +27,6 @@ static uint64_t next_number(struct queue_image *image)
 {
     image->number = observer_number(image->store->observer);
     return image->number;
-}
-
-/* Under the lock: one of the parts that are told at once. */
-static bool tell(struct queue_image *image, struct observation observation)
-{
-    observation.number = next_number(image);
-    observer_tell(image->store->observer, &observation);
-    return observation.number > 0;
 }
 
 static bool begin_arrivals(struct queue_image *image)
@@ -62,13 +57,49 @@ static bool begin_rejects(struct queue_image *image)
     return image->rejects_number > 0;
 }
 
-static bool tell_gangs(struct queue_image *image)
+/* The place of a group's pod. */
+struct kept_place {
+    char *node;
+    struct allocation *held;
+};
+
+static void *keep_place(void *data, const char *uid)
+{
+    const struct store *store = data;
+    const struct allocation *held = ledger_get(store->ledger, uid);
+
+    if (!held || held->state != ALLOCATION_HELD)
+        return NULL;
+    const struct kept_place place = {g_strdup(held->node->name), allocation_dup(held)};
+    return g_memdup2(&place, sizeof place);
+}
+
+static void write_place(struct json_writer *writer, const void *data)
+{
+    const struct kept_place *place = data;
+
+    booking_encode_on(writer, place->held, place->node);
+}
+
+static void free_place(void *data)
+{
+    struct kept_place *place = data;
+
+    g_free(place->node);
+    allocation_free(place->held);
+    g_free(place);
+}
+
+static bool begin_gangs(struct queue_image *image)
 {
     struct store *store = image->store;
 
-    return !store->options.gangs ||
-           tell(image, (struct observation){OBSERVED_GANGS, .gangs = store->gangs, .places = store,
-                                            .generation = store->generation[FEED_PODS]});
+    if (!store->options.gangs)
+        return true;
+    image->gangs_number = next_number(image);
+    if (image->gangs_number > 0)
+        gangs_image_begin(image->gangs, store->gangs, store->generation[FEED_PODS]);
+    return image->gangs_number > 0;
 }
 
 static bool begin_usage(struct queue_image *image)
@@ -97,7 +128,7 @@ static bool begin_learned(struct queue_image *image)
 static void begin(struct queue_image *image)
 {
     static bool (*const parts[])(struct queue_image *image) = {
-        begin_arrivals, begin_waits, begin_rejects, tell_gangs, begin_usage, begin_learned,
+        begin_arrivals, begin_waits, begin_rejects, begin_gangs, begin_usage, begin_learned,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts) && parts[i](image); i++)
@@ -112,6 +143,8 @@ struct queue_image *queue_image_begin(struct store *store)
     image->arrivals = arrivals_image_new();
     image->waits = waits_image_new();
     image->rejects = rejects_new(0, 0);
+    image->gangs = gangs_image_new(
+        &(struct gang_places){.keep = keep_place, .write = write_place, .free = free_place, store});
     store_lock(store);
     begin(image);
     store_unlock(store);
@@ -123,7 +156,8 @@ static bool take(struct queue_image *image)
 {
     return (image->arrivals_number > 0 && arrivals_image_take(image->arrivals)) ||
            (image->waits_number > 0 && waits_image_take(image->waits)) ||
-           (image->rejects_number > 0 && rejects_image_take(image->store->rejects));
+           (image->rejects_number > 0 && rejects_image_take(image->store->rejects)) ||
+           (image->gangs_number > 0 && gangs_image_take(image->gangs));
 }
 
 bool queue_image_take(struct queue_image *image)
@@ -145,6 +179,8 @@ uint64_t queue_image_tell(struct queue_image *take_image)
                                                   .waits = take_image->waits});
     observer_tell(observer, &(struct observation){OBSERVED_REJECTS, take_image->rejects_number,
                                                   .rejects = take_image->rejects});
+    observer_tell(observer, &(struct observation){OBSERVED_GANGS, take_image->gangs_number,
+                                                  .gangs = take_image->gangs});
     observer_tell(observer, &(struct observation){OBSERVED_USAGE, take_image->idleness_number,
                                                   .idleness = take_image->idleness});
     observer_tell(observer,
@@ -153,6 +189,7 @@ uint64_t queue_image_tell(struct queue_image *take_image)
     arrivals_image_free(take_image->arrivals);
     waits_image_free(take_image->waits);
     rejects_free(take_image->rejects);
+    gangs_image_free(take_image->gangs);
     idleness_unref(take_image->idleness);
     demand_free(take_image->learned);
     g_free(take_image);
