@@ -165,9 +165,6 @@ bool backend_end_half_groups(struct backend *backend, struct leadership *leaders
 {
     const struct config *config = backend->config;
 
-    if (config->gang_strict && (backend->snapshot || !config->gangs))
-        log_event(LOG_LEVEL_WARN,
-                  "no group is ended: --gang-strict needs --gangs and an API server");
     if (backend->snapshot || !config->gangs || !config->gang_strict)
         return true;
     backend->half_groups = half_groups_start(backend->client, backend->store, leadership, error);

@@ -50,7 +50,7 @@
     {"color", CHOICE(color, "WHEN", "auto", choices_color), IN(CLIENT, ROWS | PLANS | COMMAND_INSPECT | COMMAND_AUDIT | COMMAND_MIGRATE | MOVES | CORDONS | COMMAND_SIMULATE | COMMAND_SWITCH),
      .help = "Whether tables have colours."},
     {"from", CHOICE(from, "SCHEDULER", "gpushare", choices_peer), IN(MAINTENANCE, COMMAND_MIGRATE),
-     .flags = OPTION_FLAG_ONLY,
+     .flags = OPTION_FLAG_ONLY | OPTION_REQUIRED,
      .help = "The scheduler whose place gpuledger takes. It must be said."},
     {"dry-run", BOOL(dry_run, "false"), IN(MAINTENANCE, CORDONS), .flags = OPTION_FLAG_ONLY,
      .help = "Show what would be written, and write nothing."},

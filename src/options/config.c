@@ -369,6 +369,43 @@ static bool check_usage(const struct config *config, GError **error)
     return true;
 }
 
+/* What does nothing alone, which nobody would notice. */
+static const struct {
+    const char *name, *needs;
+} needing[] = {
+    {"gang-strict", "gangs"},
+    {"gang-keep-room", "gangs"},
+    {"reclaim", "elastic-quotas"},
+    {"quota-pool-label", "quota-model-label"},
+};
+static const char *const needs_api_server[] = {"calendar", "gang-strict", "kueue", "plans",
+                                               "reclaim"};
+
+static bool is_as_ever(const struct config *config, const char *name)
+{
+    const struct option *option = option_find(name, COMMAND_SERVE);
+    g_autofree char *value = option_format(option, config);
+
+    return g_str_equal(value, option->fallback);
+}
+
+static void note_idle(struct config *config)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(needing); i++) {
+        if (!is_as_ever(config, needing[i].name) && is_as_ever(config, needing[i].needs))
+            g_ptr_array_add(config->warnings,
+                            g_strdup_printf("'%s' has no effect without '%s': set that, too",
+                                            needing[i].name, needing[i].needs));
+    }
+    for (size_t i = 0; *config->snapshot && i < G_N_ELEMENTS(needs_api_server); i++) {
+        if (!is_as_ever(config, needs_api_server[i]))
+            g_ptr_array_add(config->warnings,
+                            g_strdup_printf("'%s' has no effect with 'snapshot': it needs an API "
+                                            "server",
+                                            needs_api_server[i]));
+    }
+}
+
 static bool check(struct config *config, GError **error)
 {
     if (*config->snapshot && *config->kubeconfig) {
@@ -428,6 +465,7 @@ static bool check(struct config *config, GError **error)
                          "'listen' and 'ops-listen' are both %s; give one of them another port",
                          text);
     }
+    note_idle(config);
     return true;
 }
 

@@ -39,7 +39,7 @@ char *help_sources(const struct option *option)
 {
     GString *text = g_string_new(NULL);
     g_autofree char *variable = option_variable(option);
-    if (*option->fallback && option->kind != OPTION_BOOL)
+    if (*option->fallback && option->kind != OPTION_BOOL && !(option->flags & OPTION_REQUIRED))
         g_string_append_printf(text, "default %s", option->fallback);
     if (variable)
         g_string_append_printf(text, "%senvironment %s", text->len ? "; " : "", variable);

@@ -29,6 +29,7 @@ enum option_flag {
     OPTION_LIVE = 1 << 2,       /* a changed value takes effect on SIGHUP */
     OPTION_MANY = 1 << 4,       /* on the command line several times: joined with commas */
     OPTION_CAN_BE_OFF = 1 << 3, /* OPTION_ADDRESS: accepts "off" */
+    OPTION_REQUIRED = 1 << 5,   /* has to be said, so that no default is told */
 };
 
 /* Which subcommands take the option. */

@@ -428,6 +428,32 @@ START_TEST(what_is_ignored_is_said)
 }
 END_TEST
 
+START_TEST(what_does_nothing_alone_is_said)
+{
+    static const char *const wanted[] = {
+        "'gang-strict' has no effect without 'gangs': set that, too",
+        "'gang-keep-room' has no effect without 'gangs': set that, too",
+        "'quota-pool-label' has no effect without 'quota-model-label': set that, too",
+        "'calendar' has no effect with 'snapshot': it needs an API server",
+        "'gang-strict' has no effect with 'snapshot': it needs an API server",
+        "'plans' has no effect with 'snapshot': it needs an API server",
+    };
+    struct config *config = load(&(struct sources){
+        .file = "gang-strict: true\ngang-keep-room: 5s\nquota-pool-label: pool\nreclaim: false\n"
+                "snapshot: x.yaml\ncalendar: y.yaml\nplans: true\n"});
+
+    ck_assert_uint_eq(config->warnings->len, G_N_ELEMENTS(wanted));
+    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++)
+        ck_assert_str_eq(config->warnings->pdata[i], wanted[i]);
+    config_free(config);
+    config = load(&(struct sources){
+        .file = "gangs: true\ngang-strict: true\ncalendar: y.yaml\nelastic-quotas: true\n"
+                "reclaim: true\n"});
+    ck_assert_uint_eq(config->warnings->len, 0);
+    config_free(config);
+}
+END_TEST
+
 /* --- every option, through every source
  * ----------------------------------------------------------- */
 
@@ -572,6 +598,7 @@ int main(void)
     tcase_add_test(cases, short_options_take_values_three_ways);
     tcase_add_test(cases, a_client_ignores_the_servers_environment);
     tcase_add_test(cases, what_is_ignored_is_said);
+    tcase_add_test(cases, what_does_nothing_alone_is_said);
     tcase_add_test(cases, every_variable_reaches_its_option);
     tcase_add_test(cases, what_is_printed_can_be_read_again);
     tcase_add_test(cases, sources_are_printed);
