@@ -7,6 +7,7 @@
 #include "snapshot/snapshot.h"
 
 #include "base/log.h"
+#include "core/fail.h"
 #include "kube/feeds.h"
 #include "snapshot/object_tree.h"
 #include "snapshot/snapshot_file.h"
@@ -162,6 +163,23 @@ static struct object *put_object(struct snapshot *snapshot, enum feed feed, cons
     return object;
 }
 
+/* Files that were joined may have an object twice. */
+static bool check_new(const struct snapshot *snapshot, enum feed feed, const cJSON *tree,
+                      GError **error)
+{
+    const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(tree, "metadata");
+    const char *ns = object_tree_get(metadata, "namespace"),
+               *name = object_tree_get(metadata, "name");
+    g_autofree char *key = key_new(ns, name);
+    const struct object *there = g_hash_table_lookup(snapshot->objects[feed], key);
+    g_autofree char *text = there ? json_format(tree) : NULL;
+
+    return !there || g_str_equal(there->text, text) ||
+           fail_with(error, GPULEDGER_ERROR_INVALID,
+                     "%s %s%s%s is there twice, and the two differ; leave one of them out",
+                     feeds[feed].kind, ns, *ns ? "/" : "", name);
+}
+
 static bool load_object(enum feed feed, const cJSON *borrowed, void *data, GError **error)
 {
     struct snapshot *snapshot = data;
@@ -173,7 +191,7 @@ static bool load_object(enum feed feed, const cJSON *borrowed, void *data, GErro
     const bool wanted =
         feed != FEED_CONFIGMAPS || feed_wants_configmap(object_tree_get(metadata, "namespace"),
                                                         object_tree_get(metadata, "name"));
-    const bool ok = !wanted || check(feed, tree, error);
+    const bool ok = !wanted || (check(feed, tree, error) && check_new(snapshot, feed, tree, error));
     if (wanted && ok) {
         if (g_ascii_string_to_unsigned(object_tree_get(metadata, "resourceVersion"), 10, 0,
                                        INT64_MAX, &version, NULL))
@@ -203,6 +221,23 @@ static GPtrArray *sorted_objects(const struct snapshot *snapshot, enum feed feed
         g_ptr_array_add(objects, value);
     g_ptr_array_sort(objects, compare_keys);
     return objects;
+}
+
+static bool check_uids(const struct snapshot *snapshot, const char *file, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GPtrArray) pods = sorted_objects(snapshot, FEED_PODS);
+
+    for (guint i = 0; i < pods->len; i++) {
+        struct object *object = pods->pdata[i];
+        const struct object *other = g_hash_table_lookup(seen, object->uid);
+        if (other)
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "\"%s\": field 'metadata.uid': Pods %s and %s have the same, \"%s\"",
+                             file, other->key, object->key, object->uid);
+        g_hash_table_insert(seen, object->uid, object);
+    }
+    return true;
 }
 
 /* The texts of all objects of a kind, as they are now. */
@@ -512,7 +547,8 @@ struct cluster *snapshot_cluster_new(const char *file, struct store *store, GErr
     g_queue_init(&snapshot->deliveries);
     for (unsigned feed = 0; feed < FEED_N; feed++)
         snapshot->objects[feed] = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, object_free);
-    if (!snapshot_file_read(file, load_object, snapshot, error)) {
+    if (!snapshot_file_read(file, load_object, snapshot, error) ||
+        !check_uids(snapshot, file, error)) {
         snapshot_cluster_free(&snapshot->cluster);
         return NULL;
     }

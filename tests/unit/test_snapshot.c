@@ -187,6 +187,12 @@ static const struct refused refused[] = {
     {LIST("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"b\"},\"spec\":7}"),
      "Pod a/b: field 'spec': expected an object"},
     {LIST("{\"kind\":\"Node\"}"), "Node /: field 'metadata.name': missing"},
+    {LIST("{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}},"
+          "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"labels\":{\"a\":\"b\"}}}"),
+     "Node n1 is there twice, and the two differ"},
+    {LIST("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"b\",\"uid\":\"u\"}},"
+          "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"a\",\"name\":\"c\",\"uid\":\"u\"}}"),
+     "field 'metadata.uid': Pods a/b and a/c have the same, \"u\""},
 };
 
 START_TEST(says_what_is_wrong_with_a_file)
@@ -196,6 +202,14 @@ START_TEST(says_what_is_wrong_with_a_file)
     ck_assert(!load(refused[_i].text, &error));
     ck_assert_msg(strstr(error->message, refused[_i].message), "%s", error->message);
     ck_assert_msg(strstr(error->message, directory), "%s", error->message);
+}
+END_TEST
+
+/* Files that were joined. */
+START_TEST(the_same_twice_is_no_harm)
+{
+    load_good(LIST(NODE("n1") "," NODE("n1")));
+    ck_assert_int_eq(used("n1", 1), 0);
 }
 END_TEST
 
@@ -549,6 +563,7 @@ int main(void)
     tcase_add_test(tcase, fills_the_store);
     tcase_add_loop_test(tcase, reads_what_kubectl_writes, 0, G_N_ELEMENTS(forms));
     tcase_add_loop_test(tcase, says_what_is_wrong_with_a_file, 0, G_N_ELEMENTS(refused));
+    tcase_add_test(tcase, the_same_twice_is_no_harm);
     tcase_add_test(tcase, a_missing_file_is_named);
     tcase_add_test(tcase, binds_and_plays_the_node_side);
     tcase_add_test(tcase, a_node_side_may_write_nothing);
