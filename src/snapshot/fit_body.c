@@ -101,8 +101,13 @@ bool fit_body_parse(struct json_arena *arena, const char *text, size_t length,
     if (!body.has_pod && !body.drain[0])
         return fail_with(error, GPULEDGER_ERROR_INVALID,
                          "expected 'pod' or 'drain': what is to fit?");
-    if (body.replicas == 0 && body.has_pod && body.manifest.counted)
+    if (body.replicas == 0 && body.has_pod && body.manifest.counted) {
         body.replicas = body.manifest.replicas;
+        if (body.replicas == 0)
+            return fail_with(error, GPULEDGER_ERROR_INVALID,
+                             "field 'spec.replicas' is 0: no pod is to fit; say how many are, with "
+                             "'replicas' or --replicas");
+    }
     *ret_body = body;
     return true;
 }

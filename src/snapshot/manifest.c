@@ -102,20 +102,26 @@ static const struct json_field count_fields[] = {
     JSON_FIELD_END,
 };
 
+/* Nothing is said. */
+#define UNSAID INT64_MIN
+
 static bool read_replicas(struct json_arena *arena, const cJSON *object,
                           struct manifest *manifest, GError **error)
 {
     const cJSON *spec = making_spec(object);
-    struct counts counts = {-1, -1, -1};
+    struct counts counts = {UNSAID, UNSAID, UNSAID};
 
     if (spec && !json_decode(arena, spec, count_fields, &counts, error))
         return fail_within(error, "field 'spec': ");
     if (counts.completions >= 0) /* no more pods of a job run at once than have to end */
         counts.parallelism = MIN(counts.parallelism, counts.completions);
-    manifest->counted = counts.replicas >= 0 || counts.parallelism >= 0;
-    manifest->replicas = counts.replicas >= 0      ? counts.replicas
-                         : counts.parallelism >= 0 ? counts.parallelism
-                                                   : 1;
+    const int64_t said = counts.replicas != UNSAID ? counts.replicas : counts.parallelism;
+    manifest->counted = said != UNSAID;
+    manifest->replicas = manifest->counted ? said : 1;
+    if (manifest->replicas < 0)
+        return fail_with(error, GPULEDGER_ERROR_INVALID,
+                         "field 'spec.%s' is %" G_GINT64_FORMAT "; expected 0 or more",
+                         counts.replicas != UNSAID ? "replicas" : "parallelism", said);
     if (manifest->replicas <= MANIFEST_REPLICAS_MAX)
         return true;
     return fail_with(error, GPULEDGER_ERROR_LIMIT, "field 'spec.replicas': at most %d are accepted",

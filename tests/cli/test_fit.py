@@ -107,6 +107,17 @@ status:
         self.assertTrue(text.startswith("0 of 2 pods like test/p"))
         self.assertIn("wants 30GiB, the card has 20GiB in all", text)
 
+    def test_no_pods_are_no_question(self):
+        cluster = self.write("nodes.json", listing(gpus("n1", 1, 10)))
+        spec = make_pod("p", {"aliyun.com/gpu-mem": "8"})["spec"]
+        for replicas, said in ((0, "field 'spec.replicas' is 0: no pod is to fit"),
+                               (-1, "field 'spec.replicas' is -1; expected 0 or more")):
+            made = self.write("made.json", {"kind": "Deployment", "metadata": {"name": "d"},
+                                            "spec": {"replicas": replicas, "template": {"spec": spec}}})
+            done = run("fit", "-f", made, "--snapshot", cluster)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+
     def test_drained_pods_go_to_new_nodes(self):
         """Where no other takes them; what they leave there the replicas find."""
         items = [gpus("n1", 1, 20), gpus("n2", 1, 4)]
