@@ -36,7 +36,7 @@ struct map {
     struct string_pairs pairs;
 };
 static const struct json_field map_fields[] = {
-    JSON_FIELD_PAIRS(struct map, pairs, "map", JSON_NUMBERS),
+    JSON_FIELD_PAIRS(struct map, pairs, "value", JSON_NUMBERS),
     JSON_FIELD_END,
 };
 
@@ -48,7 +48,7 @@ static bool read_map(struct json_arena *arena, const struct string_pairs *annota
 
     if (!text)
         return true;
-    g_autofree char *object = g_strconcat("{\"map\":", text, "}", NULL);
+    g_autofree char *object = g_strconcat("{\"value\":", text, "}", NULL);
     const cJSON *tree = json_parse(arena, object, strlen(object), error);
     if (!tree || !json_decode(arena, tree, map_fields, &map, error)) {
         g_prefix_error(error, "annotation '%s': expected an object of quantities: ", key);
