@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define COPIED_AT_ONCE 16 /* pods that wait */
+#define COPIED_AT_ONCE 4  /* pods that wait */
 #define TOLD_AT_ONCE 64   /* holds of the lock, by store_tell_ledger */
 
 /* --- a copy --------------------------------------------------------------------------------- */
@@ -68,18 +68,10 @@ static void copy_pending_pod(struct store *copy, struct store *store, const char
         g_hash_table_insert(copy->rules, g_strdup(uid), pod_rules_dup(rules));
 }
 
-static GPtrArray *pending_uids(struct store *store)
+static bool note_uid(const struct arrivals_row *row, void *data)
 {
-    GPtrArray *uids = g_ptr_array_new_with_free_func(g_free);
-    GHashTableIter iter;
-    gpointer uid;
-
-    store_lock(store);
-    g_hash_table_iter_init(&iter, store->pending);
-    while (g_hash_table_iter_next(&iter, &uid, NULL))
-        g_ptr_array_add(uids, g_strdup(uid));
-    store_unlock(store);
-    return uids;
+    g_ptr_array_add(data, g_strdup(row->uid));
+    return true;
 }
 
 static void copy_waits(struct store *copy, struct store *store)
@@ -108,8 +100,9 @@ static void copy_rejects(struct store *copy, struct store *store)
 
 static void copy_pending(struct store *copy, struct store *store)
 {
-    g_autoptr(GPtrArray) uids = pending_uids(store);
+    g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
 
+    store_arrivals_each(store, note_uid, uids);
     for (guint i = 0; i < uids->len; i++) {
         if (i % COPIED_AT_ONCE == 0)
             store_lock_again(store);

@@ -281,6 +281,7 @@ bool arrivals_walk(const struct arrivals *arrivals, struct arrivals_cursor *curs
         at = g_sequence_iter_next(at);
         go_on = visit(
             &(struct arrivals_row){
+                .uid = arrival->uid,
                 .ns = arrival->ns,
                 .title = arrival->title,
                 .created = arrival->created,

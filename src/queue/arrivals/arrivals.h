@@ -148,8 +148,8 @@ void arrivals_learn(struct arrivals *arrivals, const struct ledger *ledger,
 
 /* A pod that waits, for people; borrowed. */
 struct arrivals_row {
-    const char *ns, *title; /* "NAMESPACE/NAME" */
-    const char *created;    /* RFC 3339, or NULL */
+    const char *uid, *ns, *title; /* "NAMESPACE/NAME" */
+    const char *created;          /* RFC 3339, or NULL */
     int64_t priority;
     const struct request *request;
     const struct reservation *place; /* where it will go, or NULL */
