@@ -26,7 +26,7 @@
 #include "queue/ratings.h"
 #include "queue/rejects.h"
 #include "queue/verdicts.h"
-#include "store/sealing.h"
+#include "store/seals/sealing.h"
 #include "json/json.h"
 #include "policy/idleness.h"
 
@@ -57,7 +57,7 @@ struct store_options {
     int64_t reclaim_delay_ms; /* for whom that has waited for so long */
     int64_t reject_limit; /* these two: see queue/rejects.h */
     int64_t reject_window_ms;
-    struct seals *seals; /* store/seals.h; borrowed; NULL: annotations are believed */
+    struct seals *seals; /* store/seals/seals.h; borrowed; NULL: annotations are believed */
     bool silent;         /* a second reading of what is known: neither logged nor counted */
 };
 
@@ -316,7 +316,7 @@ void store_set_trust(struct store *store, enum trust trust);
  * plays a record again. Takes the lock itself. */
 void store_choose_quota(struct store *store, const struct pod_view *pod, const char *quota);
 
-/* Under the lock: whose seals are to be written (store/sealing.h). */
+/* Under the lock: whose seals are to be written (store/seals/sealing.h). */
 struct sealing *store_sealing(const struct store *store);
 
 /* For a reload of the configuration. Takes the lock itself. */

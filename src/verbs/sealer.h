@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Writes the seals that are missing (store/sealing.h). */
+/* Writes the seals that are missing (store/seals/sealing.h). */
 #include "store/cluster.h"
 
 /* Writes some of them; one thread, from time to time, of the replica that serves. Not under the lock.

@@ -6,7 +6,7 @@
  */
 #include "target.h"
 
-#include "store/seals.h"
+#include "store/seals/seals.h"
 
 #include <string.h>
 

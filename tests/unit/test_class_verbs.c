@@ -4,7 +4,7 @@
 #include "dialect/classes/classes.h"
 #include "explain/class_told.h"
 #include "literals.h"
-#include "store/seals.h"
+#include "store/seals/seals.h"
 #include "suite.h"
 #include "verbs/extender.h"
 #include "wire/plan_mark.h"

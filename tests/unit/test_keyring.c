@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of seals, as text, and what they make of facts. */
-#include "store/keyring.h"
+#include "store/seals/keyring.h"
 #include "suite.h"
 
 #include <gpuledger/error.h>

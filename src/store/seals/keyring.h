@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The keys that seals are made with (store/seals.h), and the text that they are kept as:
+ * The keys that seals are made with (store/seals/seals.h), and the text that they are kept as:
  *
  *   key ID HEX SINCE     an id of 8 and a key of 64 hexadecimal digits, Unix time
  *   adopted TIME         pods that had no seal until then have got one, as they were

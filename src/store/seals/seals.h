@@ -10,7 +10,7 @@
  * `struct seals` has the keys as they are now, behind a lock of its own that is held for no longer
  * than a look takes; it may be taken with the store's. Any thread.
  */
-#include "store/keyring.h"
+#include "store/seals/keyring.h"
 
 #include <gpuledger/dialect.h>
 

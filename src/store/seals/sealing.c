@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/sealing.h"
+#include "store/seals/sealing.h"
 
 #include <string.h>
 
-#define DUE_MAX 100 /* at a time */
+#define DUE_MAX 100   /* at a time */
 #define PAUSE_MS 2000 /* until the watch shows it; doubles */
 #define PAUSE_MAX_MS 600000
 #define TRIES_MAX 5

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/seals.h"
+#include "store/seals/seals.h"
 
 #include "core/ledger.h"
 #include "store/booking.h"
@@ -113,9 +113,9 @@ static struct allocation *as_sealed(const struct allocation *allocation)
         n = allocation->n_shares;
     }
     for (uint32_t i = 0; i < n; i++) {
-        const struct card *card =
-            shares[i].device || shares[i].card == CARD_UNKNOWN
-                ? NULL : node_card(allocation->node, shares[i].card);
+        const struct card *card = shares[i].device || shares[i].card == CARD_UNKNOWN
+                                      ? NULL
+                                      : node_card(allocation->node, shares[i].card);
         if (shares[i].named)
             continue;
         sealed->shares[kept] = shares[i];
@@ -143,8 +143,8 @@ char *seal_describe(const struct allocation *allocation)
     json_key(&writer, "booking");
     booking_encode(&writer, sealed);
     json_end_object(&writer);
-    const bool fits = sealed->n_shares > 0 && sealed->n_shares <= REQUEST_ASKS_MAX &&
-                      text->len < SEAL_MAX;
+    const bool fits =
+        sealed->n_shares > 0 && sealed->n_shares <= REQUEST_ASKS_MAX && text->len < SEAL_MAX;
     return g_string_free(text, !fits);
 }
 
@@ -327,10 +327,9 @@ static struct allocation *hold_devices(const struct pod_view *bare, const struct
 
     for (size_t i = 0; held && dialects[i]; i++) {
         g_autofree char *warning = NULL;
-        g_autoptr(allocation) other =
-            is_asked(request, dialects[i])
-                ? NULL
-                : dialects[i]->read_allocation(bare, options, &warning);
+        g_autoptr(allocation) other = is_asked(request, dialects[i])
+                                          ? NULL
+                                          : dialects[i]->read_allocation(bare, options, &warning);
         if (!other || other->n_shares == 0 || !other->shares[0].device)
             continue;
         unplace(other->shares, other->n_shares);
@@ -375,8 +374,7 @@ struct allocation *seal_distrust(struct allocation *take_told, const struct pod_
 
     bare.annotations.n = 0;
     request = dialect_read_request(&bare, options, NULL);
-    struct allocation *asked =
-        hold_devices(&bare, request, options, hold_requests(pod, request));
+    struct allocation *asked = hold_devices(&bare, request, options, hold_requests(pod, request));
     if (!asked && !request) { /* what cannot be read holds all that it may be */
         asked = dialect_read_allocation(&bare, options, NULL);
         if (asked) {

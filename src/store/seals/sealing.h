@@ -7,7 +7,7 @@
  *
  * Under the store's lock. verbs/sealer.h writes them.
  */
-#include "store/seals.h"
+#include "store/seals/seals.h"
 
 struct sealing;
 

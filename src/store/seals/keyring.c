@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/keyring.h"
+#include "store/seals/keyring.h"
 
 #include <gnutls/crypto.h>
 #include <gpuledger/error.h>
