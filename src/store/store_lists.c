@@ -7,7 +7,7 @@
 #include <gpuledger/error.h>
 
 /* What is swept is told one by one, as it happens, so that the lock is held for one of them only; the
- * end of the list, which comes last, then has nothing left to sweep but what waits. */
+ * end of the list, which comes last, then has next to nothing left to sweep. */
 struct stale {
     struct store *store;
     GPtrArray *keys; /* UIDs or names */
@@ -60,14 +60,49 @@ static bool drop_stale_cpu_pod(struct store *store)
     return uid != NULL;
 }
 
+static bool is_stale_pending(const struct store *store, const char *uid)
+{
+    const struct pending *pending = g_hash_table_lookup(store->pending, uid);
+
+    return pending && pending->generation != store->generation[FEED_PODS];
+}
+
+static bool collect_stale_pending(const struct arrivals_row *row, void *data)
+{
+    const struct stale *stale = data;
+
+    if (is_stale_pending(stale->store, row->uid))
+        g_ptr_array_add(stale->keys, g_strdup(row->uid));
+    return true;
+}
+
+/* One that a bind holds cards for is left to the end of the list: its booking stays. */
+static void drop_stale_pending(struct store *store, const char *uid)
+{
+    const struct ledger *ledger = store_lock_again(store);
+    const bool goes = is_stale_pending(store, uid) && !ledger_get(ledger, uid);
+    const uint64_t number = goes ? observer_number(store->observer) : 0;
+
+    if (goes)
+        store_miss_pod(store, uid);
+    store_unlock(store);
+    if (goes)
+        observer_tell(store->observer,
+                      &(struct observation){OBSERVED_POD_VANISHED, number, .key = uid});
+}
+
 static void drop_stale_pods(struct store *store)
 {
     g_autoptr(GPtrArray) uids = g_ptr_array_new_with_free_func(g_free);
-    struct stale stale = {store, uids};
+    g_autoptr(GPtrArray) pending = g_ptr_array_new_with_free_func(g_free);
+    struct stale stale = {store, uids}, stale_pending = {store, pending};
 
     node_walk_all(store, collect_stale_pods, &stale);
     for (guint i = 0; i < uids->len; i++)
         drop_stale_pod(store, uids->pdata[i]);
+    store_arrivals_each(store, collect_stale_pending, &stale_pending);
+    for (guint i = 0; i < pending->len; i++)
+        drop_stale_pending(store, pending->pdata[i]);
     while (drop_stale_cpu_pod(store))
         continue;
 }
