@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So that AddressSanitizer sees who reads a node that is gone. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, size) ((void)(start))
+#define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void)(start))
+#endif
+
 /* A node and a name of the usual length; what is larger has memory of its own. */
 #define SLOT_SIZE (NODE_LINES(sizeof(struct node_own) + 64) * NODE_ALIGNMENT)
 #define NODE_LINES(size) (((size) + NODE_ALIGNMENT - 1) / NODE_ALIGNMENT)
@@ -47,8 +55,11 @@ void node_blocks_free(struct node_blocks *blocks)
 
 static void *take_slot(struct node_blocks *blocks)
 {
-    if (blocks->free->len > 0)
-        return g_ptr_array_remove_index_fast(blocks->free, blocks->free->len - 1);
+    if (blocks->free->len > 0) {
+        void *again = g_ptr_array_remove_index_fast(blocks->free, blocks->free->len - 1);
+        ASAN_UNPOISON_MEMORY_REGION(again, SLOT_SIZE);
+        return again;
+    }
     if (blocks->n_next == 0) {
         blocks->n_last = blocks->n_last == 0 ? SLOTS_FIRST : MIN(2 * blocks->n_last, SLOTS_MOST);
         blocks->n_next = blocks->n_last;
@@ -68,8 +79,10 @@ void *node_blocks_take(struct node_blocks *blocks, size_t size)
 
 void node_blocks_give(struct node_blocks *blocks, void *block, size_t size)
 {
-    if (size > SLOT_SIZE)
+    if (size > SLOT_SIZE) {
         free(block);
-    else
-        g_ptr_array_add(blocks->free, block);
+        return;
+    }
+    g_ptr_array_add(blocks->free, block);
+    ASAN_POISON_MEMORY_REGION(block, SLOT_SIZE);
 }
