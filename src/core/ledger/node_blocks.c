@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So that AddressSanitizer sees who reads a node that is gone. */
+/* So that AddressSanitizer, whose own these two are, sees who reads a node that is gone. */
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
+void __asan_poison_memory_region(const volatile void *start, size_t size);
+void __asan_unpoison_memory_region(const volatile void *start, size_t size);
 #else
-#define ASAN_POISON_MEMORY_REGION(start, size) ((void)(start))
-#define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void)(start))
+#define __asan_poison_memory_region(start, size) ((void)(start))
+#define __asan_unpoison_memory_region(start, size) ((void)(start))
 #endif
 
 /* A node and a name of the usual length; what is larger has memory of its own. */
@@ -57,7 +58,7 @@ static void *take_slot(struct node_blocks *blocks)
 {
     if (blocks->free->len > 0) {
         void *again = g_ptr_array_remove_index_fast(blocks->free, blocks->free->len - 1);
-        ASAN_UNPOISON_MEMORY_REGION(again, SLOT_SIZE);
+        __asan_unpoison_memory_region(again, SLOT_SIZE);
         return again;
     }
     if (blocks->n_next == 0) {
@@ -84,5 +85,5 @@ void node_blocks_give(struct node_blocks *blocks, void *block, size_t size)
         return;
     }
     g_ptr_array_add(blocks->free, block);
-    ASAN_POISON_MEMORY_REGION(block, SLOT_SIZE);
+    __asan_poison_memory_region(block, SLOT_SIZE);
 }
