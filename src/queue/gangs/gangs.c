@@ -67,27 +67,17 @@ void gangs_free(struct gangs *gangs)
 
 /* --- groups and members ----------------------------------------------------------------------- */
 
-static bool has_place(enum gang_stage stage)
-{
-    return stage >= HELD && stage <= BOOKED;
-}
-
-static struct gang_tenant *tenant_of(const struct gangs *gangs, const char *ns)
-{
-    return g_hash_table_lookup(gangs->tenants, ns);
-}
-
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage)
 {
     struct gang *gang = member->gang;
     const uint32_t before = gang_places(gang);
-    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
+    struct gang_tenant *tenant = gang_tenant_of(gangs, gang->ns);
 
-    tenant->n_places -= has_place(member->stage);
+    tenant->n_places -= gang_has_place(member->stage);
     gang->n[member->stage]--;
     member->stage = stage;
     gang->n[stage]++;
-    tenant->n_places += has_place(stage);
+    tenant->n_places += gang_has_place(stage);
     if (before == 0 && gang_places(gang) > 0)
         g_ptr_array_add(gangs->holding, gang);
     if (before > 0 && gang_places(gang) == 0) {
@@ -100,28 +90,32 @@ void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_s
     gang_note_half(gangs, gang);
 }
 
-/* What is booked is its bind's to take back. */
-static void drop(struct gangs *gangs, struct gang_member *member)
+void gang_drop(struct gangs *gangs, struct gang_member *member)
 {
     if (member->stage >= HELD && member->stage <= DUE)
         gangs->keeper.drop(gangs->keeper.data, member->uid);
     gang_set_stage(gangs, member, KNOWN);
 }
 
-/* Not of those whose binds go on: they end in a booking, or depart. */
-static bool release(struct gangs *gangs, struct gang *gang)
+bool gang_release(struct gangs *gangs, struct gang *gang)
 {
     bool any = false;
 
     for (guint i = 0; i < gang->members->len; i++) {
         struct gang_member *member = g_ptr_array_index(gang->members, i);
         if (member->stage == HELD || member->stage == ARRIVED) {
-            drop(gangs, member);
+            gang_drop(gangs, member);
             any = true;
         }
     }
     gang->deadline_ms = 0;
     return any;
+}
+
+bool gang_is_free(const struct gang *gang)
+{
+    return gang->whole || gang->min == 1 ||
+           (gang->n[BOUND] > 0 && gang_lacks_ended(gang) && gang_places(gang) == 0);
 }
 
 struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *name, bool native)
@@ -133,7 +127,7 @@ struct gang *gang_find(const struct gangs *gangs, const char *ns, const char *na
 struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *name, bool native)
 {
     struct gang *gang = gang_find(gangs, ns, name, native);
-    struct gang_tenant *tenant = tenant_of(gangs, ns);
+    struct gang_tenant *tenant = gang_tenant_of(gangs, ns);
 
     if (gang)
         return gang;
@@ -160,7 +154,7 @@ struct gang *gang_find_or_make(struct gangs *gangs, const char *ns, const char *
 
 static void remove_if_empty(struct gangs *gangs, struct gang *gang)
 {
-    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
+    struct gang_tenant *tenant = gang_tenant_of(gangs, gang->ns);
 
     if (gang->declared || gang->members->len > 0)
         return;
@@ -186,7 +180,7 @@ bool gangs_declare(struct gangs *gangs, const struct pod_group_view *group, uint
     gang->timeout_ms = group->timeout_ms;
     gang_set_min(gangs, gang, group->min);
     if (group->failure && g_strcmp0(group->failure, gang->failure) != 0 && !gang->whole)
-        release(gangs, gang);
+        gang_release(gangs, gang);
     g_free(gang->failure);
     gang->failure = g_strdup(group->failure);
     return true;
@@ -201,7 +195,7 @@ static void undeclare(struct gangs *gangs, struct gang *gang)
     gang_heed_pods(gangs, gang); /* they may say it */
     gang_note_half(gangs, gang);
     if (!gang->whole)
-        release(gangs, gang);
+        gang_release(gangs, gang);
     remove_if_empty(gangs, gang);
 }
 
@@ -304,7 +298,7 @@ bool gangs_join(struct gangs *gangs, const char *ns, const struct pod_group_clai
     if (recalls)
         member->came_with = claim->came_with;
     if (stage != KNOWN && member->stage != stage) {
-        drop(gangs, member);
+        gang_drop(gangs, member);
         gang_set_stage(gangs, member, stage);
     }
     if (recalls)
@@ -323,7 +317,7 @@ bool gangs_forget(struct gangs *gangs, const char *uid)
     gang_change(gangs, gang);
     const uint32_t said = member->says;
     gang_set_unseen(gangs, member, 0);
-    drop(gangs, member);
+    gang_drop(gangs, member);
     gang->n[KNOWN]--;
     g_hash_table_remove(gangs->by_uid, uid);
     g_ptr_array_remove(gang->members, member);
@@ -357,179 +351,6 @@ void gangs_sweep_pods(struct gangs *gangs, uint32_t generation)
         gangs_forget(gangs, stale->pdata[i]);
 }
 
-/* --- filter ----------------------------------------------------------------------------------- */
-
-static bool is_busy(const struct gangs *gangs, const struct gang *asking, const char *pool)
-{
-    for (guint i = 0; i < gangs->holding->len; i++) {
-        const struct gang *gang = g_ptr_array_index(gangs->holding, i);
-        if (gang != asking && !gang->whole && gang->pool == pool)
-            return true;
-    }
-    return false;
-}
-
-/* Its pods are pods like others. */
-static bool is_free(const struct gang *gang)
-{
-    return gang->whole || gang->min == 1 ||
-           (gang->n[BOUND] > 0 && gang_lacks_ended(gang) && gang_places(gang) == 0);
-}
-
-static enum gang_answer judge(const struct gangs *gangs, const struct gang *gang, const char *pool,
-                              int64_t now_ms)
-{
-    if (gang->min == 0)
-        return GANG_UNKNOWN;
-    if (now_ms < gang->again_ms)
-        return GANG_BACKOFF;
-    if (gang->members->len < gang->min)
-        return gang->min > GANG_MEMBERS_MAX ? GANG_CAPPED : GANG_FEW;
-    if (is_busy(gangs, gang, pool))
-        return GANG_BUSY;
-    return tenant_of(gangs, gang->ns)->n_places + gang->n[KNOWN] > GANGS_PLACES_MAX ? GANG_CAPPED
-                                                                                    : GANG_YES;
-}
-
-static bool has_enough_places(const struct gang *gang)
-{
-    return gang_there(gang) >= gang->min;
-}
-
-static bool is_spent(const struct gangs *gangs, const struct gang *gang, int64_t now_ms)
-{
-    return !gangs->keeper.unhurried &&
-           tenant_of(gangs, gang->ns)->rested_ms - now_ms > GANGS_AHEAD_MS;
-}
-
-enum gang_answer gangs_judge(const struct gangs *gangs, const char *uid, int64_t now_ms)
-{
-    const struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-
-    if (!member || is_free(member->gang))
-        return GANG_NONE;
-    const enum gang_answer answer = judge(gangs, member->gang, member->gang->pool, now_ms);
-    return answer == GANG_YES && !has_enough_places(member->gang) &&
-                   is_spent(gangs, member->gang, now_ms)
-               ? GANG_SPENT
-               : answer;
-}
-
-/* Those without a place, who is asked about first. */
-static GPtrArray *list_without(const struct gang *gang, struct gang_member *asked)
-{
-    GPtrArray *without = g_ptr_array_new();
-
-    if (asked->stage == KNOWN)
-        g_ptr_array_add(without, asked);
-    for (guint i = 0; i < gang->members->len; i++) {
-        struct gang_member *member = g_ptr_array_index(gang->members, i);
-        if (member != asked && member->stage == KNOWN)
-            g_ptr_array_add(without, member);
-    }
-    return without;
-}
-
-char **gangs_without(const struct gangs *gangs, const char *uid)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-
-    if (!member)
-        return NULL;
-    g_autoptr(GPtrArray) without = list_without(member->gang, member);
-    char **uids = g_new0(char *, without->len + 1);
-    for (guint i = 0; i < without->len; i++)
-        uids[i] = g_strdup(((struct gang_member *)without->pdata[i])->uid);
-    return uids;
-}
-
-static void note_work(struct gangs *gangs, const struct gang *gang, uint64_t work, int64_t now_ms)
-{
-    struct gang_tenant *tenant = tenant_of(gangs, gang->ns);
-
-    roll_change(&gangs->tenant_roll, &tenant->entry);
-    tenant->rested_ms = MAX(tenant->rested_ms, now_ms) + (int64_t)(work * 1000 / GANGS_WORK_SECOND);
-}
-
-/* Places for all who have none; those who have one keep it. GANG_YES: enough have. */
-static enum gang_answer hold(struct gangs *gangs, struct gang *gang, struct gang_member *asked,
-                             const struct gang_ask *ask)
-{
-    uint64_t work = 0;
-    g_autoptr(GPtrArray) without = list_without(gang, asked);
-    g_autofree const char **uids = g_new0(const char *, without->len + 1);
-    g_autofree bool *taken = g_new0(bool, without->len + 1);
-
-    for (guint i = 0; i < without->len; i++)
-        uids[i] = ((struct gang_member *)without->pdata[i])->uid;
-    if (without->len > 0)
-        work = ask->take(ask->data, uids, without->len, taken);
-    note_work(gangs, gang, work, ask->now_ms);
-    for (guint i = 0; i < without->len; i++) {
-        if (taken[i])
-            gang_set_stage(gangs, without->pdata[i], HELD);
-    }
-    gang->fit = gang_there(gang);
-    return has_enough_places(gang) ? GANG_YES : work > GANG_WORK_MAX ? GANG_SPENT : GANG_NO_ROOM;
-}
-
-enum gang_answer gangs_ask(struct gangs *gangs, const struct gang_ask *ask)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, ask->uid);
-    struct gang *gang = member ? member->gang : NULL;
-    enum gang_answer answer;
-
-    if (!gang || member->stage >= BOUND || (is_free(gang) && !has_place(member->stage)))
-        return GANG_NONE;
-    gang_change(gangs, gang);
-    if (is_free(gang) || member->stage == DUE || member->stage == BOOKED) {
-        /* It was whole before this one had come, or is on its way. */
-        gang->asked_ms = ask->now_ms;
-        return GANG_YES;
-    }
-    answer = judge(gangs, gang, ask->pool, ask->now_ms);
-    gang_note_asked(gangs, gang, ask->now_ms);
-    if (answer != GANG_YES && answer != GANG_BUSY)
-        gang_want_nothing(gangs, gang, GANG_ROOM_LEFT);
-    if (answer != GANG_YES) {
-        release(gangs, gang); /* a member went: what is left of the places is no group */
-        return answer;
-    }
-    if (has_place(member->stage) && has_enough_places(gang)) {
-        gang->asked_ms = ask->now_ms;
-        return GANG_YES;
-    }
-    if (ask->now_ms - gang->tried_ms < GANG_LOOK_MS && gang_places(gang) == 0)
-        return GANG_NO_ROOM;
-    answer = is_spent(gangs, gang, ask->now_ms) ? GANG_SPENT : GANG_YES;
-    if (answer == GANG_YES) {
-        gang->pool = ask->pool;
-        gang->asked_ms = gang->tried_ms = ask->now_ms;
-        answer = hold(gangs, gang, member, ask);
-    }
-    if (!has_enough_places(gang))
-        release(gangs, gang);
-    if (answer == GANG_NO_ROOM)
-        note_work(gangs, gang, gang_want_room(gangs, gang, ask), ask->now_ms);
-    if (answer != GANG_YES)
-        return answer;
-    gang_want_nothing(gangs, gang, GANG_ROOM_CAME);
-    if (gang->deadline_ms == 0)
-        gang->deadline_ms = ask->now_ms + gang->timeout_ms;
-    return member->stage == KNOWN ? GANG_NO_ROOM : GANG_YES;
-}
-
-void gangs_lose(struct gangs *gangs, const char *uid)
-{
-    struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
-
-    if (member && member->stage >= HELD && member->stage <= DUE) {
-        gang_change(gangs, member->gang);
-        drop(gangs, member);
-        member->gang->tried_ms = G_MININT64 / 2;
-    }
-}
-
 /* --- bind ------------------------------------------------------------------------------------- */
 
 static uint32_t count_arrived(const struct gang *gang)
@@ -542,7 +363,7 @@ enum gang_answer gangs_arrive(struct gangs *gangs, const char *uid, int64_t now_
     struct gang_member *member = g_hash_table_lookup(gangs->by_uid, uid);
     struct gang *gang = member ? member->gang : NULL;
 
-    if (!member || member->stage >= BOUND || (member->stage == KNOWN && is_free(gang)))
+    if (!member || member->stage >= BOUND || (member->stage == KNOWN && gang_is_free(gang)))
         return GANG_NONE;
     if (member->stage == KNOWN)
         return GANG_LOST;
@@ -613,7 +434,7 @@ bool gangs_expire(struct gangs *gangs, int64_t now_ms)
         if (!late && now_ms - gang->asked_ms < GANG_ASKED_MS)
             continue;
         gang_change(gangs, gang);
-        if (!release(gangs, gang))
+        if (!gang_release(gangs, gang))
             continue;
         any = true;
         if (late && !gang->whole)

@@ -103,7 +103,21 @@ static inline uint32_t gang_there(const struct gang *gang)
 {
     return gang_places(gang) + gang->n[BOUND] + gang->n[PLAIN];
 }
+static inline bool gang_has_place(enum gang_stage stage)
+{
+    return stage >= HELD && stage <= BOOKED;
+}
+static inline struct gang_tenant *gang_tenant_of(const struct gangs *gangs, const char *ns)
+{
+    return g_hash_table_lookup(gangs->tenants, ns);
+}
 void gang_set_stage(struct gangs *gangs, struct gang_member *member, enum gang_stage stage);
+/* Takes the member's place; what is booked is its bind's to take back. */
+void gang_drop(struct gangs *gangs, struct gang_member *member);
+/* Takes all places of it but of those whose binds go on: they end in a booking, or depart. Whether there were any. */
+bool gang_release(struct gangs *gangs, struct gang *gang);
+/* Its pods are pods like others. */
+bool gang_is_free(const struct gang *gang);
 
 void gang_set_min(struct gangs *gangs, struct gang *gang, uint32_t min);
 /* After a change of what its pods say. */
