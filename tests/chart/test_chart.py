@@ -186,12 +186,38 @@ class Chart(unittest.TestCase):
         self.assertNotIn("--ops-tls", text)
         self.assertIn("scheme: HTTP\n", text)
 
+    def test_the_affinity_can_be_taken_away(self):
+        self.assertNotIn("ffinity:", self.rendered("--set", "affinity=null"))
+        self.assertIn("podAntiAffinity:", self.rendered("--set", "affinity=null,replicas=2"))
+
+    def test_a_network_policy_never_lets_everybody_in(self):
+        for cidrs in ("null", "[]"):
+            with self.subTest(cidrs):
+                error = self.refused("--set", "networkPolicy.enabled=true", "--set-json",
+                                     f"networkPolicy.podCIDRs={cidrs}")
+                self.assertIn("podCIDRs", error)
+        for cidrs in ('["10.0.0.0/8"]', '["fd00::/8"]'):
+            policy = by_name(objects(self.rendered("--set", "networkPolicy.enabled=true", "--set-json",
+                                                   f"networkPolicy.podCIDRs={cidrs}")))[
+                "networking.k8s.io/v1", "NetworkPolicy", "kube-system", "gpuledger"]
+            self.assertTrue(all(rule["from"] for rule in policy["spec"]["ingress"]))
+
+    def test_plans_write_gpushare_s_config_maps_wherever_they_run(self):
+        for namespace, verbs in (("kube-system", ["get", "list", "create", "patch"]),
+                                 ("gpus", ["get", "create", "patch"])):
+            with self.subTest(namespace):
+                here = by_name(objects(self.rendered("--set", "plans.enabled=true", namespace=namespace)))
+                role = here["rbac.authorization.k8s.io/v1", "Role", "kube-system", "gpuledger-plans"]
+                self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}])
+                binding = here["rbac.authorization.k8s.io/v1", "RoleBinding", "kube-system", "gpuledger-plans"]
+                self.assertEqual(binding["subjects"][0]["namespace"], namespace)
+
     def test_another_namespace(self):
         for one in objects(self.rendered("--values", values_file("full"), namespace="gpus")):
             meta = one["metadata"]
             text = json.dumps({**one, "data": None, "spec": None if one["kind"] == "PrometheusRule" else one.get("spec")})
             if meta.get("namespace") == "kube-system":
-                self.assertIn(meta["name"], ("gpuledger", "gpuledger-scheduler-authentication"))
+                self.assertIn(meta["name"], ("gpuledger", "gpuledger-plans", "gpuledger-scheduler-authentication"))
                 self.assertIn(one["kind"], ("Role", "RoleBinding"))
                 text = text.replace('"namespace": "kube-system"', "", 1)
             self.assertNotIn("kube-system", text)
