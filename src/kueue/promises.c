@@ -157,7 +157,10 @@ void promises_lapse(struct promises *promises, int64_t now_s)
     g_autoptr(GPtrArray) list = list_all(promises);
 
     for (guint i = 0; i < list->len; i++) {
-        const struct promise *promise = list->pdata[i];
+        struct promise *promise = list->pdata[i];
+        /* The clock was set back: it is made now, and lasts for no longer. */
+        promise->said_s = MIN(promise->said_s, now_s);
+        promise->until_s = MIN(promise->until_s, now_s + PROMISE_S);
         if (promise->until_s <= now_s || is_kept(promise))
             promises_forget(promises, promise->pods->uid);
     }

@@ -137,6 +137,36 @@ START_TEST(a_key_goes_when_nothing_is_sealed_with_it)
 }
 END_TEST
 
+/* As it is then, and once the clock is right. */
+static void expect_order(const struct keyring *keyring, int64_t added_s, int64_t right_s)
+{
+    const unsigned newest = keyring_size(keyring) - 1;
+    static const char *const none[] = {NULL};
+    g_autoptr(keyring) later = keyring_dup(keyring);
+
+    ck_assert_str_eq(keyring_id(keyring, 0), "0000000a");
+    ck_assert_str_ne(keyring_signer(keyring, added_s), keyring_id(keyring, newest));
+    ck_assert_str_eq(keyring_signer(keyring, added_s + KEYRING_SETTLE_S),
+                     keyring_id(keyring, newest));
+    ck_assert_str_eq(keyring_signer(keyring, right_s), keyring_id(keyring, newest));
+    ck_assert_uint_eq(keyring_drop(later, none, right_s), newest);
+}
+
+START_TEST(a_new_key_is_the_newest_whatever_the_clock_was)
+{
+    g_autoptr(keyring) set_back = parse(OLD NEW), was_ahead = parse(OLD NEW);
+
+    ck_assert(keyring_add(set_back, 500)); /* the others are of 1000 and 2000 */
+    expect_order(set_back, 500, 9000);
+    ck_assert(keyring_add(was_ahead, 1500));
+    expect_order(was_ahead, 1500, 9000);
+    char *text = keyring_format(set_back);
+    g_autoptr(keyring) again = parse(text);
+    ck_assert_str_eq(keyring_id(again, 2), keyring_id(set_back, 2));
+    keyring_text_free(text);
+}
+END_TEST
+
 START_TEST(keys_are_made_by_chance)
 {
     g_autoptr(keyring) keyring = keyring_new();
@@ -169,6 +199,7 @@ int main(void)
     tcase_add_test(tests, an_edited_seal_is_none);
     tcase_add_test(tests, a_new_key_signs_when_all_have_had_time_to_read_it);
     tcase_add_test(tests, a_key_goes_when_nothing_is_sealed_with_it);
+    tcase_add_test(tests, a_new_key_is_the_newest_whatever_the_clock_was);
     tcase_add_test(tests, keys_are_made_by_chance);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -168,6 +168,24 @@ START_TEST(a_promise_ends)
 }
 END_TEST
 
+START_TEST(a_promise_lasts_no_longer_when_the_clock_is_set_back)
+{
+    struct promises *promises = promises_new();
+    const int64_t back_s = TIME_S - 18000;
+
+    promise(promises, "a", 1, 6);
+    promise(promises, "b", 1, 6);
+    promises_lapse(promises, back_s);
+    come(promises, "b", "p1", "6", back_s + 1);
+    ck_assert_int_eq(left_of(promises, 2), 1);
+    promises_lapse(promises, back_s + PROMISE_S - 1);
+    ck_assert(promises_has(promises, "uid-a") && !promises_has(promises, "uid-b"));
+    promises_lapse(promises, back_s + PROMISE_S);
+    ck_assert_uint_eq(promises_count(promises), 0);
+    promises_free(promises);
+}
+END_TEST
+
 START_TEST(a_namespace_has_so_many_promises)
 {
     struct promises *promises = promises_new();
@@ -314,6 +332,7 @@ int main(void)
     tcase_add_test(tests, what_was_promised_takes_cards_until_the_pods_have_come);
     tcase_add_test(tests, one_pod_keeps_one_promise);
     tcase_add_test(tests, a_promise_ends);
+    tcase_add_test(tests, a_promise_lasts_no_longer_when_the_clock_is_set_back);
     tcase_add_test(tests, a_namespace_has_so_many_promises);
     tcase_add_test(tests, namespaces_take_turns);
     tcase_add_test(tests, a_list_takes_away_what_it_does_not_name);

@@ -187,6 +187,13 @@ unsigned keyring_size(const struct keyring *keyring)
     return keyring->n;
 }
 
+/* In their order. */
+static void make_earlier(struct keyring *keyring, int64_t than_s)
+{
+    for (unsigned i = keyring->n; i-- > 0;)
+        keyring->keys[i].since_s = MIN(keyring->keys[i].since_s, --than_s);
+}
+
 bool keyring_add(struct keyring *keyring, int64_t now_s)
 {
     guint8 name[ID_DIGITS / 2];
@@ -200,8 +207,8 @@ bool keyring_add(struct keyring *keyring, int64_t now_s)
         return false;
     if (keyring->n == KEYRING_KEYS_MAX)
         memmove(keyring->keys, keyring->keys + 1, --keyring->n * sizeof *keyring->keys);
+    make_earlier(keyring, now_s);
     keyring->keys[keyring->n++] = key;
-    qsort(keyring->keys, keyring->n, sizeof *keyring->keys, compare_keys);
     explicit_bzero(&key, sizeof key);
     return true;
 }

@@ -36,7 +36,8 @@ char *keyring_format(const struct keyring *keyring);
 void keyring_text_free(char *text);
 
 unsigned keyring_size(const struct keyring *keyring);
-/* Adds a key by chance, in place of the oldest one if there are too many. False: chance is not to be had. */
+/* Adds a key by chance, in place of the oldest one if there are too many. It is the newest, also after a clock
+ * was set back: the others' times are before its own then. False: chance is not to be had. */
 bool keyring_add(struct keyring *keyring, int64_t now_s);
 /* Drops those that neither sign nor are named among the ids, which ends with NULL. Returns how many. */
 unsigned keyring_drop(struct keyring *keyring, const char *const *ids, int64_t now_s);
