@@ -85,6 +85,23 @@ struct reading {
     struct calendar *calendar;
 };
 
+/* Decodes an object. A word that nobody knows may be a selector, or a bound, that somebody relies on. */
+static bool read_object(const struct reading *reading, const cJSON *object,
+                        const struct json_field *fields, void *ret_members, GError **error)
+{
+    const cJSON *item = cJSON_IsObject(object) ? object->child : NULL;
+
+    for (; item; item = item->next) {
+        const struct json_field *field = fields;
+        while (field->path && !g_str_equal(field->path, item->string))
+            field++;
+        if (!field->path)
+            return fail_with(error, GPULEDGER_ERROR_INVALID, "there is no field '%.64s'",
+                             item->string);
+    }
+    return json_decode(reading->arena, object, fields, ret_members, error);
+}
+
 /* "4h", "30m", "90s". */
 static bool read_limit(const char *key, const char *text, int64_t *seconds, GError **error)
 {
@@ -141,17 +158,20 @@ static bool read_days(const cJSON *list, struct window *window, GError **error)
                 item->valuestring ? item->valuestring : "");
         window->days[day] = true;
     }
-    return true;
+    return !list || list->child ||
+           fail_with(error, GPULEDGER_ERROR_INVALID, "field 'days': there are none");
 }
 
 struct window_object {
     const char *from, *to;
     const cJSON *days;
+    bool targeted; /* by what, read_target reads */
 };
 static const struct json_field window_fields[] = {
     JSON_FIELD_STRING(struct window_object, from, "from", JSON_REQUIRED),
     JSON_FIELD_STRING(struct window_object, to, "to", JSON_REQUIRED),
     JSON_FIELD_ARRAY(struct window_object, days, "days", 0),
+    JSON_FIELD_PRESENT(struct window_object, targeted, "target", 0),
     JSON_FIELD_END,
 };
 
@@ -189,7 +209,7 @@ static bool read_window(const struct reading *reading, const cJSON *item, struct
     struct mode_value value;
     struct switch_mark mark;
 
-    if (!json_decode(reading->arena, item, window_fields, &object, error) ||
+    if (!read_object(reading, item, window_fields, &object, error) ||
         !read_days(object.days, &window, error))
         return false;
     g_autofree char *target = read_target(item, error);
@@ -272,7 +292,7 @@ static bool read_kind(const struct reading *reading, const cJSON *item, const ch
     struct kind_object object = {.zone = zone};
     struct kind kind = {0};
 
-    if (!json_decode(reading->arena, item, kind_fields, &object, error))
+    if (!read_object(reading, item, kind_fields, &object, error))
         return false;
     kind.mode = switch_mode_find(object.label);
     if (!kind.mode)
@@ -371,7 +391,7 @@ static bool read_all(const struct reading *reading, const cJSON *tree, GError **
 
     if (!cJSON_IsObject(tree))
         return fail_with(error, GPULEDGER_ERROR_INVALID, "it is no mapping");
-    if (!json_decode(reading->arena, tree, calendar_fields, &object, error) ||
+    if (!read_object(reading, tree, calendar_fields, &object, error) ||
         !read_limit("notice", object.notice, &limits->notice_s, error) ||
         !read_limit("drain", object.drain, &limits->drain_s, error) ||
         !read_limit("deadline", object.deadline, &limits->deadline_s, error) ||

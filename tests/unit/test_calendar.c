@@ -264,6 +264,17 @@ static const struct {
      "mig.config"},
     {"{\"layouts\":{\"all-1g.5gb\":{}},\"nodes\":[]}", "all-1g.5gb"},
     {"{\"layouts\":{\"a b\":{\"1g.5gb\":7}},\"nodes\":[]}", "value of a label"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"" CONFIG "\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"days\":[],\"target\":\"day\"}]}]}",
+     "'days'"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"" CONFIG "\",\"windows\":[{\"from\":\"20:00\","
+     "\"to\":\"08:00\",\"day\":[\"Mon\"],\"target\":\"day\"}]}]}",
+     "no field 'day'"},
+    {"{\"timeZone\":\"UTC\",\"nodes\":[{\"label\":\"" CONFIG
+     "\",\"selecter\":{\"pool\":\"school\"},\"windows\":[" DAY "]}]}",
+     "no field 'selecter'"},
+    {"{\"nodes\":[[1]]}", "expected a JSON object"},
+    {"{\"maxPerhour\":1,\"nodes\":[]}", "no field 'maxPerhour'"},
     {"{\"maxPerHour\":-1,\"nodes\":[]}", "maxPerHour"},
     {"{\"maxPerHour\":3601,\"nodes\":[]}", "maxPerHour"},
     {"{\"maxPerNamespace\":10001,\"nodes\":[]}", "maxPerNamespace"},
