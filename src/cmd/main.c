@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <microhttpd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,11 @@ static enum exit_code flush(enum exit_code code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
+    /* Whoever reads no further, as `head`, wants no complaint. */
+    if (errno == EPIPE) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
     complain("standard output cannot be written: %s", g_strerror(errno));
     return code == EXIT_OK ? EXIT_FAILED : code;
 }

@@ -25,7 +25,7 @@
     {"filename", PATH(filename, "FILE", ""),
      IN(CLIENT, PLANS | COMMAND_PLAN), .flags = OPTION_FLAG_ONLY, .letter = 'f',
      .help = "A pod that is not in the cluster, as JSON or YAML, or what makes pods from a "
-             "template: a Deployment, a StatefulSet, a Job."},
+             "template: a Deployment, a StatefulSet, a Job; '-' is standard input."},
     {"replicas", INT(replicas, "N", "0", 0, 1000000),
      IN(CLIENT, COMMAND_FIT), .flags = OPTION_FLAG_ONLY,
      .help = "How many pods are to fit; 0: as many as the file says, else as many as there is room "

@@ -486,6 +486,15 @@ static bool find_file(struct config *config, const struct config_inputs *inputs,
     return true;
 }
 
+/* "-", as for kubectl: what is piped in. */
+static void mean_standard_input(char **path)
+{
+    if (!g_str_equal(*path, "-"))
+        return;
+    g_free(*path);
+    *path = g_strdup("/dev/stdin");
+}
+
 static bool load(struct config *config, const struct config_inputs *inputs, GError **error)
 {
     g_autoptr(GArray) given = g_array_new(FALSE, FALSE, sizeof(struct given));
@@ -499,10 +508,13 @@ static bool load(struct config *config, const struct config_inputs *inputs, GErr
         }
     }
     note_variables(config, inputs->environment);
-    return find_file(config, inputs, given, error) &&
-           (!*config->file || apply_file(config, inputs->command, error)) &&
-           apply_environment(config, inputs, error) && apply_arguments(config, given, error) &&
-           (!(inputs->command & COMMAND_SERVE) || check(config, error));
+    if (!find_file(config, inputs, given, error) ||
+        (*config->file && !apply_file(config, inputs->command, error)) ||
+        !apply_environment(config, inputs, error) || !apply_arguments(config, given, error))
+        return false;
+    mean_standard_input(&config->filename);
+    mean_standard_input(&config->snapshot);
+    return !(inputs->command & COMMAND_SERVE) || check(config, error);
 }
 
 struct config *config_load(const struct config_inputs *inputs, GError **error)

@@ -83,7 +83,8 @@ const struct option options[] = {
      .help = "The context of the kubeconfig to use instead of its current one."},
     {"snapshot", PATH(snapshot, "FILE", ""), IN(CLUSTER, READER),
      .help = "A saved cluster instead of an API server: the output of 'kubectl get "
-             "nodes,pods,configmaps -A -o json'. Binds change it in memory only."},
+             "nodes,pods,configmaps -A -o json'; '-' is standard input. Binds change it in memory "
+             "only."},
     {"snapshot-out", PATH(snapshot_out, "FILE", ""), IN(CLUSTER, COMMAND_SERVE),
      .help = "Where to write the snapshot, with what binds changed in it, at the end."},
     {"api-timeout", DURATION(api_timeout_ms, "10s", 1000, 5 * MINUTE_MS), IN(CLUSTER, CLUSTER),

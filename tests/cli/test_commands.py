@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -217,6 +218,25 @@ class Errors(Case):
             result.stderr,
             "gpuledger: standard output cannot be written: No space left on device\n",
         )
+
+    def test_who_reads_no_further_gets_no_complaint(self):
+        for arguments in (["nodes", "--snapshot", SNAPSHOT], ["man"]):
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            with open(write_end, "w", encoding="utf-8") as pipe:
+                result = run(*arguments, stdout=pipe)
+            self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, ""), arguments)
+
+    def test_standard_input_is_a_file(self):
+        pod = json.dumps({"kind": "Pod", "metadata": {"name": "p", "namespace": "ml"}, "spec": {"containers": [
+            {"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}]}})
+        for text, arguments in ((pod, ["explain", "-f", "-", "--snapshot", SNAPSHOT]),
+                                (pod, ["fit", "-f-", "--replicas=1", "--snapshot", SNAPSHOT]),
+                                (SNAPSHOT.read_text(), ["nodes", "--snapshot=-"])):
+            result = subprocess.run([PROGRAM, *map(str, arguments)], env=environment(), input=text, text=True,
+                                    capture_output=True, timeout=60, check=False)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
+            self.assertIn("gpu-", result.stdout)
 
 
 class PrintConfig(Case):
