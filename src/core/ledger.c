@@ -292,13 +292,14 @@ struct ledger *ledger_new(void)
     struct ledger *ledger = g_new0(struct ledger, 1);
     ledger->nodes = g_hash_table_new(named_hash, named_equal);
     ledger->blocks = node_blocks_new();
+    pulses_init(&ledger->pulses);
     ledger->allocations =
         g_hash_table_new_full(name_hash, g_str_equal, NULL, free_allocation);
     ledger->cpu_pods = g_hash_table_new_full(named_hash, named_equal, g_free, NULL);
     ledger->open = g_hash_table_new(name_hash, g_str_equal);
     ledger->waited_out = g_hash_table_new(name_hash, g_str_equal);
     ledger->sorted = g_ptr_array_new();
-    ledger->asked = asked_order_new();
+    ledger->asked = asked_order_new(&ledger->pulses);
     ledger->free_places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     ledger->newest = 1;
     return ledger;
@@ -314,6 +315,7 @@ void ledger_free(struct ledger *ledger)
     for (guint i = 0; i < ledger->sorted->len; i++)
         ledger_free_node(ledger, ledger->sorted->pdata[i]);
     node_blocks_free(ledger->blocks);
+    pulses_clear(&ledger->pulses);
     g_hash_table_unref(ledger->open);
     g_hash_table_unref(ledger->waited_out);
     g_ptr_array_unref(ledger->sorted);

@@ -9,18 +9,24 @@
 
 #define NODE_ALIGNMENT 64 /* a line of the cache */
 
+/* For who remembers something of a node: what tells whether it holds, without anything else of the node. */
+struct node_pulse {
+    /* Of all nodes that a ledger ever has at one place no two are of the same version, and neither is one
+     * node after a change: then it is another version. */
+    uint64_t version; /* not 0 */
+    uint64_t flagged; /* the last round of ledger_flag that named it */
+};
+
 struct node_own {
     guint turn;               /* its place in the order in which nodes were asked for last */
     uint32_t generation;      /* caller's mark, for sweeping after a fresh list */
     uint32_t place;           /* below ledger_places */
     uint64_t hardware;        /* stands for its cards' kinds */
     uint64_t freed_at; /* ledger_freed when something of it alone last may have become free */
-    uint64_t flagged;         /* the last round of ledger_flag that named it */
-    /* For who remembers something of it. Of all nodes that a ledger ever has at one place no two are
-     * of the same version, and neither is one node after a change: then it is another version. */
-    uint64_t version; /* not 0 */
-    uint64_t
-        told; /* counts what else has changed of its allocations: what they say beside what they hold */
+    /* Counts what else has changed of its allocations: what they say beside what they hold. */
+    uint64_t told;
+    struct node_pulse *pulse; /* the ledger's (core/ledger/pulses.h); `alone` of a node in none */
+    struct node_pulse alone;
     struct node node;
 };
 
@@ -62,14 +68,26 @@ static inline struct allocation_own *allocation_own(const struct allocation *all
 
 /* What who asks for many nodes will read of each. */
 enum node_part {
-    NODE_VERSION, /* of struct node_own, what is before the node itself */
+    NODE_PULSE,   /* nothing of the node itself */
     NODE_SUMMARY, /* what tells mostly whether a pod may go there, too */
 };
 
-/* The node of one name of many: `after` is the node of the name before it, NULL at the first. Who
- * asks for many asks in the same order the next time, and then the guess costs less than the
- * look-up, and what is read of the next nodes is fetched. The guesses are all that changes. */
-struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name,
+/* One who asks for many nodes by name, one after the other; all zero before the first. Valid as long as
+ * no node comes or goes. */
+struct node_cursor {
+    struct node *node; /* the one that was asked for last; NULL: there is none of that name */
+    /* Of that one, if there is one: */
+    const struct node_pulse *pulse;
+    uint32_t place;
+
+    guint turn; /* for who follows it */
+    bool begun; /* a node has been found */
+};
+
+/* The node of the next name: cursor->node. Who asks for many asks in the same order the next time, and
+ * then the guess costs less than the look-up, reads nothing of the node, and what is read of the next
+ * nodes is fetched. The guesses are all that changes. */
+struct node *ledger_next_node(struct ledger *ledger, struct node_cursor *cursor, const char *name,
                               enum node_part part);
 
 /* For who is to ask about thousands of nodes, of which something else matters for a few: a round, in

@@ -55,6 +55,7 @@ struct node *node_init(void *block, const char *name)
     struct node_own *own = block;
     struct node *node = &own->node;
 
+    own->pulse = &own->alone;
     node->name = memcpy(own + 1, name, strlen(name) + 1);
     node->memory_unit = 1;
     node->memory_free_max = -1;
@@ -246,7 +247,7 @@ static void become(struct node *node, const struct node *from)
     node_own(node)->generation = node_own(from)->generation;
     node_own(node)->hardware = node_own(from)->hardware;
     node_own(node)->freed_at = node_own(from)->freed_at;
-    node_own(node)->version++;
+    node_own(node)->pulse->version++;
 }
 
 void node_copy_all(struct node *node, const struct node *from)
@@ -282,6 +283,7 @@ bool node_verify(const struct node *node, struct host cpu_pods, GError **error)
 {
     struct node_own own = {.node = *node}; /* of what is charged to it, the version changes too */
     struct node *fresh = &own.node;
+    own.pulse = &own.alone;
     g_autofree struct card *cards =
         g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
     g_autofree struct pool *pools =

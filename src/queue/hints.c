@@ -199,15 +199,15 @@ struct hint *hints_note(struct hints *hints, const struct hint_about *about)
     return hint;
 }
 
-void hint_ask(struct hint *hint, const struct ledger *ledger, const struct node *node)
+void hint_ask(struct hint *hint, const struct ledger *ledger, uint32_t place)
 {
-    if (hint->n_asked <= node_own(node)->place) {
-        const uint32_t n = (MAX(ledger_places(ledger), node_own(node)->place + 1) + 7) / 8;
+    if (hint->n_asked <= place) {
+        const uint32_t n = (MAX(ledger_places(ledger), place + 1) + 7) / 8;
         hint->asked = g_realloc(hint->asked, n);
         memset(hint->asked + hint->n_asked / 8, 0, n - hint->n_asked / 8);
         hint->n_asked = n * 8;
     }
-    hint->asked[node_own(node)->place / 8] |= (uint8_t)(1 << node_own(node)->place % 8);
+    hint->asked[place / 8] |= (uint8_t)(1 << place % 8);
 }
 
 bool hint_has_asked(const struct hint *hint, uint32_t place)

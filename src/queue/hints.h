@@ -60,8 +60,8 @@ struct hint_about {
 
 /* The pod goes there; what is known of it besides stays. */
 struct hint *hints_note(struct hints *hints, const struct hint_about *about);
-/* filter was asked about the node. */
-void hint_ask(struct hint *hint, const struct ledger *ledger, const struct node *node);
+/* filter was asked about the node that has the place. */
+void hint_ask(struct hint *hint, const struct ledger *ledger, uint32_t place);
 bool hint_has_asked(const struct hint *hint, uint32_t place);
 
 /* NULL: there is none. */

@@ -109,7 +109,7 @@ bool rating_book_find(const struct rating_book *book, const struct node *node, b
 {
     const struct rating *rating = &book->ratings[node_own(node)->place];
 
-    if (rating->version != node_own(node)->version)
+    if (rating->version != node_own(node)->pulse->version)
         return false;
     *ret_takes = rating->takes;
     *ret_rank = (struct rank){.loss = rating->loss};
@@ -121,7 +121,7 @@ void rating_book_note(struct rating_book *book, const struct node *node, const s
 {
     struct rating *rating = &book->ratings[node_own(node)->place];
 
-    *rating = (struct rating){.version = node_own(node)->version, .takes = rank != NULL};
+    *rating = (struct rating){.version = node_own(node)->pulse->version, .takes = rank != NULL};
     if (!rank)
         return;
     rating->loss = rank->loss;

@@ -111,18 +111,19 @@ bool verdict_book_is_new(const struct verdict_book *book)
     return book->is_new;
 }
 
-bool verdict_book_find(const struct verdict_book *book, const struct node *node,
+bool verdict_book_find(const struct verdict_book *book, const struct node_cursor *cursor,
                        enum reason *ret_reason)
 {
-    const uint64_t verdict = book->verdicts[node_own(node)->place];
+    const uint64_t verdict = book->verdicts[cursor->place];
 
-    if (verdict >> REASON_BITS != node_own(node)->version)
+    if (verdict >> REASON_BITS != cursor->pulse->version)
         return false;
     *ret_reason = verdict & ((1 << REASON_BITS) - 1);
     return true;
 }
 
-void verdict_book_note(struct verdict_book *book, const struct node *node, enum reason reason)
+void verdict_book_note(struct verdict_book *book, const struct node_cursor *cursor,
+                       enum reason reason)
 {
-    book->verdicts[node_own(node)->place] = node_own(node)->version << REASON_BITS | reason;
+    book->verdicts[cursor->place] = cursor->pulse->version << REASON_BITS | reason;
 }

@@ -3,7 +3,7 @@
 /*
  * What filter has found out about nodes, remembered until they change, as ratings.h has it for
  * prioritize: pods come in numbers that ask for the same, and each changes one node of thousands. Of a
- * node that is remembered filter reads one line of the cache instead of five.
+ * node that is remembered filter reads its pulse alone (core/ledger.h).
  *
  * A verdict depends on the node's version, the request, the policy and the demand, and on nothing else. So
  * it must neither be remembered nor asked for where more counts: time, the pod's namespace or its place in
@@ -19,6 +19,7 @@
 
 struct verdicts;
 struct verdict_book;
+struct node_cursor; /* core/ledger.h */
 
 struct verdicts *verdicts_new(void);
 void verdicts_free(struct verdicts *verdicts);
@@ -29,7 +30,9 @@ struct verdict_book *verdicts_open(struct verdicts *verdicts, const struct ledge
 /* Nothing is in it. */
 bool verdict_book_is_new(const struct verdict_book *book);
 
-/* REASON_NONE: the node takes the pod at once. False: nothing is remembered of the node as it is. */
-bool verdict_book_find(const struct verdict_book *book, const struct node *node,
+/* Of the node where the cursor is, of which nothing else is read. REASON_NONE: it takes the pod at once.
+ * False: nothing is remembered of the node as it is. */
+bool verdict_book_find(const struct verdict_book *book, const struct node_cursor *cursor,
                        enum reason *ret_reason);
-void verdict_book_note(struct verdict_book *book, const struct node *node, enum reason reason);
+void verdict_book_note(struct verdict_book *book, const struct node_cursor *cursor,
+                       enum reason reason);

@@ -17,9 +17,14 @@ static uint64_t flag_nodes(const struct feasibility *question)
     return round;
 }
 
-bool feasibility_is_calm(const struct feasibility *question, const struct node *node)
+bool feasibility_is_calm(const struct feasibility *question, const struct node_pulse *pulse)
 {
-    return question->flags > 0 && node && node_own(node)->flagged < question->flags;
+    return question->flags > 0 && pulse->flagged < question->flags;
+}
+
+static bool is_calm(const struct feasibility *question, const struct node *node)
+{
+    return node && feasibility_is_calm(question, node_own(node)->pulse);
 }
 
 static void count_kept(struct allocation *held, void *question)
@@ -224,7 +229,7 @@ static enum reason ask(struct feasibility *question, const struct node *node,
                        struct placement *ret_placement)
 {
     const struct quota_room *room = limits(question);
-    const bool calm = question->calm = feasibility_is_calm(question, node);
+    const bool calm = question->calm = is_calm(question, node);
     enum reason reason;
 
     g_clear_pointer(&question->cover, what_if_free);
@@ -372,7 +377,7 @@ bool feasibility_lasts(struct feasibility *question, const struct node *node)
     return node && node->n_waiting == 0 && !node->departed && node->switches_ns == 0 &&
            !node->heartbeat.dialect && node->n_unsealed <= UNSEALED_MAX &&
            feasibility_is_plain(question) &&
-           (feasibility_is_calm(question, node) ||
+           (is_calm(question, node) ||
             (!rejects_concern(question->rejects, node) && !hints_of(question->hints, node->name) &&
              nominees_see(&question->nominees, node) == node));
 }

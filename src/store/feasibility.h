@@ -15,6 +15,8 @@
 #include "store/store.h"
 #include "core/constraints.h"
 
+struct node_pulse; /* core/ledger.h */
+
 /* What is left out. */
 enum feasibility_without {
     WITHOUT_ORDER = 1 << 0,    /* the order of arrival: it is neither looked at nor changed */
@@ -114,7 +116,7 @@ bool feasibility_lasts(struct feasibility *question, const struct node *node);
 bool feasibility_is_plain(const struct feasibility *question);
 /* Nobody is on the way to the node, has room kept on it or was rejected there, as far as the question,
  * which is of many, knows. */
-bool feasibility_is_calm(const struct feasibility *question, const struct node *node);
+bool feasibility_is_calm(const struct feasibility *question, const struct node_pulse *pulse);
 
 /* What kube-scheduler leaves the node out for, before it asks: core/constraints.h, or CPU, memory or
  * the number of pods of the node. Of a pod whose constraints nobody has read only whether the node is cordoned. */

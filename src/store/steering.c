@@ -38,7 +38,7 @@ static void note_at_once(struct steering *steering)
 enum reason steering_pass(struct steering *steering, const struct node *node, enum reason reason)
 {
     if (node)
-        hint_ask(steering->hint, steering->question->ledger, node);
+        hint_ask(steering->hint, steering->question->ledger, node_own(node)->place);
     if (reason != REASON_NONE)
         return reason;
     if (!feasibility_at_once(steering->question, NULL)) {
@@ -51,9 +51,9 @@ enum reason steering_pass(struct steering *steering, const struct node *node, en
     return REASON_NONE;
 }
 
-void steering_recall(struct steering *steering, const struct node *node, enum reason reason)
+void steering_recall(struct steering *steering, uint32_t place, enum reason reason)
 {
-    hint_ask(steering->hint, steering->question->ledger, node);
+    hint_ask(steering->hint, steering->question->ledger, place);
     if (reason == REASON_NONE)
         note_at_once(steering);
 }

@@ -30,9 +30,9 @@ void steering_begin(struct steering *steering, struct feasibility *question, int
 /* The node that was asked about last, NULL: an unknown one, has this to say; why it is left out, unless
  * none is left else. */
 enum reason steering_pass(struct steering *steering, const struct node *node, enum reason reason);
-/* The same of a node that was not asked about, since it is known what it says: REASON_NONE, it takes the
- * pod at once. */
-void steering_recall(struct steering *steering, const struct node *node, enum reason reason);
+/* The same of the node that has the place, which was not asked about, since it is known what it says:
+ * REASON_NONE, it takes the pod at once. */
+void steering_recall(struct steering *steering, uint32_t place, enum reason reason);
 /* All nodes have been asked about. Returns whether any takes the pod. */
 bool steering_end(struct steering *steering, const struct filter_args *args, enum reason *reasons);
 

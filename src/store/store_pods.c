@@ -348,7 +348,7 @@ static struct standing find_standing(const struct store *store, const struct pod
     const struct allocation *held = ledger_get(store->ledger, pod->uid);
 
     return (struct standing){
-        .version = node ? node_own(node)->version : 0,
+        .version = node ? node_own(node)->pulse->version : 0,
         .started = held && held->started,
         .waited_out = held && held->waited_out,
     };

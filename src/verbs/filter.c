@@ -40,19 +40,20 @@ struct taking {
 /* Most nodes of most calls are as they were when a pod like this one came. `book` NULL: nothing is
  * remembered for it. */
 static enum reason ask_node(struct steering *steering, struct verdict_book *book,
-                            const struct node *node)
+                            const struct node_cursor *cursor)
 {
     struct feasibility *question = steering->question;
-    const bool calm = book && feasibility_is_calm(question, node);
+    const struct node *node = cursor->node;
+    const bool calm = book && node && feasibility_is_calm(question, cursor->pulse);
     enum reason reason;
 
-    if (calm && verdict_book_find(book, node, &reason)) {
-        steering_recall(steering, node, reason);
+    if (calm && verdict_book_find(book, cursor, &reason)) {
+        steering_recall(steering, cursor->place, reason);
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
     if (calm && !question->waits && feasibility_lasts(question, node))
-        verdict_book_note(book, node, reason);
+        verdict_book_note(book, cursor, reason);
     return reason;
 }
 
@@ -64,7 +65,7 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     const struct filter_args *args = &call->args;
     struct feasibility question;
     struct steering steering;
-    struct node *before = NULL;
+    struct node_cursor cursor = {0};
 
     arrivals_ask(store_arrivals(call->extender->store), args->pod.uid,
                  call->moment.now_ms);
@@ -74,11 +75,10 @@ static void ask_nodes(const struct call *call, struct ledger *ledger,
     struct verdict_book *book = NULL;
     if (feasibility_is_plain(&question))
         book = verdicts_open(store_verdicts(call->extender->store), ledger, &question.admission);
-    const enum node_part part = book && !verdict_book_is_new(book) ? NODE_VERSION : NODE_SUMMARY;
+    const enum node_part part = book && !verdict_book_is_new(book) ? NODE_PULSE : NODE_SUMMARY;
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(ledger, before, args->names[i], part);
-        before = node ? node : before;
-        ret_reasons[i] = ask_node(&steering, book, node);
+        const struct node *node = ledger_next_node(ledger, &cursor, args->names[i], part);
+        ret_reasons[i] = ask_node(&steering, book, &cursor);
         if (taking->marks)
             taking->marks[i] = node ? passes_mark(node) : 0;
     }

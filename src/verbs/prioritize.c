@@ -79,7 +79,7 @@ static void rate_nodes(struct contest *contest, const struct call *call,
 {
     const struct filter_args *args = &call->args;
     struct feasibility question;
-    struct node *before = NULL;
+    struct node_cursor cursor = {0};
 
     feasibility_init(&question, call->extender->store,
                      &(struct feasibility_about){&args->pod, request, &call->moment, .of_many = true});
@@ -89,8 +89,8 @@ static void rate_nodes(struct contest *contest, const struct call *call,
         ratings_open(store_ratings(call->extender->store), question.ledger, request,
                      question.admission.policy, question.admission.demand);
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(question.ledger, before, args->names[i], NODE_SUMMARY);
-        before = node ? node : before;
+        struct node *node =
+            ledger_next_node(question.ledger, &cursor, args->names[i], NODE_SUMMARY);
         if (rate_node(contest, book, &question, node, &contest->ranks[contest->n]))
             contest_enter(contest, args, i);
     }
@@ -132,7 +132,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
     const struct filter_args *args = &call->args;
     g_autoptr(request) nothing = request_new(NULL, 0);
     const struct demand *demand = store_demand(call->extender->store);
-    struct node *before = NULL;
+    struct node_cursor cursor = {0};
     bool others = false, takes;
 
     contest->placement.request = nothing;
@@ -141,8 +141,7 @@ static bool rate_hosts(struct contest *contest, const struct call *call, struct 
     struct rating_book *book = ratings_open(store_ratings(call->extender->store), ledger, nothing,
                                             contest->policy, demand);
     for (size_t i = 0; i < args->n_names; i++) {
-        struct node *node = ledger_next_node(ledger, before, args->names[i], NODE_SUMMARY);
-        before = node ? node : before;
+        struct node *node = ledger_next_node(ledger, &cursor, args->names[i], NODE_SUMMARY);
         if (!node || !node->dialect) {
             scores[i] = RANKING_SCORE_MAX;
             others = true;

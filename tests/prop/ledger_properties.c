@@ -455,16 +455,18 @@ static void ask_in_order(void *data)
     static const uint32_t usual[][ORACLE_NODES] = {{0, 1, 2, 3, 4}, {3, 1, 4, 0, 2}};
     struct world *world = data;
     uint32_t order[ORACLE_NODES];
-    struct node *before = NULL;
+    struct node_cursor cursor = {0};
 
     chance_order(order, ORACLE_NODES);
     if (chance_percent(80))
         memcpy(order, usual[chance_below(G_N_ELEMENTS(usual))], sizeof order);
     for (int i = 0; i < ORACLE_NODES; i++) {
         const char *name = node_name(world, (int)order[i]);
-        struct node *node = ledger_next_node(world->ledger, before, name, NODE_VERSION);
+        struct node *node = ledger_next_node(world->ledger, &cursor, name, NODE_PULSE);
         HOLDS(node == ledger_node(world->ledger, name), "%s", name);
-        before = node ? node : before;
+        HOLDS(!node ||
+                  (cursor.place == node_own(node)->place && cursor.pulse == node_own(node)->pulse),
+              "%s at %u", name, cursor.place);
     }
 }
 

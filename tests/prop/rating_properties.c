@@ -85,6 +85,27 @@ static void remove_node(void *data)
     store_delete_node(world->store, name);
 }
 
+static void end_all_pods(struct world *world)
+{
+    for (unsigned i = 0; i < world->n_pods; i++) {
+        g_autofree char *uid = g_strdup_printf("p%u", i);
+        store_delete_pod(world->store, uid);
+    }
+    world->n_pods = 0;
+}
+
+/* Empty nodes go and others come: those get the places of these. */
+static void replace_nodes(void *data)
+{
+    end_all_pods(data);
+    for (unsigned i = 0; i < NODES; i++) {
+        if (chance_percent(40))
+            remove_node(data);
+        else
+            set_node(data);
+    }
+}
+
 static void set_health(void *data)
 {
     struct world *world = data;
@@ -235,6 +256,7 @@ static const struct chance_action actions[] = {
     {"end pod", 15, end_pod},
     {"set node", 3, set_node},
     {"remove node", 1, remove_node},
+    {"replace nodes", 1, replace_nodes},
     {"set health", 2, set_health},
     {"set policy", 1, set_policy},
     {"pass time", 6, pass_time},

@@ -129,7 +129,7 @@ START_TEST(it_tells_which_nodes_filter_was_asked_about)
         const struct node *node = ledger_node(ledger, name);
         ck_assert_ptr_nonnull(node);
         if (i % 7 == 0)
-            hint_ask(hint, ledger, node);
+            hint_ask(hint, ledger, node_own(node)->place);
         ck_assert_int_eq(hint_has_asked(hint, node_own(node)->place), i % 7 == 0);
     }
     ck_assert(hint_has_asked(hint, node_own(ledger_node(ledger, "n7"))->place));

@@ -188,15 +188,25 @@ START_TEST(names_may_be_the_ledgers_own)
 }
 END_TEST
 
+/* The cursor has of the node what the node has. */
+static void expect_same(const struct node_cursor *cursor, const struct node *node)
+{
+    ck_assert_ptr_eq(cursor->node, node);
+    if (!node)
+        return;
+    ck_assert_uint_eq(cursor->place, node_own(node)->place);
+    ck_assert_ptr_eq(cursor->pulse, node_own(node)->pulse);
+}
+
 /* Asks for names in a row, as filter does; every answer is what a look-up gives. */
 static void ask_in_order(const char *const *names)
 {
-    struct node *before = NULL;
+    struct node_cursor cursor = {0};
 
     for (; *names; names++) {
-        struct node *node = ledger_next_node(book, before, *names, NODE_SUMMARY);
+        struct node *node = ledger_next_node(book, &cursor, *names, NODE_SUMMARY);
         ck_assert_ptr_eq(node, ledger_node(book, *names));
-        before = node ? node : before;
+        expect_same(&cursor, node);
     }
 }
 
@@ -219,6 +229,35 @@ START_TEST(nodes_asked_for_in_order_are_the_right_ones)
     ask_in_order(rest);
     set_equal_cards("a", 1, 8);
     ask_in_order(rest);
+}
+END_TEST
+
+/* Removed ones leave their places to others, of another version. */
+START_TEST(pulses_of_many_nodes_stay_where_they_are)
+{
+    struct node_cursor cursor = {0};
+    const struct node_pulse *first = node_own(set_equal_cards("n0", 1, 8))->pulse;
+    char name[8];
+
+    for (int i = 0; i < 1000; i++) {
+        g_snprintf(name, sizeof name, "n%d", i);
+        set_equal_cards(name, 1, 8);
+    }
+    const uint32_t place = node_own(ledger_node(book, "n700"))->place;
+    const uint64_t version = node_own(ledger_node(book, "n700"))->pulse->version;
+    ledger_remove_node(book, "n700");
+    const struct node *other = set_equal_cards("other", 1, 8);
+    ck_assert_uint_eq(node_own(other)->place, place);
+    ck_assert_uint_gt(node_own(other)->pulse->version, version);
+    for (int i = 0; i < 1000; i++) {
+        g_snprintf(name, sizeof name, "n%d", i);
+        const struct node *node = ledger_next_node(book, &cursor, name, NODE_PULSE);
+        ck_assert_int_eq(node != NULL, i != 700);
+        expect_same(&cursor, node);
+    }
+    ck_assert_ptr_eq(node_own(ledger_node(book, "n0"))->pulse, first);
+    ledger_next_node(book, &cursor, "other", NODE_PULSE);
+    expect_same(&cursor, other);
 }
 END_TEST
 
@@ -402,6 +441,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_node_that_goes_keeps_its_pods_until_they_end);
     tcase_add_test(tc, names_may_be_the_ledgers_own);
     tcase_add_test(tc, nodes_asked_for_in_order_are_the_right_ones);
+    tcase_add_test(tc, pulses_of_many_nodes_stay_where_they_are);
     tcase_add_test(tc, exactly_the_named_cards_are_unhealthy);
     tcase_add_test(tc, health_outlives_cards_and_nodes);
     tcase_add_test(tc, the_summary_follows_every_change);

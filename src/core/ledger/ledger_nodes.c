@@ -13,17 +13,15 @@ struct node *ledger_node(const struct ledger *ledger, const char *name)
     return g_hash_table_lookup(ledger->nodes, &name);
 }
 
-struct node *ledger_next_node(struct ledger *ledger, struct node *after, const char *name,
+struct node *ledger_next_node(struct ledger *ledger, struct node_cursor *cursor, const char *name,
                               enum node_part part)
 {
-    struct node *node = asked_order_guess(ledger->asked, after, name, part);
-
-    if (node)
-        return node;
-    node = ledger_node(ledger, name);
-    if (node)
-        asked_order_correct(ledger->asked, after, node);
-    return node;
+    if (asked_order_guess(ledger->asked, cursor, name, part))
+        return cursor->node;
+    cursor->node = ledger_node(ledger, name);
+    if (cursor->node)
+        asked_order_correct(ledger->asked, cursor);
+    return cursor->node;
 }
 
 uint64_t ledger_flag_round(struct ledger *ledger)
@@ -36,7 +34,7 @@ void ledger_flag(struct ledger *ledger, const char *name)
     struct node *node = ledger_node(ledger, name);
 
     if (node)
-        node_own(node)->flagged = ledger->flag_round;
+        node_own(node)->pulse->flagged = ledger->flag_round;
 }
 
 /* Where a node of that name is, or would be, among the sorted ones. Lists come in order of names, and a
@@ -64,7 +62,6 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
         return node;
 
     node = node_init(node_blocks_take(ledger->blocks, node_block_size(name)), name);
-    node_own(node)->version = ledger->newest;
     node_own(node)->place = ledger->n_places;
     if (ledger->free_places->len > 0) {
         const guint last = ledger->free_places->len - 1;
@@ -73,6 +70,8 @@ struct node *ledger_intern_node(struct ledger *ledger, const char *name)
     } else {
         ledger->n_places++;
     }
+    node_own(node)->pulse = pulses_reach(&ledger->pulses, node_own(node)->place);
+    *node_own(node)->pulse = (struct node_pulse){.version = ledger->newest};
     g_hash_table_add(ledger->nodes, node);
     asked_order_add(ledger->asked, node);
     g_ptr_array_insert(ledger->sorted, (gint)ledger_find_sorted(ledger, name), node);
@@ -142,7 +141,7 @@ void ledger_collect_node(struct ledger *ledger, struct node *node)
         return;
     g_ptr_array_remove_index(ledger->sorted, ledger_find_sorted(ledger, node->name));
     asked_order_remove(ledger->asked, node);
-    ledger->newest = MAX(ledger->newest, node_own(node)->version + 1);
+    ledger->newest = MAX(ledger->newest, node_own(node)->pulse->version + 1);
     g_array_append_val(ledger->free_places, node_own(node)->place);
     g_hash_table_remove(ledger->nodes, node);
     ledger_free_node(ledger, node);
@@ -231,7 +230,7 @@ void ledger_set_departed(struct ledger *ledger, const char *name, const struct d
         node->departed = g_array_sized_new(FALSE, FALSE, sizeof *departed, (guint)n);
         g_array_append_vals(node->departed, departed, (guint)n);
     }
-    node_own(node)->version++;
+    node_own(node)->pulse->version++;
     ledger_note_freed(ledger, node);
     ledger_collect_node(ledger, node);
 }

@@ -3,6 +3,7 @@
 /* What a ledger is made of, for ledger.c and the files of this folder alone. */
 #include "core/ledger.h"
 #include "core/ledger/node_blocks.h"
+#include "core/ledger/pulses.h"
 
 /* A pod without a GPU. There may be many more of these than of the others. */
 struct cpu_pod {
@@ -18,8 +19,9 @@ struct cpu_pod {
 struct ledger {
     GHashTable *nodes;          /* struct node *, a set by name */
     struct node_blocks *blocks; /* where they are */
-    GHashTable *allocations;    /* uid (the allocation's own) -> struct allocation * */
-    GHashTable *cpu_pods;       /* struct cpu_pod *, a set by uid */
+    struct pulses pulses;
+    GHashTable *allocations; /* uid (the allocation's own) -> struct allocation * */
+    GHashTable *cpu_pods;    /* struct cpu_pod *, a set by uid */
     struct cpu_pod *first_cpu_pod, *last_cpu_pod; /* the one put longest ago is the first */
     GHashTable *open;                             /* likewise: those that are not confirmed */
     GHashTable *waited_out; /* likewise: those that nobody waits for any longer */

@@ -159,7 +159,7 @@ static int64_t share_devices(const struct allocation *allocation, uint32_t i)
 
 void node_charge_host(struct node *node, const struct host *host, int sign)
 {
-    node_own(node)->version++;
+    node_own(node)->pulse->version++;
     node->host_used.cpu += sign * host->cpu;
     node->host_used.memory += sign * host->memory;
     node->host_used.pods += sign * host->pods;
@@ -231,7 +231,7 @@ static int64_t joinable_room(const struct node *node, const struct card *card)
 
 void node_summarize(struct node *node)
 {
-    node_own(node)->version++;
+    node_own(node)->pulse->version++;
     node->memory_free_max = -1;
     for (int32_t i = 0; i < node->n_cards; i++) {
         const struct card *card = &node->cards[i];
@@ -339,6 +339,7 @@ enum reason node_check_fit(const struct node *node, const struct allocation *all
     /* Charged to copies, by the function that will charge it. */
     struct node_own own = {.node = *node}; /* of what is charged to it, the version changes too */
     struct node *what_if = &own.node;
+    own.pulse = &own.alone;
     g_autofree struct card *cards = g_memdup2(node->cards, sizeof *cards * (gsize)node->n_cards);
     g_autofree struct pool *pools = g_memdup2(node->pools, sizeof *pools * (gsize)node->n_pools);
     what_if->cards = cards;

@@ -33,7 +33,7 @@ struct stand_in *stand_in_new(const struct node *node)
     *stand_in = (struct stand_in){
         .what_if = what_if_new(node),
         .place = node_own(node)->place,
-        .version = node_own(node)->version,
+        .version = node_own(node)->pulse->version,
         .told = node_own(node)->told,
     };
     stand_in->bytes = count_bytes(stand_in);
@@ -98,7 +98,7 @@ struct stand_in *stand_ins_take(struct stand_ins *stand_ins, const struct node *
 
     if (!stand_in)
         return NULL;
-    if (stand_in->version != own->version || stand_in->told != own->told) {
+    if (stand_in->version != own->pulse->version || stand_in->told != own->told) {
         g_ptr_array_add(ret_left_over, stand_in);
         return NULL;
     }

@@ -186,7 +186,7 @@ static void count_node(struct elastic_quotas *quotas, const struct node *node, s
             part->amounts[key] += elastic_amount(quotas, key, one);
     }
     add_parts(quotas, tally, 1);
-    tally->version = node_own(node)->version;
+    tally->version = node_own(node)->pulse->version;
 }
 
 static gboolean is_over(gpointer name, gpointer value, gpointer data)
@@ -213,7 +213,7 @@ void elastic_count_used(struct elastic_quotas *quotas, struct ledger *ledger)
             tally->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
             g_hash_table_insert(quotas->tallies, g_strdup(node->name), tally);
         }
-        if (tally->version != node_own(node)->version)
+        if (tally->version != node_own(node)->pulse->version)
             count_node(quotas, node, tally);
         tally->round = quotas->round;
     }
