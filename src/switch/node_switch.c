@@ -417,6 +417,22 @@ static enum outcome carry_out(struct looking *looking, const struct switch_step 
     return step->writes ? send_patch(looking, step, error) : OUTCOME_OK;
 }
 
+/* What cannot be read is left to the step, which says so. */
+static bool may_carry_out(const struct looking *looking, GError **error)
+{
+    const struct switch_mark *only = looking->with->only;
+    const char *text = string_pairs_get(&looking->view.annotations, SWITCH_KEY);
+    struct switch_mark mark;
+
+    return !only || !text || !switch_mark_parse(text, &mark) ||
+           (g_str_equal(mark.label, only->label) && g_str_equal(mark.value, only->value)) ||
+           fail_with(error, GPULEDGER_ERROR_CONFLICT,
+                     "node '%s': another switch is announced: %s; it has to be over, or be taken "
+                     "away with "
+                     "'kubectl annotate node %s " SWITCH_KEY "-'",
+                     looking->view.name, text, looking->view.name);
+}
+
 enum outcome node_switch_look(const struct node_switch *with, const char *node,
                               const struct switch_mark *wanted, struct node_look *ret_look,
                               GError **error)
@@ -431,6 +447,8 @@ enum outcome node_switch_look(const struct node_switch *with, const char *node,
     *ret_look = (struct node_look){0};
     if (outcome != OUTCOME_OK)
         return outcome;
+    if (!may_carry_out(&looking, error))
+        return OUTCOME_REFUSED;
     const char *said = string_pairs_get(&looking.view.annotations, SWITCH_STATE_KEY);
     const bool drains = said && switch_state_parse(said, &state) && state.phase == SWITCH_DRAINING;
     if (drains || with->dry_run)

@@ -22,6 +22,8 @@ struct node_switch {
     struct switch_limits limits;
     const char *moves_ns; /* where the moves of the hour are (struct moves), if it has a bound */
     const struct dialect_options *dialects;
+    const struct switch_mark
+        *only;    /* what may be carried out, at whatever time; NULL: whatever is announced */
     bool dry_run; /* nothing is written */
 };
 
@@ -36,8 +38,9 @@ struct node_look {
 };
 void node_look_clear(struct node_look *look);
 
-/* OUTCOME_CONFLICT: somebody else has written; look again. `wanted`, if not NULL, is announced first
- * unless something is already: LABEL=VALUE, now. */
+/* OUTCOME_CONFLICT: somebody else has written; look again. OUTCOME_REFUSED: among others, something is announced
+ * that may not be carried out. `wanted`, if not NULL, is announced first unless something is already:
+ * LABEL=VALUE, now. */
 enum outcome node_switch_look(const struct node_switch *with, const char *node,
                               const struct switch_mark *wanted, struct node_look *ret_look,
                               GError **error);

@@ -170,6 +170,32 @@ class Switch(unittest.TestCase):
             self.assertFalse(set(KEYS) & set(server.annotations))
             self.assertTrue(server.annotations["gpuledger.io/switched"].startswith(f"{SLOTS}=1@"))
 
+    def test_another_switch_is_left_to_whoever_announced_it(self):
+        for state in ({}, {KEYS[1]: f"draining@{now(-60)}/"}):
+            with self.subTest(state), ApiServer(SHARED, self.pods()) as server:
+                server.annotations.update({KEYS[0]: f"{SLOTS}=2@{TIME.format(0)}", **state})
+                before = dict(server.annotations)
+                answer = self.switch(server, "n", "slots=1", "--apply")
+                self.assertEqual((answer.returncode, answer.stdout), (1, ""))
+                self.assertIn(f"another switch is announced: {SLOTS}=2@", answer.stderr)
+                self.assertEqual((server.annotations, server.evicted), (before, []))
+
+    def test_what_is_taken_away_is_not_done(self):
+        for value, code in ((None, 1), ("4", 0)):  # somebody withdraws it, or does it himself
+            with self.subTest(value), ApiServer(SHARED, self.pods()) as server:
+                patch = server.patch
+
+                def meddle(body):
+                    status = patch(body)
+                    server.annotations.pop(KEYS[0])
+                    server.annotations.update({SLOTS: value} if value else {})
+                    return status
+
+                server.patch = meddle
+                answer = self.switch(server, "n", "slots=4", "--apply")
+                self.assertEqual(answer.returncode, code, answer.stderr)
+                self.assertEqual("was taken away" in answer.stderr, code == 1, answer.stderr)
+
     def test_what_is_no_number_is_refused(self):
         with ApiServer(SHARED, []) as server:
             for target in ("slots=0", "slots=many", "slots=1001", "gpuledger.io/slots=-1"):

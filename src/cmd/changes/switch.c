@@ -251,18 +251,39 @@ static void tell(const char *node, const struct node_look *look, char **said)
     *said = g_steal_pointer(&text);
 }
 
+/* Nothing is announced any more: whoever else switches has done it, or it was taken away. */
+static enum exit_code find_end(const struct switching *switching, const char *node,
+                               const struct switch_mark *wanted)
+{
+    g_autoptr(GArray) rows = new_rows();
+    g_autoptr(GError) failure = NULL;
+
+    if (!add_row(switching, node, wanted, rows, &failure)) {
+        complain("%s", failure->message);
+        return EXIT_FAILED;
+    }
+    const char *is = g_array_index(rows, struct row, 0).look.is;
+    if (g_strcmp0(is, wanted->value) == 0)
+        return EXIT_OK;
+    complain("node '%s': the switch was taken away; %s is '%s'", node, wanted->label, shown(is));
+    return EXIT_FAILED;
+}
+
 /* Until it is over, one way or another. */
 static enum exit_code carry_out(const struct switching *switching, const char *node,
                                 const struct switch_mark *wanted)
 {
+    struct node_switch with = switching->with;
     g_autofree char *said = NULL;
     bool begun = false;
+
+    with.only = wanted;
 
     for (;;) {
         g_autoptr(GError) failure = NULL;
         struct node_look look;
         const enum outcome outcome =
-            node_switch_look(&switching->with, node, begun ? NULL : wanted, &look, &failure);
+            node_switch_look(&with, node, begun ? NULL : wanted, &look, &failure);
         if (outcome == OUTCOME_OK)
             tell(node, &look, &said);
         begun |= outcome == OUTCOME_OK;
@@ -275,8 +296,10 @@ static enum exit_code carry_out(const struct switching *switching, const char *n
             complain("%s", failure->message);
             return EXIT_FAILED;
         }
-        if (outcome == OUTCOME_OK && (event == SWITCH_EVENT_DONE || gone))
-            return EXIT_OK; /* or whoever else switches has done it */
+        if (outcome == OUTCOME_OK && event == SWITCH_EVENT_DONE)
+            return EXIT_OK;
+        if (outcome == OUTCOME_OK && gone)
+            return find_end(switching, node, wanted);
         if (outcome == OUTCOME_OK && (event == SWITCH_EVENT_GIVEN_UP || over))
             return EXIT_FAILED;
         g_usleep(LOOK_US);
