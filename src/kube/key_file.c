@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <gpuledger/error.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct key_file {
@@ -31,8 +32,14 @@ static enum outcome write_file(struct key_storage *storage, const char *text, co
     const struct key_file *file = (const struct key_file *)storage;
     g_autoptr(GError) failure = NULL;
     g_autofree char *now = NULL;
-    char *before = read_file(storage, &now, error);
+    struct stat status;
 
+    if (stat(file->path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        g_set_error(error, GPULEDGER_ERROR, GPULEDGER_ERROR_IO,
+                    "'%s' is no regular file, and keeps no key", file->path);
+        return OUTCOME_REFUSED;
+    }
+    char *before = read_file(storage, &now, error);
     if (!before)
         return OUTCOME_REFUSED;
     keyring_text_free(before);

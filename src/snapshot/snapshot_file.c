@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_STEP 65536
@@ -199,10 +200,38 @@ bool snapshot_file_read(const char *file, snapshot_visit visit, void *data, GErr
     return ok;
 }
 
+static bool write_in_place(const char *file, const GString *text, GError **error)
+{
+    const int fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+    ssize_t n = fd < 0 ? -1 : 0;
+
+    for (size_t done = 0; n >= 0 && done < text->len; done += (size_t)n) {
+        do
+            n = write(fd, text->str + done, text->len - done);
+        while (n < 0 && errno == EINTR);
+    }
+    const int number = n < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return n >= 0 || fail_with(error, GPULEDGER_ERROR_IO, "cannot write \"%s\": %s", file,
+                               g_strerror(number));
+}
+
+/* A file is replaced by a whole one. What is none, as /dev/stdout and devices, stays what it is. */
+static bool write_text(const char *file, const GString *text, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    struct stat status;
+
+    if (lstat(file, &status) == 0 && !S_ISREG(status.st_mode))
+        return write_in_place(file, text, error);
+    return g_file_set_contents(file, text->str, (gssize)text->len, &failure) ||
+           fail_with(error, GPULEDGER_ERROR_IO, "cannot write \"%s\": %s", file, failure->message);
+}
+
 bool snapshot_file_write(const char *file, const GPtrArray *objects, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GError) failure = NULL;
     struct json_writer writer;
 
     json_writer_init(&writer, text);
@@ -219,7 +248,5 @@ bool snapshot_file_write(const char *file, const GPtrArray *objects, GError **er
     json_end_array(&writer);
     json_end_object(&writer);
     g_string_append_c(text, '\n');
-    if (g_file_set_contents(file, text->str, (gssize)text->len, &failure))
-        return true;
-    return fail_with(error, GPULEDGER_ERROR_IO, "cannot write \"%s\": %s", file, failure->message);
+    return write_text(file, text, error);
 }

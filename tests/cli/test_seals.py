@@ -4,9 +4,11 @@
 was made to say meanwhile. The cluster is a snapshot, the tenant edits it between two lives."""
 
 import json
+import os
 import pathlib
 import re
 import signal
+import stat
 import tempfile
 import unittest
 
@@ -127,6 +129,17 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("option '--seal-key-file': line 1 of the keys", done.stderr)
         self.assertEqual(self.keys.read_text(), "key 0000000a 00 1\n")
+
+    def test_a_device_stays_what_it_is(self):
+        try:
+            os.mknod(self.keys, 0o600 | stat.S_IFCHR, os.makedev(1, 3))  # as /dev/null is
+        except PermissionError:
+            self.skipTest("devices are made by root")
+        done = run("serve", f"--snapshot={self.saved}", f"--seal-key-file={self.keys}",
+                   "--listen=127.0.0.1:0", "--ops-listen=off")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("is no regular file", done.stderr)
+        self.assertTrue(self.keys.is_char_device())
 
     def look(self, command, *arguments):
         return run(*command, f"--snapshot={self.saved}", *arguments)

@@ -396,6 +396,17 @@ class Refusals(Files):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, "option '--cluster-out': ")
 
+    def test_what_is_no_file_is_written_to(self):
+        target, link, piped = (self.folder / name for name in ("target", "link", "stdout"))
+        target.write_text("old" * 1000000)
+        link.symlink_to(target)
+        piped.symlink_to("/proc/self/fd/1")  # as /dev/stdout is
+        self.assertEqual(run("simulate", *TRACE, f"--cluster-out={link}").returncode, 0)
+        self.assertEqual(json.loads(target.read_text())["kind"], "List")
+        result = run("simulate", *TRACE, f"--cluster-out={piped}")
+        self.assertIn('"kind":"List"', result.stdout)
+        self.assertTrue(link.is_symlink() and piped.is_symlink())
+
     def test_a_pod_that_cannot_be_understood_is_told(self):
         cluster = self.write("cluster.json", listing(node("n1", 2, 10), pod(
             "odd", 4, metadata={"annotations": {"gpuledger.io/gpu-memory-min": "7"}})))
