@@ -2,6 +2,8 @@
 /* Something of the node changes, or time passes there. */
 #include "explain/remedy_step.h"
 
+#include "queue/share_amounts.h"
+
 #include <string.h>
 
 static void free_allocation(gpointer data)
@@ -60,18 +62,19 @@ static void try_quota(struct search *search, struct node *node)
     const struct quota_room *room = question.room;
     if (room) {
         quota_room_count(room, node, &count);
-        const int64_t to = (count.used + count.wanted + CORE_WHOLE - 1) / CORE_WHOLE;
+        const int64_t to = (count.used + count.wanted + SHARE_UNIT - 1) / SHARE_UNIT;
         if (count.limited && count.pooled && feasibility_ask(&question, node, NULL) == REASON_NONE)
-            search_add(search,
-                (struct remedy){
-                    .kind = REMEDY_QUOTA,
-                    .key = g_strdup(count.model),
-                    .from = g_strdup_printf("%g", (double)count.limit / CORE_WHOLE),
-                    .to = g_strdup_printf("%" G_GINT64_FORMAT, to),
-                    .text = g_strdup_printf("give namespace %s %" G_GINT64_FORMAT " %s instead of "
-                                            "%g (ConfigMap kube-system/gpuquota)",
-                                            search->query->pod->ns, to, count.model,
-                                            (double)count.limit / CORE_WHOLE)},
+            search_add(
+                search,
+                (struct remedy){.kind = REMEDY_QUOTA,
+                                .key = g_strdup(count.model),
+                                .from = g_strdup_printf("%g", (double)count.limit / SHARE_UNIT),
+                                .to = g_strdup_printf("%" G_GINT64_FORMAT, to),
+                                .text = g_strdup_printf("give namespace %s %" G_GINT64_FORMAT
+                                                        " %s instead of "
+                                                        "%g (ConfigMap kube-system/gpuquota)",
+                                                        search->query->pod->ns, to, count.model,
+                                                        (double)count.limit / SHARE_UNIT)},
                 node);
     }
     feasibility_clear(&question);

@@ -2,6 +2,7 @@
 /* The limits of namespaces, and what counts towards them. */
 #include "inspect/views.h"
 #include "queue/quotas.h"
+#include "queue/share_amounts.h"
 #include "store/node_walk.h"
 
 #include <string.h>
@@ -93,7 +94,7 @@ static void write_quota(struct json_writer *writer, const struct quota_row *row)
     json_key_string(writer, "key", row->key);
     json_key_string(writer, "unit", row->unit);
     json_key_int(writer, "limit", row->limit);
-    json_key_int(writer, "used", row->used);
+    json_key_int(writer, "used", row->quota ? row->used : share_thousandths(row->used));
     json_end_object(writer);
 }
 

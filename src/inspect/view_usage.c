@@ -14,7 +14,7 @@
 #define CARD 1000 /* thousandths */
 #define UNKNOWN_MODEL "unknown"
 
-/* Amounts are thousandths of a card. */
+/* Amounts are thousandths of a card; `used` of a namespace is as share_amounts.h has it. */
 struct usage {
     int64_t size, used, useless, out;
     int64_t memory; /* bytes that are handed out */
@@ -196,7 +196,8 @@ static void write_usage(struct json_writer *writer, const struct usage *usage, b
         json_key_int(writer, "uselessGpuThousandths", usage->useless);
         json_key_int(writer, "outOfServiceGpuThousandths", usage->out);
     }
-    json_key_int(writer, "usedGpuThousandths", usage->used);
+    json_key_int(writer, "usedGpuThousandths",
+                 has_cards ? usage->used : share_thousandths(usage->used));
     json_key_int(writer, "memoryUsedBytes", usage->memory);
 }
 

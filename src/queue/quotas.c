@@ -12,7 +12,7 @@
 #define LIMIT_MAX 1000000 /* GPUs */
 
 struct limits {
-    GHashTable *models; /* model -> thousandths of GPUs, an int64_t * */
+    GHashTable *models; /* model -> GPUs, as share_amounts.h has them, an int64_t * */
     GHashTable *pools;  /* a set; empty: any */
 };
 
@@ -35,7 +35,7 @@ struct quota_room {
     const struct request *request;
     struct resource_room *resources; /* NULL: none by ResourceQuotas */
     struct elastic_room *elastic;    /* NULL: none by elastic quotas */
-    GHashTable *used;                /* model (the node's mark's) -> thousandths, an int64_t * */
+    GHashTable *used;                /* model (the node's mark's) -> GPUs, an int64_t * */
 };
 
 static void limits_free(gpointer data)
@@ -142,7 +142,7 @@ static struct limits *read_limits(struct json_arena *arena, const cJSON *object,
             g_prefix_error(error, "model '%s': ", pair->key);
             goto fail;
         }
-        gpus = MIN(gpus, LIMIT_MAX) * CORE_WHOLE;
+        gpus = MIN(gpus, LIMIT_MAX) * SHARE_UNIT;
         g_hash_table_insert(limits->models, g_strdup(pair->key), g_memdup2(&gpus, sizeof gpus));
     }
     cJSON_ArrayForEach(pool, entry.pool) {
@@ -199,14 +199,14 @@ void quotas_set_node(struct quotas *quotas, const char *node, const char *model,
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-/* In thousandths of a GPU. Of the dialect whose quotas they are compute alone counts, as with
+/* Of the dialect whose quotas they are compute alone counts, as with
  * gpu-quota-admission; of others the larger part, of memory or of compute. */
 static int64_t measure_gpus(const struct node *node, const struct share *share, const void *data)
 {
     const struct dialect *dialect = data;
 
     if (dialect && dialect->quotas_key)
-        return share->exclusive ? CORE_WHOLE : share->core;
+        return share->exclusive ? SHARE_UNIT : share->core * (SHARE_UNIT / CORE_WHOLE);
     return share_gpus(node, share);
 }
 
@@ -396,7 +396,8 @@ void quotas_each(const struct quotas *quotas,
     while (g_hash_table_iter_next(&namespaces, &ns, &limits)) {
         g_hash_table_iter_init(&models, ((const struct limits *)limits)->models);
         while (g_hash_table_iter_next(&models, &model, &limit))
-            visit(&(struct model_limit){ns, model, *(const int64_t *)limit}, data);
+            visit(&(struct model_limit){ns, model, share_thousandths(*(const int64_t *)limit)},
+                  data);
     }
 }
 

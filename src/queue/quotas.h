@@ -47,7 +47,7 @@ void quota_room_free(struct quota_room *room); /* NULL is ignored */
 typedef struct quota_room quota_room;          /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(quota_room, quota_room_free)
 
-/* REASON_QUOTA: what decides about a node, in thousandths of a GPU. */
+/* REASON_QUOTA: what decides about a node, in GPUs as share_amounts.h has them. */
 struct quota_count {
     const char *model; /* NULL: no label of the node says one */
     bool pooled;       /* the node is of a pool that the namespace may use */
@@ -88,7 +88,7 @@ struct model_limit {
 void quotas_each(const struct quotas *quotas,
                  void (*visit)(const struct model_limit *limit, void *data), void *data);
 
-/* What an allocation counts towards its namespace's limit for that model. */
+/* What an allocation counts towards its namespace's limit for that model, as share_amounts.h has it. */
 int64_t quotas_count(const struct quotas *quotas, const struct allocation *allocation,
                      const char *model);
 

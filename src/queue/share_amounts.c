@@ -4,23 +4,37 @@
 #include "core/bytes.h"
 #include "core/ledger.h"
 
-#define UNIT 1000 /* thousandths */
-
 static int64_t divide_up(int64_t amount, int64_t by)
 {
     return by > 0 ? (amount + by - 1) / by : 0;
 }
 
-/* Of a device that kubelet hands out by count, in thousandths of a card. */
+static int64_t units(int64_t n)
+{
+    return MIN(n, SHARE_AMOUNT_MAX / SHARE_UNIT) * SHARE_UNIT;
+}
+
+/* `amount` is at most INT64_MAX / SHARE_UNIT. */
+static int64_t part(int64_t amount, int64_t of)
+{
+    return of > 0 && amount > 0 ? CLAMP(amount * SHARE_UNIT / of, 1, SHARE_AMOUNT_MAX) : 0;
+}
+
+int64_t share_thousandths(int64_t amount)
+{
+    return (amount + SHARE_UNIT / 2000) / (SHARE_UNIT / 1000);
+}
+
+/* Of a card; of a device that kubelet hands out by count. */
 static int64_t device_part(const struct share *share)
 {
     struct instance_size size;
 
     if (share->replicas > 0)
-        return divide_up(UNIT, share->replicas);
+        return part(1, share->replicas);
     if (share->device && dialect_read_instance(share->device, &size) && size.slices > 0)
-        return divide_up(size.slices * UNIT, 7); /* of a card's slices, MIG's user guide */
-    return UNIT;
+        return part(size.slices, 7); /* of a card's slices, MIG's user guide */
+    return SHARE_UNIT;
 }
 
 /* Of the share's card, or the node's largest if that is not known. */
@@ -40,7 +54,7 @@ static int64_t memory_of(const struct node *node, const struct share *share)
 {
     const int64_t bytes = card_bytes(node, node_share_card(node, share), share->memory);
 
-    return MIN(bytes, SHARE_AMOUNT_MAX / UNIT);
+    return MIN(bytes, INT64_MAX / SHARE_UNIT);
 }
 
 int64_t share_gpus(const struct node *node, const struct share *share)
@@ -48,10 +62,10 @@ int64_t share_gpus(const struct node *node, const struct share *share)
     const int64_t size = share->device ? 0 : card_size(node, share);
 
     if (share->device)
-        return share->devices * device_part(share);
-    if (share->exclusive || size == 0)
-        return share->exclusive ? UNIT : share->core;
-    return MAX(share->core, divide_up(memory_of(node, share) * UNIT, size));
+        return MIN(share->devices * device_part(share), SHARE_AMOUNT_MAX);
+    if (share->exclusive)
+        return SHARE_UNIT;
+    return MAX(part(share->core, CORE_WHOLE), part(memory_of(node, share), size));
 }
 
 int64_t share_kib(const struct node *node, const struct share *share)
@@ -77,18 +91,18 @@ int64_t share_units(const struct node *node, const struct share *share,
     int64_t most = 0;
 
     if (share->device)
-        return g_str_equal(share->device, key) ? share->devices * UNIT : 0;
+        return g_str_equal(share->device, key) ? units(share->devices) : 0;
     if (g_strcmp0(words->memory, key) == 0)
         most = share->memory.kind == AMOUNT_NODE_UNITS
-                   ? share->memory.value * UNIT
-                   : divide_up(memory_of(node, share), unit) * UNIT;
+                   ? units(share->memory.value)
+                   : units(divide_up(memory_of(node, share), unit));
     if (g_strcmp0(words->percent, key) == 0)
-        most = MAX(most, divide_up(memory_of(node, share) * 100, card_size(node, share)) * UNIT);
+        most = MAX(most, units(divide_up(memory_of(node, share) * 100, card_size(node, share))));
     if (g_strcmp0(words->core, key) == 0)
-        most = MAX(most, share->core * INT64_C(100) * UNIT / CORE_WHOLE);
+        most = MAX(most, part(share->core * INT64_C(100), CORE_WHOLE));
     if (g_strcmp0(words->whole, key) == 0 && share->exclusive)
-        most = MAX(most, words->whole_units * INT64_C(1) * UNIT);
+        most = MAX(most, units(words->whole_units));
     if (g_strcmp0(words->count, key) == 0)
-        most = MAX(most, UNIT);
+        most = MAX(most, SHARE_UNIT);
     return most;
 }

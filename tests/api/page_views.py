@@ -106,7 +106,7 @@ def check_elastic(walk):
                    "a quota without its parent")
     vision = elastic["vision", "gpuledger.io/gpus"]
     walk.tap.ok(vision["used"] > vision["min"] == 4, "vision has more cards than it is sure of", vision)
-    walk.tap.equal(vision["borrowed"], vision["used"] - vision["min"], "which it has borrowed")
+    walk.tap.equal(vision["borrowed"], round(vision["used"] - vision["min"], 3), "which it has borrowed")
 
 
 def check_reclaim(walk):
@@ -116,7 +116,7 @@ def check_reclaim(walk):
     found = walk.ask("operations", "POST", "/api/v1/explain", body=wish)["reclaim"]
     walk.tap.equal((found["answer"], found["waitsSeconds"], found["podsTogether"]), ("found", 30, 1),
                    "after the delay somebody gives back")
-    walk.tap.equal([(each["namespace"], each["gpuThousandths"]) for each in found["pods"]], [("vision", 534)],
+    walk.tap.equal([(each["namespace"], each["gpuThousandths"]) for each in found["pods"]], [("vision", 533)],
                    "one pod of who has borrowed, 8 GiB of 15")
     walk.ask("operations", "POST", "/api/v1/explain?output=wide", body=wish, media="text/plain")
     wish["metadata"]["namespace"] = "vision"

@@ -3,6 +3,7 @@
  * What counts for a namespace's elastic quota: every pod once, whatever happens to it in which order.
  */
 #include "core/ledger.h"
+#include "queue/share_amounts.h"
 #include "quota_extender.h"
 #include "suite.h"
 
@@ -70,8 +71,8 @@ static void expect(int cards_used, int cards_waiting)
 {
     elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
                         note, NULL);
-    ck_assert_int_eq(seen.used, cards_used * 1000);
-    ck_assert_int_eq(seen.waiting, cards_waiting * 1000);
+    ck_assert_int_eq(seen.used, cards_used * SHARE_UNIT);
+    ck_assert_int_eq(seen.waiting, cards_waiting * SHARE_UNIT);
 }
 
 START_TEST(a_booking_counts_once)
@@ -90,6 +91,77 @@ START_TEST(a_booking_counts_once)
     expect(1, 0);
     store_delete_pod(extender.store, "p");
     expect(0, 0);
+}
+END_TEST
+
+/* Seven sevenths are a card, to a limit of cards, and six are less. */
+START_TEST(what_fits_on_a_card_counts_as_a_card)
+{
+    for (int64_t n = 1; n <= 2000; n++) {
+        const int64_t size = INT64_C(80) << 30;
+        struct node node = {.cards = (struct card[]){{.memory = size}}, .n_cards = 1};
+        const struct share replica = {
+            .device = "nvidia.com/gpu.shared", .devices = 1, .replicas = (int32_t)n};
+        const struct share bytes = {.memory = {size / n, AMOUNT_BYTES}};
+        const int64_t parts[] = {share_gpus(&node, &replica), share_gpus(&node, &bytes)};
+
+        for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
+            ck_assert_int_le(n * parts[i], SHARE_UNIT);
+            ck_assert_int_ge(n * parts[i], SHARE_UNIT - 2 * n);
+            ck_assert_int_gt(parts[i], 0);
+        }
+    }
+    const struct node node = {.n_cards = 0};
+    const struct share slice = {.device = "nvidia.com/mig-1g.10gb", .devices = 7};
+    const struct share half = {.device = "nvidia.com/mig-3g.40gb", .devices = 1};
+    const struct share other_half = {.device = "nvidia.com/mig-4g.40gb", .devices = 1};
+    ck_assert_int_le(share_gpus(&node, &slice), SHARE_UNIT);
+    ck_assert_int_eq(share_thousandths(share_gpus(&node, &slice)), 1000);
+    ck_assert_int_le(share_gpus(&node, &half) + share_gpus(&node, &other_half), SHARE_UNIT);
+    const struct share crumb = {
+        .device = "nvidia.com/gpu.shared", .devices = 1, .replicas = INT32_MAX};
+    ck_assert_int_gt(share_gpus(&node, &crumb), 0);
+}
+END_TEST
+
+static void hold_a_third(const char *uid)
+{
+    store_apply_pod(
+        extender.store,
+        &(struct pod_view){.ns = "ml",
+                           .name = uid,
+                           .uid = uid,
+                           .node_name = "thirds",
+                           .phase = "Running",
+                           .annotations = PAIRS({"ALIYUN_COM_GPU_MEM_IDX", "0"},
+                                                {"ALIYUN_COM_GPU_MEM_POD", "8"},
+                                                {"ALIYUN_COM_GPU_MEM_DEV", "24"},
+                                                {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
+                                                {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}),
+                           CONTAINERS({.name = "c", .limits = PAIRS({MEM, "8"})})});
+}
+
+START_TEST(three_thirds_are_a_card_to_whoever_may_have_one)
+{
+    static const char *const holders[] = {"a", "b", "c"};
+    const char *third =
+        "{\"Pod\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"ml\",\"uid\":\"x\"},"
+        "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
+        "\":\"8\"}}}]}},\"NodeNames\":[\"thirds\"]}";
+
+    begin();
+    store_apply_node(
+        extender.store,
+        &(struct node_view){.name = "thirds",
+                            .capacity = PAIRS({MEM, "48"}, {"aliyun.com/gpu-count", "2"})});
+    store_apply_resource_quota(
+        extender.store, &(struct resource_quota_view){
+                            .ns = "ml", .name = "q", .elastic = true, .max = PAIRS({GPUS, "1"})});
+    for (size_t i = 0; i < G_N_ELEMENTS(holders); i++) {
+        expect_filter(third, "thirds", "thirds", "quota's max");
+        hold_a_third(holders[i]);
+    }
+    expect_filter(third, "thirds", "", "quota's max");
 }
 END_TEST
 
@@ -150,8 +222,8 @@ static void expect_used(int in_r, int in_s)
 
     elastic_quotas_each(quotas_elastic(store_quotas(extender.store)), store_ledger(extender.store),
                         note_tree, used);
-    ck_assert_int_eq(used[0], in_r * 1000);
-    ck_assert_int_eq(used[1], in_s * 1000);
+    ck_assert_int_eq(used[0], in_r * SHARE_UNIT);
+    ck_assert_int_eq(used[1], in_s * SHARE_UNIT);
 }
 
 /* Its author changes the label between filter and bind. Others' pods are not counted anew for it. */
@@ -221,6 +293,8 @@ int main(void)
 
     tcase_add_checked_fixture(counting, NULL, teardown);
     tcase_add_loop_test(counting, a_booking_counts_once, 0, 4);
+    tcase_add_test(counting, what_fits_on_a_card_counts_as_a_card);
+    tcase_add_test(counting, three_thirds_are_a_card_to_whoever_may_have_one);
     tcase_add_test(counting, who_loses_the_booking_waits_again);
     tcase_add_test(counting, who_is_booked_before_it_is_seen_counts_once);
     tcase_add_test(counting, who_is_booked_and_asks_for_another_quota_counts_there);

@@ -6,6 +6,7 @@
 #include "literals.h"
 
 #include "base/log.h"
+#include "queue/share_amounts.h"
 #include "record/record_state.h"
 #include "record/replay.h"
 #include "suite.h"
@@ -147,7 +148,7 @@ static void tell_pod(const char *uid, const char *node, const char *quota, enum 
 
 static void note_used(const struct elastic_count *count, void *data)
 {
-    g_string_append_printf(data, "%s=%d ", count->quota, (int)count->used);
+    g_string_append_printf(data, "%s=%d ", count->quota, (int)share_thousandths(count->used));
 }
 
 static char *used_of(struct store *store)

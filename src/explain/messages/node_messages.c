@@ -2,6 +2,7 @@
 #include "dialect/discovery.h"
 #include "explain/explain.h"
 #include "explain/messages/message_context.h"
+#include "queue/share_amounts.h"
 #include "wire/switch_mark.h"
 
 #include <string.h>
@@ -210,6 +211,11 @@ static void tell_class_group(const struct message_context *context)
         context->request->terms->work_class->name);
 }
 
+static double gpus(int64_t amount)
+{
+    return (double)share_thousandths(amount) / 1000;
+}
+
 static void tell_quota(const struct message_context *context)
 {
     struct quota_count count;
@@ -225,8 +231,8 @@ static void tell_quota(const struct message_context *context)
         g_string_append_printf(context->text, "the namespace may have no %s", count.model);
     else
         g_string_append_printf(context->text, "wants %g %s, the namespace has %g of %g",
-                               (double)count.wanted / CORE_WHOLE, count.model,
-                               (double)count.used / CORE_WHOLE, (double)count.limit / CORE_WHOLE);
+                               gpus(count.wanted), count.model, gpus(count.used),
+                               gpus(count.limit));
 }
 
 static void tell_resource_quota(const struct message_context *context)

@@ -61,7 +61,7 @@ int64_t elastic_gpus(const struct allocation *allocation)
 {
     const struct holding_query of = {allocation->node, allocation->shares, allocation->n_shares};
 
-    return amount_of(KEY_GPUS, &of, NULL);
+    return share_thousandths(amount_of(KEY_GPUS, &of, NULL));
 }
 
 void elastic_measure_request(const struct elastic_quotas *quotas, const struct node *node,

@@ -7,7 +7,6 @@
 
 #define KEY_GPUS "gpuledger.io/gpus"
 #define KEY_MEMORY "gpuledger.io/gpu-memory"
-#define UNIT 1000 /* thousandths */
 
 /* One key of one object. */
 struct limit {

@@ -41,15 +41,20 @@ static bool read_amount(const char *key, const char *text, int64_t *ret_amount, 
         *ret_amount = units / KIB;
         return true;
     }
-    if (!quantity_parse(text, &units, NULL))
-        return quantity_parse_thousandths(text, ret_amount, error);
-    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / UNIT) * UNIT;
+    if (quantity_parse(text, &units, NULL)) {
+        *ret_amount = MIN(units, SHARE_AMOUNT_MAX / SHARE_UNIT) * SHARE_UNIT;
+        return true;
+    }
+    if (!quantity_parse_thousandths(text, &units, error))
+        return false;
+    *ret_amount = MIN(units, SHARE_AMOUNT_MAX / SHARE_UNIT) * (SHARE_UNIT / 1000);
     return true;
 }
 
 double elastic_units(const char *key, int64_t amount)
 {
-    return g_str_equal(key, KEY_MEMORY) ? (double)amount * KIB : (double)amount / UNIT;
+    return g_str_equal(key, KEY_MEMORY) ? (double)amount * KIB
+                                        : (double)share_thousandths(amount) / 1000;
 }
 
 static bool read_amounts(const struct string_pairs *pairs, const char *what, size_t member,

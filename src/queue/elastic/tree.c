@@ -105,8 +105,9 @@ static void complete_weights(struct elastic_account *account)
 {
     for (int key = 0; key < ELASTIC_KEYS_MAX; key++) {
         if (account->weight[key] < 0)
-            account->weight[key] =
-                account->max[key] < INT64_MAX ? account->max[key] : MAX(account->min[key], UNIT);
+            account->weight[key] = account->max[key] < INT64_MAX
+                                       ? account->max[key]
+                                       : MAX(account->min[key], SHARE_UNIT);
     }
 }
 
