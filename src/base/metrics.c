@@ -71,6 +71,7 @@ static const char *const preempt_result_names[PREEMPT_RESULT_N] = {
     [PREEMPT_RESULT_KEPT] = "kept",
     [PREEMPT_RESULT_CHANGED] = "changed",
     [PREEMPT_RESULT_DROPPED] = "dropped",
+    [PREEMPT_RESULT_AWAITED] = "awaited",
 };
 
 static const char *const lease_change_names[LEASE_CHANGE_N] = {

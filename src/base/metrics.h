@@ -221,6 +221,7 @@ enum preempt_result {
     PREEMPT_RESULT_KEPT,    /* with the victims that it had named */
     PREEMPT_RESULT_CHANGED, /* with others */
     PREEMPT_RESULT_DROPPED, /* no end of less important pods makes room there, or none is needed */
+    PREEMPT_RESULT_AWAITED, /* who was named before has to end first */
     PREEMPT_RESULT_N
 };
 

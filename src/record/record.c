@@ -389,6 +389,10 @@ static void write_fields(struct record *record, struct json_writer *writer,
         json_key_string(writer, "verb", metrics_verb(what->call->verb));
         json_key_int(writer, "entry", what->call->entry);
         write_moment(writer, &what->call->moment);
+        if (what->call->recalled) {
+            json_key(writer, "recalled");
+            json_raw(writer, what->call->recalled->str, what->call->recalled->len);
+        }
         record->verb = what->call->verb;
         record->body = g_string_new_len(what->call->body, (gssize)what->call->length);
         record->reply = g_string_new_len(what->reply->str, (gssize)what->reply->len);

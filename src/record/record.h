@@ -13,6 +13,8 @@
  *                                                of a node whose claims (wire/claim.h) cannot be read,
  *                                                the "claims" that count, "" for none
  *   {"n":8,"kind":"call","verb":"filter","entry":0,"at":"NS","ms":MS,"body":{…},"reply":…}
+ *                                                of preempt besides "recalled": the last answer for the pod
+ *                                                that it goes by (queue/clearings.h), if there is one
  *   {"n":9,"kind":"look","call":9,"at":"NS","ms":MS,"until":MS,"pod":{…},"node":"n1",
  *    "asks":{…},"answer":{…},"booking":{…}}      a look of a bind at the ledger; "asks": the pod as
  *                                                the API server told it, for one that no feed did

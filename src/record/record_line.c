@@ -43,6 +43,7 @@ static const struct json_field line_fields[] = {
     LINE(OBJECT, object, "object"),
     LINE(OBJECT, body, "body"),
     LINE(OBJECT, asks, "asks"),
+    LINE(OBJECT, recalled, "recalled"),
     LINE(OBJECT, answer, "answer"),
     LINE(OBJECT, booking, "booking"),
     LINE(OBJECT, options, "options"),

@@ -12,7 +12,7 @@ struct record_line {
     const char *feed, *key, *verb, *at, *ns, *name, *uid, *node, *result, *policy, *version, *commit;
     const char *scheduler, *seal, *quota, *claims;
     bool confirmed, picky;
-    const cJSON *object, *body, *reply, *asks, *answer, *booking, *options;
+    const cJSON *object, *body, *reply, *asks, *answer, *booking, *options, *recalled;
     struct moment moment; /* from `at` and `ms` */
 };
 

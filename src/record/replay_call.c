@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/replay_state.h"
 
+#include "core/fail.h"
+
 static void answer_filter(struct extender *extender, int entry, const GString *body,
                           GString *reply)
 {
@@ -64,6 +66,25 @@ static const char *odd_node(const cJSON *one, const cJSON *other)
     return node;
 }
 
+/* What preempt has answered last counts as the line says, whatever it would have answered here. */
+static bool recall(struct replay *replay, const struct record_line *line, GError **error)
+{
+    struct store *store = replay->extender.store;
+    struct clearing *clearing = NULL;
+
+    if (line->recalled) {
+        clearing = clearing_decode(replay->arena, line->recalled, error);
+        if (!clearing)
+            return fail_within(error, "field 'recalled': ");
+    }
+    store_lock(store);
+    clearings_clear(store_clearings(store));
+    if (clearing)
+        clearings_put(store_clearings(store), clearing);
+    store_unlock(store);
+    return true;
+}
+
 bool replay_call(struct replay *replay, const struct record_line *line, GError **error)
 {
     g_autoptr(GString) body = g_string_new(NULL), reply = g_string_new(NULL);
@@ -84,6 +105,8 @@ bool replay_call(struct replay *replay, const struct record_line *line, GError *
         return replay_fail(error, "fields 'body' and 'reply': one is missing");
     json_writer_init(&writer, body);
     json_value(&writer, line->body);
+    if (!recall(replay, line, error))
+        return false;
     verbs[verb](&replay->extender, (int)line->entry, body, reply);
     if (!replay_is_complete(replay, (enum verb)verb)) {
         replay->summary.unchecked++;

@@ -61,6 +61,7 @@ struct store *store_new(const struct store_options *options)
     store->ratings = ratings_new();
     store->verdicts = verdicts_new();
     store->stand_ins = stand_ins_new();
+    store->clearings = clearings_new();
     store->quotas = quotas_new();
     store->facts = pod_facts_pool_new();
     store->budgets = budgets_new();
@@ -89,6 +90,7 @@ void store_free(struct store *store)
     ratings_free(store->ratings);
     verdicts_free(store->verdicts);
     stand_ins_free(store->stand_ins);
+    clearings_free(store->clearings);
     quotas_free(store->quotas);
     pod_facts_pool_free(store->facts);
     budgets_free(store->budgets);
@@ -396,6 +398,11 @@ struct gangs *store_gangs(struct store *store)
 struct stand_ins *store_stand_ins(struct store *store)
 {
     return store->stand_ins;
+}
+
+struct clearings *store_clearings(struct store *store)
+{
+    return store->clearings;
 }
 
 struct ratings *store_ratings(struct store *store)

@@ -17,6 +17,7 @@
  */
 #include "queue/arrivals/arrivals.h"
 #include "queue/budgets.h"
+#include "queue/clearings.h"
 #include "queue/gangs/gangs.h"
 #include "queue/hints.h"
 #include "queue/nominees.h"
@@ -210,8 +211,9 @@ void store_take_room(struct store *store, const struct pod_view *pod, const stru
 struct ratings *store_ratings(struct store *store);
 struct verdicts *store_verdicts(struct store *store);
 
-/* Under the lock. */
+/* Under the lock, these two. */
 struct stand_ins *store_stand_ins(struct store *store);
+struct clearings *store_clearings(struct store *store);
 
 /* Under the lock: the pods on their way from filter to bind. A copy of the store knows none. */
 struct hints *store_hints(struct store *store);

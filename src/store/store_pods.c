@@ -42,6 +42,7 @@ static void forget_pending(struct store *store, const char *uid)
 {
     arrivals_forget(store->arrivals, uid);
     nominations_forget(store->nominations, uid);
+    clearings_forget(store->clearings, uid);
     hints_forget(store->hints, uid);
     elastic_quotas_forget(quotas_elastic(store->quotas), uid);
     g_hash_table_remove(store->pending, uid);

@@ -30,6 +30,7 @@ struct store {
     GHashTable *rules;   /* uid -> struct pod_rules *: all pods that have no node */
     struct arrivals *arrivals; /* those of `pending`, in order; borrows their requests */
     struct nominations *nominations; /* those with room kept for them; borrows, too */
+    struct clearings *clearings;     /* whom preempt has named last for those of `pending` */
     struct hints *hints; /* pods on their way from filter to bind */
     struct gangs *gangs;
     struct ratings *ratings;

@@ -14,6 +14,7 @@ struct call {
     const char *body;
     size_t length;
     int entry;                  /* for a record: which of the verb's entries was called */
+    GString *recalled;          /* for a record: the last answer, as preempt knows it; NULL: none */
     struct moment moment;       /* of the decision: store_decide_recorded */
     int64_t start_us, since_us; /* the call's beginning, the present phase's */
 };

@@ -51,7 +51,7 @@ bool extender_prioritize(struct extender *extender, enum prioritize_pods pods, c
                          size_t length, GString *reply, GError **error);
 
 /* POST …/preempt: whose end on which node would make room for the pod, given what kube-scheduler has
- * named. Changes nothing. False as above. */
+ * named. Changes nothing but what is known of its last answer (queue/clearings.h). False as above. */
 bool extender_preempt(struct extender *extender, const char *body, size_t length, GString *reply,
                       GError **error);
 

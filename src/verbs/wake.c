@@ -19,6 +19,7 @@ struct refused {
     uint64_t freed;        /* all room up to here has been tried */
     int64_t not_before_ms; /* monotonic */
     int64_t pause_ms;      /* after the next wake */
+    int64_t ask_again_ms;  /* monotonic; whatever room there is by then; 0: not */
     GList *link;           /* in its namespace's queue */
 };
 
@@ -129,7 +130,17 @@ void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t f
         refused = remember(wake, pod);
     }
     refused->freed = freed;
+    refused->ask_again_ms = 0;
     refused->not_before_ms = MAX(refused->not_before_ms, now_ms() + GRACE_MS);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+void wake_note_awaited(struct wake *wake, const char *uid, int64_t after_ms)
+{
+    pthread_mutex_lock(&wake->lock);
+    struct refused *refused = g_hash_table_lookup(wake->refused, uid);
+    if (refused)
+        refused->ask_again_ms = now_ms() + after_ms;
     pthread_mutex_unlock(&wake->lock);
 }
 
@@ -150,6 +161,7 @@ struct candidate {
     uint64_t freed;
     uint64_t tried; /* the same after it was looked at */
     bool gone;      /* bound, deleted, or never seen by the watch */
+    bool overdue;   /* it was to be asked about again by now */
     bool admitted;
     guint rank;     /* how many of its namespace are looked at before it */
 };
@@ -191,6 +203,7 @@ static GArray *take_due(struct wake *wake)
                 .ns = g_strdup(refused->ns),
                 .name = g_strdup(refused->name),
                 .freed = refused->freed,
+                .overdue = refused->ask_again_ms != 0 && refused->ask_again_ms <= now,
                 .rank = rank++,
             };
             g_array_append_val(due, candidate);
@@ -250,9 +263,11 @@ static void look(struct store *store, struct candidate *candidate, const struct 
     const struct allocation *held = ledger_get(ledger, candidate->uid);
     const bool placed = held && held->state == ALLOCATION_HELD; /* by another pod of its group */
     candidate->gone = !store_pending(store, candidate->uid) || (held && !placed);
-    candidate->admitted = !candidate->gone && candidate->freed != candidate->tried &&
-                          (placed || (group_may_come(store, candidate->uid, &moment) &&
-                                      has_room(store, candidate, &moment, demand)));
+    candidate->admitted =
+        !candidate->gone &&
+        (candidate->overdue || (candidate->freed != candidate->tried &&
+                                (placed || (group_may_come(store, candidate->uid, &moment) &&
+                                            has_room(store, candidate, &moment, demand)))));
     store_unlock(store);
 }
 
@@ -264,6 +279,7 @@ static void set_tried(struct wake *wake, const struct candidate *candidate)
     if (refused)
         refused->freed = MAX(refused->freed, candidate->tried);
     if (refused && candidate->admitted) {
+        refused->ask_again_ms = 0;
         refused->not_before_ms = now_ms() + refused->pause_ms;
         refused->pause_ms = MIN(refused->pause_ms * 2, PAUSE_MAX_MS);
     }
@@ -286,7 +302,10 @@ static enum wake_result call(struct cluster *cluster, const struct candidate *ca
 
     if (cluster->ops->annotate_pod(cluster, &annotation, now_ms() + CALL_MS, &failure) ==
         OUTCOME_OK) {
-        log_event(LOG_LEVEL_INFO, "woken: there is room now", LOG_TEXT("pod", pod));
+        log_event(LOG_LEVEL_INFO,
+                  candidate->overdue ? "woken: those whom preempt has named have not ended"
+                                     : "woken: there is room now",
+                  LOG_TEXT("pod", pod));
         return WAKE_RESULT_WOKEN;
     }
     log_event(LOG_LEVEL_WARN, "pod cannot be woken", LOG_TEXT("pod", pod),

@@ -9,6 +9,9 @@
  * was not asked about again, one of its annotations is changed. That wakes a pod in every version
  * (its own update is an event that kube-scheduler always heeds).
  *
+ * So it is for a pod for which preempt names nobody until those have ended whom it named before: if they
+ * do not, somebody has to ask again.
+ *
  * No storms: at most one change per pod and room, with a pause that doubles, and few in all.
  * Own lock, never held together with the store's. Any thread.
  */
@@ -23,6 +26,9 @@ void wake_free(struct wake *wake);
 
 /* Every node was refused, when the ledger's count of what was freed (ledger_freed) was `freed`. */
 void wake_note_refusal(struct wake *wake, const struct pod_view *pod, uint64_t freed);
+
+/* preempt waits for the end of others, for that long. Of a pod that is not remembered nothing is noted. */
+void wake_note_awaited(struct wake *wake, const char *uid, int64_t after_ms);
 
 /* The pod has found a node, or asks for no GPU. */
 void wake_forget(struct wake *wake, const char *uid);

@@ -88,7 +88,9 @@ class Usage(unittest.TestCase):
                       "--usage-idle-for=0s", *arguments, snapshot=self.cluster)
 
     def preempt(self, server, nodes, pod=URGENT):
-        """Whom the answer ends: {node: [UID]}"""
+        """Whom the answer ends: {node: [UID]}. Each time it is a pod of which nothing is known."""
+        self.asked = getattr(self, "asked", 0) + 1
+        pod = {**pod, "metadata": {**pod["metadata"], "uid": f"asked-{self.asked}"}}
         named = {"n1": "busy", "n2": "idler"}
         status, text = call("POST", f"{server.scheduler}/scheduler/preempt",
                             {"Pod": pod, "NodeNameToMetaVictims": {

@@ -156,6 +156,7 @@ static char *preempt(const char *pod, const char *nodes)
     GString *reply = g_string_new(NULL);
     GError *error = NULL;
 
+    store_delete_pod(extender.store, "p"); /* of whom nothing is known then */
     ck_assert_msg(extender_preempt(&extender, body, strlen(body), reply, &error), "%s",
                   error ? error->message : "");
     return g_string_free(reply, FALSE);

@@ -27,14 +27,16 @@ static char *call(const char *body)
     return g_string_free(reply, FALSE);
 }
 
-/* A pod of 8 units and one CPU; `spec` is more of its spec. */
+static int n_asked; /* pods */
+
+/* A pod of 8 units and one CPU; `spec` is more of its spec. Each question is about a pod of its own, of which nothing is known (test_clearings.c). */
 static char *body_of(int priority, const char *spec, const char *key, const char *victims)
 {
     return g_strdup_printf(
-        "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p\"},\"spec\":{%s"
+        "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"p%d\"},\"spec\":{%s"
         "\"priority\":%d,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"" MEM
         "\":\"8\"},\"requests\":{\"cpu\":\"1\",\"" MEM "\":\"8\"}}}]}},\"%s\":%s}",
-        spec, priority, key, victims);
+        ++n_asked, spec, priority, key, victims);
 }
 
 static void expect_with(int priority, const char *spec, const char *victims, const char *answer)
@@ -391,8 +393,10 @@ END_TEST
 
 START_TEST(a_pod_that_holds_a_card_needs_none)
 {
+    g_autofree char *uid = g_strdup_printf("p%d", n_asked + 1);
+
     populate();
-    apply((struct pod){"p", "8", "n2", "0", .priority = 100});
+    apply((struct pod){uid, "8", "n2", "0", .priority = 100});
     expect(100, "{" NODE("n1", "0", UID("c")) "}", "{}");
 }
 END_TEST
@@ -467,9 +471,9 @@ START_TEST(of_a_long_call_each_node_has_its_turn)
         g_string_append_printf(victims, "%s\"%s\":null", i ? "," : "", node);
     }
     g_string_append_c(victims, '}');
-    g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
     for (moment.now_ns = 1; moment.now_ns < 2500; moment.now_ns += 1000) {
         size_t n = 0;
+        g_autofree char *body = body_of(100, "", "NodeNameToMetaVictims", victims->str);
         store_set_moment(extender.store, &moment);
         g_autofree char *reply = call(body);
         for (const char *at = reply; (at = strstr(at, "\"UID\":")); at++)

@@ -150,6 +150,27 @@ START_TEST(room_that_does_not_help_wakes_nobody)
 }
 END_TEST
 
+/* preempt waits for pods that do not end: without any room somebody has to ask again, once. */
+START_TEST(who_is_awaited_in_vain_is_asked_about_again)
+{
+    world_add_pending(&world, "new", 5);
+    filter("new", "mono");
+    wake_note_awaited(world.extender.wake, "uid-new", 1000000);
+    wake_note_awaited(world.extender.wake, "nobody", 0);
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+    wake_note_awaited(world.extender.wake, "uid-new", 0);
+    ck_assert_uint_eq(run(), 1);
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+    /* kube-scheduler has asked by itself. */
+    wake_note_awaited(world.extender.wake, "uid-new", 0);
+    filter("new", "mono");
+    let_grace_pass();
+    ck_assert_uint_eq(run(), 0);
+}
+END_TEST
+
 START_TEST(a_pod_that_is_gone_is_forgotten)
 {
     world_add_pending(&world, "new", 5);
@@ -175,6 +196,7 @@ int main(void)
     tcase_add_test(tcase, namespaces_are_woken_in_turns);
     tcase_add_test(tcase, kube_scheduler_gets_its_chance_first);
     tcase_add_test(tcase, room_that_does_not_help_wakes_nobody);
+    tcase_add_test(tcase, who_is_awaited_in_vain_is_asked_about_again);
     tcase_add_test(tcase, a_pod_that_is_gone_is_forgotten);
     tcase_set_timeout(tcase, 30);
     suite_add_tcase(suite, tcase);
