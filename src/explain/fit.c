@@ -29,6 +29,7 @@ static void clear_move(gpointer data)
 
     g_free(move->ns);
     g_free(move->name);
+    g_free(move->uid);
     g_free(move->from);
     g_free(move->to);
     g_free(move->why);
@@ -140,8 +141,10 @@ static void empty(struct fit *fit, const struct node *node, const struct card_pl
         if (!card_place_holds(place, one) ||
             g_ptr_array_find_with_equal_func(uids, one->uid, g_str_equal, NULL))
             continue;
-        const struct fit_move move = {g_strdup(one->ns), g_strdup(one->name), g_strdup(node->name),
-                                      NULL, NULL};
+        const struct fit_move move = {.ns = g_strdup(one->ns),
+                                      .name = g_strdup(one->name),
+                                      .uid = g_strdup(one->uid),
+                                      .from = g_strdup(node->name)};
         g_array_append_val(fit->moves, move);
         g_ptr_array_add(uids, g_strdup(one->uid));
     }

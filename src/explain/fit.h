@@ -33,7 +33,7 @@ struct fit_place {
 
 /* A pod of a drained node. */
 struct fit_move {
-    char *ns, *name, *from;
+    char *ns, *name, *uid, *from;
     char *to;  /* NULL: nowhere */
     char *why; /* if nowhere */
 };

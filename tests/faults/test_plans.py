@@ -125,6 +125,25 @@ class Command(unittest.IsolatedAsyncioTestCase):
             _, said = await self.apply(cluster, 0, *self.END)
             self.assertEqual((sorted(cluster.moves), cluster.where("big")), (["db-2", "web-1"], "n1"), said)
 
+    async def test_a_drain_leaves_a_pod_of_the_same_name_alone(self):
+        """While the first pod goes, the other one ends by itself, and its StatefulSet makes it again elsewhere."""
+        async with cluster_of(n1=8, n2=8, n3=8) as cluster:
+            cluster.web(3, "n1"), cluster.web(3, "n1", "db")  # pylint: disable=expression-not-assigned
+
+            def return_elsewhere(_):
+                name, = {"web-1", "db-2"} - set(cluster.moves)
+                again = cluster.pods()["test", name]
+                cluster.api.delete("pods", ("test", name))
+                again["metadata"]["uid"] += "-again"
+                again["spec"].pop("nodeName")
+                cluster.api.put("pods", again)
+                cluster._place(again, "n3")  # pylint: disable=protected-access
+
+            cluster.on_eviction = return_elsewhere
+            status, printed, said = await command(cluster, "drain", "n1", "--apply", "-o", "json")
+            self.assertEqual((status, len(cluster.moves)), (0, 1), said)
+            self.assertEqual(sorted(row["state"] for row in json.loads(printed)["pods"]), ["evicted", "gone"])
+
     async def test_those_who_wait(self):
         """One after the other, until moves help nobody."""
         async with cluster_of(**ROOMS) as cluster:

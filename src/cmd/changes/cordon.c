@@ -215,6 +215,7 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
         pods[i] =
             (struct drain_pod){.ns = move->ns,
                                .name = move->name,
+                               .uid = move->uid,
                                .note = "gpuledger drain takes its card or node out of service"};
     }
     return drain_run(
