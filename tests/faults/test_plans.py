@@ -125,6 +125,16 @@ class Command(unittest.IsolatedAsyncioTestCase):
             _, said = await self.apply(cluster, 0, *self.END)
             self.assertEqual((sorted(cluster.moves), cluster.where("big")), (["db-2", "web-1"], "n1"), said)
 
+    async def test_what_was_cordoned_before_an_error_is_told(self):
+        async with cluster_of(n1=8, n2=8) as cluster:
+            for words, changed in ((("n1", "n2/x"), False), (("n1", "n9"), True)):
+                status, printed, said = await command(cluster, "cordon", *words, "-o", "json")
+                told = [change["object"] for change in json.loads(printed)["changes"]] if printed else []
+                self.assertEqual((status, told), (1, ["node n1"] if changed else []), said)
+                self.assertIn(words[1], said)
+                node = cluster.api.objects["nodes"][(None, "n1")]
+                self.assertEqual(node.get("spec", {}).get("unschedulable", False), changed)
+
     async def test_a_drain_leaves_a_pod_of_the_same_name_alone(self):
         """While the first pod goes, the other one ends by itself, and its StatefulSet makes it again elsewhere."""
         async with cluster_of(n1=8, n2=8, n3=8) as cluster:

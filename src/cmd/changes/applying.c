@@ -116,10 +116,9 @@ static bool clean(const struct config *config, struct api_client *client, GError
 static bool close_place(const struct config *config, struct api_client *client, GError **error)
 {
     const char *const words[] = {config->empty, NULL};
-    g_autoptr(GPtrArray) changes =
-        places_set(config, &(struct places_order){client, words, false}, error);
+    g_autoptr(GPtrArray) changes = places_changes_new();
 
-    return changes != NULL;
+    return places_set(config, &(struct places_order){client, words, false}, changes, error);
 }
 
 static bool carry_out(struct work *work, struct applied *applied, bool *ret_stalled, GError **error)

@@ -81,29 +81,29 @@ static bool clean_nodes(const struct config *config, struct api_client *client, 
     return ok;
 }
 
-static GPtrArray *set_places(const struct config *config, struct api_client *client, bool open,
-                             GError **error)
+static bool set_places(const struct config *config, struct api_client *client, bool open,
+                       GPtrArray *changes, GError **error)
 {
     g_autoptr(GPtrArray) words = list_words(config);
     const struct places_order order = {client, (const char *const *)words->pdata, open};
 
-    return places_set(config, &order, error);
+    return places_set(config, &order, changes, error);
 }
 
 static enum exit_code run(const struct config *config, bool open)
 {
     g_autoptr(GError) failure = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GPtrArray) changes = NULL;
+    g_autoptr(GPtrArray) changes = places_changes_new();
 
     if (config->words->len == 0) {
         complain("which node or card? " PROGRAM " %s NODE[/CARD]", open ? "uncordon" : "cordon");
         return EXIT_USAGE;
     }
     g_autoptr(api_client) client = places_client(config, &failure);
-    if (client && (!open || config->dry_run || clean_nodes(config, client, &failure)))
-        changes = set_places(config, client, open, &failure);
-    if (!changes)
+    const bool ok = client && (!open || config->dry_run || clean_nodes(config, client, &failure)) &&
+                    set_places(config, client, open, changes, &failure);
+    if (!ok && changes->len == 0)
         return print_answer(config, text, failure);
     if (print_is_document(config))
         encode_changes(changes, config->dry_run, text);
@@ -111,7 +111,11 @@ static enum exit_code run(const struct config *config, bool open)
         write_changes(changes, text);
     else
         g_string_printf(text, "it is so already: nothing was written");
-    return print_answer(config, text, NULL);
+    const enum exit_code code = print_answer(config, text, NULL);
+    if (ok)
+        return code;
+    complain("%s", failure->message); /* what was done before is done, and was told */
+    return EXIT_FAILED;
 }
 
 enum exit_code cordon_run(const struct config *config, const struct config_inputs *inputs)
@@ -197,7 +201,7 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
                   GError **error)
 {
     g_autoptr(api_client) client = NULL;
-    g_autoptr(GPtrArray) changes = NULL;
+    g_autoptr(GPtrArray) changes = places_changes_new();
 
     if (fit->stranded > 0 && !config->force)
         return fail_with(error, GPULEDGER_ERROR_INVALID,
@@ -206,9 +210,7 @@ static bool apply(const struct config *config, const struct fit *fit, struct dra
                          "the same",
                          fit->stranded, fit->moves->len);
     client = places_client(config, error);
-    if (client)
-        changes = set_places(config, client, false, error);
-    if (!changes)
+    if (!client || !set_places(config, client, false, changes, error))
         return false;
     for (guint i = 0; i < fit->moves->len; i++) {
         const struct fit_move *move = &g_array_index(fit->moves, struct fit_move, i);

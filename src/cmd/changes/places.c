@@ -17,22 +17,37 @@ struct api_client *places_client(const struct config *config, GError **error)
     return kube ? api_client_new(kube, error) : NULL;
 }
 
-GPtrArray *places_set(const struct config *config, const struct places_order *order, GError **error)
+GPtrArray *places_changes_new(void)
 {
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(service_change_free);
+    return g_ptr_array_new_with_free_func(service_change_free);
+}
 
+static bool set_one(const struct config *config, const struct places_order *order, const char *word,
+                    GPtrArray *changes, GError **error)
+{
+    g_auto(card_place) place = {0};
+    const struct service_query query = {order->client, &place, &config->dialects, order->open,
+                                        config->dry_run};
+    GPtrArray *own = card_place_parse(word, &place, error) ? card_service_set(&query, error) : NULL;
+
+    if (own)
+        g_ptr_array_extend_and_steal(changes, own);
+    return own != NULL;
+}
+
+bool places_set(const struct config *config, const struct places_order *order, GPtrArray *changes,
+                GError **error)
+{
     for (const char *const *word = order->words; *word; word++) {
         g_auto(card_place) place = {0};
-        const struct service_query query = {order->client, &place, &config->dialects, order->open,
-                                            config->dry_run};
         if (!card_place_parse(*word, &place, error))
-            return NULL;
-        GPtrArray *changes = card_service_set(&query, error);
-        if (!changes)
-            return NULL;
-        g_ptr_array_extend_and_steal(all, changes);
+            return false;
     }
-    return g_steal_pointer(&all);
+    for (const char *const *word = order->words; *word; word++) {
+        if (!set_one(config, order, *word, changes, error))
+            return false;
+    }
+    return true;
 }
 
 static void print_progress(void *data, const char *text)

@@ -18,7 +18,10 @@ struct places_order {
 bool places_await_nodes(const struct config *config, const char *ns, const char *name,
                         GError **error);
 
-/* Takes each out of service, or back, as maintain/card_service.h has it. Array of struct service_change;
- * NULL, with an error: those before it have been carried out. */
-GPtrArray *places_set(const struct config *config, const struct places_order *order,
-                      GError **error);
+/* Array of struct service_change. */
+GPtrArray *places_changes_new(void);
+
+/* Takes each out of service, or back, as maintain/card_service.h has it, once all words are understood. False, with an
+ * error: the changes are those of the places before the one that it is about. */
+bool places_set(const struct config *config, const struct places_order *order, GPtrArray *changes,
+                GError **error);
