@@ -3,6 +3,7 @@
 
 #include "core/constraints.h"
 #include "verbs/gang/gang_places.h"
+#include "wire/pod_group.h"
 
 static const enum reason reasons[] = {
     [GANG_UNKNOWN] = REASON_GANG_UNKNOWN, [GANG_FEW] = REASON_GANG_FEW,
@@ -34,6 +35,13 @@ static uint32_t count_fitting(struct store *copy, const struct pod_view *pod,
         fit += taken[i];
     store_unlock(copy);
     return fit;
+}
+
+static char *reason_text(enum reason reason, const struct pod_view *pod)
+{
+    g_autofree char *lack = reason == REASON_GANG_UNKNOWN ? pod_group_claim_lack(pod) : NULL;
+
+    return reason == REASON_NONE ? NULL : g_strjoin(": ", reason_info(reason)->text, lack, NULL);
 }
 
 struct group_place *group_place_find(struct store *store, struct store *copy,
@@ -74,6 +82,7 @@ struct group_place *group_place_find(struct store *store, struct store *copy,
         group->fit += count_fitting(copy, pod, request, (const char *const *)without, &cut);
     if (group->reason == REASON_NONE && group->fit < group->needs)
         group->reason = cut ? REASON_GANG_WORK : REASON_GANG_NO_ROOM;
+    group->text = reason_text(group->reason, pod);
     return group;
 }
 
@@ -83,6 +92,7 @@ void group_place_free(struct group_place *group)
         return;
     g_free(group->ns);
     g_free(group->name);
+    g_free(group->text);
     g_free(group);
 }
 
@@ -97,8 +107,7 @@ void group_place_encode(struct json_writer *writer, const struct group_place *gr
     json_key_string(writer, "name", group->name);
     json_key_string(writer, "reason",
                     group->reason == REASON_NONE ? NULL : reason_info(group->reason)->code);
-    json_key_string(writer, "text",
-                    group->reason == REASON_NONE ? NULL : reason_info(group->reason)->text);
+    json_key_string(writer, "text", group->text);
     json_key_int(writer, "needs", group->needs);
     json_key_int(writer, "known", group->known);
     json_key_int(writer, "fit", group->fit);
@@ -121,8 +130,8 @@ void group_place_write(GString *text, const struct group_place *group)
     g_string_append_printf(text, ": %u known, %u fit, %u with a place, %u bound%s\n", group->known,
                            group->fit, group->held, group->bound,
                            group->half ? "; it is half" : "");
-    if (group->reason != REASON_NONE)
-        g_string_append_printf(text, "            %s\n", reason_info(group->reason)->text);
+    if (group->text)
+        g_string_append_printf(text, "            %s\n", group->text);
     if (group->says_least > 0)
         g_string_append_printf(
             text,

@@ -10,6 +10,7 @@
 struct group_place {
     char *ns, *name;
     enum reason reason; /* why nobody of it may go anywhere now; REASON_NONE: they may */
+    char *text;         /* says so; NULL: they may */
     uint32_t needs, known, held, bound;
     uint32_t fit; /* of all that are known, those with a place and those that would find one now */
     uint32_t room_nodes; /* that are kept for it, for so many seconds at most */

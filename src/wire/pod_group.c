@@ -8,6 +8,8 @@
 
 #define LIGHT_LABEL "pod-group.scheduling.sigs.k8s.io/"
 #define KOORDINATOR "gang.scheduling.koordinator.sh/"
+#define LIGHT_MIN LIGHT_LABEL "min-available"
+#define KOORDINATOR_MIN KOORDINATOR "min-available"
 #define MIN_MAX 100000
 
 static const char *get(const struct string_pairs *pairs, const char *key)
@@ -56,12 +58,27 @@ struct pod_group_claim pod_group_claim(const struct pod_view *pod)
         claim.native = true;
         return claim;
     }
-    claim.min = read_min(get(&pod->labels, LIGHT_LABEL "min-available"));
+    claim.min = read_min(get(&pod->labels, LIGHT_MIN));
     if (claim.min == 0)
-        claim.min = read_min(get(&pod->annotations, KOORDINATOR "min-available"));
+        claim.min = read_min(get(&pod->annotations, KOORDINATOR_MIN));
     claim.timeout_ms =
         bound_timeout(read_duration(get(&pod->annotations, KOORDINATOR "waiting-time")));
     return claim;
+}
+
+char *pod_group_claim_lack(const struct pod_view *pod)
+{
+    const struct pod_group_claim claim = pod_group_claim(pod);
+    const char *light = get(&pod->labels, LIGHT_MIN);
+    const char *said = light ? light : get(&pod->annotations, KOORDINATOR_MIN);
+
+    if (claim.native)
+        return g_strdup_printf("there is no PodGroup %s of scheduling.k8s.io", claim.name);
+    if (said)
+        return g_strdup_printf("%s is '%.64s', no number from 1 to %d",
+                               light ? "label " LIGHT_MIN : "annotation " KOORDINATOR_MIN, said,
+                               MIN_MAX);
+    return g_strdup("a PodGroup of that name would, or the label " LIGHT_MIN);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */

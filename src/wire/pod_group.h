@@ -40,6 +40,10 @@ struct pod_group_claim {
 
 struct pod_group_claim pod_group_claim(const struct pod_view *pod);
 
+/* For people, of a group of whose size nobody has said anything that can be read: what the pod says, or
+ * where it could be said. Free with g_free. */
+char *pod_group_claim_lack(const struct pod_view *pod);
+
 /* Borrowed from the arena. */
 struct pod_group_view {
     const char *ns, *name;

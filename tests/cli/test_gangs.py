@@ -418,6 +418,18 @@ class Gangs(unittest.TestCase):
     def explain(self, name):
         return json.loads(run("explain", f"test/{name}", "--server", self.server.operations, "-ojson").stdout)
 
+    def test_explain_says_what_would_declare_a_group(self):
+        for how, least, said in (("label", None, "a PodGroup of that name would, or the label "),
+                                 ("light", "four", "label pod-group.scheduling.sigs.k8s.io/min-available is 'four'"),
+                                 ("koordinator", "0", "annotation gang.scheduling.koordinator.sh/min-available is '0'")):
+            [single] = members("g", 1, least=least, how=how)
+            self.start(single)
+            self.assertIn("Nothing says how many pods", self.ask(single))
+            told = self.explain("g-0")["group"]
+            self.assertEqual(told["reason"], "gang_unknown")
+            self.assertIn(said, told["text"])
+            self.server.__exit__()
+
     def test_explain_says_what_filter_says(self):
         """A node that would take the pod alone does not take it; what makes room for it alone is no way out."""
         holders = [pod(f"h-{i}", 10) for i in range(7)]
