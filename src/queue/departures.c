@@ -4,58 +4,101 @@
 #include <gpuledger/dialect.h>
 #include <string.h>
 
+/* A namespace that some are of. */
+struct tenant {
+    char *ns;
+    guint n; /* of them */
+};
+
+/* All of them lie in a row, since all are looked at when one comes or goes: a line of the cache each. */
 struct departure {
-    char *uid, *node, *ns;
+    char *uid, *node;
+    struct tenant *tenant;
     struct departed pod;
     int64_t since_ms; /* 0: no decision has found it yet */
+    guint node_hash;  /* so that most are passed over without a look at their names */
 };
 
 struct departures {
-    GPtrArray *pods; /* struct departure *, in the order in which they vanished */
+    GArray *pods;        /* struct departure, in the order in which they vanished */
+    GHashTable *tenants; /* namespace, the tenant's own -> struct tenant *; none is empty */
 };
 
-static void free_departure(gpointer data)
+static void free_tenant(gpointer data)
 {
-    struct departure *departure = data;
+    struct tenant *tenant = data;
 
-    g_free(departure->uid);
-    g_free(departure->node);
-    g_free(departure->ns);
-    g_free(departure);
+    g_free(tenant->ns);
+    g_free(tenant);
 }
 
-static struct departure *departure_new(const char *uid, const char *node, const char *ns,
-                                       struct departed pod, int64_t since_ms)
+static struct departure *at(const struct departures *departures, guint i)
 {
-    struct departure *departure = g_new0(struct departure, 1);
+    return &g_array_index(departures->pods, struct departure, i);
+}
 
-    *departure =
-        (struct departure){g_strdup(uid), g_strdup(node), g_strdup(ns ? ns : ""), pod, since_ms};
-    return departure;
+static struct tenant *tenant_of(struct departures *departures, const char *ns)
+{
+    struct tenant *tenant = g_hash_table_lookup(departures->tenants, ns);
+
+    if (!tenant) {
+        tenant = g_new0(struct tenant, 1);
+        tenant->ns = g_strdup(ns);
+        g_hash_table_insert(departures->tenants, tenant->ns, tenant);
+    }
+    return tenant;
+}
+
+/* Its UID and node are taken. */
+static void append(struct departures *departures, struct departure departure, const char *ns)
+{
+    departure.node_hash = g_str_hash(departure.node);
+    departure.tenant = tenant_of(departures, ns);
+    departure.tenant->n++;
+    g_array_append_val(departures->pods, departure);
+}
+
+/* It is in the row no more. */
+static void let_go(struct departures *departures, const struct departure *departure)
+{
+    if (--departure->tenant->n == 0)
+        g_hash_table_remove(departures->tenants, departure->tenant->ns);
+    g_free(departure->uid);
+    g_free(departure->node);
+}
+
+static void let_all_go(struct departures *departures)
+{
+    for (guint i = 0; i < departures->pods->len; i++)
+        let_go(departures, at(departures, i));
+    g_array_set_size(departures->pods, 0);
 }
 
 struct departures *departures_new(void)
 {
     struct departures *departures = g_new0(struct departures, 1);
 
-    departures->pods = g_ptr_array_new_with_free_func(free_departure);
+    departures->pods = g_array_new(FALSE, FALSE, sizeof(struct departure));
+    departures->tenants = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_tenant);
     return departures;
 }
 
 void departures_free(struct departures *departures)
 {
-    g_ptr_array_unref(departures->pods);
+    let_all_go(departures);
+    g_array_unref(departures->pods);
+    g_hash_table_unref(departures->tenants);
     g_free(departures);
 }
 
 void departures_copy(struct departures *departures, const struct departures *from)
 {
-    g_ptr_array_set_size(departures->pods, 0);
+    let_all_go(departures);
     for (guint i = 0; i < from->pods->len; i++) {
-        const struct departure *departure = g_ptr_array_index(from->pods, i);
-        g_ptr_array_add(departures->pods,
-                        departure_new(departure->uid, departure->node, departure->ns,
-                                      departure->pod, departure->since_ms));
+        struct departure departure = *at(from, i);
+        departure.uid = g_strdup(departure.uid);
+        departure.node = g_strdup(departure.node);
+        append(departures, departure, departure.tenant->ns);
     }
 }
 
@@ -63,10 +106,11 @@ void departures_copy(struct departures *departures, const struct departures *fro
 static void tell(const struct departures *departures, struct ledger *ledger, const char *node)
 {
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct departed));
+    const guint hash = g_str_hash(node);
 
     for (guint i = 0; i < departures->pods->len; i++) {
-        const struct departure *departure = g_ptr_array_index(departures->pods, i);
-        if (g_str_equal(departure->node, node))
+        const struct departure *departure = at(departures, i);
+        if (departure->node_hash == hash && g_str_equal(departure->node, node))
             g_array_append_val(found, departure->pod);
     }
     ledger_set_departed(ledger, node, (const struct departed *)(void *)found->data, found->len);
@@ -75,35 +119,30 @@ static void tell(const struct departures *departures, struct ledger *ledger, con
 /* Of the namespace that has most, who vanished the longest ago. */
 static guint find_surplus(const struct departures *departures)
 {
-    g_autoptr(GHashTable) counts = g_hash_table_new(g_str_hash, g_str_equal);
-    guint most = 0, surplus = 0;
+    guint surplus = 0;
 
-    for (guint i = departures->pods->len; i-- > 0;) {
-        const struct departure *departure = g_ptr_array_index(departures->pods, i);
-        const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(counts, departure->ns)) + 1;
-        g_hash_table_insert(counts, departure->ns, GUINT_TO_POINTER(n));
-        if (n < most)
-            continue;
-        most = n;
-        surplus = i;
+    for (guint i = 1; i < departures->pods->len; i++) {
+        if (at(departures, i)->tenant->n > at(departures, surplus)->tenant->n)
+            surplus = i;
     }
     return surplus;
 }
 
 static void forget(struct departures *departures, struct ledger *ledger, guint i)
 {
-    struct departure *departure = g_ptr_array_steal_index(departures->pods, i);
+    const struct departure gone = *at(departures, i);
 
-    tell(departures, ledger, departure->node);
-    free_departure(departure);
+    g_array_remove_index(departures->pods, i);
+    tell(departures, ledger, gone.node);
+    let_go(departures, &gone);
 }
 
-/* The newcomer counts: a namespace with as many as another loses its own. */
-static void add(struct departures *departures, struct ledger *ledger,
-                struct departure *take_departure)
+/* Its UID and node are taken. The newcomer counts: a namespace with as many as another loses its own. */
+static void add(struct departures *departures, struct ledger *ledger, struct departure departure,
+                const char *ns)
 {
-    g_ptr_array_add(departures->pods, take_departure);
-    tell(departures, ledger, take_departure->node);
+    append(departures, departure, ns ? ns : "");
+    tell(departures, ledger, departure.node);
     if (departures->pods->len > DEPARTURES_MAX)
         forget(departures, ledger, find_surplus(departures));
 }
@@ -117,7 +156,9 @@ void departures_note(struct departures *departures, struct ledger *ledger,
     if (!allocation->waiting || !pod.dialect || !pod.dialect->in_flight)
         return;
     add(departures, ledger,
-        departure_new(allocation->uid, allocation->node->name, allocation->ns, pod, 0));
+        (struct departure){
+            .uid = g_strdup(allocation->uid), .node = g_strdup(allocation->node->name), .pod = pod},
+        allocation->ns);
 }
 
 bool departures_begin(struct departures *departures, int64_t now_ms)
@@ -125,7 +166,7 @@ bool departures_begin(struct departures *departures, int64_t now_ms)
     bool began = false;
 
     for (guint i = 0; i < departures->pods->len; i++) {
-        struct departure *departure = g_ptr_array_index(departures->pods, i);
+        struct departure *departure = at(departures, i);
         if (departure->since_ms != 0)
             continue;
         departure->since_ms = now_ms;
@@ -134,18 +175,33 @@ bool departures_begin(struct departures *departures, int64_t now_ms)
     return began;
 }
 
+/* Moves those whose time is over to the other row. */
+static void part(struct departures *departures, int64_t now_ms, GArray *over)
+{
+    guint n = 0;
+
+    for (guint i = 0; i < departures->pods->len; i++) {
+        const struct departure departure = *at(departures, i);
+        if (departure.since_ms == 0 || now_ms - departure.since_ms < DEPARTURE_MAX_MS)
+            *at(departures, n++) = departure;
+        else
+            g_array_append_val(over, departure);
+    }
+    g_array_set_size(departures->pods, n);
+}
+
+/* A list may drop a thousand pods at once: their nodes are told when all of those have gone. */
 bool departures_end(struct departures *departures, struct ledger *ledger, int64_t now_ms)
 {
-    bool ended = false;
+    g_autoptr(GArray) over = g_array_new(FALSE, FALSE, sizeof(struct departure));
 
-    for (guint i = departures->pods->len; i-- > 0;) {
-        const struct departure *departure = g_ptr_array_index(departures->pods, i);
-        if (departure->since_ms == 0 || now_ms - departure->since_ms < DEPARTURE_MAX_MS)
-            continue;
-        forget(departures, ledger, i);
-        ended = true;
+    part(departures, now_ms, over);
+    for (guint i = 0; i < over->len; i++) {
+        const struct departure *departure = &g_array_index(over, struct departure, i);
+        tell(departures, ledger, departure->node);
+        let_go(departures, departure);
     }
-    return ended;
+    return over->len > 0;
 }
 
 /* --- for who goes on from it ------------------------------------------------------------------ */
@@ -154,13 +210,13 @@ void departures_encode(struct json_writer *writer, const struct departures *depa
 {
     json_begin_array(writer);
     for (guint i = 0; i < departures->pods->len; i++) {
-        const struct departure *departure = g_ptr_array_index(departures->pods, i);
+        const struct departure *departure = at(departures, i);
         g_autofree char *time =
             g_strdup_printf("%" G_GINT64_FORMAT, departure->pod.assume_time_ns);
         json_begin_object(writer);
         json_key_string(writer, "uid", departure->uid);
         json_key_string(writer, "node", departure->node);
-        json_key_string(writer, "namespace", departure->ns);
+        json_key_string(writer, "namespace", departure->tenant->ns);
         json_key_string(writer, "dialect", departure->pod.dialect->name);
         json_key_int(writer, "amount", departure->pod.match_amount);
         json_key_string(writer, "time", time);
@@ -203,7 +259,11 @@ bool departures_decode(struct departures *departures, struct ledger *ledger,
         const struct departed pod = {dialect, fields.amount,
                                      g_ascii_strtoll(fields.time, NULL, 10)};
         add(departures, ledger,
-            departure_new(fields.uid, fields.node, fields.ns, pod, MAX(fields.since, 0)));
+            (struct departure){.uid = g_strdup(fields.uid),
+                               .node = g_strdup(fields.node),
+                               .pod = pod,
+                               .since_ms = MAX(fields.since, 0)},
+            fields.ns);
     }
     return true;
 }

@@ -217,6 +217,78 @@ START_TEST(who_has_most_loses_the_oldest)
 }
 END_TEST
 
+/* The rule, in as many words: who is gone, the oldest first. */
+struct told {
+    int ns, node;
+    int64_t since_ms;
+};
+
+static void drop_told(GArray *told)
+{
+    int n[40] = {0}, most = 0;
+    guint first = 0;
+
+    for (guint i = 0; i < told->len; i++)
+        n[g_array_index(told, struct told, i).ns]++;
+    for (size_t i = 0; i < G_N_ELEMENTS(n); i++)
+        most = MAX(most, n[i]);
+    while (n[g_array_index(told, struct told, first).ns] < most)
+        first++;
+    g_array_remove_index(told, first);
+}
+
+static void pass_told(GArray *told, int64_t now_ms)
+{
+    for (guint i = told->len; i-- > 0;) {
+        struct told *one = &g_array_index(told, struct told, i);
+        if (one->since_ms != 0 && now_ms - one->since_ms >= DEPARTURE_MAX_MS)
+            g_array_remove_index(told, i);
+        else if (one->since_ms == 0)
+            one->since_ms = now_ms;
+    }
+}
+
+static void expect_told(const struct ledger *ledger, const GArray *told, int n_nodes)
+{
+    for (int node = 0; node < n_nodes; node++) {
+        g_autofree char *name = g_strdup_printf("n%d", node);
+        guint n = 0;
+        for (guint i = 0; i < told->len; i++)
+            n += g_array_index(told, struct told, i).node == node;
+        ck_assert_uint_eq(count_departed(ledger, name), n);
+    }
+}
+
+START_TEST(whoever_comes_and_whenever_they_end)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    g_autoptr(ledger) ledger = ledger_new();
+    g_autoptr(GArray) told = g_array_new(FALSE, FALSE, sizeof(struct told));
+    struct departures *departures = departures_new();
+    int64_t now_ms = 1;
+
+    for (int i = 0; i < 4000; i++) {
+        const int d = g_rand_int_range(rand, 0, 40), n = i / 1300 % 2 ? 40 : 5;
+        const struct told one = {MIN(d, g_rand_int_range(rand, 0, 40)) % n, d % 9, 0};
+        g_autofree char *ns = g_strdup_printf("t%d", one.ns);
+        g_autofree char *uid = g_strdup_printf("u%d", i), *node = g_strdup_printf("n%d", one.node);
+        vanish(departures, ledger, ns, uid, node);
+        g_array_append_val(told, one);
+        if (told->len > DEPARTURES_MAX)
+            drop_told(told);
+        if (i % 50 == 0) {
+            now_ms += i < 2500 ? 1 : 900;
+            departures_end(departures, ledger, now_ms);
+            departures_begin(departures, now_ms);
+            pass_told(told, now_ms);
+            expect_told(ledger, told, 9);
+        }
+    }
+    ck_assert_uint_lt(told->len, DEPARTURES_MAX);
+    departures_free(departures);
+}
+END_TEST
+
 /* What was written before there was a limit names no namespace, and may name more. */
 START_TEST(what_was_written_before_is_understood_and_bounded)
 {
@@ -288,6 +360,7 @@ static Suite *suite(void)
     tcase_add_test(tc, or_with_a_look_of_housekeeping);
     tcase_add_test(tc, who_has_ended_does_not);
     tcase_add_test(tc, who_was_rejected_does_not);
+    tcase_add_test(tc, whoever_comes_and_whenever_they_end);
     tcase_add_test(tc, nor_who_was_taken);
     tcase_add_test(tc, who_is_missing_from_a_list_counts_as_well);
     tcase_add_test(tc, what_is_said_of_the_node_is_not_remembered);
