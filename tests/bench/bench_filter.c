@@ -32,15 +32,23 @@ struct row {
     int nodes, pods;
     bool whole; /* Node objects instead of names */
     bool fresh; /* each call is of a size that is not remembered */
+    bool again; /* preempt: each call is of the same pod; else it is of another one */
 };
 
 static const struct row rows[] = {
-    {VERB_FILTER, 100, 30000, false},      {VERB_FILTER, 1000, 30000, false},
-    {VERB_FILTER, 5000, 30000, false},     {VERB_FILTER, 10000, 200000, false},
-    {VERB_FILTER, 100, 30000, true},       {VERB_FILTER, 1000, 30000, true},
-    {VERB_FILTER, 5000, 30000, true},      {VERB_PRIORITIZE, 1213, 30000, false},
-    {VERB_PRIORITIZE, 5000, 30000, false}, {VERB_PREEMPT, 100, 30000, false},
-    {VERB_PREEMPT, 1000, 30000, false},    {VERB_PRIORITIZE, 1000, 10000, false, .fresh = true},
+    {VERB_FILTER, 100, 30000, false},
+    {VERB_FILTER, 1000, 30000, false},
+    {VERB_FILTER, 5000, 30000, false},
+    {VERB_FILTER, 10000, 200000, false},
+    {VERB_FILTER, 100, 30000, true},
+    {VERB_FILTER, 1000, 30000, true},
+    {VERB_FILTER, 5000, 30000, true},
+    {VERB_PRIORITIZE, 1213, 30000, false},
+    {VERB_PRIORITIZE, 5000, 30000, false},
+    {VERB_PREEMPT, 100, 30000, false},
+    {VERB_PREEMPT, 1000, 30000, false},
+    {VERB_PRIORITIZE, 1000, 10000, false, .fresh = true},
+    {VERB_PREEMPT, 100, 30000, false, .again = true},
 };
 
 /* --- the cluster ---------------------------------------------------------------------------- */
@@ -350,6 +358,16 @@ static void set_size(GString *request, int i)
     }
 }
 
+/* Another pod of the same kind. */
+static void set_uid(GString *request, int i)
+{
+    static const char field[] = "\"uid\":\"";
+    char *at = strstr(request->str, field) + strlen(field);
+
+    for (int k = 0; k < 8; k++, i /= 10)
+        at[k] = (char)('0' + i % 10);
+}
+
 static void print_row(const struct row *row, size_t length, const struct contestant *contestants)
 {
     double cpu_us[SIDES];
@@ -361,6 +379,7 @@ static void print_row(const struct row *row, size_t length, const struct contest
            verbs[row->verb].name, row->nodes, row->pods,
            row->whole   ? "nodes"
            : row->fresh ? "fresh"
+           : row->again ? "again"
                         : "names",
            length / 1024, cpu_us[SIDE_ECHO], cpu_us[SIDE_EMPTY], cpu_us[SIDE_FULL],
            cpu_us[SIDE_EMPTY] / cpu_us[SIDE_ECHO], cpu_us[SIDE_FULL] / cpu_us[SIDE_ECHO],
@@ -381,6 +400,8 @@ static void measure(const struct row *row, int calls)
     for (int i = -2; i < calls; i++) {
         if (row->fresh)
             set_size(request, i + 2);
+        if (row->verb == VERB_PREEMPT && !row->again)
+            set_uid(request, i + 2);
         call_once(&contestants[SIDE_ECHO], request, false); /* as warm as for the others */
         for (enum side side = 0; side < SIDES; side++)
             call_once(&contestants[side], request, i >= 0); /* else it is warm-up */

@@ -7,20 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that kube-scheduler has named. */
+/* One of the UIDs that a node was named with. */
 struct named {
-    guint hash; /* of its UID */
-    size_t at;  /* in the order of their names */
+    guint hash;
+    size_t at; /* in the order of their names */
+};
+
+/* All of them. Seats have the hashes of theirs, and most are not among them. */
+struct naming {
+    const struct preemption_node *node;
+    struct named *uids; /* by hash */
+    uint64_t hashes;    /* a bit for the last six of each hash */
 };
 
 /* A node, and who could end on it. */
 struct inquiry {
     const struct preemption_node *on; /* as kube-scheduler has named it */
-    GHashTable
-        *last; /* UIDs that the last answer has named there: nobody else may end; NULL: all may */
+    struct naming named;              /* on it */
+    struct naming last; /* in the last answer: nobody else may end; no node: all may */
     const struct roster *roster;
-    struct named *named; /* by hash */
-    uint64_t hashes;     /* a bit for the last six of each hash: most who are there are not named */
     const struct seat *
         *seats; /* of each that is named, in the order of their names; NULL: unknown */
     struct victims victims;
@@ -38,27 +43,27 @@ static uint64_t hash_bit(guint hash)
     return UINT64_C(1) << hash % 64;
 }
 
-static void hash_named(const struct preempt *preempt, struct inquiry *inquiry)
+static struct naming hash_named(const struct preempt *preempt, const struct preemption_node *node)
 {
-    const struct preemption_node *on = inquiry->on;
+    struct naming naming = {.node = node};
 
-    inquiry->named = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->named);
-    inquiry->seats = json_arena_alloc(preempt->arena, (on->n_uids + 1) * sizeof *inquiry->seats);
-    for (size_t i = 0; i < on->n_uids; i++) {
-        inquiry->named[i] = (struct named){g_str_hash(on->uids[i]), i};
-        inquiry->hashes |= hash_bit(inquiry->named[i].hash);
+    naming.uids = json_arena_alloc(preempt->arena, (node->n_uids + 1) * sizeof *naming.uids);
+    for (size_t i = 0; i < node->n_uids; i++) {
+        naming.uids[i] = (struct named){g_str_hash(node->uids[i]), i};
+        naming.hashes |= hash_bit(naming.uids[i].hash);
     }
-    qsort(inquiry->named, on->n_uids, sizeof *inquiry->named, compare_hashes);
+    qsort(naming.uids, node->n_uids, sizeof *naming.uids, compare_hashes);
+    return naming;
 }
 
 /* The first with that hash or a greater one. */
-static size_t find_hash(const struct inquiry *inquiry, guint hash)
+static size_t find_hash(const struct naming *naming, guint hash)
 {
-    size_t from = 0, to = inquiry->on->n_uids;
+    size_t from = 0, to = naming->node->n_uids;
 
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
-        if (inquiry->named[middle].hash < hash)
+        if (naming->uids[middle].hash < hash)
             from = middle + 1;
         else
             to = middle;
@@ -66,31 +71,45 @@ static size_t find_hash(const struct inquiry *inquiry, guint hash)
     return from;
 }
 
+/* The next from `i` on with that UID, one that find_hash has found or a later one; their number: none. */
+static size_t find_uid(const struct naming *naming, size_t i, guint hash, const char *uid)
+{
+    const size_t n = naming->node->n_uids;
+
+    while (i < n && naming->uids[i].hash == hash &&
+           !g_str_equal(naming->node->uids[naming->uids[i].at], uid))
+        i++;
+    return i < n && naming->uids[i].hash == hash ? i : n;
+}
+
 /* Whether kube-scheduler has named who is there, perhaps more than once. */
 static bool note_named(const struct inquiry *inquiry, const struct seat *seat)
 {
-    const size_t n = inquiry->on->n_uids;
+    const struct naming *named = &inquiry->named;
+    const guint hash = seat->uid_hash;
     bool found = false;
 
-    for (size_t i = find_hash(inquiry, seat->uid_hash);
-         i < n && inquiry->named[i].hash == seat->uid_hash; i++) {
-        const size_t at = inquiry->named[i].at;
-        if (!g_str_equal(inquiry->on->uids[at], seat->uid))
-            continue;
-        inquiry->seats[at] = seat;
+    if (!(named->hashes & hash_bit(hash)))
+        return false;
+    for (size_t i = find_uid(named, find_hash(named, hash), hash, seat->uid);
+         i < named->node->n_uids; i = find_uid(named, i + 1, hash, seat->uid)) {
+        inquiry->seats[named->uids[i].at] = seat;
         found = true;
     }
     return found;
 }
 
-static bool is_of_last(const struct inquiry *inquiry, const char *uid)
+static bool is_of_last(const struct inquiry *inquiry, guint hash, const char *uid)
 {
-    return !inquiry->last || g_hash_table_contains(inquiry->last, uid);
+    const struct naming *last = &inquiry->last;
+
+    return !last->node || (last->hashes & hash_bit(hash) &&
+                           find_uid(last, find_hash(last, hash), hash, uid) < last->node->n_uids);
 }
 
 static bool may_end(const struct inquiry *inquiry, const struct seat *seat)
 {
-    return seat->terminating || is_of_last(inquiry, seat->uid);
+    return seat->terminating || is_of_last(inquiry, seat->uid_hash, seat->uid);
 }
 
 /* Whom the watch has not shown yet kube-scheduler may not have seen either; only what it names
@@ -101,11 +120,13 @@ static void gather(const struct preempt *preempt, struct inquiry *inquiry)
     const struct roster *roster = inquiry->roster;
     const bool budgets = budgets_n(preempt->budgets) > 0;
 
-    hash_named(preempt, inquiry);
+    inquiry->named = hash_named(preempt, inquiry->on);
+    inquiry->seats =
+        json_arena_alloc(preempt->arena, (inquiry->on->n_uids + 1) * sizeof *inquiry->seats);
     for (uint32_t i = 0; i < roster->n; i++) {
         const struct seat *seat = &roster->seats[i];
         struct allocation *allocation = seat->allocation;
-        const bool named = inquiry->hashes & hash_bit(seat->uid_hash) && note_named(inquiry, seat);
+        const bool named = note_named(inquiry, seat);
         const bool lesser = seat->confirmed && seat->priority < preempt->args.pod.priority;
         if (!named && !(lesser && may_end(inquiry, seat)))
             continue;
@@ -201,25 +222,21 @@ static void compare_with_last(const struct inquiry *inquiry, struct preempt_answ
 {
     for (size_t i = 0; i < inquiry->victims.n; i++) {
         const struct victim *victim = &inquiry->victims.all[i];
-        if (!victim->chosen || victim->seat->terminating)
+        const struct seat *seat = victim->seat;
+        if (!victim->chosen || seat->terminating)
             continue;
-        answer->n_last += is_of_last(inquiry, victim->seat->uid);
-        answer->beyond |= !is_of_last(inquiry, victim->seat->uid);
+        const bool again = is_of_last(inquiry, seat->uid_hash, seat->uid);
+        answer->n_last += again;
+        answer->beyond |= !again;
     }
     for (size_t i = 0; i < inquiry->on->n_uids; i++) {
-        const bool known = inquiry->seats[i] != NULL;
-        answer->n_last += !known && is_of_last(inquiry, inquiry->on->uids[i]);
-        answer->beyond |= !known && !is_of_last(inquiry, inquiry->on->uids[i]);
+        const char *uid = inquiry->on->uids[i];
+        if (inquiry->seats[i])
+            continue;
+        const bool again = is_of_last(inquiry, g_str_hash(uid), uid);
+        answer->n_last += again;
+        answer->beyond |= !again;
     }
-}
-
-static GHashTable *uids_of(const struct preemption_node *node)
-{
-    GHashTable *uids = g_hash_table_new(g_str_hash, g_str_equal);
-
-    for (size_t i = 0; i < node->n_uids; i++)
-        g_hash_table_add(uids, (gpointer)(uintptr_t)node->uids[i]);
-    return uids;
 }
 
 bool preempt_search(const struct preempt *preempt, const struct candidate *candidate,
@@ -227,8 +244,7 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
                     struct preempt_answer *ret_answer)
 {
     struct stand_in *stand_in = candidate->stand_in;
-    g_autoptr(GHashTable) last_uids = last ? uids_of(last) : NULL;
-    struct inquiry inquiry = {.on = on, .last = last_uids};
+    struct inquiry inquiry = {.on = on};
     struct preempt_answer answer = {.node.name = on->name};
     struct victims_cost cost;
 
@@ -239,6 +255,8 @@ bool preempt_search(const struct preempt *preempt, const struct candidate *candi
     inquiry.roster = stand_in->roster;
     g_autofree struct victim *victims = g_new(struct victim, inquiry.roster->n + 1);
     inquiry.victims.all = victims;
+    if (last)
+        inquiry.last = hash_named(preempt, last);
     gather(preempt, &inquiry);
     int64_t lacks[VICTIM_AMOUNTS_MAX];
     shortfall_measure(node, inquiry.roster, preempt->request, preempt->facts, lacks);
