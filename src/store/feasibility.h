@@ -109,7 +109,7 @@ bool feasibility_at_once(struct feasibility *question, struct placement *ret_pla
 int32_t feasibility_ahead(const struct feasibility *question);
 
 /* Whether the answer depends on nothing but the request and the node's version, so that it may be
- * remembered. */
+ * remembered. Then the pod waits for nobody there. */
 bool feasibility_lasts(struct feasibility *question, const struct node *node);
 /* The same for all nodes of which feasibility_is_calm is true and was when it was remembered, as long as
  * their versions are: nothing of the pod but its request counts, nor who came before it. */

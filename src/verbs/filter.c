@@ -52,7 +52,7 @@ static enum reason ask_node(struct steering *steering, struct verdict_book *book
         return reason;
     }
     reason = steering_pass(steering, node, feasibility_ask(question, node, NULL));
-    if (calm && !question->waits && feasibility_lasts(question, node))
+    if (calm && feasibility_lasts(question, node))
         verdict_book_note(book, cursor, reason);
     return reason;
 }
