@@ -59,12 +59,12 @@ static void tell_node(const char *name, int cards, int rooms)
                                          .annotations = {marks, rooms > 0}});
 }
 
-static void begin(int64_t n_places)
+static void begin_with(int64_t n_places, int64_t hold_ms)
 {
     log_configure(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     extender = (struct extender){
         .store = store_new(&(struct store_options){.patience_ms = 60000,
-                                                   .hold_ms = HOUR_MS,
+                                                   .hold_ms = hold_ms,
                                                    .n_places = n_places,
                                                    .gang_room_ms = HOUR_MS,
                                                    .reject_limit = REJECTS,
@@ -74,6 +74,11 @@ static void begin(int64_t n_places)
         store_list_begin(extender.store, feed);
         store_list_end(extender.store, feed);
     }
+}
+
+static void begin(int64_t n_places)
+{
+    begin_with(n_places, HOUR_MS);
 }
 
 static void teardown(void)
@@ -178,6 +183,30 @@ START_TEST(one_room_is_for_one_successor)
     come(&successor, "n1");
     expect(&successor, "n1", EARLIER);
     expect(&elder, "n1", NULL);
+}
+END_TEST
+
+/* "elder" waits for the end of a pod on card 1 when it gets a room on card 0. From then on it may come, so
+ * its time passes once another pod had to leave it card 1. */
+START_TEST(whoever_may_come_to_its_room_is_waited_for_no_longer_than_others)
+{
+    const struct pod young = {"young", NULL, 2, 3};
+    struct moment moment = {.now_ns = g_get_real_time() * 1000, .now_ms = 1000};
+
+    begin_with(1, 60000);
+    store_set_moment(extender.store, &moment);
+    tell_node("n1", 2, 0);
+    run("large", "n1", "0", "10");
+    run("small", "n1", "1", "3");
+    come(&elder, "n1");
+    store_delete_pod(extender.store, "large");
+    tell_node("n1", 2, 1);
+    expect(&young, "n1", EARLIER);
+    moment.now_ms += 59999;
+    expect(&young, "n1", EARLIER);
+    moment.now_ms += 1;
+    expect(&young, "n1", NULL);
+    store_set_moment(extender.store, NULL);
 }
 END_TEST
 
@@ -389,6 +418,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_successor_need_not_leave_its_room_to_who_cannot_take_it, 0, 2);
     tcase_add_loop_test(tcase, a_room_is_kept_no_longer_once_its_pod_has_come, 0, 2);
     tcase_add_loop_test(tcase, one_room_is_for_one_successor, 0, 2);
+    tcase_add_test(tcase, whoever_may_come_to_its_room_is_waited_for_no_longer_than_others);
     tcase_add_loop_test(tcase, an_older_pod_finds_its_own_room, 0, 4);
     tcase_add_loop_test(tcase, older_pods_leave_their_own_rooms, 0, 2);
     tcase_add_test(tcase, no_place_is_kept_for_who_has_a_room);
