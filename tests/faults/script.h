@@ -220,6 +220,20 @@ static inline void bound_by_itself(struct played_pod *pod)
     pass(2 * S);
 }
 
+/* A bit of a card, for the smallest pod there is. */
+static inline struct played_pod *run_tiny(const struct named *row)
+{
+    struct played_pod *pod = played_slot(PODS_MAX);
+
+    played_pod_new(pod, "mallory");
+    played_add_box(pod, BOX_APP, row->least);
+    announce(pod);
+    must_come(pod, 10, "there is room");
+    if (pod->node >= 0)
+        admit(pod);
+    return pod;
+}
+
 static inline void remove_all(struct played_pod *pod)
 {
     while (pod->annotations.n > 1) {
