@@ -7,27 +7,15 @@
  * its max; up to its min whatever it likes; beyond it only while all that the others have, or need within
  * their mins, and what it then has come to no more than all mins together.
  */
-#include "chance.h"
-#include "../unit/quota_extender.h"
+#define PODS 60
+#define NODES 8
+#include "quota_pods.h"
 
 #include <stdlib.h>
 
 #define SPACES 4
-#define PODS 60
-#define CARD 10 /* units */
-#define CARDS 16
-#define NODES 8
 #define ROUND_EVENTS 400
-#define NONE (-1)
 
-enum stage { STAGE_GONE, STAGE_WAITS, STAGE_HELD };
-
-struct pod {
-    enum stage stage;
-    int space, units, node, card;
-};
-
-static struct pod pods[PODS];
 /* In units; NONE: it says nothing. Of the ElasticQuota, and of annotations of a ResourceQuota. */
 static struct quota {
     bool set;
@@ -95,64 +83,6 @@ static const char *judge(int space, int units)
 
 /* --- what happens --------------------------------------------------------------------------------- */
 
-static const char *name_of(const char *what, int number)
-{
-    static char names[4][16];
-    static int next;
-    char *name = names[next++ % 4];
-
-    g_snprintf(name, sizeof names[0], "%s%d", what, number);
-    return name;
-}
-
-static void tell(int number)
-{
-    const struct pod *pod = &pods[number];
-    g_autofree char *units = g_strdup_printf("%d", pod->units);
-    g_autofree char *card = g_strdup_printf("%d", pod->card);
-    const struct container_view container = {.name = "c",
-                                             .limits = PAIRS({"aliyun.com/gpu-mem", units})};
-    const struct string_pair words[] = {{"ALIYUN_COM_GPU_MEM_IDX", card},
-                                        {"ALIYUN_COM_GPU_MEM_POD", units},
-                                        {"ALIYUN_COM_GPU_MEM_DEV", "10"},
-                                        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
-                                        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}};
-    struct pod_view view = {
-        .ns = name_of("s", pod->space),
-        .name = name_of("p", number),
-        .uid = name_of("p", number),
-        .phase = "Pending",
-        .containers = &container,
-        .n_containers = 1,
-    };
-
-    if (pod->stage == STAGE_HELD) {
-        view.node_name = name_of("n", pod->node);
-        view.annotations = (struct string_pairs){words, G_N_ELEMENTS(words)};
-    }
-    store_apply_pod(extender.store, &view);
-}
-
-/* Where that many units are free, or false. */
-static bool find_card(int units, int *ret_node, int *ret_card)
-{
-    for (int node = 1; node < NODES; node++) { /* 0 stays free */
-        for (int card = 0; card < CARDS; card++) {
-            int used = 0;
-            for (int i = 0; i < PODS; i++) {
-                if (pods[i].stage == STAGE_HELD && pods[i].node == node && pods[i].card == card)
-                    used += pods[i].units;
-            }
-            if (used + units <= CARD) {
-                *ret_node = node;
-                *ret_card = card;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void create(void *data)
 {
     const int number = (int)chance_below(PODS);
@@ -160,30 +90,9 @@ static void create(void *data)
 
     if (pod->stage != STAGE_GONE)
         return;
-    *pod = (struct pod){STAGE_WAITS, (int)chance_below(SPACES), (int)chance_between(1, CARD), 0, 0};
+    *pod = (struct pod){
+        STAGE_WAITS, (int)chance_below(SPACES), NONE, (int)chance_between(1, CARD), 0, 0};
     tell(number);
-}
-
-/* Whoever binds it does not ask here: others may have bound it. */
-static void hold(void *data)
-{
-    const int number = (int)chance_below(PODS);
-    struct pod *pod = &pods[number];
-
-    if (pod->stage != STAGE_WAITS || !find_card(pod->units, &pod->node, &pod->card))
-        return;
-    pod->stage = STAGE_HELD;
-    tell(number);
-}
-
-static void end(void *data)
-{
-    const int number = (int)chance_below(PODS);
-
-    if (pods[number].stage == STAGE_GONE)
-        return;
-    store_delete_pod(extender.store, name_of("p", number));
-    pods[number].stage = STAGE_GONE;
 }
 
 static char *amount_text(int64_t units)
@@ -250,37 +159,15 @@ static const struct chance_action actions[] = {
 
 static void begin(void)
 {
-    extender = (struct extender){
-        .store = store_new(&(struct store_options){.patience_ms = 60000, .elastic_quotas = true}),
-    };
+    begin_cluster(store_new(&(struct store_options){.patience_ms = 60000, .elastic_quotas = true}));
     key = chance_percent(50) ? "gpuledger.io/gpus" : "aliyun.com/gpu-mem";
-    memset(pods, 0, sizeof pods);
     memset(quotas, 0, sizeof quotas);
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_begin(extender.store, (enum feed)feed);
-    for (int node = 0; node < NODES; node++)
-        store_apply_node(extender.store,
-                         &(struct node_view){.name = name_of("n", node),
-                                             .capacity = PAIRS({"aliyun.com/gpu-mem", "160"},
-                                                               {"aliyun.com/gpu-count", "16"}),
-                                             .allocatable = PAIRS({"aliyun.com/gpu-mem", "160"},
-                                                                  {"aliyun.com/gpu-count", "16"})});
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_end(extender.store, (enum feed)feed);
 }
 
 int main(void)
 {
     chance_init("elastic quotas limit and lend as the rule says", 40000);
-    for (unsigned i = 0; chance_next_event(); i++) {
-        if (i % ROUND_EVENTS == 0) {
-            if (i > 0)
-                teardown();
-            begin();
-        }
-        chance_act(actions, NULL);
-    }
-    teardown();
+    live(actions, ROUND_EVENTS, begin);
     HOLDS(n_passed > 0 && n_max > 0 && n_lent > 0, "%u passed, %u above max, %u not lent", n_passed,
           n_max, n_lent);
     g_print("# %u passed, %u above max, %u not lent\n", n_passed, n_max, n_lent);

@@ -6,31 +6,19 @@
  * The oracle walks over its own table of quotas and pods for each question, from the top down, and finds the
  * parts of what is lent by trying levels.
  */
-#include "chance.h"
-#include "../unit/quota_extender.h"
+#define PODS 40
+#define NODES 6
+#include "quota_pods.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define QUOTAS 8
 #define SPACES 3 /* quota i is for namespace i % SPACES */
-#define PODS 40
-#define CARD 10 /* units */
-#define CARDS 16
-#define NODES 6
 #define ROUND_EVENTS 300
-#define NONE (-1)
 #define GONE (-2) /* a parent that does not exist */
 #define ENDLESS 1e12
 
-enum stage { STAGE_GONE, STAGE_WAITS, STAGE_HELD };
-
-struct pod {
-    enum stage stage;
-    int space, choice, units, node, card;
-};
-
-static struct pod pods[PODS];
 static struct quota {
     bool set, is_parent, keeps;
     int parent, tree;        /* index, NONE: the top, or GONE */
@@ -267,67 +255,6 @@ static enum verdict judge(const struct pod *pod)
 
 /* --- what happens --------------------------------------------------------------------------------- */
 
-static const char *name_of(const char *what, int number)
-{
-    static char names[8][16];
-    static int next;
-    char *name = names[next++ % 8];
-
-    g_snprintf(name, sizeof names[0], "%s%d", what, number);
-    return name;
-}
-
-static void tell(int number)
-{
-    const struct pod *pod = &pods[number];
-    g_autofree char *units = g_strdup_printf("%d", pod->units);
-    g_autofree char *card = g_strdup_printf("%d", pod->card);
-    const struct container_view container = {.name = "c",
-                                             .limits = PAIRS({"aliyun.com/gpu-mem", units})};
-    const struct string_pair words[] = {{"ALIYUN_COM_GPU_MEM_IDX", card},
-                                        {"ALIYUN_COM_GPU_MEM_POD", units},
-                                        {"ALIYUN_COM_GPU_MEM_DEV", "10"},
-                                        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "true"},
-                                        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"}};
-    const struct string_pair label[] = {
-        {"quota.scheduling.koordinator.sh/name", name_of("q", pod->choice)}};
-    struct pod_view view = {
-        .ns = name_of("s", pod->space),
-        .name = name_of("p", number),
-        .uid = name_of("p", number),
-        .phase = "Pending",
-        .containers = &container,
-        .n_containers = 1,
-    };
-
-    if (pod->choice != NONE)
-        view.labels = (struct string_pairs){label, 1};
-    if (pod->stage == STAGE_HELD) {
-        view.node_name = name_of("n", pod->node);
-        view.annotations = (struct string_pairs){words, G_N_ELEMENTS(words)};
-    }
-    store_apply_pod(extender.store, &view);
-}
-
-static bool find_card(int units, int *ret_node, int *ret_card)
-{
-    for (int node = 1; node < NODES; node++) { /* 0 stays free */
-        for (int card = 0; card < CARDS; card++) {
-            int used = 0;
-            for (int i = 0; i < PODS; i++) {
-                if (pods[i].stage == STAGE_HELD && pods[i].node == node && pods[i].card == card)
-                    used += pods[i].units;
-            }
-            if (used + units <= CARD) {
-                *ret_node = node;
-                *ret_card = card;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void create(void *data)
 {
     const int number = (int)chance_below(PODS);
@@ -342,34 +269,6 @@ static void create(void *data)
                         0,
                         0};
     tell(number);
-}
-
-static void hold_it(int number)
-{
-    struct pod *pod = &pods[number];
-
-    if (pod->stage != STAGE_WAITS || !find_card(pod->units, &pod->node, &pod->card))
-        return;
-    pod->stage = STAGE_HELD;
-    tell(number);
-}
-
-static void hold(void *data)
-{
-    hold_it((int)chance_below(PODS));
-}
-
-static void end_it(int number)
-{
-    if (pods[number].stage == STAGE_GONE)
-        return;
-    store_delete_pod(extender.store, name_of("p", number));
-    pods[number].stage = STAGE_GONE;
-}
-
-static void end(void *data)
-{
-    end_it((int)chance_below(PODS));
 }
 
 static char *text_of(double units)
@@ -517,23 +416,9 @@ static const struct chance_action actions[] = {
 
 static void begin(void)
 {
-    extender = (struct extender){
-        .store = store_new(
-            &(struct store_options){.patience_ms = 60000, .elastic_quotas = true, .silent = true}),
-    };
-    memset(pods, 0, sizeof pods);
+    begin_cluster(store_new(
+        &(struct store_options){.patience_ms = 60000, .elastic_quotas = true, .silent = true}));
     memset(quotas, 0, sizeof quotas);
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_begin(extender.store, (enum feed)feed);
-    for (int node = 0; node < NODES; node++)
-        store_apply_node(extender.store,
-                         &(struct node_view){.name = name_of("n", node),
-                                             .capacity = PAIRS({"aliyun.com/gpu-mem", "160"},
-                                                               {"aliyun.com/gpu-count", "16"}),
-                                             .allocatable = PAIRS({"aliyun.com/gpu-mem", "160"},
-                                                                  {"aliyun.com/gpu-count", "16"})});
-    for (int feed = 0; feed < FEED_N; feed++)
-        store_list_end(extender.store, (enum feed)feed);
     for (int i = 0; i < 2 * QUOTAS; i++)
         set_quota(NULL);
 }
@@ -541,15 +426,7 @@ static void begin(void)
 int main(void)
 {
     chance_init("quotas of a tree limit, lend and share as the rule says", 40000);
-    for (unsigned i = 0; chance_next_event(); i++) {
-        if (i % ROUND_EVENTS == 0) {
-            if (i > 0)
-                teardown();
-            begin();
-        }
-        chance_act(actions, NULL);
-    }
-    teardown();
+    live(actions, ROUND_EVENTS, begin);
     HOLDS(n_passed > 0 && n_max > 0 && n_lent > 0 && n_shared > 0 && n_cut > 0 && n_drained > 0,
           "%u passed, %u above max, %u not lent, %u not shared, %u cut off, %u drained", n_passed,
           n_max, n_lent, n_shared, n_cut, n_drained);
